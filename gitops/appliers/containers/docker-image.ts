@@ -1,0 +1,25 @@
+import type Docker from 'dockerode';
+import { callDocker, unlessGone } from '../../clients/docker.ts';
+import { RetryableError, TerminalError } from '../contract.ts';
+
+/** A pull of a few hundred megabytes over a slow line. */
+const PULL_MS = 10 * 60_000;
+
+/**
+ * Makes sure that an image is on this host; a pinned one of a registry is pulled. `TerminalError` where it can't be
+ * had from anywhere: a local id that isn't here, a digest that the registry doesn't know.
+ */
+export async function ensureImage(docker: Docker, image: string, signal: AbortSignal): Promise<void> {
+  const present = await unlessGone(callDocker(`looking for ${image}`, docker.getImage(image).inspect()));
+  if (present !== null) return;
+  if (image.startsWith('sha256:')) throw new TerminalError(`there is no image ${image} on this host`);
+
+  const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(PULL_MS)]);
+  const progress = await callDocker(`pulling ${image}`, docker.pull(image, { abortSignal }));
+  // What goes wrong after the first byte comes as a line of the progress, which the library makes an error of.
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
+  await promise.catch((cause: unknown) => {
+    throw new RetryableError(`${image} could not be pulled: ${String(cause)}`, { cause });
+  });
+}

@@ -1,0 +1,102 @@
+import type Docker from 'dockerode';
+import { callDocker, unlessGone } from '../../clients/docker.ts';
+import { ensureImage } from './docker-image.ts';
+import { dockerLosses } from './docker-losses.ts';
+import { CONTAINER_PORT, createOptions, MARK_LABEL } from './docker-spec.ts';
+import type { Instance, Runtime } from './runtime.ts';
+
+export interface DockerRuntimeOptions {
+  readonly docker: Docker;
+  /** PEM file of a CA that containers trust beside Node's own; mounted read-only. */
+  readonly caFile?: string;
+  /** How long one may take to end by itself when it is stopped; default 10. */
+  readonly stopGraceSeconds?: number;
+}
+
+/** An engine that takes longer than this for one call is taken to hang. */
+const CALL_MS = 60_000;
+const SHOWN_LINES = 20;
+
+/** Containers in a Docker engine on this host, on its default bridge. They outlive this process. */
+export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerRuntimeOptions): Runtime {
+  const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]);
+
+  async function remove(id: string, signal: AbortSignal): Promise<void> {
+    const container = docker.getContainer(id);
+    const options = { t: stopGraceSeconds, abortSignal: within(signal) };
+    await unlessGone(callDocker('stopping a container', container.stop(options)));
+    const gone = { force: true, v: true, abortSignal: within(signal) };
+    await unlessGone(callDocker('removing a container', container.remove(gone)));
+  }
+
+  return {
+    async list(names, signal) {
+      const all = await callDocker(
+        'listing containers',
+        docker.listContainers({ all: true, abortSignal: within(signal) }),
+      );
+      return all.map(readInstance).filter(({ name, mark }) => mark !== null || names.has(name));
+    },
+
+    async start(launch, signal) {
+      await ensureImage(docker, launch.spec.image, signal);
+      const options = { ...createOptions(launch, caFile), abortSignal: within(signal) };
+      const container = await callDocker(`creating ${launch.name}`, docker.createContainer(options));
+      try {
+        await callDocker(`starting ${launch.name}`, container.start({ abortSignal: within(signal) }));
+      } catch (error) {
+        if (!signal.aborted) await remove(container.id, signal);
+        throw error;
+      }
+      return container.id;
+    },
+
+    async death(id, signal) {
+      const container = docker.getContainer(id);
+      const found = await unlessGone(
+        callDocker('looking at a container', container.inspect({ abortSignal: within(signal) })),
+      );
+      if (found === null) return 'it was removed';
+      const { Status, ExitCode, OOMKilled } = found.State;
+      if (!['restarting', 'exited', 'dead'].includes(Status)) return null;
+      return OOMKilled ? `exit code ${ExitCode}, out of memory` : `exit code ${ExitCode}`;
+    },
+
+    async lastLines(id, signal) {
+      const options = { stdout: true, stderr: true, follow: false, tail: SHOWN_LINES } as const;
+      const frames = await unlessGone(
+        callDocker(
+          'reading a container’s log',
+          docker.getContainer(id).logs({ ...options, abortSignal: within(signal) }),
+        ),
+      );
+      return frames === null ? [] : demultiplex(frames).split('\n').filter(Boolean);
+    },
+
+    remove,
+    losses: (signal) => dockerLosses(docker, signal),
+    async close() {},
+  };
+}
+
+function readInstance({ Id, Names, Labels, State, Ports }: Docker.ContainerInfo): Instance {
+  const published = Ports.find(({ PrivatePort, PublicPort }) => PrivatePort === CONTAINER_PORT && PublicPort);
+  return {
+    id: Id,
+    name: (Names[0] ?? '').replace(/^\//, ''),
+    mark: Labels[MARK_LABEL] ?? null,
+    running: State === 'running',
+    endpoint: published === undefined ? null : { address: published.IP, port: published.PublicPort },
+  };
+}
+
+/** Frames of 8 bytes of header (stream, 0, 0, 0, length) and payload (Docker Engine API, "Stream format"). */
+function demultiplex(frames: Buffer): string {
+  const payloads: Buffer[] = [];
+  for (let at = 0; at + 8 <= frames.length; ) {
+    const end = at + 8 + frames.readUInt32BE(at + 4);
+    payloads.push(frames.subarray(at + 8, end));
+    at = end;
+  }
+  return Buffer.concat(payloads).toString();
+}

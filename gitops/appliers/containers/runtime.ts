@@ -1,0 +1,44 @@
+import type { ContainerSpec } from '../../manifest/containers.ts';
+
+/** A container or process, as its runtime finds it. */
+export interface Instance {
+  /** Of this very instance: another one of the same name has another. */
+  readonly id: string;
+  readonly name: string;
+  /** The ownership mark, see `formatMark`; `null`: it bears none. */
+  readonly mark: string | null;
+  readonly running: boolean;
+  /** Where the host reaches it, while it runs. */
+  readonly endpoint: Endpoint | null;
+}
+
+export interface Endpoint {
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface Launch {
+  readonly name: string;
+  readonly mark: string;
+  readonly spec: ContainerSpec;
+}
+
+/**
+ * What runs containers, and no more: it knows nothing of desired state, health or when to give up. Calls throw
+ * `RetryableError` or `TerminalError`.
+ */
+export interface Runtime {
+  /** All that bear a mark, whoever's it is, running or not, and whatever has one of `names`. */
+  list(names: ReadonlySet<string>, signal: AbortSignal): Promise<readonly Instance[]>;
+  /** Makes and starts it, and answers its id; nothing is left of one that doesn't start. Restarts it when it dies later. */
+  start(launch: Launch, signal: AbortSignal): Promise<string>;
+  /** Why it isn't running (`exit code 1`); `null` while it is. */
+  death(id: string, signal: AbortSignal): Promise<string | null>;
+  /** The last lines that it wrote, oldest first; secrets may be in them. */
+  lastLines(id: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** Stops it with a grace and removes it; one that is gone already is no error. */
+  remove(id: string, signal: AbortSignal): Promise<void>;
+  /** Names of those that died or vanished, as it happens. */
+  losses(signal: AbortSignal): AsyncIterable<string>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,109 @@
+import type { LoadedManifest } from '../manifest/containers.ts';
+
+/** What can be applied, in the order in which a site comes up; it goes down in the reverse order. */
+export const TARGETS = ['containers', 'proxy', 'kv', 'route', 'dns'] as const;
+export type Target = (typeof TARGETS)[number];
+
+/**
+ * A thing that a manifest asks for, as canonical data without secrets in `summary`. `hash` covers all of `spec` (and
+ * of what the spec stands for, a secret's plaintext say), so equal hashes mean equal things.
+ */
+export interface Resource<Spec = unknown> {
+  readonly target: Target;
+  readonly site: string;
+  /** Unique within the target. */
+  readonly key: string;
+  /** Eight or more hex digits, see `contentHash`. */
+  readonly hash: string;
+  readonly summary: string;
+  /** The manifest says that an unmarked thing of this name may be taken over. */
+  readonly adopt: boolean;
+  readonly spec: Spec;
+}
+
+/** Whose a thing in the world is, read from the mark inside the thing itself. */
+export type Ownership =
+  | { readonly kind: 'ours'; readonly site: string; readonly host: string }
+  | { readonly kind: 'foreign'; readonly by: string };
+
+/** A thing found in the world. `hash` is `null` where it exists but isn't what was once applied (broken, edited, stopped). */
+export interface Observed<Ref = unknown> {
+  readonly target: Target;
+  readonly key: string;
+  readonly hash: string | null;
+  readonly owner: Ownership;
+  /** What the applier needs to update or delete it (an id, a path). */
+  readonly ref: Ref;
+}
+
+export type Operation = 'create' | 'update' | 'delete';
+
+/** One change, printable and without secrets. */
+export interface Change<Spec = unknown, Ref = unknown> {
+  readonly target: Target;
+  readonly site: string;
+  readonly key: string;
+  readonly op: Operation;
+  readonly summary: string;
+  readonly desired?: Resource<Spec>;
+  readonly observed?: Observed<Ref>;
+}
+
+/** A desired thing whose name somebody else holds: zero writes until the manifest says `adopt: true`. */
+export interface Conflict {
+  readonly target: Target;
+  readonly site: string;
+  readonly key: string;
+  readonly detail: string;
+}
+
+export interface Plan<Spec = unknown, Ref = unknown> {
+  readonly changes: readonly Change<Spec, Ref>[];
+  readonly conflicts: readonly Conflict[];
+}
+
+/**
+ * A look at some sites only. `keys` are this target's keys that the sites were last known to have; what they want now
+ * is in `desired`. More may be answered than was asked for: the reconciler leaves it aside.
+ */
+export interface Scope {
+  readonly sites: ReadonlySet<string>;
+  readonly keys: ReadonlySet<string>;
+}
+
+/**
+ * Turns one kind of desired thing into the world. `desired` and `plan` are pure; `observe` reads only, in bulk,
+ * everything that carries our mark plus whatever stands under a desired name (with a `scope`: at least what stands
+ * under the desired keys and the scope's); `apply` makes one idempotent change (and may share a batch with the others
+ * in flight), throwing `RetryableError` or `TerminalError`.
+ */
+export interface Applier<Spec = unknown, Ref = unknown> {
+  readonly target: Target;
+  desired(manifest: LoadedManifest): readonly Resource<Spec>[];
+  observe(
+    desired: readonly Resource<Spec>[],
+    signal: AbortSignal,
+    scope?: Scope,
+  ): Promise<readonly Observed<Ref>[]>;
+  plan(desired: readonly Resource<Spec>[], observed: readonly Observed<Ref>[]): Plan<Spec, Ref>;
+  apply(change: Change<Spec, Ref>, signal: AbortSignal): Promise<void>;
+  /** Wakes the loop when the world changes under us (Docker events, a dead child process). */
+  events?(signal: AbortSignal): AsyncIterable<void>;
+  close?(): Promise<void>;
+}
+
+/** Worth trying again: a timeout, a 5xx, a lock, a start-up that isn't done. */
+export class RetryableError extends Error {
+  override name = 'RetryableError';
+  /** Seconds that the other side asked for, where it did. */
+  readonly retryAfter: number | undefined;
+  constructor(message: string, options: ErrorOptions & { retryAfter?: number | undefined } = {}) {
+    super(message, options);
+    this.retryAfter = options.retryAfter;
+  }
+}
+
+/** Will fail again until somebody changes the manifest, the host or a permission. */
+export class TerminalError extends Error {
+  override name = 'TerminalError';
+}

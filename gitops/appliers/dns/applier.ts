@@ -1,0 +1,55 @@
+import { formatMark, type Identity } from '../../ownership.ts';
+import { planResources } from '../../plan.ts';
+import { type Applier, type Change, TerminalError } from '../contract.ts';
+import { type Destinations, desiredRecords, nameOfKey, type RecordSpec } from './desired.ts';
+import { type DnsRef, type ListedRecord, observedRecords } from './observed.ts';
+
+/** One change to a zone's records, in a provider's words. `comment` is the mark to write. */
+export interface RecordChange {
+  readonly write?: { readonly record: RecordSpec; readonly comment: string };
+  /** The id to overwrite; `null` creates. Without `write` it goes too. */
+  readonly keep: string | null;
+  /** Ids to delete in the same breath. */
+  readonly surplus: readonly string[];
+}
+
+/** A zone at some DNS provider. Both methods throw `RetryableError` or `TerminalError`. */
+export interface DnsProvider {
+  /** All records of the zone; with `names` at least those of these names. */
+  list(signal: AbortSignal, names?: ReadonlySet<string>): Promise<readonly ListedRecord[]>;
+  /** Carries one change out, by itself or in a batch with those in flight. A record already gone counts as deleted. */
+  change(change: RecordChange, signal: AbortSignal): Promise<void>;
+}
+
+export interface DnsApplierOptions extends Destinations {
+  readonly provider: DnsProvider;
+  readonly identity: Identity;
+  /** The zone's name; nothing outside it is ever written. */
+  readonly zone: string;
+}
+
+/** DNS records of the sites in one zone. */
+export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsRef> {
+  const { provider, identity, zone } = options;
+  return {
+    target: 'dns',
+    desired: (manifest) => desiredRecords(manifest, options),
+    async observe(desired, signal, scope) {
+      const names =
+        scope && new Set([...desired.map(({ spec }) => spec.name), ...[...scope.keys].map(nameOfKey)]);
+      return observedRecords(await provider.list(signal, names), desired, identity);
+    },
+    plan: planResources,
+    async apply({ site, desired, observed }: Change<RecordSpec, DnsRef>, signal) {
+      const ref = observed?.ref ?? { keep: null, surplus: [] };
+      if (desired === undefined) return provider.change(ref, signal);
+      const { spec: record, hash } = desired;
+      // A provider would complete such a name with the zone's own, and answer success.
+      if (record.name !== zone && !record.name.endsWith(`.${zone}`)) {
+        throw new TerminalError(`${record.name} lies outside the zone ${zone}`);
+      }
+      const write = { record, comment: formatMark(identity, site, hash) };
+      return provider.change({ ...ref, write }, signal);
+    },
+  };
+}

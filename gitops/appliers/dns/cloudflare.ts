@@ -1,0 +1,97 @@
+import { type CloudflareClient, DNS_PAGE, MAX_DNS_BATCH } from '../../clients/cloudflare.ts';
+import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
+import { RetryableError } from '../contract.ts';
+import type { DnsProvider, RecordChange } from './applier.ts';
+import { inBatches } from './batches.ts';
+import { canonicalRecord } from './desired.ts';
+
+export interface CloudflareDnsOptions {
+  readonly client: CloudflareClient;
+  readonly zoneId: string;
+  /** Records that one call lists; a smaller zone is always listed whole. */
+  readonly pageSize?: number;
+}
+
+/** A zone at Cloudflare. */
+export function cloudflareDns({ client, zoneId, pageSize = DNS_PAGE }: CloudflareDnsOptions): DnsProvider {
+  /** Calls that the last whole listing took. */
+  let pages = 1;
+  return {
+    async list(signal, names) {
+      // One call a name, where that is fewer than one call a page.
+      if (names !== undefined && names.size < pages) {
+        const found = await Promise.all(
+          [...names].map((name) => client.dnsRecords(zoneId, { name }, signal)),
+        );
+        return found.flat();
+      }
+      const records = await client.dnsRecords(zoneId, {}, signal);
+      pages = Math.ceil(records.length / pageSize);
+      return records;
+    },
+    change: inBatches({
+      send: (changes, signal) => sendBatch(client, zoneId, changes, signal),
+      // Operations count, not changes: one that replaces somebody's records makes several.
+      cost: ({ surplus }) => 1 + surplus.length,
+      room: MAX_DNS_BATCH,
+      mayBeOneRecord,
+    }),
+  };
+}
+
+function removedIds({ write, keep, surplus }: RecordChange): string[] {
+  return write === undefined && keep !== null ? [keep, ...surplus] : [...surplus];
+}
+
+function mayBeOneRecord(error: unknown): boolean {
+  return error instanceof CloudflareRefusal && error.meaning !== 'unauthorized' && error.meaning !== 'quota';
+}
+
+async function sendBatch(
+  client: CloudflareClient,
+  zoneId: string,
+  changes: readonly RecordChange[],
+  signal: AbortSignal,
+): Promise<void> {
+  const written = changes.flatMap(({ write, keep }) =>
+    write === undefined ? [] : [{ keep, body: { ...write.record, comment: write.comment } }],
+  );
+  const batch = {
+    deletes: changes.flatMap(removedIds).map((id) => ({ id })),
+    puts: written.flatMap(({ keep, body }) => (keep === null ? [] : [{ ...body, id: keep }])),
+    posts: written.flatMap(({ keep, body }) => (keep === null ? [body] : [])),
+  };
+  try {
+    await client.batchDnsRecords(zoneId, batch, signal);
+  } catch (error) {
+    const [only] = changes;
+    if (changes.length !== 1 || only === undefined || !(error instanceof CloudflareRefusal)) throw error;
+    await settleOne(client, zoneId, only, error, signal);
+  }
+}
+
+/** A refusal of a single change may say that it is done already, or that the world moved since it was observed. */
+async function settleOne(
+  client: CloudflareClient,
+  zoneId: string,
+  change: RecordChange,
+  refusal: CloudflareRefusal,
+  signal: AbortSignal,
+): Promise<void> {
+  const { write } = change;
+  if (refusal.meaning === 'absent') {
+    if (write === undefined && removedIds(change).length === 1) return;
+    throw new RetryableError('a record went away since it was observed', { cause: refusal });
+  }
+  if (refusal.meaning !== 'exists' || write === undefined) throw refusal;
+  const { record, comment } = write;
+  const there = (await client.dnsRecords(zoneId, { name: record.name }, signal)).map(canonicalRecord);
+  const done = there.some(
+    (found) =>
+      found.type === record.type &&
+      found.content === record.content &&
+      found.proxied === record.proxied &&
+      found.comment === comment,
+  );
+  if (!done) throw new RetryableError(`${record.name} was taken since it was observed`, { cause: refusal });
+}

@@ -1,0 +1,153 @@
+import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
+import { bisect } from '../../bisect.ts';
+import { type CloudflareClient, MAX_KV_BULK } from '../../clients/cloudflare.ts';
+import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
+import { coalesce } from '../../coalesce.ts';
+import type { DocumentSettings } from '../../manifest/documents.ts';
+import { formatMark, type Identity } from '../../ownership.ts';
+import { planResources } from '../../plan.ts';
+import { withSharedSignal } from '../../shared-signal.ts';
+import { type Applier, type Change, type Observed, RetryableError } from '../contract.ts';
+import { desiredPairs, type KvSpec, namesIn, pairKey } from './desired.ts';
+import { type EdgeStore, readKeyMark } from './store.ts';
+
+const WINDOW_MS = 20;
+/** How often the keys that a bulk call left out are sent again, alone. */
+const ATTEMPTS = 3;
+
+/** Where a pair is. */
+export interface KvRef {
+  readonly namespace: KvNamespace;
+  readonly key: string;
+}
+
+interface Write extends KvRef {
+  /** Left out to delete. */
+  readonly pair?: { readonly value: string; readonly mark: string };
+  readonly signal: AbortSignal;
+}
+
+export interface KvApplierOptions {
+  readonly client: CloudflareClient;
+  readonly store: EdgeStore;
+  readonly identity: Identity;
+  readonly settings: DocumentSettings;
+}
+
+/** The documents that the edge reads, one listing a namespace to observe and bulk calls to write. */
+export function kvApplier({ client, store, identity, settings }: KvApplierOptions): Applier<KvSpec, KvRef> {
+  const write = coalesce((writes: readonly Write[]) => flush(client, store, writes), { windowMs: WINDOW_MS });
+  return {
+    target: 'kv',
+    desired: (manifest) => desiredPairs(manifest, settings),
+    async observe(desired, signal, scope) {
+      const wanted = new Set(desired.map(({ key }) => key));
+      const listings = await Promise.all(
+        KV_NAMESPACES.map(async (namespace) => {
+          const names = scope && namesIn(namespace, [...wanted, ...scope.keys]);
+          return { namespace, keys: await store.keys(namespace, signal, names) };
+        }),
+      );
+      return listings.flatMap(({ namespace, keys }) =>
+        keys.flatMap((listed): Observed<KvRef>[] => {
+          const key = pairKey(namespace, listed.name);
+          const { owner, hash } = readKeyMark(identity, listed);
+          if (owner.kind === 'foreign' && !wanted.has(key)) return [];
+          return [{ target: 'kv', key, owner, hash, ref: { namespace, key: listed.name } }];
+        }),
+      );
+    },
+    plan: planResources,
+    async apply({ site, desired, observed }: Change<KvSpec, KvRef>, signal) {
+      if (desired !== undefined) {
+        const { namespace, key, value } = desired.spec;
+        await write({
+          namespace,
+          key,
+          pair: { value, mark: formatMark(identity, site, desired.hash) },
+          signal,
+        });
+      } else if (observed !== undefined) {
+        // Before the entry goes, so that after a kill in between there is still something to take down.
+        if (observed.ref.namespace === 'SITE_REGISTRY') await store.forgetProfiles(site, signal);
+        await write({ ...observed.ref, signal });
+      }
+    },
+  };
+}
+
+async function flush(
+  client: CloudflareClient,
+  store: EdgeStore,
+  writes: readonly Write[],
+): Promise<readonly PromiseSettledResult<void>[]> {
+  const outcomes = new Map<Write, PromiseSettledResult<void>>();
+  await withSharedSignal(
+    writes.map(({ signal }) => signal),
+    async (signal) => {
+      const groups = Map.groupBy(writes, ({ namespace, pair }) => `${namespace} ${pair === undefined}`);
+      for (const group of groups.values()) {
+        for (let start = 0; start < group.length; start += MAX_KV_BULK) {
+          const chunk = group.slice(start, start + MAX_KV_BULK);
+          const settled = await sendGroup(client, store, chunk, signal);
+          chunk.forEach((item, index) => {
+            const outcome = settled[index];
+            if (outcome !== undefined) outcomes.set(item, outcome);
+          });
+        }
+      }
+    },
+  );
+  return writes.flatMap((item) => outcomes.get(item) ?? []);
+}
+
+/** Writes, or deletes, of one namespace: together, then in halves where they are refused, then what was left out. */
+async function sendGroup(
+  client: CloudflareClient,
+  store: EdgeStore,
+  group: readonly Write[],
+  signal: AbortSignal,
+): Promise<PromiseSettledResult<void>[]> {
+  const leftOut = new Set<string>();
+  const settled = await bisect(
+    group,
+    async (items) => {
+      let rest = items;
+      for (let attempt = 1; attempt <= ATTEMPTS && rest.length > 0; attempt += 1) {
+        const failed = new Set(await sendBulk(client, store, rest, signal));
+        rest = rest.filter(({ key }) => failed.has(key));
+      }
+      for (const { key } of rest) leftOut.add(key);
+    },
+    (error) => error instanceof CloudflareRefusal && error.meaning === 'refused',
+  );
+  return settled.map((outcome, index) => {
+    const key = group[index]?.key ?? '';
+    if (!leftOut.has(key)) return outcome;
+    return {
+      status: 'rejected',
+      reason: new RetryableError(`Cloudflare left ${key} out of ${ATTEMPTS} bulk calls`),
+    };
+  });
+}
+
+/** Answers the keys that were left out. Writing or deleting a pair twice is the same as once. */
+async function sendBulk(
+  client: CloudflareClient,
+  store: EdgeStore,
+  items: readonly Write[],
+  signal: AbortSignal,
+) {
+  const [first] = items;
+  if (first === undefined) return [];
+  const namespaceId = await store.id(first.namespace, signal);
+  const pairs = items.flatMap(({ key, pair }) =>
+    pair === undefined ? [] : [{ key, value: pair.value, metadata: { mark: pair.mark } }],
+  );
+  if (pairs.length > 0) return client.writeKv(namespaceId, pairs, signal);
+  return client.deleteKv(
+    namespaceId,
+    items.map(({ key }) => key),
+    signal,
+  );
+}

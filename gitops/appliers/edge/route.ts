@@ -1,0 +1,111 @@
+import type { CloudflareClient, KvKey, WorkersRoute } from '../../clients/cloudflare.ts';
+import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
+import type { Identity } from '../../ownership.ts';
+import { planResources } from '../../plan.ts';
+import {
+  type Applier,
+  type Change,
+  type Observed,
+  type Ownership,
+  type Resource,
+  RetryableError,
+  type Scope,
+} from '../contract.ts';
+import { desiredRoute, patternHost, type RouteSpec, routeHash, sitePattern } from './desired.ts';
+import { type EdgeStore, readKeyMark } from './store.ts';
+
+/** A route's id. */
+export type RouteRef = string;
+
+export interface RouteApplierOptions {
+  readonly client: CloudflareClient;
+  readonly store: EdgeStore;
+  readonly identity: Identity;
+  readonly zoneId: string;
+  readonly scriptName: string;
+}
+
+/** One Workers route a site, `<edge hostname>/*`. */
+export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, RouteRef> {
+  const { client, zoneId, scriptName: script } = options;
+  return {
+    target: 'route',
+    desired: (manifest) => [
+      desiredRoute(manifest, { pattern: sitePattern(manifest.hostnames.edge), script }),
+    ],
+    observe: (desired, signal, scope) => observeRoutes(options, desired, signal, scope),
+    plan: planResources,
+    apply: (change, signal) => applyRoute(client, zoneId, change, signal),
+  };
+}
+
+/**
+ * A route can't carry a mark: it is ours where it leads `<host>/*` to our script and the routing entry of that very
+ * host is marked as ours. All others are somebody else's, and looked at only where we want their pattern.
+ */
+export async function observeRoutes(
+  { client, store, identity, zoneId, scriptName }: RouteApplierOptions,
+  desired: readonly Resource<RouteSpec>[],
+  signal: AbortSignal,
+  scope?: Scope,
+): Promise<Observed<RouteRef>[]> {
+  const patterns = [...desired.map(({ key }) => key), ...(scope?.keys ?? [])];
+  const hosts = scope && new Set(patterns.flatMap((pattern) => patternHost(pattern) ?? []));
+  const [routes, entries] = await Promise.all([
+    client.routes(zoneId, signal),
+    store.keys('ROUTES', signal, hosts),
+  ]);
+  const witnesses = new Map(entries.map((entry) => [entry.name, entry]));
+  const wanted = new Set(desired.map(({ key }) => key));
+  return routes.flatMap((route): Observed<RouteRef>[] => {
+    const { id, pattern, script } = route;
+    const owner = ownerOf(route, scriptName, identity, witnesses);
+    if (owner.kind === 'foreign' && !wanted.has(pattern)) return [];
+    return [
+      { target: 'route', key: pattern, owner, hash: script ? routeHash({ pattern, script }) : null, ref: id },
+    ];
+  });
+}
+
+function ownerOf(
+  { pattern, script }: WorkersRoute,
+  scriptName: string,
+  identity: Identity,
+  witnesses: ReadonlyMap<string, KvKey>,
+): Ownership {
+  if (script !== scriptName)
+    return { kind: 'foreign', by: script ? `the worker ${script}` : 'a bypass route' };
+  const entry = witnesses.get(patternHost(pattern) ?? '');
+  if (entry === undefined) return { kind: 'foreign', by: 'somebody (no routing entry of ours)' };
+  return readKeyMark(identity, entry).owner;
+}
+
+/** Creates, repoints or deletes one route; done already counts as done. */
+export async function applyRoute(
+  client: CloudflareClient,
+  zoneId: string,
+  { desired, observed }: Change<RouteSpec, RouteRef>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    if (desired === undefined) {
+      if (observed !== undefined) await client.deleteRoute(zoneId, observed.ref, signal);
+    } else if (observed === undefined) {
+      await client.createRoute(zoneId, desired.spec, signal);
+    } else {
+      await client.updateRoute(zoneId, observed.ref, desired.spec, signal);
+    }
+  } catch (error) {
+    const meaning = error instanceof CloudflareRefusal ? error.meaning : undefined;
+    if (meaning === 'absent' && desired === undefined) return;
+    if (meaning === 'exists' && desired !== undefined) {
+      const { pattern, script } = desired.spec;
+      const routes = await client.routes(zoneId, signal);
+      if (routes.some((route) => route.pattern === pattern && route.script === script)) return;
+    }
+    if (meaning === 'absent' || meaning === 'exists') {
+      throw new RetryableError('the route changed since it was observed', { cause: error });
+    }
+    throw error;
+  }
+}

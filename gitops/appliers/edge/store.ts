@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
+import { type CloudflareClient, KV_PAGE, type KvKey, MAX_KV_BULK } from '../../clients/cloudflare.ts';
+import { type Identity, readMark } from '../../ownership.ts';
+import { RetryableError, TerminalError } from '../contract.ts';
+
+const markedMetadata = z.object({ mark: z.string() });
+
+/** Whose a key is, and what was applied under it, by the mark in its metadata. */
+export function readKeyMark(identity: Identity, { metadata }: KvKey) {
+  return readMark(identity, markedMetadata.safeParse(metadata).data?.mark);
+}
+
+/** Binding of the edge's own namespace: visitors' profiles, by `<siteId>:<id>`. */
+export const PROFILES = 'COOKIES' as const;
+
+/** A namespace's title is what `wrangler` makes of script and binding. */
+export function namespaceTitle(scriptName: string, namespace: KvNamespace | typeof PROFILES): string {
+  return `${scriptName}-${namespace}`;
+}
+
+/** The edge worker's KV namespaces, which the KV and the route applier both read. */
+export interface EdgeStore {
+  id(namespace: KvNamespace, signal: AbortSignal): Promise<string>;
+  /** Deletes what the edge keeps of a site's visitors. */
+  forgetProfiles(site: string, signal: AbortSignal): Promise<void>;
+  /**
+   * All keys with their metadata; with `names` at least these. Readers that ask the same in one turn of the event loop
+   * share one listing.
+   */
+  keys(namespace: KvNamespace, signal: AbortSignal, names?: ReadonlySet<string>): Promise<readonly KvKey[]>;
+}
+
+/** `pageSize`: keys that one call lists; a smaller namespace is always listed whole. */
+export function edgeStore(client: CloudflareClient, scriptName: string, pageSize = KV_PAGE): EdgeStore {
+  let ids: NamespaceIds | undefined;
+  const listings = new Map<string, Promise<readonly KvKey[]>>();
+  /** Calls that the last whole listing took. */
+  const pages = new Map<KvNamespace, number>();
+
+  async function id(namespace: KvNamespace, signal: AbortSignal): Promise<string> {
+    ids ??= await findNamespaces(client, scriptName, signal);
+    const found = ids.documents.get(namespace);
+    if (found === undefined) throw new Error(`${namespace} is not one of the edge's namespaces`);
+    return found;
+  }
+
+  async function list(namespace: KvNamespace, signal: AbortSignal, names: ReadonlySet<string> | null) {
+    const namespaceId = await id(namespace, signal);
+    if (names === null) {
+      const keys = await client.kvKeys(namespaceId, signal);
+      pages.set(namespace, Math.ceil(keys.length / pageSize));
+      return keys;
+    }
+    const found = await Promise.all([...names].map((name) => client.kvKeys(namespaceId, signal, name)));
+    // A prefix finds longer names too, which another one's search may have found as well.
+    return found
+      .flat()
+      .filter(({ name }) => names.has(name))
+      .filter(firstOfName());
+  }
+
+  return {
+    id,
+    async forgetProfiles(site, signal) {
+      ids ??= await findNamespaces(client, scriptName, signal);
+      const { profiles } = ids;
+      if (profiles === null) return;
+      const names = (await client.kvKeys(profiles, signal, `${site}:`)).map(({ name }) => name);
+      for (let start = 0; start < names.length; start += MAX_KV_BULK) {
+        const left = await client.deleteKv(profiles, names.slice(start, start + MAX_KV_BULK), signal);
+        if (left.length > 0)
+          throw new RetryableError(`${left.length} visitors' profiles of ${site} are still there`);
+      }
+    },
+    keys(namespace, signal, names) {
+      // One call a name, where that is fewer than one call a page.
+      const some = names !== undefined && names.size < (pages.get(namespace) ?? 1) ? names : null;
+      const question = JSON.stringify([namespace, some && [...some].sort()]);
+      const running = listings.get(question);
+      if (running !== undefined) return running;
+      const listing = list(namespace, signal, some);
+      // No later: what is asked after a write must not be answered from before it.
+      setImmediate(() => listings.delete(question));
+      listings.set(question, listing);
+      return listing;
+    },
+  };
+}
+
+function firstOfName(): (key: KvKey) => boolean {
+  const seen = new Set<string>();
+  return ({ name }) => !seen.has(name) && seen.add(name).has(name);
+}
+
+interface NamespaceIds {
+  readonly documents: ReadonlyMap<KvNamespace, string>;
+  /** `null`: this worker keeps no profiles. */
+  readonly profiles: string | null;
+}
+
+/** Found once, since a worker is bound to ids and not to titles. */
+async function findNamespaces(
+  client: CloudflareClient,
+  scriptName: string,
+  signal: AbortSignal,
+): Promise<NamespaceIds> {
+  const byTitle = new Map((await client.namespaces(signal)).map(({ title, id }) => [title, id]));
+  const documents = new Map(
+    KV_NAMESPACES.map((namespace) => {
+      const title = namespaceTitle(scriptName, namespace);
+      const id = byTitle.get(title);
+      if (id === undefined)
+        throw new TerminalError(`KV namespace ${title} doesn't exist; deploy the worker first`);
+      return [namespace, id];
+    }),
+  );
+  return { documents, profiles: byTitle.get(namespaceTitle(scriptName, PROFILES)) ?? null };
+}

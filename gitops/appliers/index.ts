@@ -1,0 +1,125 @@
+import { join } from 'node:path';
+import Docker from 'dockerode';
+import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.ts';
+import { rfc2136Client } from '../clients/rfc2136.ts';
+import { writeTsigKey } from '../clients/tsig-key.ts';
+import { ensureLocalCa } from '../embedded/local-ca.ts';
+import { processRuntime } from '../embedded/process-runtime.ts';
+import { embeddedBackend } from '../embedded/proxy/backend.ts';
+import type { Env } from '../env.ts';
+import type { Identity } from '../ownership.ts';
+import { containersApplier } from './containers/applier.ts';
+import { dockerRuntime } from './containers/docker-runtime.ts';
+import type { Runtime } from './containers/runtime.ts';
+import type { Applier } from './contract.ts';
+import { type DnsProvider, dnsApplier } from './dns/applier.ts';
+import { cloudflareDns } from './dns/cloudflare.ts';
+import { rfc2136Dns } from './dns/rfc2136.ts';
+import { kvApplier } from './edge/kv.ts';
+import { routeApplier } from './edge/route.ts';
+import { edgeStore } from './edge/store.ts';
+import { wildcardRouteApplier } from './edge/wildcard-route.ts';
+import { proxyApplier } from './proxy/applier.ts';
+import type { EdgeUpstream, ProxyBackend } from './proxy/backend.ts';
+import { type CertificateSource, certificateFiles } from './proxy/certificates.ts';
+import { nginxBackend } from './proxy/nginx/backend.ts';
+
+/** How long a new container may take until it is healthy: the real image fetches its code from Google first. */
+const STARTUP_DEADLINE_MS = 60_000;
+
+/**
+ * Every applier of this host, in the order of `TARGETS`, from its environment; `stack` takes them down again, also
+ * where this fails half-way. Starts the proxy, since what it already serves must not wait for the first pass.
+ */
+export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Promise<Applier[]> {
+  const identity: Identity = { instance: env.TAGYARD_INSTANCE, host: env.HOST_NAME };
+  const backend = await proxyBackend(env, identity);
+  stack.defer(() => backend.close());
+  const { tlsPort: originPort } = await backend.start();
+
+  const client = cloudflareClient({
+    url: env.CLOUDFLARE_API_URL,
+    token: env.CLOUDFLARE_API_TOKEN,
+    accountId: env.CLOUDFLARE_ACCOUNT_ID,
+    rate: env.CLOUDFLARE_RATE,
+  });
+  const zoneId = env.CLOUDFLARE_ZONE_ID;
+  const zone = env.DNS_ZONE ?? env.EDGE_DOMAIN;
+  const scriptName = env.EDGE_SCRIPT_NAME;
+  const store = edgeStore(client, scriptName);
+  const route = { client, store, identity, zoneId, scriptName };
+  const containers = {
+    identity,
+    loopbackSubnet: env.LOOPBACK_SUBNET,
+    originPort,
+    startupDeadlineMs: STARTUP_DEADLINE_MS,
+    ...caOf(env),
+  };
+  return [
+    stack.adopt(containersApplier(containers, containerRuntime(env)), (applier) => applier.close?.()),
+    proxyApplier({ backend, identity, containers }),
+    kvApplier({ client, store, identity, settings: { originPort } }),
+    env.EDGE_ROUTE_MODE === 'wildcard'
+      ? wildcardRouteApplier({ ...route, zone: env.EDGE_DOMAIN })
+      : routeApplier(route),
+    dnsApplier({
+      provider: await dnsProvider(env, zone, client),
+      identity,
+      zone,
+      hostAddress: env.HOST_ADDRESS,
+      edgeTarget: env.EDGE_TARGET,
+    }),
+  ];
+}
+
+async function dnsProvider(env: Env, zone: string, client: CloudflareClient): Promise<DnsProvider> {
+  if (env.DNS_PROVIDER === 'cloudflare') return cloudflareDns({ client, zoneId: env.CLOUDFLARE_ZONE_ID });
+  const { DNS_SERVER: server, DNS_TSIG_NAME: name, DNS_TSIG_SECRET_FILE: secretFile } = env;
+  if (!server || !name || !secretFile || !env.EDGE_TARGET) {
+    throw new Error(
+      'DNS_PROVIDER=rfc2136 needs DNS_SERVER, DNS_TSIG_NAME, DNS_TSIG_SECRET_FILE and EDGE_TARGET',
+    );
+  }
+  const keyFile = join(env.STATE_DIR, 'dns-tsig.key');
+  await writeTsigKey(keyFile, { name, algorithm: env.DNS_TSIG_ALGORITHM, secretFile });
+  return rfc2136Dns({ client: rfc2136Client({ server, zone, keyFile }), zone });
+}
+
+function caOf({ CONTAINER_CA_FILE: caFile }: Env): { caFile?: string } {
+  return caFile === undefined ? {} : { caFile };
+}
+
+function containerRuntime(env: Env): Runtime {
+  if (env.CONTAINERS_DRIVER === 'docker') return dockerRuntime({ docker: new Docker(), ...caOf(env) });
+  return processRuntime({ entry: env.TAG_SERVER_ENTRY, ...caOf(env) });
+}
+
+async function proxyBackend(env: Env, identity: Identity): Promise<ProxyBackend> {
+  const settings = {
+    prefix: join(env.STATE_DIR, 'proxy'),
+    listen: env.PROXY_LISTEN,
+    httpPort: env.PROXY_HTTP_PORT,
+    tlsPort: env.PROXY_TLS_PORT,
+    hopSecret: env.HOP_SECRET,
+    edgeUpstream: edgeUpstream(env.EDGE_UPSTREAM),
+    certificates: await certificates(env),
+    identity,
+  };
+  return env.PROXY_DRIVER === 'nginx'
+    ? nginxBackend({ ...settings, bin: env.NGINX_BIN })
+    : embeddedBackend(settings);
+}
+
+function edgeUpstream(text: string): EdgeUpstream {
+  const url = new URL(text);
+  const scheme = url.protocol === 'https:' ? 'https' : 'http';
+  return { scheme, address: url.hostname, port: Number(url.port) || (scheme === 'https' ? 443 : 80) };
+}
+
+async function certificates(env: Env): Promise<CertificateSource> {
+  if (env.LOCAL_CA_DIR !== undefined) return await ensureLocalCa(env.LOCAL_CA_DIR);
+  if (env.TLS_DIR !== undefined) return certificateFiles(env.TLS_DIR);
+  throw new Error(
+    'TLS_DIR is not set: name the folder with the certificates of origin, preview and custom domains',
+  );
+}

@@ -1,0 +1,52 @@
+import { formatMark, type Identity, readMark } from '../ownership.ts';
+import { planResources } from '../plan.ts';
+import { type Applier, type Change, type Resource, RetryableError, type Target } from './contract.ts';
+
+/** Where a memory applier's things live: by key, each with the mark inside it. */
+export type MemoryWorld = Map<string, { readonly mark: string | null; readonly hash: string }>;
+
+/**
+ * An applier whose world is a map: the smallest thing that keeps the contract. It is what the loop is tested with,
+ * and the measure that the conformance suite is itself checked against.
+ */
+export function memoryApplier<Spec>(options: {
+  readonly target: Target;
+  readonly identity: Identity;
+  readonly world: MemoryWorld;
+  readonly desired: Applier<Spec, string>['desired'];
+  /** Answers an error that this `observe` or this change shall fail with, or nothing. */
+  readonly fault?: (at: 'observe' | Change<Spec, string>) => Error | undefined;
+}): Applier<Spec, string> {
+  const { target, identity, world, desired } = options;
+  const failWhereAsked = (at: 'observe' | Change<Spec, string>): void => {
+    const error = options.fault?.(at);
+    if (error !== undefined) throw error;
+  };
+  return {
+    target,
+    desired,
+    async observe(_desired: readonly Resource<Spec>[], signal) {
+      signal.throwIfAborted();
+      failWhereAsked('observe');
+      return [...world].map(([key, thing]) => {
+        const { owner, hash } = readMark(identity, thing.mark);
+        return { target, key, owner, ref: key, hash: hash && thing.hash.startsWith(hash) ? hash : null };
+      });
+    },
+    plan: planResources,
+    async apply(change, signal) {
+      const { key, site, desired: wanted } = change;
+      signal.throwIfAborted();
+      failWhereAsked(change);
+      if (wanted === undefined) {
+        world.delete(key);
+        return;
+      }
+      const owner = readMark(identity, world.get(key)?.mark).owner;
+      if (world.has(key) && owner.kind === 'foreign' && !wanted.adopt) {
+        throw new RetryableError(`${key} was taken by ${owner.by} since it was observed`);
+      }
+      world.set(key, { mark: formatMark(identity, site, wanted.hash), hash: wanted.hash });
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { type ContainerSettings, containerSpecs, type LoadedManifest } from '../../manifest/containers.ts';
+import { hostname, siteId } from '../../manifest/schema.ts';
+import { contentHash } from '../../ownership.ts';
+import type { Resource } from '../contract.ts';
+
+const upstream = z.strictObject({ address: z.ipv4(), port: z.int().min(1).max(65535) });
+/** Addresses, never names: nothing waits for DNS while the proxy reads its configuration. */
+const upstreams = z.array(upstream).min(1).max(16);
+
+/** One name that the proxy answers on, and where it leads. */
+const vhostSchema = z.discriminatedUnion('kind', [
+  /** TLS only, to the processing containers; believes `x-forwarded-*` of whoever knows the hop secret. */
+  z.strictObject({ kind: z.literal('origin'), host: hostname, upstreams }),
+  /** TLS only, to the preview container. */
+  z.strictObject({ kind: z.literal('preview'), host: hostname, upstreams }),
+  /** Plain HTTP and TLS, to the edge under the site's edge hostname. */
+  z.strictObject({ kind: z.literal('custom'), host: hostname, edgeHost: hostname }),
+]);
+export type Vhost = z.output<typeof vhostSchema>;
+
+/** What one resource puts into the proxy: the site's own two names, or one of its custom domains. */
+export const proxySpecSchema = z.strictObject({ site: siteId, vhosts: z.array(vhostSchema).min(1) });
+export type ProxySpec = z.output<typeof proxySpecSchema>;
+
+/**
+ * The vhosts of a site, pure: `<site>` holds origin and preview, `<site>/<custom domain>` one domain each, so that a
+ * domain that comes or goes is one create or delete.
+ */
+export function proxyResources(manifest: LoadedManifest, settings: ContainerSettings): Resource<ProxySpec>[] {
+  const { site, hostnames, customDomains, adopt } = manifest;
+  const specs = containerSpecs(manifest, settings);
+  const of = (role: 'processing' | 'preview') =>
+    specs.filter((spec) => spec.role === role).map(({ address, port }) => ({ address, port }));
+  const resource = (key: string, summary: string, vhosts: Vhost[]): Resource<ProxySpec> => {
+    const spec: ProxySpec = { site, vhosts };
+    return { target: 'proxy', site, key, hash: contentHash(spec), summary, adopt, spec };
+  };
+  return [
+    resource(site, `serve ${hostnames.origin} and ${hostnames.preview}`, [
+      { kind: 'origin', host: hostnames.origin, upstreams: of('processing') },
+      { kind: 'preview', host: hostnames.preview, upstreams: of('preview') },
+    ]),
+    ...customDomains.map((host) =>
+      resource(`${site}/${host}`, `serve ${host} for ${hostnames.edge}`, [
+        { kind: 'custom', host, edgeHost: hostnames.edge },
+      ]),
+    ),
+  ];
+}

@@ -1,0 +1,30 @@
+import { open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/** Whole or not at all, and there after a power cut: temporary file, fsync, rename, fsync of the directory. */
+export async function writeDurably(path: string, text: string, mode = 0o600): Promise<void> {
+  const temporary = `${path}.${process.pid}.tmp`;
+  await writeSynced(temporary, text, mode);
+  await rename(temporary, path);
+  await syncDirectory(dirname(path));
+}
+
+export async function writeSynced(path: string, text: string, mode = 0o600): Promise<void> {
+  const file = await open(path, 'w', mode);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Makes names that were added, renamed or removed in a directory last. */
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}

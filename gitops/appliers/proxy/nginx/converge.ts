@@ -1,0 +1,60 @@
+import type { NginxDaemon } from './daemon.ts';
+import type { Files, Generation, Generations } from './generations.ts';
+import { type FileChange, isolate, merge } from './isolate.ts';
+
+export interface ConvergerDeps {
+  readonly generations: Generations;
+  readonly daemon: NginxDaemon;
+  /** `nginx.conf` as it must be. */
+  readonly main: string;
+  /** Whether a file's text carries our mark. */
+  readonly isOurs: (text: string) => boolean;
+}
+
+export interface Converged {
+  /** False where nginx served all of it already, so that nothing was reloaded. */
+  readonly changed: boolean;
+  readonly refused: ReadonlyMap<FileChange, Error>;
+}
+
+/**
+ * Brings nginx from the current generation to one with `changes` (reconciler rule 7): candidate tested, made last,
+ * swapped, reloaded, seen to answer; else the one before is put back and the error thrown. One call at a time.
+ */
+export async function converge(deps: ConvergerDeps, changes: readonly FileChange[]): Promise<Converged> {
+  const { generations, daemon, main, isOurs } = deps;
+  const current = await generations.current();
+  const base: Files = current?.files ?? new Map();
+  const wanted = merge(base, changes);
+  const served = current !== null && (await daemon.servedVersion()) === current.version;
+  if (served && isSame(current, main, wanted)) return { changed: false, refused: new Map() };
+
+  const test = async (files: Files) => {
+    await generations.stage({ main, files }, current);
+    return await daemon.test();
+  };
+  const { files, refused } = await isolate(base, changes, test, isOurs);
+  if (current !== null && isSame(current, main, files)) {
+    if (!served) await daemon.activate(current.version);
+    return { changed: !served, refused };
+  }
+  const next = await generations.promote({ main, files }, current);
+  try {
+    await daemon.activate(next.version);
+  } catch (error) {
+    if (current !== null) await generations.swapTo(current.name);
+    // A reload that was only slow must find the tree that is current again.
+    await daemon.reread();
+    throw error;
+  }
+  await generations.prune(next.name);
+  return { changed: true, refused };
+}
+
+function isSame(current: Generation, main: string, files: Files): boolean {
+  return (
+    current.main === main &&
+    current.files.size === files.size &&
+    [...files].every(([name, text]) => current.files.get(name) === text)
+  );
+}

@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { CommandError, runCommand } from '../../../clients/command.ts';
+import { RetryableError, TerminalError } from '../../contract.ts';
+import { ErrorLog } from './error-log.ts';
+import { Generations } from './generations.ts';
+import type { ConfigFault } from './isolate.ts';
+import { allRetired, retireOrphans, runningMaster, stopNginx, workersOf } from './process.ts';
+
+const POLL_MS = 20;
+const VERSION_TIMEOUT_MS = 1_000;
+/** A master that isn't our child tells nobody when it ends. */
+const WATCH_MS = 2_000;
+
+export interface DaemonSettings {
+  readonly bin: string;
+  readonly prefix: string;
+  readonly statusPort: number;
+  readonly timeoutMs: number;
+}
+
+/**
+ * One nginx of our own, under its own prefix: started as a child that outlives us, so that a crash of ours interrupts
+ * nobody, and adopted again by its pid file. Emits `lost` when it ends unasked.
+ */
+export class NginxDaemon extends EventEmitter<{ lost: [] }> {
+  readonly #settings: DaemonSettings;
+  #stopping = false;
+  #watch: NodeJS.Timeout | undefined;
+  #child: ChildProcess | null = null;
+  /** How the child of this process ended, `null` while none has. */
+  #ended: string | null = null;
+
+  constructor(settings: DaemonSettings) {
+    super();
+    this.#settings = settings;
+  }
+
+  async prepare(): Promise<void> {
+    const { prefix } = this.#settings;
+    for (const name of ['logs', 'temp']) await mkdir(join(prefix, name), { recursive: true, mode: 0o700 });
+  }
+
+  /** `nginx -t` on the staged candidate; a name that two vhosts claim is a fault too, which nginx only warns of. */
+  async test(): Promise<ConfigFault | null> {
+    const { bin, prefix } = this.#settings;
+    const args = ['-t', '-p', prefix, '-e', 'stderr', '-c', Generations.candidateConfig];
+    try {
+      const { stderr } = await runCommand(bin, args);
+      const conflict = /conflicting server name "[^"]*"/.exec(stderr);
+      return conflict === null ? null : { error: new RetryableError(conflict[0]), file: null };
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      if (error.exitCode === null) throw new RetryableError(error.message, { cause: error });
+      const message = error.stderr.split('\n').find((line) => line.includes('[emerg]')) ?? error.message;
+      const said = message.replace(/^.*\[emerg\] (?:[0-9]+#[0-9]+: )?/, '');
+      const file = /\/sites\/([^/:]+\.conf):[0-9]+$/.exec(said.trim())?.[1] ?? null;
+      return { error: new TerminalError(`nginx refuses it: ${said}`, { cause: error }), file };
+    }
+  }
+
+  /** What the version endpoint answers; `null` where nothing does, or only workers that lost their master. */
+  async servedVersion(): Promise<string | null> {
+    if ((await runningMaster(this.#settings.prefix)) === null) return null;
+    try {
+      const response = await fetch(`http://127.0.0.1:${this.#settings.statusPort}/generation`, {
+        headers: { connection: 'close' },
+        signal: AbortSignal.timeout(VERSION_TIMEOUT_MS),
+      });
+      return await response.text();
+    } catch {
+      return null;
+    }
+  }
+
+  /**
+   * Makes nginx serve the current tree, by a start or a reload, and waits until `version` answers and no worker of
+   * before takes connections any more. Throws `RetryableError` with nginx's own last words.
+   */
+  async activate(version: string): Promise<void> {
+    const { prefix, timeoutMs } = this.#settings;
+    const log = await ErrorLog.fromNow(join(prefix, 'logs', 'error.log'));
+    const master = await runningMaster(prefix);
+    const old = master === null ? [] : await workersOf(master);
+    if (master === null) {
+      await retireOrphans(prefix);
+      this.#spawn();
+    } else this.#reload(master);
+
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      if ((await this.servedVersion()) === version && (await allRetired(old))) return;
+      const ended = master === null ? this.#ended : null;
+      if (ended !== null || performance.now() >= deadline) {
+        const what = ended ?? `nginx doesn’t serve the new generation after ${timeoutMs} ms`;
+        throw new RetryableError([what, ...(await log.complaints())].join('; '));
+      }
+      await wait(POLL_MS);
+    }
+  }
+
+  /** Has nginx read the current tree again, without waiting; takes a running master of this prefix as ours. */
+  async reread(): Promise<void> {
+    const master = await runningMaster(this.#settings.prefix);
+    if (master !== null) this.#reload(master);
+  }
+
+  /** Watches a master that an earlier process of ours started. */
+  async adopt(): Promise<void> {
+    if ((await runningMaster(this.#settings.prefix)) !== null) this.#watchAdopted();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    clearInterval(this.#watch);
+    await stopNginx(this.#settings.prefix);
+  }
+
+  #reload(master: number): void {
+    process.kill(master, 'SIGHUP');
+    this.#watchAdopted();
+  }
+
+  #spawn(): void {
+    const { bin, prefix } = this.#settings;
+    clearInterval(this.#watch);
+    this.#watch = undefined;
+    this.#ended = null;
+    // Detached: a Ctrl-C is ours to answer. Of our environment only the path, since the rest has secrets.
+    const child = spawn(bin, ['-p', prefix, '-e', 'logs/error.log', '-c', Generations.currentConfig], {
+      detached: true,
+      stdio: 'ignore',
+      env: { PATH: process.env.PATH },
+    });
+    this.#child = child;
+    const onEnd = (reason: string) => {
+      if (this.#child !== child) return;
+      this.#child = null;
+      this.#ended = reason;
+      if (!this.#stopping) this.emit('lost');
+    };
+    child.once('exit', (code, signal) => onEnd(`nginx ended (${signal ?? `code ${code}`})`));
+    child.once('error', (error) => onEnd(`nginx can’t be started: ${error.message}`));
+    child.unref();
+  }
+
+  #watchAdopted(): void {
+    if (this.#watch !== undefined || this.#child !== null) return;
+    const look = async () => {
+      if ((await runningMaster(this.#settings.prefix)) !== null) return;
+      clearInterval(this.#watch);
+      this.#watch = undefined;
+      if (!this.#stopping) this.emit('lost');
+    };
+    this.#watch = setInterval(() => void look(), WATCH_MS).unref();
+  }
+}

@@ -1,0 +1,51 @@
+import { type Identity, readMark } from '../../../ownership.ts';
+import { RetryableError } from '../../contract.ts';
+import type { ProxyChange } from '../backend.ts';
+import { type CertificateSource, certificateFingerprint } from '../certificates.ts';
+import type { ProxySpec } from '../desired.ts';
+import { fileNameOf } from '../file-name.ts';
+import type { Generation } from './generations.ts';
+import type { FileChange } from './isolate.ts';
+import type { Renderer } from './render.ts';
+import { formatSiteFile, readSiteFile } from './site-file.ts';
+
+export interface FileWriter {
+  readonly renderer: Renderer;
+  readonly certificates: CertificateSource;
+  readonly identity: Identity;
+  readonly current: Generation | null;
+}
+
+/**
+ * The file that each change comes to, `null` where there is nothing to do: a delete never removes what isn't ours.
+ * Rejected where a value is refused, a certificate is missing, or somebody else has the name.
+ */
+export function writeFiles(
+  changes: readonly ProxyChange[],
+  writer: FileWriter,
+): Promise<PromiseSettledResult<FileChange | null>[]> {
+  return Promise.allSettled(changes.map((change) => writeOne(change, writer)));
+}
+
+async function writeOne(change: ProxyChange, writer: FileWriter): Promise<FileChange | null> {
+  const { key, mark, adopt, spec } = change;
+  const name = fileNameOf(key, '.conf');
+  const existing = writer.current?.files.get(name);
+  const owner = existing === undefined ? null : readMark(writer.identity, readSiteFile(existing).mark).owner;
+  if (spec === null) return owner?.kind === 'ours' ? { name, text: null } : null;
+  if (owner?.kind === 'foreign' && !adopt) {
+    throw new RetryableError(`${key} was taken by ${owner.by} since it was observed`);
+  }
+  return { name, text: await siteText(mark, spec, writer) };
+}
+
+async function siteText(mark: string, spec: ProxySpec, writer: FileWriter): Promise<string> {
+  const { renderer } = writer;
+  const certificates = await Promise.all(
+    spec.vhosts.map(async ({ host }) => {
+      const paths = await writer.certificates.pathsFor(host);
+      return { host, ...paths, fingerprint: await certificateFingerprint(paths) };
+    }),
+  );
+  return formatSiteFile(mark, { form: renderer.form, certificates }, renderer.vhosts(spec, certificates));
+}

@@ -1,0 +1,135 @@
+import { link, mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { contentHash } from '../../../ownership.ts';
+import { RetryableError } from '../../contract.ts';
+import { syncDirectory, writeSynced } from '../durable.ts';
+
+/** Text by file name, in the order in which nginx's `include` reads them. */
+export type Files = ReadonlyMap<string, string>;
+
+/** A whole configuration: nothing of it refers to anything outside but certificates. */
+export interface Tree {
+  readonly main: string;
+  readonly files: Files;
+}
+
+export interface Generation extends Tree {
+  /** The directory's name. */
+  readonly name: string;
+  /** What the version endpoint answers while nginx serves it. */
+  readonly version: string;
+}
+
+const CURRENT = 'current';
+const CANDIDATE = 'candidate';
+const GENERATION = /^sites\.([0-9]+)$/;
+/** The current one, and two to look back at. */
+const KEPT = 3;
+
+/**
+ * Directories `sites.<n>` under the prefix, each a complete tree, and the symbolic link `current` to the one that
+ * nginx reads. A file in them is never written twice, so unchanged ones are hard links to the generation before.
+ */
+export class Generations {
+  readonly #prefix: string;
+  /** Answers `version.conf`. */
+  readonly #endpoint: (version: string) => string;
+
+  constructor(prefix: string, endpoint: (version: string) => string) {
+    this.#prefix = prefix;
+    this.#endpoint = endpoint;
+  }
+
+  /** Relative to the prefix, as nginx is told it. */
+  static readonly currentConfig = join(CURRENT, 'nginx.conf');
+  static readonly candidateConfig = join(CANDIDATE, 'nginx.conf');
+
+  /** `null` before the first one. Throws `RetryableError` where it is there and can't be read. */
+  async current(): Promise<Generation | null> {
+    try {
+      const name = await readlink(join(this.#prefix, CURRENT)).catch(absent);
+      if (name === null) return null;
+      const directory = join(this.#prefix, name);
+      const names = (await readdir(join(directory, 'sites'))).filter((file) => file.endsWith('.conf')).sort();
+      const texts = await Promise.all(names.map((file) => readFile(join(directory, 'sites', file), 'utf8')));
+      const main = await readFile(join(directory, 'nginx.conf'), 'utf8');
+      const files = new Map(names.map((file, index) => [file, texts[index] ?? '']));
+      return { name, main, files, version: await readFile(join(directory, 'version'), 'utf8') };
+    } catch (cause) {
+      throw new RetryableError('the proxy’s current generation can’t be read', { cause });
+    }
+  }
+
+  /** Writes the candidate, without making it last. What is the same in `base` is linked, not copied. */
+  async stage({ main, files }: Tree, base: Generation | null): Promise<void> {
+    const directory = join(this.#prefix, CANDIDATE);
+    await rm(directory, { recursive: true, force: true });
+    await mkdir(join(directory, 'sites'), { recursive: true, mode: 0o700 });
+    const version = `${1 + (await this.#newest())}-${contentHash([main, ...files])}`;
+    await Promise.all([
+      writeFile(join(directory, 'nginx.conf'), main, { mode: 0o600 }),
+      writeFile(join(directory, 'version'), version),
+      writeFile(join(directory, 'version.conf'), this.#endpoint(version)),
+      ...[...files].map(async ([name, text]) => {
+        const path = join(directory, 'sites', name);
+        const same = base !== null && base.files.get(name) === text;
+        if (same) await link(join(this.#prefix, base.name, 'sites', name), path);
+        else await writeFile(path, text, { mode: 0o600 });
+      }),
+    ]);
+  }
+
+  /** Makes the candidate last under its own number, and then the current one. */
+  async promote({ main, files }: Tree, base: Generation | null): Promise<Generation> {
+    const staged = join(this.#prefix, CANDIDATE);
+    const version = await readFile(join(staged, 'version'), 'utf8');
+    const fresh = [...files].filter(([name, text]) => base?.files.get(name) !== text);
+    const texts: (readonly [string, string])[] = [
+      ['nginx.conf', main],
+      ['version', version],
+      ['version.conf', this.#endpoint(version)],
+      ...fresh.map(([name, text]) => [join('sites', name), text] as const),
+    ];
+    for (const [name, text] of texts) await writeSynced(join(staged, name), text);
+    await syncDirectory(join(staged, 'sites'));
+    await syncDirectory(staged);
+    const name = `sites.${version.split('-')[0]}`;
+    await rename(staged, join(this.#prefix, name));
+    await this.swapTo(name);
+    return { name, version, main, files };
+  }
+
+  /** Atomic: nginx reads the one tree or the other. */
+  async swapTo(name: string): Promise<void> {
+    const temporary = join(this.#prefix, `${CURRENT}.tmp`);
+    await rm(temporary, { force: true });
+    await symlink(name, temporary);
+    await rename(temporary, join(this.#prefix, CURRENT));
+    await syncDirectory(this.#prefix);
+  }
+
+  async prune(current: string): Promise<void> {
+    const old = (await this.#numbers()).filter((number) => `sites.${number}` !== current);
+    for (const number of old.slice(KEPT - 1)) {
+      await rm(join(this.#prefix, `sites.${number}`), { recursive: true, force: true });
+    }
+  }
+
+  async #newest(): Promise<number> {
+    return (await this.#numbers())[0] ?? 0;
+  }
+
+  /** Newest first. */
+  async #numbers(): Promise<number[]> {
+    const numbers = (await readdir(this.#prefix)).flatMap((name) => {
+      const match = GENERATION.exec(name);
+      return match === null ? [] : [Number(match[1])];
+    });
+    return numbers.sort((a, b) => b - a);
+  }
+}
+
+function absent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null;
+  throw error;
+}

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { TerminalError } from '../../contract.ts';
+
+const port = z.int().min(1).max(65535);
+const address = z.union([
+  z.ipv4(),
+  z.string().regex(/^\[[0-9a-f:.]+\]$/i, 'must be an address, IPv6 in brackets'),
+]);
+
+/** An absolute path that is one word between nginx's quotes. */
+const path = z.string().regex(/^\/[\w@%+=:,./ -]*$/, 'must be an absolute path without quotes or variables');
+
+export const certificatePaths = z.object({ cert: path, key: path });
+
+/** `<number>-<hash>`. */
+export const versionText = z.string().regex(/^[0-9]+-[0-9a-f]+$/);
+
+/** A secret of which no character means anything in a header, a pattern or between quotes. */
+const secret = z.string().regex(/^[A-Za-z0-9_-]{16,256}$/, 'must be 16 to 256 of A-Z, a-z, 0-9, - and _');
+
+/** What is rendered into `nginx.conf`. */
+export const mainSchema = z.object({
+  listen: z.array(address).min(1),
+  httpPort: port,
+  tlsPort: port,
+  statusPort: port,
+  hopSecret: secret,
+  edge: z.object({ scheme: z.enum(['http', 'https']), address, port }),
+  ca: path,
+  shutdownSeconds: z.int().min(1),
+  workerProcesses: z.union([z.int().min(1), z.literal('auto')]),
+});
+export type MainSettings = z.output<typeof mainSchema>;
+
+/**
+ * Values are refused, never escaped: what passes these schemas holds no quote, `$`, `;`, brace or line break, so it
+ * can only ever be one word of nginx's language. Throws `TerminalError`, which says what is wrong and not the value.
+ */
+export function plain<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const faults = result.error.issues.map(({ path: where, message }) =>
+    `${where.join('.')} ${message}`.trim(),
+  );
+  throw new TerminalError(`${what} can't be written into nginx's configuration: ${faults.join('; ')}`);
+}

@@ -1,0 +1,64 @@
+import Handlebars from 'handlebars';
+import { contentHash } from '../../../ownership.ts';
+import type { CertificatePaths } from '../certificates.ts';
+import { type ProxySpec, proxySpecSchema, type Vhost } from '../desired.ts';
+import { droppedHeaders, HOP_HEADER } from '../policy.ts';
+import { certificatePaths, type MainSettings, plain, versionText } from './quote.ts';
+import type { Templates } from './templates.ts';
+
+export interface Renderer {
+  /** Changes with everything that a site's file depends on besides its own vhosts and certificates. */
+  readonly form: string;
+  /** `nginx.conf`, with the hop secret. */
+  main(): string;
+  /** `version.conf`, the endpoint that tells which generation the workers serve. */
+  version(version: string): string;
+  /** `certificates` has one entry a vhost, in order. Throws `TerminalError` for a value that isn't plain. */
+  vhosts(spec: ProxySpec, certificates: readonly CertificatePaths[]): string;
+}
+
+/** Fills the templates in. Handlebars escapes nothing here, so that every value goes through `plain` first. */
+export function nginxRenderer(templates: Templates, settings: MainSettings): Renderer {
+  const compile = (template: string) => Handlebars.compile(template, { noEscape: true, strict: true });
+  const main = compile(templates.nginx);
+  const version = compile(templates.version);
+  const containers = compile(templates.containers);
+  const custom = compile(templates.custom);
+  const { listen, httpPort, tlsPort, edge, ca } = settings;
+  const socket = { listen, httpPort, tlsPort };
+
+  function vhost(site: string, vhost: Vhost, paths: CertificatePaths): string {
+    const common = { ...socket, ...vhost, ...paths };
+    if (vhost.kind !== 'custom') {
+      const name = `tagyard_${vhost.kind}_${site}`;
+      return containers({ ...common, name, dropped: droppedHeaders(vhost.kind) });
+    }
+    return custom({
+      ...common,
+      ca,
+      // The hop header is replaced, not dropped.
+      dropped: droppedHeaders(vhost.kind).filter((name) => name !== HOP_HEADER),
+      hopHeader: HOP_HEADER,
+      edgeScheme: edge.scheme,
+      verify: edge.scheme === 'https',
+    });
+  }
+
+  return {
+    form: contentHash([templates.containers, templates.custom, socket, edge.scheme, ca]),
+    main: () =>
+      main({
+        ...settings,
+        hopVariable: `http_${HOP_HEADER.replaceAll('-', '_')}`,
+        edge: `${edge.address}:${edge.port}`,
+      }),
+    version: (text) =>
+      version({ version: plain(versionText, text, 'the version'), statusPort: settings.statusPort }),
+    vhosts(spec, certificates) {
+      const { site, vhosts } = plain(proxySpecSchema, spec, 'the vhosts');
+      return vhosts
+        .map((item, index) => vhost(site, item, plain(certificatePaths, certificates[index], item.host)))
+        .join('');
+    },
+  };
+}

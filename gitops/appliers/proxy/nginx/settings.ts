@@ -1,0 +1,31 @@
+import type { ProxySettings } from '../backend.ts';
+import { type MainSettings, mainSchema, plain } from './quote.ts';
+
+export interface NginxSettings extends ProxySettings {
+  /** The program; `nginx` on PATH, or an absolute path. 1.19.5 or newer. */
+  readonly bin: string;
+  /** How long a start or a reload may take before the tree before it is put back, milliseconds. */
+  readonly reloadTimeoutMs?: number;
+  /** How long connections of an old generation may live on, seconds. */
+  readonly shutdownSeconds?: number;
+  /** A number, or `auto` for one a core. */
+  readonly workerProcesses?: number | 'auto';
+}
+
+/** Throws `TerminalError` with every setting at fault, never its value. */
+export function mainSettings(
+  settings: NginxSettings,
+  ports: { httpPort: number; tlsPort: number; statusPort: number },
+): MainSettings {
+  const main = {
+    ...ports,
+    listen: settings.listen,
+    hopSecret: settings.hopSecret,
+    edge: settings.edgeUpstream,
+    // nginx has no trust of its own to fall back on; this bundle is Debian's and Alpine's.
+    ca: settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',
+    shutdownSeconds: settings.shutdownSeconds ?? 30,
+    workerProcesses: settings.workerProcesses ?? 'auto',
+  };
+  return plain(mainSchema, main, 'the proxy’s settings');
+}

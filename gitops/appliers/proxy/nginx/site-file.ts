@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { contentHash } from '../../../ownership.ts';
+
+const certificate = z.strictObject({
+  host: z.string(),
+  cert: z.string(),
+  key: z.string(),
+  fingerprint: z.string(),
+});
+const headSchema = z.strictObject({
+  /** See `Renderer.form`. */
+  form: z.string(),
+  certificates: z.array(certificate),
+  /** Hash of all that follows the head. */
+  body: z.string(),
+});
+export type SiteFileHead = z.output<typeof headSchema>;
+
+/** A file of `sites/`: the mark, what it was made from, and nginx's own language. */
+export interface SiteFile {
+  readonly mark: string | undefined;
+  /** `null` where it isn't ours, or was edited since it was written. */
+  readonly head: SiteFileHead | null;
+}
+
+export function formatSiteFile(mark: string, head: Omit<SiteFileHead, 'body'>, body: string): string {
+  return `# ${mark}\n# ${JSON.stringify({ ...head, body: contentHash(body) })}\n${body}`;
+}
+
+export function readSiteFile(text: string): SiteFile {
+  const [first = '', second = '', ...rest] = text.split('\n');
+  const head = second.startsWith('# {') ? parseHead(second.slice(2)) : null;
+  return {
+    mark: first.startsWith('# ') ? first.slice(2) : undefined,
+    head: head?.body === contentHash(rest.join('\n')) ? head : null,
+  };
+}
+
+function parseHead(json: string): SiteFileHead | null {
+  try {
+    return headSchema.parse(JSON.parse(json));
+  } catch {
+    return null;
+  }
+}

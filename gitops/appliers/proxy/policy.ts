@@ -1,0 +1,27 @@
+import type { Vhost } from './desired.ts';
+
+/** Carries `HOP_SECRET` between the proxy and the edge, both ways; it never reaches a container. */
+export const HOP_HEADER = 'x-tagyard-hop';
+
+/** What every vhost says itself of the visitor, instead of what the client says. */
+export const STATED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
+
+/** The other names under which a client could claim an address, a host or a way it came. */
+const CLAIMS = [
+  'x-forwarded-port',
+  'x-forwarded-server',
+  'x-original-host',
+  'x-real-ip',
+  'x-client-ip',
+  'true-client-ip',
+  'cf-connecting-ip',
+  'cf-connecting-ipv6',
+] as const;
+
+/**
+ * Request headers of the client's that a vhost of this kind doesn't pass on. `forwarded` stays for the preview
+ * server: the tag server tells it the visited host by that header, and its browser pages depend on it.
+ */
+export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
+  return [HOP_HEADER, ...CLAIMS, ...(kind === 'preview' ? [] : ['forwarded'])];
+}

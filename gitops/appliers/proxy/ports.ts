@@ -1,0 +1,59 @@
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { z } from 'zod';
+import { RetryableError } from '../contract.ts';
+import { writeDurably } from './durable.ts';
+
+const remembered = z.record(z.string(), z.int().min(1).max(65535));
+const TRIES = 50;
+
+/**
+ * The wished ports with every 0 replaced by a port that is free on all `addresses`: picked once, and read back from
+ * `file` ever after, since the addresses that contain it are given away.
+ */
+export async function settlePorts<Name extends string>(
+  file: string,
+  addresses: readonly string[],
+  wishes: Readonly<Record<Name, number>>,
+): Promise<Record<Name, number>> {
+  const known = await recall(file);
+  const settled: Record<string, number> = {};
+  for (const [name, wish] of Object.entries<number>(wishes)) {
+    const taken = Object.values(settled);
+    settled[name] = wish !== 0 ? wish : (known[name] ?? (await pickPort(addresses, taken)));
+  }
+  await writeDurably(file, `${JSON.stringify({ ...known, ...settled })}\n`);
+  return settled as Record<Name, number>; // every name of `wishes` was visited
+}
+
+async function recall(file: string): Promise<Record<string, number>> {
+  const text = await readFile(file, 'utf8').catch(() => '{}');
+  try {
+    return remembered.parse(JSON.parse(text));
+  } catch {
+    return {};
+  }
+}
+
+async function pickPort(addresses: readonly string[], taken: readonly number[]): Promise<number> {
+  const [first = '127.0.0.1', ...others] = addresses;
+  for (let attempt = 0; attempt < TRIES; attempt += 1) {
+    const port = await bind(first, 0);
+    if (port === null || taken.includes(port)) continue;
+    const free = await Promise.all(others.map((address) => bind(address, port)));
+    if (!free.includes(null)) return port;
+  }
+  throw new RetryableError(`no port is free on ${addresses.join(' and ')} alike`);
+}
+
+/** The port that could be bound, or `null`. */
+function bind(host: string, port: number): Promise<number | null> {
+  const { promise, resolve } = Promise.withResolvers<number | null>();
+  const server = createServer();
+  server.once('error', () => resolve(null));
+  server.listen({ host: host.replace(/^\[|\]$/g, ''), port }, () => {
+    const address = server.address();
+    server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : null));
+  });
+  return promise;
+}

@@ -1,0 +1,54 @@
+import { request } from 'node:https';
+import { setTimeout as wait } from 'node:timers/promises';
+import { RetryableError } from '../contract.ts';
+import type { ProxyEndpoint } from './backend.ts';
+
+const INTERVAL_MS = 100;
+const ONE_MS = 2_000;
+
+/**
+ * Asks the proxy for `GET /healthz` of an origin, by its own name and SNI, until something behind it answers.
+ * Throws `RetryableError` past the deadline.
+ */
+export async function awaitForwarding(
+  endpoint: ProxyEndpoint,
+  host: string,
+  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+): Promise<void> {
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    signal.throwIfAborted();
+    const found = await look(endpoint, host, signal);
+    if (found === null) return;
+    if (performance.now() >= deadline) {
+      throw new RetryableError(`${host} is not reached through the proxy: ${found}`);
+    }
+    await wait(INTERVAL_MS, undefined, { signal });
+  }
+}
+
+/** `null` where the upstream answered, whatever it said; else what stood in the way. */
+function look(endpoint: ProxyEndpoint, host: string, signal: AbortSignal): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>();
+  const asked = request({
+    host: endpoint.address,
+    port: endpoint.tlsPort,
+    servername: host,
+    headers: { host: endpoint.tlsPort === 443 ? host : `${host}:${endpoint.tlsPort}` },
+    path: '/healthz',
+    agent: false,
+    // Forwarding is what is asked; an operator's files may well be by a CA that only Cloudflare trusts.
+    rejectUnauthorized: false,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(ONE_MS)]),
+  });
+  asked.on('response', (response) => {
+    response.resume();
+    resolve(GATEWAY_ERRORS.has(response.statusCode ?? 502) ? `HTTP ${response.statusCode}` : null);
+  });
+  asked.on('error', (error) => resolve(error.message));
+  asked.end();
+  return promise;
+}
+
+/** What a proxy itself answers for an upstream that isn't there. (The tag server's own health may be 503.) */
+const GATEWAY_ERRORS: ReadonlySet<number> = new Set([502, 504]);

@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Home, Instance } from './home.ts';
+import { mintToken, OPERATOR } from './issuer.ts';
+import { type ContainerView, ManagementClient } from './management-client.ts';
+
+export const DEMO_OWNER = 'demo-owner';
+export const DEMO_DOMAIN = 'shop.localhost';
+const DEMO_TAG = 'GTM-DEMO1234';
+
+/** How long the start waits for the demo site to come up before it reports; the site goes on by itself. */
+const PATIENCE_MS = 20_000;
+
+export interface Demo {
+  readonly clientId: string;
+  readonly token: string;
+  readonly container: ContainerView;
+}
+
+/** The demo client with one site, made through the API as anybody would, unless an earlier start has made it. */
+export async function ensureDemo(home: Home, instance: Instance, managementUrl: string): Promise<Demo> {
+  const token = await mintToken(instance, DEMO_OWNER);
+  const api = new ManagementClient(managementUrl, token);
+  const known = instance.demo === null ? null : await api.container(instance.demo.containerId);
+  if (known !== null && instance.demo !== null)
+    return { clientId: instance.demo.clientId, token, container: known };
+
+  const operator = new ManagementClient(managementUrl, await mintToken(instance, OPERATOR));
+  const clientId = await operator.addClient('Demo', [{ subject: DEMO_OWNER, role: 'owner' }]);
+  const config = new URLSearchParams({
+    id: 'GTM-SRVDEMO1',
+    env: '1',
+    auth: randomUUID().replaceAll('-', ''),
+  });
+  const container = await api.createContainer(
+    {
+      clientId,
+      name: 'Demo Shop',
+      domains: [DEMO_DOMAIN],
+      webTagIds: { [DEMO_DOMAIN]: DEMO_TAG },
+      containerConfigB64: Buffer.from(config.toString()).toString('base64'),
+      features: { cookie_restoration: true },
+    },
+    `demo-${instance.instance}-${clientId}`,
+  );
+  await home.save({ ...instance, demo: { clientId, containerId: container.id } });
+  return { clientId, token, container };
+}
+
+/** Looks until the demo site is up or has failed; a slow machine only makes the report less complete. */
+export async function awaitDemo(demo: Demo, managementUrl: string): Promise<ContainerView> {
+  const api = new ManagementClient(managementUrl, demo.token);
+  const deadline = Date.now() + PATIENCE_MS;
+  let container = demo.container;
+  while (container.status === 'provisioning' && Date.now() < deadline) {
+    await wait(100);
+    container = (await api.container(container.id)) ?? container;
+  }
+  return container;
+}

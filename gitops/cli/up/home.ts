@@ -1,0 +1,101 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { chmod, mkdir, open, readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { exportJWK, generateKeyPair } from 'jose';
+import { z } from 'zod';
+import { CliError } from '../cli-error.ts';
+
+/** What an instance is and keeps for itself, made at its first start. Readable by its owner only. */
+const instanceSchema = z.object({
+  version: z.literal(1),
+  /** In every ownership mark, so that instances on one machine never touch each other's things. */
+  instance: z.string(),
+  /** First two octets of this instance's own part of 127.0.0.0/8. */
+  loopbackSubnet: z.string(),
+  infraSecret: z.string(),
+  hopSecret: z.string(),
+  cloudflareToken: z.string(),
+  age: z.object({ identity: z.string(), recipient: z.string() }),
+  /** Private signing key (JWK) of the development issuer. */
+  signingKey: z.record(z.string(), z.unknown()),
+  /** Ports that were picked because none was asked for; taken again as long as they are free. */
+  ports: z.record(z.string(), z.number()),
+  demo: z.object({ clientId: z.string(), containerId: z.string() }).nullable(),
+});
+export type Instance = z.infer<typeof instanceSchema>;
+
+export class Home {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  at(...parts: string[]): string {
+    return join(this.path, ...parts);
+  }
+
+  /** Makes the directory; throws `CliError` where that can't be. */
+  async prepare(): Promise<void> {
+    try {
+      await mkdir(this.at('logs'), { recursive: true, mode: 0o700 });
+      await chmod(this.path, 0o700);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new CliError(`TAGYARD_HOME ${this.path} can't be used: ${reason}`, { cause });
+    }
+  }
+
+  async instance(): Promise<Instance> {
+    const text = await readFile(this.at('instance.json'), 'utf8').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null;
+      throw new CliError(`${this.at('instance.json')} can't be read: ${error.message}`, { cause: error });
+    });
+    if (text === null) return await this.save(await newInstance());
+    try {
+      return instanceSchema.parse(JSON.parse(text));
+    } catch (cause) {
+      throw new CliError(
+        `${this.at('instance.json')} is damaged; restore it from a backup, or move ${this.path} away to start anew`,
+        { cause },
+      );
+    }
+  }
+
+  async save(instance: Instance): Promise<Instance> {
+    await writeOwnerOnly(this.at('instance.json'), `${JSON.stringify(instance, null, 2)}\n`);
+    return instance;
+  }
+}
+
+/** Whole or not at all, mode 0600. */
+export async function writeOwnerOnly(path: string, text: string): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+}
+
+async function newInstance(): Promise<Instance> {
+  const secret = () => randomBytes(24).toString('base64url');
+  const identity = await generateIdentity();
+  const { privateKey } = await generateKeyPair('ES256', { extractable: true });
+  return {
+    version: 1,
+    instance: `t${randomBytes(4).toString('hex')}`,
+    loopbackSubnet: `127.${randomInt(64, 250)}`,
+    infraSecret: secret(),
+    hopSecret: secret(),
+    cloudflareToken: secret(),
+    age: { identity, recipient: await identityToRecipient(identity) },
+    signingKey: { ...(await exportJWK(privateKey)), kid: randomBytes(8).toString('hex'), alg: 'ES256' },
+    ports: {},
+    demo: null,
+  };
+}

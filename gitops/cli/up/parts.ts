@@ -1,0 +1,126 @@
+import { fileURLToPath } from 'node:url';
+import type { ChildSpec } from './child.ts';
+import type { Drivers } from './drivers.ts';
+import type { Home, Instance } from './home.ts';
+import { AUDIENCE, ISSUER, OPERATOR } from './issuer.ts';
+import type { Ports } from './ports.ts';
+
+/** Zone of the embedded instance: every name under `localhost` is loopback in browsers (RFC 6761, 6.3). */
+export const ZONE = 'tagyard.localhost';
+export const HOST_NAME = 'home';
+
+export interface Setup {
+  readonly home: Home;
+  readonly instance: Instance;
+  readonly ports: Ports;
+  readonly drivers: Drivers;
+  readonly env: NodeJS.ProcessEnv;
+  /** PEM of the local CA. */
+  readonly caFile: string;
+  readonly ageIdentityFile: string;
+  /** `{ snippet, edgeUrl }` of the demo site, as the shop reads it at every request. */
+  readonly demoSiteFile: string;
+  /** Addresses that the proxy listens on: loopback, and the engine's bridge where containers must reach it. */
+  readonly proxyAddresses: readonly string[];
+  readonly tagServerImage: string;
+}
+
+const PROJECT = new URL('../../../', import.meta.url);
+
+function part(setup: Setup, name: string, script: string, env: Record<string, string>): ChildSpec {
+  return {
+    name,
+    script: fileURLToPath(new URL(script, PROJECT)),
+    env,
+    logFile: setup.home.at('logs', `${name}.log`),
+  };
+}
+
+/** Cloudflare at home: its API and, behind it, the worker. */
+export function edgePart(setup: Setup): ChildSpec {
+  const { home, instance, ports, env, caFile } = setup;
+  return part(setup, 'edge', 'gitops/embedded/cloudflare/main.ts', {
+    EDGE_PORT: String(ports.edge),
+    CLOUDFLARE_PORT: String(ports.cloudflare),
+    EDGE_STATE_DIR: home.at('edge'),
+    EDGE_DOMAIN: ZONE,
+    CLOUDFLARE_API_TOKEN: instance.cloudflareToken,
+    HOP_SECRET: instance.hopSecret,
+    TAG_UPSTREAM: env.TAG_UPSTREAM || `http://127.0.0.1:${ports.vendor}`,
+    CONFIG_TTL_SECONDS: env.CONFIG_TTL_SECONDS || '2',
+    EGRESS_CA_FILE: caFile,
+  });
+}
+
+/** Base URL of the emulated API. */
+export function cloudflareUrl({ ports }: Setup): string {
+  return `http://127.0.0.1:${ports.cloudflare}/client/v4`;
+}
+
+export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId: string }): ChildSpec {
+  const { home, instance, ports, drivers, env } = setup;
+  return part(setup, 'provisioner', 'gitops/main.ts', {
+    TAGYARD_INSTANCE: instance.instance,
+    HOST_NAME,
+    SITES_REPO: home.at('sites.git'),
+    STATE_DIR: home.at('provisioner'),
+    INFRA_SECRET: instance.infraSecret,
+    HOP_SECRET: instance.hopSecret,
+    PROVISIONER_PORT: String(ports.provisioner),
+    AGE_IDENTITY_FILE: setup.ageIdentityFile,
+    CLOUDFLARE_API_URL: cloudflareUrl(setup),
+    CLOUDFLARE_API_TOKEN: instance.cloudflareToken,
+    CLOUDFLARE_ACCOUNT_ID: zone.accountId,
+    CLOUDFLARE_ZONE_ID: zone.zoneId,
+    EDGE_DOMAIN: ZONE,
+    // Nobody shares the emulator with us.
+    CLOUDFLARE_RATE: '1000',
+    HOST_ADDRESS: '127.0.0.1',
+    PROXY_DRIVER: drivers.proxy.name,
+    ...(drivers.proxy.bin === undefined ? {} : { NGINX_BIN: drivers.proxy.bin }),
+    PROXY_LISTEN: setup.proxyAddresses.join(','),
+    PROXY_HTTP_PORT: String(ports.proxy),
+    PROXY_TLS_PORT: String(ports.proxyTls),
+    EDGE_UPSTREAM: `http://127.0.0.1:${ports.edge}`,
+    LOCAL_CA_DIR: home.at('ca'),
+    CONTAINERS_DRIVER: drivers.containers.name,
+    LOOPBACK_SUBNET: instance.loopbackSubnet,
+    CONTAINER_CA_FILE: setup.caFile,
+    TAG_SERVER_ENTRY: fileURLToPath(new URL('sites/demo/tag-server/main.ts', PROJECT)),
+    DRAIN_SECONDS: env.DRAIN_SECONDS || '0',
+  });
+}
+
+export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
+  const { home, instance, ports, env } = setup;
+  return part(setup, 'management', 'management/main.ts', {
+    MANAGEMENT_PORT: String(ports.management),
+    INFRA_PROVISIONER_URL: `http://127.0.0.1:${ports.provisioner}`,
+    INFRA_SECRET: instance.infraSecret,
+    SITES_REPO: home.at('sites.git'),
+    STATE_DIR: home.at('management'),
+    PGLITE_DIR: home.at('management', 'pglite'),
+    PORT_POOL: env.PORT_POOL || '20000-20999',
+    AUTH_JWKS_URL: jwksUrl,
+    AUTH_ISSUER: ISSUER,
+    AUTH_AUDIENCE: AUDIENCE,
+    SUPER_ADMINS: OPERATOR,
+    AGE_RECIPIENT: instance.age.recipient,
+    EDGE_DOMAIN: ZONE,
+    ORIGIN_DOMAIN: ZONE,
+    EDGE_PUBLIC_URL: `http://{host}:${ports.edge}`,
+    TAG_UPSTREAM: env.TAG_UPSTREAM || `http://vendor.localhost:${ports.vendor}`,
+    HOST_NAME,
+    TAG_SERVER_IMAGE: setup.tagServerImage,
+  });
+}
+
+/** The shop and the stand-in of Google's tag upstream. */
+export function demoPart(setup: Setup): ChildSpec {
+  const { ports } = setup;
+  return part(setup, 'demo', 'sites/demo/main.ts', {
+    SHOP_PORT: String(ports.shop),
+    VENDOR_PORT: String(ports.vendor),
+    DEMO_SITE_FILE: setup.demoSiteFile,
+  });
+}

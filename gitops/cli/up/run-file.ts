@@ -1,0 +1,42 @@
+import { readFile, rm } from 'node:fs/promises';
+import { z } from 'zod';
+import { CliError } from '../cli-error.ts';
+import { writeOwnerOnly } from './home.ts';
+
+const address = z.object({ url: z.string() });
+
+/** `$TAGYARD_HOME/run.json`: where everything of a running instance answers. There only while it runs. */
+export const runSchema = z.object({
+  pid: z.number(),
+  management: address,
+  provisioner: address.extend({ secret: z.string() }),
+  edge: address,
+  /** The API's base URL with its version, and whose account it is. */
+  cloudflare: address.extend({ accountId: z.string() }),
+  proxy: address,
+  sitesRepo: z.string(),
+  database: z.string(),
+  drivers: z.object({ dns: z.string(), edge: z.string(), proxy: z.string(), containers: z.string() }),
+  demo: z.object({ clientId: z.string(), token: z.string(), container: z.string(), pageUrl: z.string() }),
+});
+export type Run = z.infer<typeof runSchema>;
+
+export async function writeRun(path: string, run: Run): Promise<void> {
+  await writeOwnerOnly(path, `${JSON.stringify(run, null, 2)}\n`);
+}
+
+export async function removeRun(path: string): Promise<void> {
+  await rm(path, { force: true });
+}
+
+/** Throws `CliError` where no instance runs on this home. */
+export async function readRun(path: string): Promise<Run> {
+  try {
+    return runSchema.parse(JSON.parse(await readFile(path, 'utf8')));
+  } catch (cause) {
+    throw new CliError(
+      `no instance runs here (${path} isn't there); start one with npm start, or set TAGYARD_HOME`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,194 @@
+import { styleText } from 'node:util';
+import { buildDemoImage, processImageId } from '../../../sites/demo/image.ts';
+import { dockerBridgeGateway } from '../../clients/docker.ts';
+import { ensureLocalCa } from '../../embedded/local-ca.ts';
+import { acquireLock, LockHeldError } from '../../lock.ts';
+import { initSitesRepo } from '../../sites-repo.ts';
+import { CliError } from '../cli-error.ts';
+import { Child, type ChildSpec } from './child.ts';
+import { awaitDemo, DEMO_DOMAIN, type Demo, ensureDemo } from './demo.ts';
+import { chooseDrivers, type Drivers } from './drivers.ts';
+import { Home, writeOwnerOnly } from './home.ts';
+import { serveJwks } from './issuer.ts';
+import { clearLeftovers, rememberPids } from './leftovers.ts';
+import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
+import { settlePorts } from './ports.ts';
+import { type Run, removeRun, writeRun } from './run-file.ts';
+import { awaitSettled } from './settled.ts';
+
+/**
+ * Runs a whole instance under `homePath` until SIGTERM or SIGINT: each part is a child process of its own, started
+ * from its own root. Throws `CliError` where it can't start; nothing is left running then.
+ */
+export async function up(homePath: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const startedAt = performance.now();
+  const home = new Home(homePath);
+  await home.prepare();
+  const lock = lockHome(home);
+  const stack = new AsyncDisposableStack();
+  stack.defer(() => lock.release());
+  // A part that was stopped in the middle of its start may have left something of its own.
+  stack.defer(() => clearLeftovers(home));
+  const stopped = stopSignal();
+  try {
+    const starting = start(home, env, stack);
+    // A stop while starting leaves the start to fail by itself: what it would launch next is refused.
+    starting.catch(() => undefined);
+    const started = await Promise.race([starting, stopped]);
+    if (started !== undefined) say(started, performance.now() - startedAt);
+    await stopped;
+    process.stdout.write('stopping\n');
+  } finally {
+    await stack.disposeAsync();
+  }
+}
+
+function lockHome(home: Home): { release(): void } {
+  try {
+    return acquireLock(home.at('lock'));
+  } catch (cause) {
+    if (cause instanceof LockHeldError) {
+      const who = cause.pid === null ? '' : ` (process ${cause.pid})`;
+      throw new CliError(
+        `an instance already runs on ${home.path}${who}; stop it first, or set TAGYARD_HOME to another folder`,
+        { cause },
+      );
+    }
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new CliError(`${home.at('lock')} can't be locked: ${reason}; remove it if no instance runs`, {
+      cause,
+    });
+  }
+}
+
+interface Started {
+  readonly run: Run;
+  readonly drivers: Drivers;
+  readonly demoStatus: string;
+}
+
+async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableStack): Promise<Started> {
+  const runFile = home.at('run.json');
+  await removeRun(runFile);
+  await clearLeftovers(home);
+  const remembered = await home.instance();
+  const { ports, remember } = await settlePorts(env, remembered.ports);
+  const instance = await home.save({ ...remembered, ports: { ...remembered.ports, ...remember } });
+  const drivers = await chooseDrivers(env);
+  show(drivers);
+
+  const { caFile } = await ensureLocalCa(home.at('ca'));
+  await initSitesRepo(home.at('sites.git'));
+  await writeOwnerOnly(home.at('age.key'), `${instance.age.identity}\n`);
+  const docker = drivers.containers.name === 'docker';
+  const gateway = docker ? await dockerBridgeGateway() : null;
+  const setup: Setup = {
+    home,
+    instance,
+    ports,
+    drivers,
+    env,
+    caFile,
+    ageIdentityFile: home.at('age.key'),
+    demoSiteFile: home.at('demo-site.json'),
+    proxyAddresses: ['127.0.0.1', ...(gateway === null ? [] : [gateway])],
+    tagServerImage: docker ? await buildDemoImage() : await processImageId(),
+  };
+  const jwks = await serveJwks(instance, ports.issuer);
+  stack.defer(() => jwks.close());
+
+  const children: Child[] = [];
+  const launch = async (spec: ChildSpec): Promise<Record<string, unknown>> => {
+    const child = new Child(spec, () => rememberPids(home, pidsOf(children)));
+    children.push(child);
+    stack.defer(() => child.stop());
+    return await child.start();
+  };
+  const zone = launch(edgePart(setup)).then(({ accountId, zoneId }) => ({
+    accountId: String(accountId),
+    zoneId: String(zoneId),
+  }));
+  const provisioner = zone.then((known) => launch(provisionerPart(setup, known)));
+  await settleAll([provisioner, launch(managementPart(setup, jwks.url)), launch(demoPart(setup))]);
+
+  const managementUrl = `http://127.0.0.1:${ports.management}`;
+  const demo = await ensureDemo(home, instance, managementUrl);
+  const container = await awaitDemo(demo, managementUrl);
+  await awaitSettled({ url: `http://127.0.0.1:${ports.provisioner}`, secret: instance.infraSecret });
+  const snippet = container.domains.find(({ domain }) => domain === DEMO_DOMAIN)?.snippet ?? '';
+  const edgeUrl = `http://${container.hostnames.edge}:${ports.edge}`;
+  await writeOwnerOnly(setup.demoSiteFile, JSON.stringify({ snippet, edgeUrl }));
+
+  const run = describeRun(setup, demo, (await zone).accountId);
+  await writeRun(runFile, run);
+  stack.defer(() => removeRun(runFile));
+  return { run, drivers, demoStatus: container.status };
+}
+
+/** Waits for all, and fails with the first failure only when none is still starting: nothing is left half started. */
+async function settleAll(starts: readonly Promise<unknown>[]): Promise<void> {
+  const results = await Promise.allSettled(starts);
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}
+
+function describeRun(setup: Setup, demo: Demo, accountId: string): Run {
+  const { home, instance, ports, drivers } = setup;
+  const local = (port: number) => `http://127.0.0.1:${port}`;
+  return {
+    pid: process.pid,
+    management: { url: local(ports.management) },
+    provisioner: { url: local(ports.provisioner), secret: instance.infraSecret },
+    edge: { url: local(ports.edge) },
+    cloudflare: { url: cloudflareUrl(setup), accountId },
+    proxy: { url: local(ports.proxy) },
+    sitesRepo: home.at('sites.git'),
+    database: drivers.database.name,
+    drivers: {
+      dns: drivers.dns.name,
+      edge: drivers.edge.name,
+      proxy: drivers.proxy.name,
+      containers: drivers.containers.name,
+    },
+    demo: {
+      clientId: demo.clientId,
+      token: demo.token,
+      container: demo.container.id,
+      pageUrl: `http://${DEMO_DOMAIN}:${ports.shop}/`,
+    },
+  };
+}
+
+function pidsOf(children: readonly Child[]) {
+  return children.flatMap(({ pid, spec }) => (pid === null ? [] : [{ pid, script: spec.script }]));
+}
+
+function show(drivers: Drivers): void {
+  for (const [what, { name, reason }] of Object.entries(drivers)) {
+    process.stdout.write(
+      `${styleText('bold', what.padEnd(11))} ${name.padEnd(20)} ${styleText('dim', reason)}\n`,
+    );
+  }
+}
+
+function say({ run, demoStatus }: Started, ms: number): void {
+  const lines: readonly (readonly [string, string])[] = [
+    ['management', `${run.management.url}/docs`],
+    ['provisioner', run.provisioner.url],
+    ['edge', run.edge.url],
+    ['proxy', run.proxy.url],
+    ['sites repo', run.sitesRepo],
+    ['demo shop', `${run.demo.pageUrl} (${demoStatus})`],
+  ];
+  process.stdout.write(`\nready in ${(ms / 1000).toFixed(1)} s\n`);
+  for (const [what, where] of lines)
+    process.stdout.write(`  ${what.padEnd(12)} ${styleText('cyan', where)}\n`);
+  process.stdout.write('Ctrl-C stops it; everything is kept for the next start.\n');
+}
+
+/** Resolves at the first SIGTERM or SIGINT; later ones change nothing, since stopping is under way. */
+function stopSignal(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve());
+  return promise;
+}

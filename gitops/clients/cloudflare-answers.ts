@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+/** What we rely on in Cloudflare's answers, and nothing more: further members may come and go. */
+
+const enveloped = <T extends z.ZodType>(result: T) => z.object({ success: z.literal(true), result });
+
+const counted = <T extends z.ZodType>(item: T) =>
+  enveloped(z.array(item)).extend({
+    result_info: z.object({ page: z.number(), per_page: z.number(), total_count: z.number() }),
+  });
+
+const dnsRecord = z.object({
+  id: z.string(),
+  type: z.string(),
+  name: z.string(),
+  content: z.string().default(''),
+  ttl: z.number().default(1),
+  proxied: z.boolean().default(false),
+  comment: z.string().nullish(),
+});
+export type DnsRecord = z.infer<typeof dnsRecord>;
+
+/** `script` is absent or null in a route that bypasses the workers. */
+const workersRoute = z.object({ id: z.string(), pattern: z.string(), script: z.string().nullish() });
+export type WorkersRoute = z.infer<typeof workersRoute>;
+
+/** A key that was written without metadata, which others do, is listed without it. */
+const kvKey = z.object({
+  name: z.string(),
+  metadata: z.unknown().optional(),
+  expiration: z.number().optional(),
+});
+export type KvKey = z.infer<typeof kvKey>;
+
+const kvNamespace = z.object({ id: z.string(), title: z.string() });
+export type KvNamespaceInfo = z.infer<typeof kvNamespace>;
+
+export const zoneAnswer = enveloped(z.object({ id: z.string(), name: z.string() }));
+export const dnsPage = counted(dnsRecord);
+export const dnsBatchAnswer = enveloped(z.object({}).nullable());
+export const routesAnswer = enveloped(z.array(workersRoute));
+/** Older documents answer the id alone. */
+export const routeAnswer = enveloped(z.object({ id: z.string() }));
+export const routeDeleted = z.object({ success: z.literal(true) });
+export const namespacesPage = counted(kvNamespace);
+export const kvKeysPage = enveloped(z.array(kvKey)).extend({
+  result_info: z.object({ count: z.number(), cursor: z.string().optional() }),
+});
+export const kvBulkAnswer = enveloped(
+  z.object({ unsuccessful_keys: z.array(z.string()).default([]) }).nullable(),
+);

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+import { RetryableError, TerminalError } from '../appliers/contract.ts';
+
+/** Families of endpoints: a code means something only together with one of them. */
+export type Endpoint = 'zones' | 'dns' | 'routes' | 'kv';
+
+/** What a refusal means to an applier; `refused` is everything that only a person can change. */
+export type Meaning = 'absent' | 'exists' | 'quota' | 'transient' | 'unauthorized' | 'refused';
+
+/** Sources: Workers error codes; certbot and ddns clients for DNS. No complete list exists. */
+const MEANINGS: Record<Endpoint, Readonly<Record<number, Meaning>>> = {
+  zones: {},
+  dns: { 81044: 'absent', 81045: 'quota', 81053: 'exists', 81057: 'exists', 81058: 'exists' },
+  routes: { 10009: 'absent', 10013: 'transient', 10020: 'exists' },
+  kv: { 10009: 'absent', 10013: 'transient' },
+};
+
+/** Cloudflare understood the call and says no. `codes` are as sent, the first one decides. */
+export class CloudflareRefusal extends TerminalError {
+  override name = 'CloudflareRefusal';
+  readonly endpoint: Endpoint;
+  readonly status: number;
+  readonly codes: readonly number[];
+  readonly meaning: Meaning;
+  constructor(endpoint: Endpoint, status: number, errors: readonly ApiMessage[], meaning: Meaning) {
+    super(`Cloudflare ${endpoint}: ${errors.map(({ code, message }) => `${message} (${code})`).join('; ')}`);
+    this.endpoint = endpoint;
+    this.status = status;
+    this.codes = errors.map(({ code }) => code);
+    this.meaning = meaning;
+  }
+}
+
+const apiMessage = z.object({ code: z.number(), message: z.string() });
+type ApiMessage = z.infer<typeof apiMessage>;
+const refusalBody = z.object({ success: z.literal(false), errors: z.array(apiMessage).min(1) });
+
+/**
+ * The error for an answer that isn't a success. Only a well-formed refusal is final: a page of something in between,
+ * a 408 and every 5xx may pass, and after a write nobody knows whether it happened.
+ */
+export function errorFor(
+  endpoint: Endpoint,
+  status: number,
+  body: unknown,
+  retryAfter: number | undefined,
+): RetryableError | CloudflareRefusal {
+  if (status === 429) return new RetryableError(`Cloudflare ${endpoint}: too many calls`, { retryAfter });
+  const parsed = refusalBody.safeParse(body);
+  if (status === 408 || status >= 500 || !parsed.success) {
+    return new RetryableError(`Cloudflare ${endpoint}: answered ${status} without a usable body`, {
+      retryAfter,
+    });
+  }
+  const { errors } = parsed.data;
+  const unauthorized = status === 401 || status === 403;
+  const meaning = unauthorized ? 'unauthorized' : (MEANINGS[endpoint][errors[0]?.code ?? 0] ?? 'refused');
+  if (meaning === 'transient') {
+    return new RetryableError(`Cloudflare ${endpoint}: ${errors[0]?.message} (${errors[0]?.code})`);
+  }
+  return new CloudflareRefusal(endpoint, status, errors, meaning);
+}

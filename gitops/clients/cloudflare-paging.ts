@@ -1,0 +1,52 @@
+import { RetryableError } from '../appliers/contract.ts';
+
+interface CountedPage<Item> {
+  readonly result: readonly Item[];
+  readonly result_info: { readonly total_count: number };
+}
+
+/**
+ * All items of a list with numbered pages. What comes together must be as many as the last page says there are, each
+ * once: a short page, or a list that changed while it was read, is no list at all.
+ */
+export async function everyPage<Item extends { id: string }>(
+  fetchPage: (page: number) => Promise<CountedPage<Item>>,
+): Promise<Item[]> {
+  const items = new Map<string, Item>();
+  let seen = 0;
+  for (let number = 1; ; number += 1) {
+    const { result, result_info: info } = await fetchPage(number);
+    seen += result.length;
+    for (const item of result) items.set(item.id, item);
+    if (seen < info.total_count && result.length > 0) continue;
+    if (items.size !== info.total_count || seen !== items.size) {
+      throw new RetryableError(`Cloudflare listed ${items.size} of ${info.total_count} items`);
+    }
+    return [...items.values()];
+  }
+}
+
+interface CursorPage<Item> {
+  readonly result: readonly Item[];
+  readonly result_info: { readonly count: number; readonly cursor?: string | undefined };
+}
+
+/** All items of a list with cursors; the last page has none, or an empty one. */
+export async function everyCursorPage<Item>(
+  fetchPage: (cursor: string | undefined) => Promise<CursorPage<Item>>,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  const cursors = new Set<string>();
+  let cursor: string | undefined;
+  for (;;) {
+    const { result, result_info: info } = await fetchPage(cursor);
+    if (result.length !== info.count) {
+      throw new RetryableError(`Cloudflare sent ${result.length} of the ${info.count} keys of a page`);
+    }
+    items.push(...result);
+    if (info.cursor === undefined || info.cursor === '') return items;
+    if (cursors.has(info.cursor)) throw new RetryableError('Cloudflare sent the same cursor twice');
+    cursors.add(info.cursor);
+    cursor = info.cursor;
+  }
+}

@@ -1,0 +1,42 @@
+import { RetryableError } from '../appliers/contract.ts';
+import type { Pace } from './pace.ts';
+
+/** Where a 429 doesn't say how long: the account's own window is five minutes, its rest is at most that. */
+const PAUSE_WITHOUT_RETRY_AFTER_SECONDS = 60;
+
+/** Seconds of a `retry-after` header (a number or an HTTP date), or `undefined`. */
+export function retryAfterSeconds(headers: Headers, now: number): number | undefined {
+  const text = headers.get('retry-after')?.trim();
+  if (text === undefined || text === '') return undefined;
+  if (/^\d+$/.test(text)) return Number(text);
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - now) / 1000));
+}
+
+/**
+ * A `fetch` that takes turns, gives up after `timeoutMs` (the body included) and never repeats a call: whether to
+ * repeat one is known only to who knows what it would do twice. A 429 pauses all calls that share the pace.
+ */
+export function pacedFetch(pace: Pace, timeoutMs: number): (request: Request) => Promise<Response> {
+  return async (request) => {
+    await pace.take(request.signal);
+    const { response, body } = await exchange(request, timeoutMs);
+    if (response.status === 429) {
+      pace.pause(retryAfterSeconds(response.headers, Date.now()) ?? PAUSE_WITHOUT_RETRY_AFTER_SECONDS);
+    }
+    const { status, headers } = response;
+    return new Response(body.byteLength === 0 ? null : body, { status, headers });
+  };
+}
+
+async function exchange(request: Request, timeoutMs: number) {
+  const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
+  const { pathname } = new URL(request.url);
+  try {
+    const response = await fetch(request, { signal, redirect: 'error' });
+    return { response, body: await response.arrayBuffer() };
+  } catch (cause) {
+    const outcome = request.method === 'GET' ? '' : '; whether it was carried out is unknown';
+    throw new RetryableError(`Cloudflare: no answer to ${request.method} ${pathname}${outcome}`, { cause });
+  }
+}

@@ -1,0 +1,106 @@
+import { createServer } from 'node:net';
+import Docker from 'dockerode';
+import { z } from 'zod';
+import { RetryableError, TerminalError } from '../appliers/contract.ts';
+
+/** Docker understood the call and says no: there is no such thing, or it is refused. */
+export class DockerRefusal extends TerminalError {
+  override name = 'DockerRefusal';
+  readonly status: number;
+  constructor(message: string, status: number, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
+/** dockerode's error; `json` is the engine's own where it sent one, else what it sent. */
+const engineError = z.object({ statusCode: z.number(), reason: z.string().optional(), json: z.unknown() });
+const engineMessage = z.object({ message: z.string() });
+
+/**
+ * Awaits a call of dockerode's and types what goes wrong: 400, 403, 404 and the like are `DockerRefusal`; 409
+ * (somebody else is at it), 5xx (a port still held, say) and a socket that doesn't answer are `RetryableError`.
+ */
+export async function callDocker<T>(doing: string, call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (cause) {
+    const parsed = engineError.safeParse(cause);
+    if (!parsed.success) {
+      const message = cause instanceof Error ? cause.message || cause.name : String(cause);
+      throw new RetryableError(`Docker did not answer while ${doing}: ${message}`, { cause });
+    }
+    const { statusCode, reason, json } = parsed.data;
+    const said = engineMessage.safeParse(json).data?.message ?? reason ?? 'no reason given';
+    const message = `Docker answered ${statusCode} while ${doing}: ${said}`;
+    if (statusCode === 409 || statusCode === 429 || statusCode >= 500) {
+      throw new RetryableError(message, { cause });
+    }
+    throw new DockerRefusal(message, statusCode, { cause });
+  }
+}
+
+/** `null` where the thing that a call is about isn't there (404) or is so already (304). */
+export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof DockerRefusal && (error.status === 404 || error.status === 304)) return null;
+    throw error;
+  }
+}
+
+/** The time that a usable engine takes to answer is far below this. */
+const PROBE_MS = 1_000;
+
+export type Usable = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+/** Set for a remote engine only. */
+const modem = z.object({ host: z.string().optional() });
+
+/**
+ * Whether containers can run here: a Linux engine behind a local socket, with its default bridge network up. A
+ * remote engine is no use, because containers are bound to this host's loopback addresses. Answers within 1.5 s.
+ */
+export async function isDockerUsable(options: Docker.DockerOptions = {}): Promise<Usable> {
+  try {
+    const docker = new Docker({ ...options, timeout: PROBE_MS });
+    const { host } = modem.parse(docker.modem);
+    if (host !== undefined) return { ok: false, reason: `the engine is remote, at ${host}` };
+    const { Os } = await callDocker('asking for its version', docker.version());
+    if (Os !== 'linux') return { ok: false, reason: `the engine runs ${Os} containers` };
+    const gateway = await dockerBridgeGateway(docker);
+    return gateway === null ? { ok: false, reason: 'its default bridge network is not up' } : { ok: true };
+  } catch (error) {
+    return { ok: false, reason: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/**
+ * This host's address on Docker's default bridge, which is what `host-gateway` stands for: a proxy that listens on it
+ * is reachable from containers. `null` where the network has none, or it isn't an address of this machine.
+ */
+export async function dockerBridgeGateway(docker: Docker = new Docker()): Promise<string | null> {
+  const networks = await callDocker(
+    'looking for its bridge network',
+    docker.listNetworks({ filters: { name: ['bridge'], driver: ['bridge'] } }),
+  );
+  const [range] = networks.find(({ Name }) => Name === 'bridge')?.IPAM?.Config ?? [];
+  const address = range?.Gateway ?? firstAddress(range?.Subnet);
+  return address !== null && (await isOurs(address)) ? address : null;
+}
+
+/** The engine gives its bridge the first address of the network unless told otherwise, and then it names it. */
+function firstAddress(subnet: string | undefined): string | null {
+  const parts = /^(\d+\.\d+\.\d+)\.(\d+)\/\d+$/.exec(subnet ?? '');
+  return parts === null ? null : `${parts[1]}.${Number(parts[2]) + 1}`;
+}
+
+/** A bridge without containers has no carrier, so the list of interfaces leaves it out; binding tells all the same. */
+async function isOurs(address: string): Promise<boolean> {
+  const server = createServer();
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  server.once('error', () => resolve(false));
+  server.listen(0, address, () => server.close(() => resolve(true)));
+  return await promise;
+}

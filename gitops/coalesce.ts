@@ -1,0 +1,44 @@
+/**
+ * Gathers calls that come close together into one batch: the first call opens a window of `windowMs`, `flush` gets
+ * all items of the window (at most `max`), and each caller gets its own outcome. A batch waits for the one before it,
+ * so that whatever piles up meanwhile goes out together.
+ */
+export function coalesce<Item, Outcome>(
+  flush: (items: readonly Item[]) => Promise<readonly PromiseSettledResult<Outcome>[]>,
+  { windowMs, max = Number.POSITIVE_INFINITY }: { windowMs: number; max?: number },
+): (item: Item) => Promise<Outcome> {
+  interface Waiting {
+    item: Item;
+    resolve(outcome: Outcome): void;
+    reject(reason: unknown): void;
+  }
+  let waiting: Waiting[] = [];
+  let running = false;
+
+  async function run(): Promise<void> {
+    running = true;
+    await new Promise((resolve) => setTimeout(resolve, windowMs));
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, max);
+      waiting = waiting.slice(batch.length);
+      try {
+        const outcomes = await flush(batch.map(({ item }) => item));
+        batch.forEach(({ resolve, reject }, index) => {
+          const outcome = outcomes[index];
+          if (outcome?.status === 'fulfilled') resolve(outcome.value);
+          else
+            reject(outcome?.reason ?? new Error('the batch answered fewer outcomes than it was given items'));
+        });
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    running = false;
+  }
+
+  return (item) =>
+    new Promise<Outcome>((resolve, reject) => {
+      waiting.push({ item, resolve, reject });
+      if (!running) void run();
+    });
+}

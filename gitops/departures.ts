@@ -1,0 +1,36 @@
+import type { DesiredState } from './desired-state.ts';
+import { parseManifest } from './manifest/load.ts';
+import type { Departure } from './policy.ts';
+import type { SitesRepo } from './sites-repo.ts';
+
+/** Each question starts a git process. */
+const AT_ONCE = 8;
+
+/**
+ * What git says of sites that have things here but no entry any more. Absence is confirmed where the file names
+ * another host, or where a commit of this very history took it out; a branch that never had it confirms nothing.
+ */
+export async function departuresOf(
+  sites: Iterable<string>,
+  desired: DesiredState,
+  repo: SitesRepo,
+): Promise<Map<string, Departure>> {
+  const found = new Map<string, Departure>();
+  const queue = [...sites].values();
+  const reader = async () => {
+    for (const site of queue) found.set(site, await departureOf(site, desired, repo));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, reader));
+  return found;
+}
+
+async function departureOf(site: string, desired: DesiredState, repo: SitesRepo): Promise<Departure> {
+  const elsewhere = desired.elsewhere.get(site);
+  if (elsewhere !== undefined) return { confirmed: true, protect: elsewhere.protect };
+  const [removal] = await repo.history(site, 1, desired.revision);
+  if (removal === undefined) return { confirmed: false, protect: false };
+  const before = await repo.readSite(`${removal.revision}^`, site).catch(() => null);
+  const last = before === null ? null : parseManifest(before.text, before.path);
+  const protect = last?.ok === true && last.manifest.protect && last.manifest.state === 'present';
+  return { confirmed: true, protect };
+}

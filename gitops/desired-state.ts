@@ -1,0 +1,206 @@
+import { type Claimant, claims, contested, rivals } from './claims.ts';
+import type { LoadedManifest } from './manifest/containers.ts';
+import { type ParsedManifest, parseManifest } from './manifest/load.ts';
+import type { Manifest } from './manifest/schema.ts';
+import { decryptSecret, Secret } from './manifest/secrets.ts';
+import type { Reason } from './report.ts';
+import type { SiteFile, SitesRepo } from './sites-repo.ts';
+
+/** A site of this host at some revision. */
+export interface SiteEntry {
+  readonly site: string;
+  readonly blob: string;
+  /** What to apply: the newest manifest, or the last valid one. `null`: nothing usable, so nothing is touched. */
+  readonly manifest: LoadedManifest | null;
+  /** Why the newest manifest isn't what is applied. */
+  readonly stalled: { readonly reason: Reason; readonly message: string } | null;
+}
+
+/** A site that the revision gives to another host. */
+export interface ElsewhereEntry {
+  readonly host: string;
+  readonly protect: boolean;
+}
+
+export interface DesiredState {
+  readonly revision: string;
+  /** An entry that stays the same object from one revision to the next stands for the same wish. */
+  readonly entries: ReadonlyMap<string, SiteEntry>;
+  readonly elsewhere: ReadonlyMap<string, ElsewhereEntry>;
+}
+
+export interface DesiredStateSettings {
+  /** Only manifests that name this host count. */
+  readonly host: string;
+  /** `AGE-SECRET-KEY-1…` of this host. */
+  readonly ageIdentity: string;
+}
+
+/** What one blob says. */
+type Reading = { readonly here: SiteEntry } | { readonly elsewhere: ElsewhereEntry };
+
+const NO_SECRET = new Secret('');
+/** Decryptions under way at once. */
+const AT_ONCE = 64;
+
+/** Reads what git asks of this host. What a blob says is kept by its id, so that a pass costs what changed. */
+export class DesiredStateReader {
+  readonly #repo: SitesRepo;
+  readonly #settings: DesiredStateSettings;
+  #current: DesiredState | null = null;
+  #readings: ReadonlyMap<string, Reading> = new Map();
+
+  constructor(repo: SitesRepo, settings: DesiredStateSettings) {
+    this.#repo = repo;
+    this.#settings = settings;
+  }
+
+  /** Throws `SitesRepoError` where the revision can't be read: not knowing is never an empty desired state. */
+  async read(revision: string): Promise<DesiredState> {
+    if (this.#current?.revision === revision) return this.#current;
+    const { state, readings } = await this.#load(revision);
+    this.#current = state;
+    this.#readings = readings;
+    return state;
+  }
+
+  /** The same for a revision that isn't going to be applied: what `read` keeps stays as it is. */
+  async peek(revision: string): Promise<DesiredState> {
+    if (this.#current?.revision === revision) return this.#current;
+    return (await this.#load(revision)).state;
+  }
+
+  async #load(revision: string): Promise<{ state: DesiredState; readings: Map<string, Reading> }> {
+    const files = await this.#repo.read(revision);
+    const readings = new Map<string, Reading>();
+    const unread: SiteFile[] = [];
+    for (const file of files) {
+      const known = this.#readings.get(keyOf(file));
+      if (known === undefined) unread.push(file);
+      else readings.set(keyOf(file), known);
+    }
+    for (let start = 0; start < unread.length; start += AT_ONCE) {
+      const some = unread.slice(start, start + AT_ONCE);
+      const fresh = await Promise.all(some.map((file) => this.#reading(file, revision)));
+      some.forEach((file, index) => {
+        const reading = fresh[index];
+        if (reading !== undefined) readings.set(keyOf(file), reading);
+      });
+    }
+    const entries = new Map<string, SiteEntry>();
+    const elsewhere = new Map<string, ElsewhereEntry>();
+    for (const file of files) {
+      const reading = readings.get(keyOf(file));
+      if (reading === undefined) continue;
+      if ('here' in reading) entries.set(file.site, reading.here);
+      else elsewhere.set(file.site, reading.elsewhere);
+    }
+    await this.#stallContested(entries, revision);
+    return { state: { revision, entries, elsewhere }, readings };
+  }
+
+  async #reading(file: SiteFile, revision: string): Promise<Reading> {
+    const result = parseManifest(file.text, file.path);
+    return result.ok ? await this.#valid(file, result.manifest) : await this.#broken(file, result, revision);
+  }
+
+  async #valid(file: SiteFile, manifest: Manifest): Promise<Reading> {
+    const { host, ageIdentity } = this.#settings;
+    if (manifest.host !== host) {
+      return { elsewhere: { host: manifest.host, protect: manifest.protect } };
+    }
+    const { site, blob } = file;
+    // A tombstone needs no secret, and its host may no longer hold the identity.
+    if (manifest.state === 'absent') {
+      return { here: { site, blob, manifest: { ...manifest, config: NO_SECRET }, stalled: null } };
+    }
+    try {
+      const config = await decryptSecret(ageIdentity, manifest.containerConfig);
+      return { here: { site, blob, manifest: { ...manifest, config }, stalled: null } };
+    } catch (error) {
+      const message = `${file.path}: containerConfig can't be decrypted on ${host}: ${messageOf(error)}`;
+      return {
+        here: { site, blob, manifest: null, stalled: { reason: 'UndecryptableConfig', message } },
+      };
+    }
+  }
+
+  /** A bad manifest is not an absent one: the last valid version of the file stays what is applied. */
+  async #broken(file: SiteFile, result: ParsedManifest & { ok: false }, revision: string): Promise<Reading> {
+    const message = result.problems
+      .map(
+        ({ path, line, message }) =>
+          `${file.path}${line === undefined ? '' : `:${line}`}: ${path && `${path}: `}${message}`,
+      )
+      .join('; ');
+    const stalled = { reason: result.reason, message };
+    const { site, blob } = file;
+    const inForce = this.#current?.entries.get(site)?.manifest;
+    if (inForce) return { here: { site, blob, manifest: inForce, stalled } };
+    const last = await this.#lastValid(file, revision);
+    if (last === null) return { here: { site, blob, manifest: null, stalled } };
+    const reading = await this.#valid(file, last);
+    return 'here' in reading
+      ? { here: { ...reading.here, stalled: reading.here.stalled ?? stalled } }
+      : reading;
+  }
+
+  async #lastValid(file: SiteFile, revision: string): Promise<Manifest | null> {
+    for (const { revision: older } of await this.#repo.history(file.site, 50, revision)) {
+      const version = await this.#repo.readSite(older, file.site);
+      if (version === null) return null;
+      const result = parseManifest(version.text, version.path);
+      if (result.ok) return result.manifest;
+    }
+    return null;
+  }
+
+  /** Replaces the entries of sites that claim what an older one has. */
+  /** The place in history of the first commit of the unbroken run in which the site claims all of `names`. */
+  async #claimingSince(site: string, names: ReadonlySet<string>, revision: string): Promise<number> {
+    let first = revision;
+    for (const commit of await this.#repo.history(site, 200, revision)) {
+      const version = await this.#repo.readSite(commit.revision, site);
+      const parsed = version === null ? null : parseManifest(version.text, version.path);
+      // A version that can't be read neither claims nor gives up anything.
+      if (parsed?.ok === false) continue;
+      if (parsed === null || parsed.manifest.state === 'absent') break;
+      const claimed = claims(parsed.manifest);
+      if ([...names].some((name) => !claimed.includes(name))) break;
+      first = commit.revision;
+    }
+    return await this.#repo.depth(first);
+  }
+
+  async #stallContested(entries: Map<string, SiteEntry>, revision: string): Promise<void> {
+    const live = [...entries.values()].flatMap(({ manifest }) =>
+      manifest?.state === 'present' ? [manifest] : [],
+    );
+    const claiming = rivals(live);
+    if (claiming.size === 0) return;
+    const claimants: Claimant[] = await Promise.all(
+      live
+        .filter(({ site }) => claiming.has(site))
+        .map(async (manifest) => ({
+          manifest,
+          since: await this.#claimingSince(manifest.site, claiming.get(manifest.site) ?? new Set(), revision),
+        })),
+    );
+    for (const { site, name, holder } of contested(claimants)) {
+      const message = `${name} is held by the site ${holder}, which claimed it first`;
+      const { blob = '' } = entries.get(site) ?? {};
+      const before = this.#current?.entries.get(site);
+      const same = before?.blob === blob && before.stalled?.message === message;
+      const stalled = { reason: 'NameTaken', message } as const;
+      entries.set(site, same ? before : { site, blob, manifest: null, stalled });
+    }
+  }
+}
+
+function keyOf({ path, blob }: SiteFile): string {
+  return `${path}:${blob}`;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

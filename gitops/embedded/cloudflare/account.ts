@@ -1,0 +1,13 @@
+import type { FastifyInstance } from 'fastify';
+import type { EmulatorContext } from './context.ts';
+import { success } from './envelope.ts';
+import { accountId } from './state.ts';
+
+/** The loopback ranges: at home that is where "Cloudflare" answers from, so it is what a proxy may trust. */
+const ADDRESSES = { ipv4_cidrs: ['127.0.0.0/8'], ipv6_cidrs: ['::1/128'], etag: 'local' };
+
+/** `/ips` and `/user/tokens/verify`. */
+export function accountEndpoints(app: FastifyInstance, { db }: EmulatorContext): void {
+  app.get('/ips', () => success(ADDRESSES));
+  app.get('/user/tokens/verify', () => success({ id: accountId(db), status: 'active' }));
+}

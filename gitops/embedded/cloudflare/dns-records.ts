@@ -1,0 +1,168 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { absoluteName, invalidRecord, PROXIABLE, refuseBesideOthers, refuseInvalid } from './dns-rules.ts';
+import { ApiError } from './envelope.ts';
+import { newId, transaction, type Zone } from './state.ts';
+
+/** Types whose content is one text; those with structured `data` are refused, Tagyard writes none. */
+const TYPES = ['A', 'AAAA', 'CNAME', 'TXT', 'MX', 'NS', 'PTR'] as const;
+/** Operations in one batch on a free zone. */
+const MAX_BATCH = 200;
+
+/** What a POST or PUT brings. Unknown members are ignored, as the real API does. */
+const recordInput = z.object({
+  type: z.enum(TYPES),
+  name: z.string().min(1).max(255),
+  content: z.string().min(1),
+  ttl: z.number().default(1),
+  proxied: z.boolean().default(false),
+  comment: z.string().nullish(),
+  tags: z.array(z.string()).default([]),
+  priority: z.number().min(0).max(65535).optional(),
+});
+
+const batchInput = z.object({
+  deletes: z.array(z.object({ id: z.string() })).default([]),
+  patches: z.array(z.looseObject({ id: z.string() })).default([]),
+  puts: z.array(recordInput.extend({ id: z.string() })).default([]),
+  posts: z.array(recordInput).default([]),
+});
+
+const dnsRecord = z.object({
+  id: z.string(),
+  zone_id: z.string(),
+  zone_name: z.string(),
+  type: z.enum(TYPES),
+  name: z.string(),
+  content: z.string(),
+  ttl: z.number(),
+  proxied: z.boolean(),
+  proxiable: z.boolean(),
+  comment: z.string().optional(),
+  tags: z.array(z.string()),
+  priority: z.number().optional(),
+  meta: z.object({}),
+  settings: z.object({}),
+  created_on: z.string(),
+  modified_on: z.string(),
+});
+export type DnsRecord = z.infer<typeof dnsRecord>;
+
+const bodyRow = z.object({ body: z.string() });
+const countRow = z.object({ total: z.number() });
+
+/** The records of one zone, with the real API's rules for what may stand beside what. */
+export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
+  function all(): DnsRecord[] {
+    return db
+      .prepare('SELECT body FROM records WHERE zone = ? ORDER BY type, name, content')
+      .all(zone.id)
+      .map((row) => dnsRecord.parse(JSON.parse(bodyRow.parse(row).body)));
+  }
+
+  /** A page of all records, in the list's default order, without a look at the others. */
+  function page(number: number, perPage: number): { records: DnsRecord[]; total: number } {
+    const records = db
+      .prepare('SELECT body FROM records WHERE zone = ? ORDER BY type, name, content LIMIT ? OFFSET ?')
+      .all(zone.id, perPage, (number - 1) * perPage)
+      .map((row) => dnsRecord.parse(JSON.parse(bodyRow.parse(row).body)));
+    const { total } = countRow.parse(
+      db.prepare('SELECT count(*) AS total FROM records WHERE zone = ?').get(zone.id),
+    );
+    return { records, total };
+  }
+
+  function named(name: string): DnsRecord[] {
+    return db
+      .prepare('SELECT body FROM records WHERE zone = ? AND name = ?')
+      .all(zone.id, name)
+      .map((row) => dnsRecord.parse(JSON.parse(bodyRow.parse(row).body)));
+  }
+
+  function get(id: string): DnsRecord {
+    const row = db.prepare('SELECT body FROM records WHERE zone = ? AND id = ?').get(zone.id, id);
+    if (row === undefined) throw new ApiError('unknownRecord', 'Record does not exist.');
+    return dnsRecord.parse(JSON.parse(bodyRow.parse(row).body));
+  }
+
+  function write(input: z.infer<typeof recordInput>, id: string, createdOn: string): DnsRecord {
+    const { comment, priority, ...rest } = input;
+    const record: DnsRecord = {
+      ...rest,
+      id,
+      zone_id: zone.id,
+      zone_name: zone.name,
+      name: absoluteName(input.name, zone.name),
+      // A proxied record's life is the proxy's business: always automatic.
+      ttl: input.proxied ? 1 : input.ttl,
+      proxiable: PROXIABLE.includes(input.type),
+      ...(comment ? { comment } : {}),
+      ...(priority === undefined ? {} : { priority }),
+      meta: {},
+      settings: {},
+      created_on: createdOn,
+      modified_on: now().toISOString(),
+    };
+    refuseInvalid(record);
+    refuseBesideOthers(
+      record,
+      named(record.name).filter((other) => other.id !== id),
+    );
+    db.prepare(
+      'INSERT OR REPLACE INTO records (id, zone, name, type, content, body) VALUES (?, ?, ?, ?, ?, ?)',
+    ).run(id, zone.id, record.name, record.type, record.content, JSON.stringify(record));
+    return record;
+  }
+
+  const create = (input: unknown): DnsRecord =>
+    write(parseRecord(recordInput, input), newId(), now().toISOString());
+
+  function replace(id: string, input: unknown): DnsRecord {
+    return write(parseRecord(recordInput, input), id, get(id).created_on);
+  }
+
+  function patch(id: string, input: unknown): DnsRecord {
+    const current = get(id);
+    const changes = parseRecord(recordInput.partial(), input);
+    return write(
+      parseRecord(recordInput, { ...current, ...definedOnly(input, changes) }),
+      id,
+      current.created_on,
+    );
+  }
+
+  function remove(id: string): DnsRecord {
+    const record = get(id);
+    db.prepare('DELETE FROM records WHERE id = ?').run(id);
+    return record;
+  }
+
+  /** One transaction; deletes, then patches, puts and posts. The first error undoes all of it. */
+  function batch(input: unknown) {
+    const { deletes, patches, puts, posts } = parseRecord(batchInput, input);
+    if (deletes.length + patches.length + puts.length + posts.length > MAX_BATCH) {
+      throw new ApiError('malformedBody', `A batch holds at most ${MAX_BATCH} operations.`);
+    }
+    return transaction(db, () => ({
+      deletes: deletes.map(({ id }) => remove(id)),
+      patches: patches.map(({ id, ...changes }) => patch(id, changes)),
+      puts: puts.map(({ id, ...record }) => replace(id, record)),
+      posts: posts.map((record) => create(record)),
+    }));
+  }
+
+  return { all, page, get, create, replace, patch, remove, batch };
+}
+
+function parseRecord<T>(schema: z.ZodType<T>, input: unknown): T {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw invalidRecord(9207, `${issue?.path.join('.')}: ${issue?.message}`);
+}
+
+/** A partial schema still fills defaults in; a patch must not. */
+function definedOnly(input: unknown, parsed: object): object {
+  const named = new Set(Object.keys(z.looseObject({}).parse(input)));
+  return Object.fromEntries(Object.entries(parsed).filter(([key]) => named.has(key)));
+}

@@ -1,0 +1,28 @@
+import type { FastifyInstance } from 'fastify';
+import type { EmulatorContext } from './context.ts';
+import { plainPage, selectRecords } from './dns-query.ts';
+import { zoneRecords } from './dns-records.ts';
+import { page, pageOf, success } from './envelope.ts';
+
+/** `/zones/{zone_id}/dns_records`. */
+export function dnsEndpoints(app: FastifyInstance, { db, now, zone }: EmulatorContext): void {
+  const records = (params: unknown) => zoneRecords(db, zone(params), now);
+  const one = '/zones/:zone_id/dns_records/:dns_record_id';
+  type One = { Params: { dns_record_id: string } };
+
+  app.get('/zones/:zone_id/dns_records', ({ params, query }) => {
+    const plain = plainPage(query);
+    if (plain !== null) {
+      const { records: some, total } = records(params).page(plain.number, plain.perPage);
+      return pageOf(some, total, plain.number, plain.perPage);
+    }
+    const { records: selected, page: number, perPage } = selectRecords(records(params).all(), query);
+    return page(selected, number, perPage);
+  });
+  app.post('/zones/:zone_id/dns_records', ({ params, body }) => success(records(params).create(body)));
+  app.post('/zones/:zone_id/dns_records/batch', ({ params, body }) => success(records(params).batch(body)));
+  app.get<One>(one, ({ params }) => success(records(params).get(params.dns_record_id)));
+  app.put<One>(one, ({ params, body }) => success(records(params).replace(params.dns_record_id, body)));
+  app.patch<One>(one, ({ params, body }) => success(records(params).patch(params.dns_record_id, body)));
+  app.delete<One>(one, ({ params }) => success({ id: records(params).remove(params.dns_record_id).id }));
+}

@@ -1,0 +1,83 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+
+export interface KvPutOptions {
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** Seconds from now. */
+  readonly expirationTtl?: number;
+  /** Seconds since the epoch. */
+  readonly expiration?: number;
+}
+
+export interface KvListedKey {
+  readonly name: string;
+  readonly metadata?: unknown;
+  readonly expiration?: number;
+}
+
+export interface KvList {
+  readonly keys: readonly KvListedKey[];
+  /** Where the next page begins; absent on the last one. */
+  readonly cursor?: string;
+  readonly complete: boolean;
+}
+
+/** One KV namespace with text values. The embedded edge offers the same shape over the store that its worker reads. */
+export interface KvStore {
+  get(key: string): Promise<string | null>;
+  put(key: string, value: string, options?: KvPutOptions): Promise<void>;
+  delete(key: string): Promise<void>;
+  /** Keys in byte order; `limit` is at most 1000, the default. */
+  list(options?: { prefix?: string; limit?: number; cursor?: string }): Promise<KvList>;
+}
+
+const valueRow = z.object({ value: z.string() });
+const keyRow = z.object({
+  name: z.string(),
+  metadata: z.string().nullable(),
+  expiration: z.number().nullable(),
+});
+
+/** A namespace in the emulator's own database: for those that no worker is bound to, and for tests. */
+export function sqliteKvStore(db: DatabaseSync, namespaceId: string, now: () => Date): KvStore {
+  const seconds = () => Math.floor(now().getTime() / 1000);
+  return {
+    async get(key) {
+      const row = db
+        .prepare(
+          'SELECT value FROM kv WHERE namespace = ? AND name = ? AND (expiration IS NULL OR expiration > ?)',
+        )
+        .get(namespaceId, key, seconds());
+      return row === undefined ? null : valueRow.parse(row).value;
+    },
+    async put(key, value, { metadata, expiration, expirationTtl } = {}) {
+      const until = expiration ?? (expirationTtl === undefined ? null : seconds() + expirationTtl);
+      db.prepare(
+        'INSERT OR REPLACE INTO kv (namespace, name, value, metadata, expiration) VALUES (?, ?, ?, ?, ?)',
+      ).run(namespaceId, key, value, metadata === undefined ? null : JSON.stringify(metadata), until);
+    },
+    async delete(key) {
+      db.prepare('DELETE FROM kv WHERE namespace = ? AND name = ?').run(namespaceId, key);
+    },
+    async list({ prefix = '', limit = 1000, cursor } = {}) {
+      const after = cursor === undefined ? '' : Buffer.from(cursor, 'base64url').toString();
+      const rows = db
+        .prepare(
+          `SELECT name, metadata, expiration FROM kv
+           WHERE namespace = ? AND name > ? AND substr(name, 1, length(?)) = ? AND (expiration IS NULL OR expiration > ?)
+           ORDER BY name LIMIT ?`,
+        )
+        .all(namespaceId, after, prefix, prefix, seconds(), limit + 1)
+        .map((row) => keyRow.parse(row));
+      const keys = rows.slice(0, limit).map(({ name, metadata, expiration }) => ({
+        name,
+        ...(metadata === null ? {} : { metadata: JSON.parse(metadata) as unknown }),
+        ...(expiration === null ? {} : { expiration }),
+      }));
+      const last = keys.at(-1);
+      return rows.length > limit && last !== undefined
+        ? { keys, cursor: Buffer.from(last.name).toString('base64url'), complete: false }
+        : { keys, complete: true };
+    },
+  };
+}

@@ -1,0 +1,30 @@
+/** How many calls in a window of seconds; Cloudflare's own are 1,200 in 300. */
+export interface CallLimit {
+  readonly calls: number;
+  readonly windowSeconds: number;
+}
+
+/** Counts calls in fixed windows and answers what the API says of it in headers. */
+export function callLimiter({ calls, windowSeconds }: CallLimit, now: () => Date) {
+  let windowEnds = 0;
+  let used = 0;
+  return (): { allowed: boolean; headers: Record<string, string> } => {
+    const seconds = now().getTime() / 1000;
+    if (seconds >= windowEnds) {
+      windowEnds = seconds + windowSeconds;
+      used = 0;
+    }
+    const allowed = used < calls;
+    if (allowed) used += 1;
+    const reset = String(Math.max(1, Math.ceil(windowEnds - seconds)));
+    return {
+      allowed,
+      headers: {
+        'x-ratelimit-limit': String(calls),
+        'x-ratelimit-remaining': String(calls - used),
+        'x-ratelimit-reset': reset,
+        ...(allowed ? {} : { 'retry-after': reset }),
+      },
+    };
+  };
+}

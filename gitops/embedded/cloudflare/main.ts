@@ -1,0 +1,109 @@
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { RAW_LOG_BUCKET, startEdgeHost } from '../../../edge/host.ts';
+import { KV_NAMESPACES } from '../../../plugins/document.ts';
+import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
+import { startEgress } from '../egress.ts';
+import { routePatterns } from './context.ts';
+import { API_PREFIX, buildEmulator } from './emulator.ts';
+import { sqliteKvStore } from './kv-store.ts';
+import { endOrphans, rememberChildren } from './orphans.ts';
+import { zoneResolver } from './resolver.ts';
+import { accountId, ensureNamespace, ensureZone, openState } from './state.ts';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+const environment = z.object({
+  EDGE_PORT: port.default(8787),
+  CLOUDFLARE_PORT: port.default(0),
+  EDGE_STATE_DIR: z.string().min(1),
+  EDGE_DOMAIN: z.string().min(1),
+  EDGE_SCRIPT_NAME: z.string().min(1).default('tagyard-edge'),
+  CLOUDFLARE_API_TOKEN: z.string().min(1),
+  HOP_SECRET: z.string().min(1),
+  TAG_UPSTREAM: z.url(),
+  CONFIG_TTL_SECONDS: z.string().default('60'),
+  EGRESS_CA_FILE: z.string().optional(),
+});
+
+/** Cloudflare at home: its API, and behind it the worker that serves what the API was told. */
+async function start(env: z.infer<typeof environment>) {
+  await using stack = new AsyncDisposableStack();
+  await mkdir(env.EDGE_STATE_DIR, { recursive: true, mode: 0o700 });
+  const orphans = join(env.EDGE_STATE_DIR, 'children.json');
+  await endOrphans(orphans);
+  const db = openState(join(env.EDGE_STATE_DIR, 'cloudflare.sqlite'));
+  stack.defer(() => db.close());
+  const zone = ensureZone(db, env.EDGE_DOMAIN, new Date());
+
+  const ca = env.EGRESS_CA_FILE === undefined ? [] : [await readFile(env.EGRESS_CA_FILE, 'utf8')];
+  const egress = await startEgress({ resolve: zoneResolver(db), ca });
+  stack.defer(() => egress.close());
+
+  const edge = await startEdgeHost({
+    port: env.EDGE_PORT,
+    persistDir: join(env.EDGE_STATE_DIR, 'edge'),
+    vars: {
+      HOP_SECRET: env.HOP_SECRET,
+      TAG_UPSTREAM: env.TAG_UPSTREAM,
+      CONFIG_TTL_SECONDS: env.CONFIG_TTL_SECONDS,
+    },
+    egress,
+  });
+  stack.defer(() => edge.close());
+  await rememberChildren(orphans);
+  await edge.setRoutes(routePatterns(db));
+
+  const bound = new Map(
+    ([...KV_NAMESPACES, PROFILES] as const).map((name) => [
+      ensureNamespace(db, namespaceTitle(env.EDGE_SCRIPT_NAME, name)).id,
+      edge.kv[name],
+    ]),
+  );
+  const emulator = buildEmulator({
+    db,
+    token: env.CLOUDFLARE_API_TOKEN,
+    scripts: [env.EDGE_SCRIPT_NAME],
+    kv: ({ id }) => bound.get(id) ?? sqliteKvStore(db, id, () => new Date()),
+    buckets: { [RAW_LOG_BUCKET]: edge.rawLogs },
+    onRoutes: (patterns) => edge.setRoutes(patterns),
+  });
+  stack.defer(() => emulator.close());
+  const api = await emulator.listen({ host: '127.0.0.1', port: env.CLOUDFLARE_PORT });
+
+  const running = stack.move();
+  return {
+    edge: edge.url.origin,
+    cloudflare: `${api}${API_PREFIX}`,
+    accountId: accountId(db),
+    zoneId: zone.id,
+    stop: () => running.disposeAsync(),
+  };
+}
+
+try {
+  const { stop, ...addresses } = await start(environment.parse(process.env));
+  let ending = false;
+  const end = async () => {
+    if (ending) return;
+    ending = true;
+    await stop();
+    process.exit(0);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    // Miniflare's own hook would exit at once, before the sockets are closed and the database is.
+    process.removeAllListeners(signal);
+    process.once(signal, end);
+  }
+  // Without a parent there is nobody left to serve.
+  process.once('disconnect', end);
+  if (process.send !== undefined) process.send({ type: 'ready', ...addresses });
+  else console.log(`Cloudflare's API on ${addresses.cloudflare}, the edge on ${addresses.edge}`);
+} catch (error) {
+  const reason =
+    error instanceof z.ZodError
+      ? error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')
+      : String(error);
+  process.stderr.write(`edge: ${reason}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,53 @@
+import type { FastifyInstance } from 'fastify';
+import { z } from 'zod';
+import type { EmulatorContext } from './context.ts';
+import { ApiError, success } from './envelope.ts';
+
+/** The reading half of one R2 bucket. The embedded edge offers it over what its worker wrote. */
+export interface ObjectStore {
+  get(key: string): Promise<string | null>;
+  /** Keys in byte order; without a `cursor` the page is the last one. */
+  list(options: { prefix?: string; limit?: number; cursor?: string }): Promise<{
+    readonly objects: readonly { key: string; size: number; etag: string; uploaded: Date }[];
+    readonly cursor?: string;
+  }>;
+}
+
+const query = z.object({
+  prefix: z.string().optional(),
+  cursor: z.string().optional(),
+  per_page: z.coerce.number().int().min(1).max(1000).default(20),
+});
+type OneObject = { Params: { bucket_name: string; '*': string } };
+
+/** `/accounts/{account_id}/r2/buckets/{bucket_name}/objects` and `…/objects/{object_key}`, for reading. */
+export function objectEndpoints(app: FastifyInstance, { bucket }: EmulatorContext): void {
+  const path = '/accounts/:account_id/r2/buckets/:bucket_name/objects';
+
+  app.get(path, async (request) => {
+    const store = bucket(request.params);
+    const { prefix, cursor, per_page: limit } = query.parse(request.query);
+    const page = await store.list({
+      limit,
+      ...(prefix === undefined ? {} : { prefix }),
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    const result = page.objects.map(({ key, size, etag, uploaded }) => ({
+      key,
+      size,
+      etag,
+      last_modified: uploaded.toISOString(),
+      storage_class: 'Standard',
+    }));
+    return success(result, {
+      per_page: limit,
+      is_truncated: page.cursor !== undefined,
+      ...(page.cursor === undefined ? {} : { cursor: page.cursor }),
+    });
+  });
+  app.get<OneObject>(`${path}/*`, async ({ params }, reply) => {
+    const text = await bucket(params).get(params['*']);
+    if (text === null) throw new ApiError('unknownObject', 'The specified key does not exist.');
+    return reply.type('application/octet-stream').send(Buffer.from(text));
+  });
+}

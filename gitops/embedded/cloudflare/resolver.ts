@@ -1,0 +1,32 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+
+const row = z.object({ type: z.string(), content: z.string(), body: z.string() });
+const proxiedFlag = z.object({ proxied: z.boolean() });
+/** Longer chains of aliases are a loop or a mistake. */
+const MAX_ALIASES = 8;
+
+/**
+ * Resolves a name as the zones in `db` have it: an address, or `null` where they don't have one. A proxied name has
+ * none either: it leads to the worker, which doesn't fetch from itself.
+ */
+export function zoneResolver(db: DatabaseSync): (host: string) => string | null {
+  const recordsOf = db.prepare(
+    'SELECT type, content, body FROM records WHERE name = ? ORDER BY type, content',
+  );
+  return (host) => {
+    let name = host.toLowerCase();
+    for (let alias = 0; alias < MAX_ALIASES; alias += 1) {
+      const records = recordsOf
+        .all(name)
+        .map((found) => row.parse(found))
+        .filter(({ body }) => !proxiedFlag.parse(JSON.parse(body)).proxied);
+      const address = records.find(({ type }) => type === 'A' || type === 'AAAA');
+      if (address !== undefined) return address.content;
+      const target = records.find(({ type }) => type === 'CNAME');
+      if (target === undefined) return null;
+      name = target.content.toLowerCase().replace(/\.$/, '');
+    }
+    return null;
+  };
+}

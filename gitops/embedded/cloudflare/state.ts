@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+
+const SCHEMA = `
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = FULL;
+  CREATE TABLE IF NOT EXISTS account (id TEXT PRIMARY KEY);
+  CREATE TABLE IF NOT EXISTS zones (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_on TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS records (
+    id TEXT PRIMARY KEY, zone TEXT NOT NULL REFERENCES zones, name TEXT NOT NULL, type TEXT NOT NULL,
+    content TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (zone, name, type, content));
+  CREATE TABLE IF NOT EXISTS routes (
+    id TEXT PRIMARY KEY, zone TEXT NOT NULL REFERENCES zones, pattern TEXT NOT NULL, script TEXT, UNIQUE (zone, pattern));
+  CREATE TABLE IF NOT EXISTS namespaces (id TEXT PRIMARY KEY, title TEXT NOT NULL UNIQUE);
+  CREATE TABLE IF NOT EXISTS kv (
+    namespace TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, metadata TEXT, expiration INTEGER,
+    PRIMARY KEY (namespace, name)) WITHOUT ROWID;
+`;
+
+/** Opens the emulator's state; `:memory:` keeps nothing. Every statement is on disk before it returns. */
+export function openState(path: string): DatabaseSync {
+  const db = new DatabaseSync(path);
+  db.exec(SCHEMA);
+  return db;
+}
+
+/** Cloudflare's identifiers: 32 hex digits. */
+export function newId(): string {
+  return randomBytes(16).toString('hex');
+}
+
+/** Runs `work` entirely or not at all. */
+export function transaction<T>(db: DatabaseSync, work: () => T): T {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    const result = work();
+    db.exec('COMMIT');
+    return result;
+  } catch (error) {
+    db.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+const identified = z.object({ id: z.string() });
+
+/** The one account of this emulator; made at first use and kept. */
+export function accountId(db: DatabaseSync): string {
+  db.prepare('INSERT INTO account (id) SELECT ? WHERE NOT EXISTS (SELECT 1 FROM account)').run(newId());
+  return identified.parse(db.prepare('SELECT id FROM account').get()).id;
+}
+
+export const zoneRow = z.object({ id: z.string(), name: z.string(), created_on: z.string() });
+export type Zone = z.infer<typeof zoneRow>;
+
+/** The zone of that name, made where it isn't there yet. */
+export function ensureZone(db: DatabaseSync, name: string, now: Date): Zone {
+  db.prepare('INSERT OR IGNORE INTO zones (id, name, created_on) VALUES (?, ?, ?)').run(
+    newId(),
+    name,
+    now.toISOString(),
+  );
+  return zoneRow.parse(db.prepare('SELECT * FROM zones WHERE name = ?').get(name));
+}
+
+const namespaceRow = z.object({ id: z.string(), title: z.string() });
+export type Namespace = z.infer<typeof namespaceRow>;
+
+export function listNamespaces(db: DatabaseSync): Namespace[] {
+  return db
+    .prepare('SELECT id, title FROM namespaces ORDER BY title')
+    .all()
+    .map((row) => namespaceRow.parse(row));
+}
+
+/** The namespace of that title, made where it isn't there yet. */
+export function ensureNamespace(db: DatabaseSync, title: string): Namespace {
+  db.prepare('INSERT OR IGNORE INTO namespaces (id, title) VALUES (?, ?)').run(newId(), title);
+  return namespaceRow.parse(db.prepare('SELECT id, title FROM namespaces WHERE title = ?').get(title));
+}

@@ -1,0 +1,33 @@
+import { lookup as systemLookup } from 'node:dns';
+import { isIP, type LookupFunction } from 'node:net';
+
+/**
+ * An absolute request target in its parts, or `null`. The path goes on as it was written: a URL parser would resolve its dots and re-encode it.
+ */
+export function parseTarget(url: string) {
+  const match = /^(https?:)\/\/([^/?#]+)([^#]*)$/i.exec(url);
+  const parsed = match === null ? null : URL.parse(`${match[1]}//${match[2]}`);
+  if (match === null || parsed === null || parsed.username !== '') return null;
+  const rest = match[3] ?? '';
+  return {
+    protocol: parsed.protocol === 'https:' ? ('https:' as const) : ('http:' as const),
+    hostname: parsed.hostname.replace(/^\[|\]$/g, ''),
+    port: parsed.port === '' ? (parsed.protocol === 'https:' ? 443 : 80) : Number(parsed.port),
+    authority: match[2] ?? '',
+    path: rest.startsWith('/') ? rest : `/${rest}`,
+  };
+}
+
+/** `*.localhost` is the loopback wherever the system doesn't know it (RFC 6761, 6.3). */
+export function lookupWith(resolve: (host: string) => string | null): LookupFunction {
+  return (hostname, options, callback) => {
+    const address = resolve(hostname) ?? (hostname.endsWith('.localhost') ? '127.0.0.1' : null);
+    if (address === null) {
+      systemLookup(hostname, options, callback);
+      return;
+    }
+    const family = isIP(address);
+    if (options.all === true) callback(null, [{ address, family }]);
+    else callback(null, address, family);
+  };
+}

@@ -1,0 +1,126 @@
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import https from 'node:https';
+import { isIP } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { getCACertificates } from 'node:tls';
+import { lookupWith, parseTarget } from './egress-target.ts';
+import { endToEndHeaders } from './hop-by-hop.ts';
+
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Below the 5 s after which the tag server's own Node closes an idle connection. */
+const IDLE_MS = 4000;
+
+export interface EgressOptions {
+  /** The address of a host, or `null` to ask the system. */
+  readonly resolve: (host: string) => string | null;
+  /** PEM certificates to trust besides the system's. */
+  readonly ca: readonly string[];
+  /** Port on 127.0.0.1; 0 picks a free one. */
+  readonly port?: number;
+}
+
+export interface Egress {
+  readonly host: string;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/**
+ * The forward proxy behind the embedded edge: takes requests with an absolute target, finds the host by the zones'
+ * records, speaks TLS with its name and checks its certificate, and streams both ways with the headers as they are.
+ * What can't be reached is a 502. No CONNECT: the worker's runtime leaves TLS to its proxy.
+ */
+export async function startEgress({ resolve, ca, port = 0 }: EgressOptions): Promise<Egress> {
+  const agentOptions = { keepAlive: true, timeout: IDLE_MS, lookup: lookupWith(resolve) };
+  const agents = {
+    'http:': new http.Agent(agentOptions),
+    'https:': new https.Agent({ ...agentOptions, ca: [...getCACertificates('default'), ...ca] }),
+  };
+  // The host is in the target, and workerd doesn't say it twice.
+  const server = http.createServer({ requireHostHeader: false }, (request, response) =>
+    forward(request, response, agents),
+  );
+  server.on('connect', (_request, socket) => socket.end('HTTP/1.1 405 Method Not Allowed\r\n\r\n'));
+  await new Promise<void>((listening, failed) => {
+    server.once('error', failed);
+    server.listen(port, '127.0.0.1', listening);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the egress proxy has no port');
+  return {
+    host: '127.0.0.1',
+    port: address.port,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+      for (const agent of Object.values(agents)) agent.destroy();
+    },
+  };
+}
+
+type Agents = Readonly<Record<'http:' | 'https:', http.Agent>>;
+
+function forward(request: IncomingMessage, response: ServerResponse, agents: Agents): void {
+  const target = parseTarget(request.url ?? '');
+  if (target === null) {
+    response
+      .writeHead(400, { 'content-type': 'text/plain' })
+      .end('the request target is not an absolute http(s) URL\n');
+    return;
+  }
+  const { protocol, hostname, port, path, authority } = target;
+  // The target's own host wins over what a client says beside it (RFC 9112, 3.2.2).
+  const headers = ['Host', authority, ...endToEndHeaders(request.rawHeaders, ['host'])];
+  const hasBody =
+    request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined;
+  const onlyReads = request.method === 'GET' || request.method === 'HEAD';
+  // Without either, Node would frame an empty body as chunks.
+  if (!hasBody && !onlyReads) headers.push('content-length', '0');
+
+  const outgoing = (protocol === 'https:' ? https : http).request({
+    agent: agents[protocol],
+    hostname,
+    port,
+    path,
+    method: request.method,
+    headers,
+    ...(isIP(hostname) === 0 ? { servername: hostname } : {}),
+  });
+  limitConnecting(outgoing);
+  const abandon = () => outgoing.destroy();
+  response.once('close', abandon);
+  outgoing.once('response', (answer) => {
+    response.sendDate = false;
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, endToEndHeaders(answer.rawHeaders));
+    // A break in the middle shows as a broken answer: its length or its last chunk is missing.
+    pipeline(answer, response).catch(() => response.destroy());
+  });
+  outgoing.once('error', (error: NodeJS.ErrnoException) => {
+    // An idle connection that the other side closed just now: a reading request can be sent again.
+    if (
+      outgoing.reusedSocket &&
+      error.code === 'ECONNRESET' &&
+      onlyReads &&
+      !hasBody &&
+      !response.headersSent
+    ) {
+      response.off('close', abandon);
+      forward(request, response, agents);
+    } else if (response.headersSent) response.destroy();
+    else
+      response
+        .writeHead(502, { 'content-type': 'text/plain' })
+        .end(`${hostname} can't be reached: ${error.message}\n`);
+  });
+  if (hasBody) pipeline(request, outgoing).catch(() => outgoing.destroy());
+  else outgoing.end();
+}
+
+function limitConnecting(outgoing: http.ClientRequest): void {
+  outgoing.once('socket', (socket) => {
+    if (!socket.connecting) return;
+    const timer = setTimeout(() => outgoing.destroy(new Error('no connection in time')), CONNECT_TIMEOUT_MS);
+    socket.once('connect', () => clearTimeout(timer));
+    outgoing.once('close', () => clearTimeout(timer));
+  });
+}

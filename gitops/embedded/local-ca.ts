@@ -1,0 +1,159 @@
+// The certificate library's container of dependencies asks for it before anything else.
+import 'reflect-metadata';
+import { createPrivateKey, randomBytes, type webcrypto, X509Certificate } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import * as x509 from '@peculiar/x509';
+import type { CertificatePaths, CertificateSource } from '../appliers/proxy/certificates.ts';
+import { writeDurably } from '../appliers/proxy/durable.ts';
+
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const DAY_MS = 86_400_000;
+const CA_DAYS = 3650;
+const LEAF_DAYS = 397;
+/** Clocks of containers and hosts differ a little. */
+const BACKDATE_MS = 3_600_000;
+
+export interface LocalCa extends CertificateSource {
+  /** PEM of the CA's certificate, for those who are to trust it. */
+  readonly caFile: string;
+}
+
+interface Issuer {
+  readonly certificate: x509.X509Certificate;
+  readonly pem: string;
+  readonly key: webcrypto.CryptoKey;
+}
+
+/**
+ * A certificate authority of this machine's own in `directory`, made at the first call and read afterwards, and a
+ * server certificate for each host that is asked for (`<host>.pem` with the CA behind it, `<host>.key`), made anew
+ * when it is damaged, by another CA, or in the last third of its life. Keys are readable by their owner only.
+ */
+export async function ensureLocalCa(
+  directory: string,
+  { now = () => new Date() }: { now?: () => Date } = {},
+): Promise<LocalCa> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const caFile = join(directory, 'ca.pem');
+  const issuer = (await readIssuer(directory, now())) ?? (await makeIssuer(directory, now()));
+  const pending = new Map<string, Promise<CertificatePaths>>();
+  return {
+    caFile,
+    pathsFor(host) {
+      // Two vhosts may ask for one name at once; a key and the certificate of another would make no pair.
+      const issued =
+        pending.get(host) ?? ensureLeaf(directory, issuer, host, now()).finally(() => pending.delete(host));
+      pending.set(host, issued);
+      return issued;
+    },
+  };
+}
+
+/** The same for a place that can't wait: the CA is opened, or made, when the first certificate is asked for. */
+export function localCertificates(directory: string): CertificateSource {
+  let opened: Promise<LocalCa> | undefined;
+  return {
+    async pathsFor(host) {
+      opened ??= ensureLocalCa(directory);
+      return await (await opened).pathsFor(host);
+    },
+  };
+}
+
+async function ensureLeaf(directory: string, issuer: Issuer, host: string, now: Date) {
+  const paths = { cert: join(directory, `${host}.pem`), key: join(directory, `${host}.key`) };
+  if (await isUsable(paths, issuer, host, now)) return paths;
+  const keys = await newKeys();
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: serial(),
+    issuer: issuer.certificate.subject,
+    // The name stands in the extension, which is all that clients read; a common name ends at 64 characters.
+    subject: 'O=Tagyard',
+    publicKey: keys.publicKey,
+    signingKey: issuer.key,
+    signingAlgorithm: ALGORITHM,
+    ...lifetime(now, LEAF_DAYS),
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: host }]),
+      await x509.AuthorityKeyIdentifierExtension.create(issuer.certificate),
+    ],
+  });
+  // The key first: what is read back after a crash in between is no pair, and is made anew.
+  await writeDurably(paths.key, await privatePem(keys.privateKey));
+  await writeDurably(paths.cert, `${certificate.toString('pem')}\n${issuer.pem}`, 0o644);
+  return paths;
+}
+
+async function isUsable({ cert, key }: CertificatePaths, issuer: Issuer, host: string, now: Date) {
+  try {
+    const leaf = new X509Certificate(await readFile(cert));
+    const left = leaf.validToDate.getTime() - now.getTime();
+    return (
+      leaf.checkHost(host) !== undefined &&
+      leaf.verify(new X509Certificate(issuer.pem).publicKey) &&
+      leaf.checkPrivateKey(createPrivateKey(await readFile(key))) &&
+      left > (LEAF_DAYS * DAY_MS) / 3
+    );
+  } catch {
+    return false;
+  }
+}
+
+/** `null` where there is none, or it is damaged or past its life: everything it signed is made anew with it. */
+async function readIssuer(directory: string, now: Date): Promise<Issuer | null> {
+  try {
+    const pem = await readFile(join(directory, 'ca.pem'), 'utf8');
+    const keyObject = createPrivateKey(await readFile(join(directory, 'ca.key')));
+    const parsed = new X509Certificate(pem);
+    if (!parsed.checkPrivateKey(keyObject) || parsed.validToDate <= now) return null;
+    const der = keyObject.export({ format: 'der', type: 'pkcs8' });
+    const key = await crypto.subtle.importKey('pkcs8', der, ALGORITHM, false, ['sign']);
+    return { certificate: new x509.X509Certificate(pem), pem, key };
+  } catch {
+    return null;
+  }
+}
+
+async function makeIssuer(directory: string, now: Date): Promise<Issuer> {
+  const keys = await newKeys();
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: serial(),
+    name: `CN=Tagyard local CA ${randomBytes(4).toString('hex')}`,
+    keys,
+    signingAlgorithm: ALGORITHM,
+    ...lifetime(now, CA_DAYS),
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  const pem = `${certificate.toString('pem')}\n`;
+  await writeDurably(join(directory, 'ca.key'), await privatePem(keys.privateKey));
+  await writeDurably(join(directory, 'ca.pem'), pem, 0o644);
+  return { certificate, pem, key: keys.privateKey };
+}
+
+function newKeys() {
+  return crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+}
+
+async function privatePem(key: webcrypto.CryptoKey): Promise<string> {
+  return x509.PemConverter.encode(await crypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY');
+}
+
+/** Positive, and not to be guessed (RFC 5280, 4.1.2.2). */
+function serial(): string {
+  return `01${randomBytes(15).toString('hex')}`;
+}
+
+function lifetime(now: Date, days: number) {
+  return {
+    notBefore: new Date(now.getTime() - BACKDATE_MS),
+    notAfter: new Date(now.getTime() + days * DAY_MS),
+  };
+}

@@ -1,0 +1,149 @@
+import { EventEmitter } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { RetryableError, TerminalError } from '../../appliers/contract.ts';
+import {
+  type ProxyBackend,
+  type ProxyChange,
+  type ProxyEndpoint,
+  type ProxySettings,
+  reachableAddress,
+} from '../../appliers/proxy/backend.ts';
+import { proxySpecSchema } from '../../appliers/proxy/desired.ts';
+import { settlePorts } from '../../appliers/proxy/ports.ts';
+import { wakes } from '../../appliers/proxy/wake.ts';
+import { type Identity, readMark } from '../../ownership.ts';
+import { type Listening, listenOn } from './listen.ts';
+import { buildEmbeddedProxy } from './server.ts';
+import { VhostStore } from './store.ts';
+import { isCurrent, type LoadedVhosts, loadVhosts, VhostTable } from './table.ts';
+
+interface Started {
+  readonly endpoint: ProxyEndpoint;
+  close(): Promise<void>;
+}
+
+/**
+ * The proxy of a machine without nginx: in this process, with what was applied kept as files under the prefix.
+ * Configuration changes at once and touches no connection, so that there is nothing to reload.
+ */
+export function embeddedBackend(settings: ProxySettings): ProxyBackend {
+  const { prefix } = settings;
+  const store = new VhostStore(join(prefix, 'sites'));
+  const table = new VhostTable();
+  const quiet = new EventEmitter();
+  let started: Started | null = null;
+
+  return {
+    async start() {
+      await store.prepare();
+      await restore(store, table, settings);
+      started = await serve(table, settings);
+      return started.endpoint;
+    },
+    endpoint() {
+      if (started === null) throw new RetryableError('the proxy isn’t started yet');
+      return started.endpoint;
+    },
+    async installed() {
+      const found = (await store.all()).map(async ({ key, mark, spec, path }) => {
+        const served = table.get(key);
+        const intact = served !== undefined && spec !== null && (await isCurrent(served, spec));
+        return { key, mark, path, intact };
+      });
+      return await Promise.all(found);
+    },
+    async install(changes) {
+      const outcomes: PromiseSettledResult<{ changed: boolean }>[] = [];
+      // One after another: of two that want one name in the same batch, the first has it.
+      for (const change of changes) {
+        outcomes.push(...(await Promise.allSettled([installOne(change, store, table, settings)])));
+      }
+      return outcomes;
+    },
+    // It ends with this process, so nobody would hear that it did.
+    events: (signal) => wakes(quiet, 'lost', signal),
+    async close() {
+      await started?.close();
+    },
+  };
+}
+
+/** Serves what an earlier process applied. What can't be served now shows as drift, and its site is applied again. */
+async function restore(store: VhostStore, table: VhostTable, { identity, certificates }: ProxySettings) {
+  for (const { key, mark, spec } of await store.all()) {
+    if (spec === null || !isOurs(identity, mark)) continue;
+    const loaded = await loadVhosts(spec, certificates).catch(() => null);
+    if (loaded !== null) table.put(key, loaded);
+  }
+}
+
+async function installOne(
+  { key, mark, adopt, spec }: ProxyChange,
+  store: VhostStore,
+  table: VhostTable,
+  { identity, certificates }: ProxySettings,
+): Promise<{ changed: boolean }> {
+  const existing = await store.find(key);
+  const foreign = existing !== undefined && !isOurs(identity, existing.mark);
+  if (spec === null) {
+    if (existing === undefined || foreign) return { changed: false };
+    table.remove(key);
+    await store.remove(key);
+    return { changed: true };
+  }
+  if (foreign && !adopt) throw new RetryableError(`${key} was taken by somebody since it was observed`);
+  const parsed = proxySpecSchema.safeParse(spec);
+  if (!parsed.success) throw new TerminalError(`${key} can’t be served`, { cause: parsed.error });
+  const loaded = await loadVhosts(parsed.data, certificates);
+  refuseClaimed(key, loaded, table);
+  const served = table.get(key);
+  const stored = existing?.mark === mark && existing.spec !== null;
+  if (stored && served !== undefined && isDeepStrictEqual(signOf(served), signOf(loaded))) {
+    return { changed: false };
+  }
+  await store.write(key, mark, parsed.data);
+  table.put(key, loaded);
+  return { changed: true };
+}
+
+/** What tells two loads apart. */
+function signOf({ specHash, certificates }: LoadedVhosts) {
+  return { specHash, certificates };
+}
+
+function refuseClaimed(key: string, { vhosts }: LoadedVhosts, table: VhostTable): void {
+  for (const { vhost } of vhosts) {
+    const holder = table.holderOf(vhost.host);
+    if (holder !== undefined && holder !== key) {
+      throw new RetryableError(`conflicting server name "${vhost.host}": ${holder} has it`);
+    }
+  }
+}
+
+async function serve(table: VhostTable, settings: ProxySettings): Promise<Started> {
+  const { prefix, listen, httpPort, tlsPort, hopSecret, edgeUpstream, ca } = settings;
+  const ports = await settlePorts(join(prefix, 'ports.json'), listen, { httpPort, tlsPort });
+  const trust = ca === undefined ? {} : { ca: await readFile(ca, 'utf8') };
+  const proxy = buildEmbeddedProxy({ find: (host) => table.find(host), hopSecret, edgeUpstream, ...trust });
+  const servers: Listening[] = [];
+  const close = async () => {
+    await Promise.all(servers.map((server) => server.close()));
+    proxy.close();
+  };
+  try {
+    for (const address of listen) {
+      servers.push(await listenOn(proxy.http(), address, ports.httpPort));
+      servers.push(await listenOn(proxy.https(), address, ports.tlsPort));
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { endpoint: { ...ports, address: reachableAddress(listen) }, close };
+}
+
+function isOurs(identity: Identity, mark: string | undefined): boolean {
+  return readMark(identity, mark).owner.kind === 'ours';
+}

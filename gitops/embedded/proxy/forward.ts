@@ -1,0 +1,66 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Vhost } from '../../appliers/proxy/desired.ts';
+import { droppedHeaders, HOP_HEADER, STATED } from '../../appliers/proxy/policy.ts';
+import { endToEndHeaders } from '../hop-by-hop.ts';
+
+/** What a request asks for, as nginx reads it: an absolute target wins over the Host header. */
+export interface Asked {
+  /** Lower case, without port. */
+  readonly host: string;
+  /** `:8088`, or nothing. */
+  readonly port: string;
+  /** Path and query as they came. */
+  readonly target: string;
+}
+
+/** `null` where a request names no host. */
+export function readAsked(request: IncomingMessage): Asked | null {
+  const absolute = /^https?:\/\/([^/?#]+)(.*)$/i.exec(request.url ?? '');
+  const authority = absolute?.[1] ?? request.headers.host ?? '';
+  const match = /^([a-z0-9.-]+)(:[0-9]{1,5})?$/i.exec(authority);
+  if (match === null) return null;
+  const [, host = '', port = ''] = match;
+  const target = absolute === null ? (request.url ?? '/') : absolute[2] || '/';
+  return { host: host.toLowerCase(), port, target };
+}
+
+/**
+ * Headers of the request as it goes on to `vhost`: without those of the connection and without what a client claims,
+ * unless it knows the hop secret and the vhost is the site's own.
+ */
+export function forwardedHeaders(
+  request: IncomingMessage,
+  vhost: Vhost,
+  { host, port }: Asked,
+  hopSecret: string,
+): Record<string, string | string[]> {
+  const passed = new Set(endToEndHeaders(request.rawHeaders).filter((_, index) => index % 2 === 0));
+  const names = new Set([...passed].map((name) => name.toLowerCase()));
+  for (const name of ['expect', ...droppedHeaders(vhost.kind)]) names.delete(name);
+  const given = Object.entries(request.headers).flatMap(([name, value]) =>
+    names.has(name) && value !== undefined ? [[name, value] as const] : [],
+  );
+  const known = {
+    'x-forwarded-for': peerAddress(request),
+    'x-forwarded-host': `${host}${port}`,
+    'x-forwarded-proto': 'encrypted' in request.socket ? 'https' : 'http',
+  };
+  if (vhost.kind === 'custom') {
+    return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [HOP_HEADER]: hopSecret };
+  }
+  const trusted = isEqual(request.headers[HOP_HEADER], hopSecret);
+  const untold = trusted ? [] : STATED;
+  const rest = given.filter(([name]) => !untold.some((told) => told === name));
+  return { ...Object.fromEntries(rest), ...(trusted ? {} : known), host: `${host}${port}` };
+}
+
+function peerAddress({ socket }: IncomingMessage): string {
+  return (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+}
+
+/** In constant time, whatever the lengths. */
+function isEqual(given: string | string[] | undefined, secret: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  return typeof given === 'string' && timingSafeEqual(digest(given), digest(secret));
+}

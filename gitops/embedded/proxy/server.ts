@@ -1,0 +1,118 @@
+import http, { type IncomingMessage, type RequestListener } from 'node:http';
+import https from 'node:https';
+import type { SecureContext } from 'node:tls';
+import { createProxyServer } from 'httpxy';
+import type { EdgeUpstream } from '../../appliers/proxy/backend.ts';
+import type { Vhost } from '../../appliers/proxy/desired.ts';
+import { type Asked, forwardedHeaders, readAsked } from './forward.ts';
+
+/** A vhost that can be served: its certificate is loaded. */
+export interface ServedVhost {
+  readonly vhost: Vhost;
+  readonly context: SecureContext;
+}
+
+export interface EmbeddedProxyDeps {
+  /** Asked at every handshake and request. */
+  readonly find: (host: string) => ServedVhost | undefined;
+  readonly hopSecret: string;
+  readonly edgeUpstream: EdgeUpstream;
+  /** PEM that an `https` edge is verified by; Node's own unless given. */
+  readonly ca?: string;
+}
+
+export interface EmbeddedProxy {
+  /** New servers of the same proxy, one for each address to listen on; they aren't listening yet. */
+  http(): http.Server;
+  https(): https.Server;
+  /** Drops idle connections to upstreams. */
+  close(): void;
+}
+
+/** Long GA4 URLs and the cookies of a whole site; Node's own limit is 16 KiB. */
+const MAX_HEADER_BYTES = 256 * 1024;
+/** Below the 5 s after which the tag server closes an idle connection. */
+const UPSTREAM_IDLE_MS = 4_000;
+const UPSTREAM_TIMEOUT_MS = 120_000;
+const CLIENT_IDLE_MS = 75_000;
+
+/** The same vhosts as nginx serves, by a library: streams both ways, rejects unknown names before it answers. */
+export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
+  const { find, hopSecret, edgeUpstream, ca } = deps;
+  const idle = { keepAlive: true, timeout: UPSTREAM_IDLE_MS };
+  const plain = new http.Agent(idle);
+  const secure = new https.Agent({ ...idle, ...(ca === undefined ? {} : { ca }) });
+  const proxy = createProxyServer({ proxyTimeout: UPSTREAM_TIMEOUT_MS });
+  proxy.on('proxyRes', ({ headers }) => {
+    // Of the connection to the upstream, not of ours.
+    delete headers.connection;
+    delete headers['keep-alive'];
+  });
+  proxy.on('error', (_error, _request, response) => badGateway(response));
+  let turn = 0;
+
+  function targetOf(vhost: Vhost) {
+    if (vhost.kind === 'custom') {
+      const { scheme, address, port } = edgeUpstream;
+      const agent = scheme === 'https' ? secure : plain;
+      const target = { protocol: `${scheme}:`, host: address, port };
+      return { target, agent, ssl: { servername: vhost.edgeHost } };
+    }
+    turn += 1;
+    const { upstreams } = vhost;
+    const { address = '', port = 0 } = upstreams[turn % upstreams.length] ?? {};
+    return { target: { protocol: 'http:', host: address, port }, agent: plain };
+  }
+
+  const listener =
+    (scheme: 'http' | 'https'): RequestListener =>
+    (request, response) => {
+      const asked = readAsked(request);
+      const vhost = asked === null ? undefined : find(asked.host)?.vhost;
+      if (asked === null || vhost === undefined || (scheme === 'http' && vhost.kind !== 'custom')) {
+        request.socket.destroy();
+        return;
+      }
+      if (isMisdirected(request, asked)) {
+        response.writeHead(421).end();
+        return;
+      }
+      request.headers = forwardedHeaders(request, vhost, asked, hopSecret);
+      request.url = asked.target;
+      void proxy.web(request, response, targetOf(vhost)).catch(() => badGateway(response));
+    };
+
+  const options = { maxHeaderSize: MAX_HEADER_BYTES, keepAliveTimeout: CLIENT_IDLE_MS };
+  return {
+    http: () => http.createServer(options, listener('http')),
+    https: () =>
+      https.createServer(
+        {
+          ...options,
+          minVersion: 'TLSv1.2',
+          SNICallback: (name, done) => {
+            const served = find(name.toLowerCase());
+            if (served === undefined) done(new Error(`${name} isn't served here`));
+            else done(null, served.context);
+          },
+        },
+        listener('https'),
+      ),
+    close() {
+      plain.destroy();
+      secure.destroy();
+    },
+  };
+}
+
+/** A connection that was opened for one name doesn't serve another (RFC 9110, 15.5.20). */
+function isMisdirected({ socket }: IncomingMessage, { host }: Asked): boolean {
+  const name = 'servername' in socket ? socket.servername : undefined;
+  return typeof name === 'string' && name.toLowerCase() !== host;
+}
+
+function badGateway(response: unknown): void {
+  if (!(response instanceof http.ServerResponse)) return;
+  if (response.headersSent) response.destroy();
+  else response.writeHead(502, { 'content-type': 'text/plain' }).end('Bad Gateway\n');
+}

@@ -1,0 +1,86 @@
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { RetryableError } from '../../appliers/contract.ts';
+import { type ProxySpec, proxySpecSchema } from '../../appliers/proxy/desired.ts';
+import { syncDirectory, writeDurably } from '../../appliers/proxy/durable.ts';
+import { fileNameOf, keyOf } from '../../appliers/proxy/file-name.ts';
+import { contentHash } from '../../ownership.ts';
+
+const ENDING = '.json';
+
+const recordSchema = z.strictObject({ mark: z.string(), spec: proxySpecSchema, hash: z.string() });
+
+/** What was applied under a key; `spec: null` where the file isn't what was written. */
+export interface StoredVhosts {
+  readonly key: string;
+  readonly mark: string | undefined;
+  readonly spec: ProxySpec | null;
+  readonly path: string;
+}
+
+/** One JSON file a key, in `directory`. */
+export class VhostStore {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  async prepare(): Promise<void> {
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+  }
+
+  /** Throws `RetryableError` where the directory or a file of it can't be read. */
+  async all(): Promise<StoredVhosts[]> {
+    try {
+      const names = (await readdir(this.#directory)).filter((name) => name.endsWith(ENDING)).sort();
+      return await Promise.all(names.map((name) => this.#read(keyOf(name), join(this.#directory, name))));
+    } catch (cause) {
+      throw new RetryableError('the proxy’s vhosts can’t be read', { cause });
+    }
+  }
+
+  async find(key: string): Promise<StoredVhosts | undefined> {
+    try {
+      return await this.#read(key, this.#pathOf(key));
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+      throw error;
+    }
+  }
+
+  async write(key: string, mark: string, spec: ProxySpec): Promise<void> {
+    const record = { mark, spec, hash: contentHash(spec) };
+    await writeDurably(this.#pathOf(key), `${JSON.stringify(record, null, 2)}\n`);
+  }
+
+  async remove(key: string): Promise<void> {
+    await rm(this.#pathOf(key), { force: true });
+    await syncDirectory(this.#directory);
+  }
+
+  #pathOf(key: string): string {
+    return join(this.#directory, fileNameOf(key, ENDING));
+  }
+
+  async #read(key: string, path: string): Promise<StoredVhosts> {
+    const text = await readFile(path, 'utf8');
+    const { mark, spec } = parseRecord(text);
+    return { key, mark, spec, path };
+  }
+}
+
+/** A file that was edited or cut keeps its mark, if that can still be read, and has no spec. */
+function parseRecord(text: string): { mark: string | undefined; spec: ProxySpec | null } {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return { mark: undefined, spec: null };
+  }
+  const whole = recordSchema.safeParse(json);
+  if (whole.success && whole.data.hash === contentHash(whole.data.spec)) return whole.data;
+  const marked = z.object({ mark: z.string() }).safeParse(json);
+  return { mark: marked.data?.mark, spec: null };
+}

@@ -1,0 +1,77 @@
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import { TerminalError } from '../../appliers/contract.ts';
+import {
+  type CertificatePaths,
+  type CertificateSource,
+  certificateFingerprint,
+} from '../../appliers/proxy/certificates.ts';
+import type { ProxySpec, Vhost } from '../../appliers/proxy/desired.ts';
+import { contentHash } from '../../ownership.ts';
+import type { ServedVhost } from './server.ts';
+
+/** The vhosts of one key, ready to be served, and what they were made of. */
+export interface LoadedVhosts {
+  readonly vhosts: readonly ServedVhost[];
+  readonly specHash: string;
+  readonly certificates: readonly (CertificatePaths & { readonly fingerprint: string })[];
+}
+
+/** Throws `TerminalError` where a certificate is missing or can't be used. */
+export async function loadVhosts(spec: ProxySpec, source: CertificateSource): Promise<LoadedVhosts> {
+  const loaded = await Promise.all(spec.vhosts.map((vhost) => loadVhost(vhost, source)));
+  return {
+    vhosts: loaded.map(({ served }) => served),
+    specHash: contentHash(spec),
+    certificates: loaded.map(({ certificate }) => certificate),
+  };
+}
+
+/** True where this is what `spec` asks for, with the certificates that stand on disk. */
+export async function isCurrent({ specHash, certificates }: LoadedVhosts, spec: ProxySpec): Promise<boolean> {
+  if (specHash !== contentHash(spec)) return false;
+  const found = await Promise.all(certificates.map(certificateFingerprint));
+  return found.every((fingerprint, index) => fingerprint === certificates[index]?.fingerprint);
+}
+
+async function loadVhost(vhost: Vhost, source: CertificateSource) {
+  const paths = await source.pathsFor(vhost.host);
+  const certificate = { ...paths, fingerprint: await certificateFingerprint(paths) };
+  try {
+    const [cert, key] = await Promise.all([readFile(paths.cert), readFile(paths.key)]);
+    const served: ServedVhost = { vhost, context: createSecureContext({ cert, key }) };
+    return { served, certificate };
+  } catch (cause) {
+    throw new TerminalError(`the certificate ${paths.cert} or its key can’t be used`, { cause });
+  }
+}
+
+/** What the proxy serves: vhosts by key, found by host at every request. */
+export class VhostTable {
+  readonly #byKey = new Map<string, LoadedVhosts>();
+  readonly #byHost = new Map<string, { key: string; served: ServedVhost }>();
+
+  get(key: string): LoadedVhosts | undefined {
+    return this.#byKey.get(key);
+  }
+
+  find(host: string): ServedVhost | undefined {
+    return this.#byHost.get(host)?.served;
+  }
+
+  /** The key that a host belongs to. */
+  holderOf(host: string): string | undefined {
+    return this.#byHost.get(host)?.key;
+  }
+
+  put(key: string, loaded: LoadedVhosts): void {
+    this.remove(key);
+    this.#byKey.set(key, loaded);
+    for (const served of loaded.vhosts) this.#byHost.set(served.vhost.host, { key, served });
+  }
+
+  remove(key: string): void {
+    for (const { vhost } of this.#byKey.get(key)?.vhosts ?? []) this.#byHost.delete(vhost.host);
+    this.#byKey.delete(key);
+  }
+}

@@ -1,0 +1,64 @@
+/** Who is named in a commit. */
+export interface Person {
+  readonly name: string;
+  readonly email: string;
+}
+
+/** One commit that writes (or, with `null`, deletes) one file at the root of the tree. */
+export interface FileCommit {
+  readonly path: string;
+  readonly text: string | null;
+  readonly subject: string;
+  readonly author: Person;
+  /** `Site:`, `Actor:`, `Request-Id:`, `Reason:`, `Reverts:`; `git interpret-trailers` reads them back. */
+  readonly trailers: Readonly<Record<string, string>>;
+}
+
+const COMMITTER: Person = { name: 'Tagyard', email: 'tagyard@localhost' };
+
+/**
+ * A `git fast-import` stream of commits on top of `parent`, in order. fast-import moves the branch only where its new
+ * tip contains the old one, so a lost race is refused by git itself; it answers each commit's id on a line.
+ * Source: git-fast-import(1).
+ */
+export function fastImportStream(
+  branch: string,
+  parent: string | null,
+  commits: readonly FileCommit[],
+  seconds: number,
+): Buffer {
+  const parts = commits.flatMap((commit, index) => [
+    `commit refs/heads/${branch}\nmark :${index + 1}\n`,
+    `author ${person(commit.author)} ${seconds} +0000\ncommitter ${person(COMMITTER)} ${seconds} +0000\n`,
+    data(message(commit)),
+    index === 0 && parent !== null ? `from ${parent}\n` : '',
+    commit.text === null
+      ? `D ${quote(commit.path)}\n`
+      : `M 100644 inline ${quote(commit.path)}\n${data(commit.text)}`,
+    '\n',
+  ]);
+  const marks = commits.map((_, index) => `get-mark :${index + 1}\n`);
+  return Buffer.from(`${parts.join('')}${marks.join('')}done\n`);
+}
+
+function message({ subject, trailers }: FileCommit): string {
+  const lines = Object.entries(trailers).map(([name, value]) => `${name}: ${oneLine(value)}`);
+  return `${oneLine(subject)}\n\n${lines.join('\n')}\n`;
+}
+
+function data(text: string): string {
+  return `data ${Buffer.byteLength(text)}\n${text}\n`;
+}
+
+/** Names and trailers come from callers: nothing in them may end a line or an address. */
+function person({ name, email }: Person): string {
+  return `${oneLine(name).replace(/[<>]/g, '') || 'unknown'} <${oneLine(email).replace(/[<>\s]/g, '')}>`;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').trim();
+}
+
+function quote(path: string): string {
+  return `"${path.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n')}"`;
+}

@@ -1,0 +1,28 @@
+/** A site's file in a tree: what is at the root, ends in `.yaml` and is a plain file (no link, module or folder). */
+export interface SiteEntry {
+  readonly site: string;
+  readonly blob: string;
+}
+
+/** Site files in what `ls-tree -z` lists. */
+export function siteEntries(listing: Buffer): SiteEntry[] {
+  return listing
+    .toString()
+    .split('\0')
+    .flatMap((line) => {
+      const match = /^100(?:644|755) blob ([0-9a-f]{40,64})\t([^/]+)\.yaml$/s.exec(line);
+      return match?.[1] !== undefined && match[2] !== undefined ? [{ blob: match[1], site: match[2] }] : [];
+    });
+}
+
+/** Revisions by branch, of `for-each-ref` with this format. */
+export const BRANCH_FORMAT = '--format=%(objectname) %(refname:lstrip=2)';
+export function branchTips(listing: Buffer): ReadonlyMap<string, string> {
+  const lines = listing.toString().split('\n').filter(Boolean);
+  return new Map(
+    lines.map((line) => {
+      const space = line.indexOf(' ');
+      return [line.slice(space + 1), line.slice(0, space)];
+    }),
+  );
+}

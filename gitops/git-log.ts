@@ -1,0 +1,36 @@
+/** One commit that touched a site's file. */
+export interface HistoryEntry {
+  readonly revision: string;
+  /** ISO 8601. */
+  readonly at: string;
+  readonly author: string;
+  readonly email: string;
+  readonly subject: string;
+  readonly trailers: Readonly<Record<string, string>>;
+}
+
+const FIELD = '\x1f';
+const RECORD = '\x1e';
+
+/** `git log` format that `parseLog` reads; control characters as separators can't stand in a message of ours. */
+export const LOG_FORMAT = `--format=%H%x1f%cI%x1f%an%x1f%ae%x1f%s%x1f%(trailers:only,unfold)%x1e`;
+
+export function parseLog(text: string): HistoryEntry[] {
+  return text
+    .split(RECORD)
+    .map((record) => record.trim())
+    .filter((record) => record !== '')
+    .map((record) => {
+      const [revision = '', at = '', author = '', email = '', subject = '', trailers = ''] =
+        record.split(FIELD);
+      return { revision, at, author, email, subject, trailers: parseTrailers(trailers) };
+    });
+}
+
+function parseTrailers(text: string): Record<string, string> {
+  const pairs = text.split('\n').flatMap((line) => {
+    const colon = line.indexOf(':');
+    return colon > 0 ? [[line.slice(0, colon).trim(), line.slice(colon + 1).trim()] as const] : [];
+  });
+  return Object.fromEntries(pairs);
+}

@@ -1,0 +1,298 @@
+import type { Applier, Target } from './appliers/contract.ts';
+import { backoffMs } from './backoff.ts';
+import { departuresOf } from './departures.ts';
+import { DesiredResources } from './desired-resources.ts';
+import type { DesiredState, DesiredStateReader } from './desired-state.ts';
+import type { DriftModes } from './drift.ts';
+import { Fights } from './fights.ts';
+import { Inventory } from './inventory.ts';
+import type { Operations } from './operations.ts';
+import { changeId, type Policy } from './policy.ts';
+import { type PassPlan, planPass } from './reconcile.ts';
+import type { SiteStatus } from './report.ts';
+import { Retries } from './retries.ts';
+import { type RunLog, SiteRuns } from './site-runs.ts';
+import { type SitesRepo, SitesRepoError } from './sites-repo.ts';
+import { StatusBoard } from './status-board.ts';
+import { type Asked, Wakes } from './wakes.ts';
+
+export interface LoopDeps {
+  readonly repo: SitesRepo;
+  readonly reader: DesiredStateReader;
+  readonly appliers: readonly Applier[];
+  readonly operations: Operations;
+  readonly host: string;
+  readonly drainSeconds: number;
+  /** Seconds between two full looks for drift, whatever happens. */
+  readonly intervalSeconds: number;
+  /** Default: `sync`. */
+  readonly policy?: Policy;
+  /** By target; default: `enforce`. */
+  readonly drift?: DriftModes;
+  /** Why nothing may be changed just now; `null`: it may. */
+  readonly frozen?: () => Promise<string | null>;
+  readonly known: { readonly revision: string | null; readonly sites: readonly SiteStatus[] } | null;
+  readonly onChange: () => void;
+  readonly log: RunLog;
+}
+
+/**
+ * When to reconcile: one pass at a time, one run a site at a time. A pass only plans and starts runs; it doesn't wait
+ * for them, so a site whose container takes a minute to come up holds nobody else. It looks at the sites of which
+ * something new is asked, and at everything at the start, in an interval, when told to, and before anything that git no
+ * longer has is taken down (reconciler rules 1, 2 and 10).
+ */
+export class Loop {
+  readonly #deps: LoopDeps;
+  readonly #stop = new AbortController();
+  readonly #wakes = new Wakes();
+  readonly #retries = new Retries();
+  readonly #fights = new Fights();
+  readonly #inventory = new Inventory();
+  readonly #cache = new DesiredResources();
+  readonly #board: StatusBoard;
+  readonly #runs: SiteRuns;
+  #approved: ReadonlySet<string> = new Set();
+  #revision: string | null;
+  #stateLost: boolean;
+  /** What the last pass read; `null` before the first full one. */
+  #desired: DesiredState | null = null;
+  /** The last plan held something back for approval: only a full look can say whether it still must. */
+  #guarded = false;
+  /** Milliseconds on the process's own clock, which nobody sets. */
+  #lastFullAt = 0;
+  #lookAgainAt = Number.POSITIVE_INFINITY;
+  #failedLooks = 0;
+  #done: Promise<void> = Promise.resolve();
+  #lastError: Error | null = null;
+  #passes = 0;
+
+  constructor(deps: LoopDeps) {
+    this.#deps = deps;
+    this.#board = new StatusBoard(deps.host, deps.known?.sites ?? []);
+    this.#revision = deps.known?.revision ?? null;
+    this.#stateLost = deps.known === null;
+    this.#runs = new SiteRuns({
+      appliers: new Map(deps.appliers.map((applier) => [applier.target, applier])),
+      operations: deps.operations,
+      drainSeconds: deps.drainSeconds,
+      board: this.#board,
+      retries: this.#retries,
+      fights: this.#fights,
+      inventory: this.#inventory,
+      onChange: deps.onChange,
+      onEnd: (site, lookAgain) => (lookAgain ? this.#wakes.site(site) : this.#wakes.now()),
+      log: deps.log,
+      signal: this.#stop.signal,
+    });
+  }
+
+  start(): void {
+    this.#done = this.#run();
+    void this.#follow(this.#deps.repo.changes(this.#stop.signal), () => this.#wakes.now());
+    for (const applier of this.#deps.appliers) {
+      if (applier.events) void this.#follow(applier.events(this.#stop.signal), () => this.#wakes.all());
+    }
+  }
+
+  /** Looks at once whether there is a new revision or a new operation. */
+  wake(): void {
+    this.#wakes.now();
+  }
+
+  /** Looks at everything at once. */
+  sync(): void {
+    this.#wakes.all();
+  }
+
+  /** Lets what this plan guards through, also where it takes several passes. */
+  approve(plan: PassPlan): void {
+    this.#approved = new Set(plan.guarded.map(changeId));
+    this.#wakes.all();
+  }
+
+  /** Ends after the steps that are under way. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#done;
+    await this.#runs.ended();
+  }
+
+  get revision(): string | null {
+    return this.#revision;
+  }
+
+  get passes(): number {
+    return this.#passes;
+  }
+
+  /** Why the last pass couldn't even plan; `null`: it could. */
+  get lastError(): Error | null {
+    return this.#lastError;
+  }
+
+  statuses(): SiteStatus[] {
+    return this.#board.all();
+  }
+
+  status(site: string): SiteStatus | null {
+    return this.#board.get(site);
+  }
+
+  /** What a full pass over `desired` would do, without doing it. */
+  async plan(desired: DesiredState): Promise<PassPlan> {
+    return await this.#plan(desired, null, await this.#rewritten(desired.revision));
+  }
+
+  /** The same for a branch that may be merged one day: that it isn't a descendant says nothing. */
+  async preview(desired: DesiredState): Promise<PassPlan> {
+    return await this.#plan(desired, null, false);
+  }
+
+  async #plan(
+    desired: DesiredState,
+    scope: ReadonlySet<string> | null,
+    historyRewritten: boolean,
+  ): Promise<PassPlan> {
+    const { appliers, policy = 'sync', drift = {}, frozen, repo } = this.#deps;
+    const guards = {
+      policy,
+      frozen: (await frozen?.()) ?? null,
+      historyRewritten,
+      stateLost: this.#stateLost,
+      approved: this.#approved,
+    };
+    const input = {
+      desired,
+      scope,
+      appliers,
+      guards,
+      cache: this.#cache,
+      inventory: this.#inventory,
+      lastKeys: (target: Target, sites: ReadonlySet<string>) => this.#board.keys(target, sites),
+      drift: {
+        modes: drift,
+        isDrift: this.#board.wasApplied.bind(this.#board),
+        isFight: this.#fights.isFight.bind(this.#fights),
+      },
+      departures: (sites: ReadonlySet<string>) => departuresOf(sites, desired, repo),
+    };
+    return await planPass(input, this.#stop.signal);
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      await this.#wakes.until(this.#nextAt(), this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      const asked = this.#wakes.take();
+      try {
+        await this.#pass(asked);
+        this.#lastError = null;
+      } catch (cause) {
+        this.#wakes.giveBack(asked);
+        this.#lookAgain();
+        this.#lastError = cause instanceof Error ? cause : new Error(String(cause));
+        this.#deps.log.warn({ err: this.#lastError }, 'the pass could not plan; nothing was changed');
+      }
+    }
+  }
+
+  async #pass(asked: Asked): Promise<void> {
+    // Operations that exist by now are of commits that this pass reads.
+    const open = this.#deps.operations.openBySite();
+    const again = performance.now() >= this.#lookAgainAt;
+    const revision = await this.#deps.repo.head();
+    if (revision === null && this.#revision !== null) {
+      throw new SitesRepoError(
+        'the branch of the sites repository is gone; all stays as it is until it is back',
+      );
+    }
+    if (revision === null) {
+      // Nothing was ever asked for: there is nothing to do, and nothing to take away.
+      this.#passes += 1;
+      this.#lastFullAt = performance.now();
+      this.#lookedWell();
+      return;
+    }
+    const desired = await this.#deps.reader.read(revision);
+    const before = this.#desired;
+    const changed = before === null ? [] : changedSites(before, desired);
+    for (const site of changed) this.#runs.supersede(site, desired.entries.get(site));
+    const queued = [...open.keys()].filter((site) => this.#deps.operations.isQueued(site));
+    const sites = new Set([...asked.sites, ...changed, ...queued, ...this.#retries.due()]);
+    const rewritten = await this.#rewritten(revision);
+    const full =
+      asked.all ||
+      again ||
+      before === null ||
+      rewritten ||
+      this.#stateLost ||
+      this.#guarded ||
+      performance.now() >= this.#intervalAt() ||
+      // What git no longer has is taken down after a look at everything only.
+      [...sites].some((site) => !desired.entries.has(site));
+    if (full || sites.size > 0) {
+      const plan = await this.#plan(desired, full ? null : sites, rewritten);
+      this.#board.planned(revision, changed);
+      this.#act(plan, open);
+    } else this.#board.planned(revision, []);
+    this.#desired = desired;
+    if (full) this.#lastFullAt = performance.now();
+    this.#passes += 1;
+    if (this.#revision !== revision || full || sites.size > 0) this.#deps.onChange();
+    // A rewritten branch stays the odd one out until its deletions are approved or there are none.
+    if (!(rewritten && this.#guarded)) this.#revision = revision;
+  }
+
+  /** Starts the runs of a plan and says of the other sites where they stand. */
+  #act(plan: PassPlan, open: ReadonlyMap<string, readonly string[]>): void {
+    const all = plan.scope === null;
+    const sites = new Set(plan.scope ?? [...plan.desired.entries.keys(), ...this.#board.sites()]);
+    for (const site of [...plan.bySite.keys(), ...(all ? open.keys() : [])]) sites.add(site);
+    for (const site of sites) this.#runs.consider(site, plan, open.get(site) ?? []);
+    this.#guarded = plan.guarded.length > 0;
+    if (!this.#guarded && all) this.#approved = new Set();
+    // What could not be read now may be read in a moment.
+    if (plan.unobserved.size > 0) this.#lookAgain();
+    else this.#lookedWell();
+    if (this.#stateLost) this.#wakes.all();
+    this.#stateLost = false;
+  }
+
+  async #rewritten(revision: string): Promise<boolean> {
+    if (this.#revision === null || this.#revision === revision) return false;
+    return !(await this.#deps.repo.isAncestor(this.#revision, revision));
+  }
+
+  #lookAgain(): void {
+    this.#failedLooks += 1;
+    this.#lookAgainAt = performance.now() + backoffMs(this.#failedLooks, Math.random);
+  }
+
+  #lookedWell(): void {
+    this.#failedLooks = 0;
+    this.#lookAgainAt = Number.POSITIVE_INFINITY;
+  }
+
+  #intervalAt(): number {
+    return this.#lastFullAt + this.#deps.intervalSeconds * 1000;
+  }
+
+  /** When to look even if nothing wakes us, by `performance.now()`. */
+  #nextAt(): number {
+    if (this.#lastError !== null) return this.#lookAgainAt;
+    return Math.min(this.#intervalAt(), this.#lookAgainAt, this.#retries.nextAt());
+  }
+
+  async #follow(wakes: AsyncIterable<unknown>, wake: () => void): Promise<void> {
+    for await (const _ of wakes) wake();
+  }
+}
+
+/** Sites of which the two revisions ask different things. */
+function changedSites(before: DesiredState, after: DesiredState): string[] {
+  if (before === after) return [];
+  const sites = [...after.entries].filter(([site, entry]) => before.entries.get(site) !== entry);
+  const gone = [...before.entries.keys()].filter((site) => !after.entries.has(site));
+  return [...sites.map(([site]) => site), ...gone];
+}

@@ -1,0 +1,89 @@
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { buildDaemon } from './app.ts';
+import { buildAppliers } from './appliers/index.ts';
+import { DesiredStateReader } from './desired-state.ts';
+import { type Env, readEnv } from './env.ts';
+import { frozenBy } from './freeze.ts';
+import { acquireLock } from './lock.ts';
+import { Loop } from './loop.ts';
+import { Operations } from './operations.ts';
+import { openSitesRepo } from './sites-repo.ts';
+import { StateFile } from './state.ts';
+
+/** The provisioner daemon: environment → clients → application → loop. */
+async function start(env: Env): Promise<{ url: string; look(): void; stop(): Promise<void> }> {
+  await using stack = new AsyncDisposableStack();
+  await mkdir(env.STATE_DIR, { recursive: true, mode: 0o700 });
+  const lock = acquireLock(join(env.STATE_DIR, 'lock'));
+  stack.defer(() => lock.release());
+
+  const log = pino({ level: env.LOG_LEVEL, redact: ['req.headers["x-secret"]'] });
+  const ageIdentity = (await readFile(env.AGE_IDENTITY_FILE, 'utf8')).trim();
+  const repo = await openSitesRepo({
+    url: env.SITES_REPO,
+    cacheDir: env.STATE_DIR,
+    branch: env.SITES_BRANCH,
+    pollSeconds: env.SITES_POLL_SECONDS,
+  });
+  const appliers = await buildAppliers(env, stack);
+
+  const host = env.HOST_NAME;
+  const reader = new DesiredStateReader(repo, { host, ageIdentity });
+  const file = new StateFile(join(env.STATE_DIR, 'state.json'), (err) =>
+    log.warn({ err }, 'the state could not be written'),
+  );
+  const known = await file.read();
+  const onChange = () =>
+    file.save(() => ({
+      version: 1,
+      revision: loop.revision,
+      sites: loop.statuses(),
+      operations: operations.all(),
+    }));
+  const operations = new Operations(known?.operations ?? [], onChange);
+  const loop = new Loop({
+    repo,
+    reader,
+    appliers,
+    operations,
+    host,
+    drainSeconds: env.DRAIN_SECONDS,
+    intervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
+    policy: env.RECONCILE_POLICY,
+    drift: env.DRIFT_MODES,
+    frozen: () => frozenBy(join(env.STATE_DIR, 'freeze')),
+    known,
+    onChange,
+    log,
+  });
+  const secrets = [env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS].filter((secret) => secret !== undefined);
+  const app = buildDaemon({ repo, reader, loop, operations, host, ageIdentity, secrets, logger: log });
+  stack.defer(() => file.flush());
+  stack.defer(() => loop.stop());
+  stack.defer(() => app.close());
+  const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port: env.PROVISIONER_PORT });
+  loop.start();
+
+  const running = stack.move();
+  return { url, look: () => loop.sync(), stop: () => running.disposeAsync() };
+}
+
+// Heard from the first moment: what a start has brought up by then must be taken down too.
+const stopping = Promise.withResolvers<void>();
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.resolve());
+// Without the parent that supervises us there is nobody left to report to.
+process.once('disconnect', () => stopping.resolve());
+
+try {
+  const { url, look, stop } = await start(readEnv(process.env));
+  process.on('SIGHUP', look);
+  if (process.connected) process.send?.({ type: 'ready', url });
+  await stopping.promise;
+  await stop();
+  process.exit(0);
+} catch (error) {
+  process.stderr.write(`provisioner: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,82 @@
+import type {
+  EdgeConfigDocument,
+  KvNamespace,
+  LoaderTokenDocument,
+  RegistryDocument,
+  RoutingDocument,
+} from '../../plugins/document.ts';
+import { type Manifest, registrableDomain } from './schema.ts';
+
+/** One KV pair that a manifest asks for. */
+export interface KvDocument {
+  readonly namespace: KvNamespace;
+  readonly key: string;
+  readonly value: RoutingDocument | RegistryDocument | LoaderTokenDocument | EdgeConfigDocument;
+}
+
+/** What the edge must know of the platform beyond the manifest: the port that origins answer TLS on (443 in production). */
+export interface DocumentSettings {
+  readonly originPort: number;
+}
+
+/** `https://host` with the port only where it isn't the scheme's own. */
+export function originUrl(host: string, port: number): string {
+  return port === 443 ? `https://${host}` : `https://${host}:${port}`;
+}
+
+/** The KV documents of a site (`stores.md`), pure and in a stable order. */
+export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvDocument[] {
+  const { site: siteId, container: containerId } = manifest;
+  const loaderTokens = [
+    { token: manifest.loaderToken, until: undefined },
+    ...manifest.previousLoaderTokens.filter(({ token }) => token !== manifest.loaderToken),
+  ];
+  return [
+    {
+      namespace: 'ROUTES',
+      key: manifest.hostnames.edge,
+      value: {
+        version: 1,
+        siteId,
+        containerId,
+        origin: originUrl(manifest.hostnames.origin, settings.originPort),
+      },
+    },
+    {
+      namespace: 'SITE_REGISTRY',
+      key: containerId,
+      value: {
+        version: 1,
+        siteId,
+        containerId,
+        domains: manifest.domains.map(({ domain, webTagId, token }, index) => ({
+          domain,
+          webTagId,
+          token,
+          cookieDomain: registrableDomain(domain),
+          active: index === 0 || manifest.features.multi_domain,
+        })),
+        proxyPaths: manifest.modules.server_proxy?.paths ?? [],
+        consent: manifest.consent,
+      },
+    },
+    ...loaderTokens.map(({ token, until }) => ({
+      namespace: 'LOADER_TOKEN_MAP' as const,
+      key: token,
+      value: { version: 1 as const, containerId, ...(until === undefined ? {} : { until }) },
+    })),
+    {
+      namespace: 'EDGE_CONFIG',
+      key: containerId,
+      value: {
+        version: 2,
+        module: 'tagyard',
+        features: manifest.features,
+        modules: Object.fromEntries(
+          Object.entries(manifest.modules).filter(([, options]) => options !== undefined),
+        ) as EdgeConfigDocument['modules'],
+        consent: manifest.consent,
+      },
+    },
+  ];
+}

@@ -1,0 +1,44 @@
+import { Lexer } from 'yaml';
+import type { Problem } from './load.ts';
+
+const MAX_BYTES = 256 * 1024;
+/** A manifest nests four deep; the rest of these bounds is room, not need. */
+const MAX_FLOW_DEPTH = 16;
+const MAX_INDENT = 64;
+const MAX_ITEMS_OPENED_ON_A_LINE = 8;
+
+/** The lexer's own mark that the next token is a scalar's text, whatever it starts with. */
+const SCALAR_FOLLOWS = '\u001f';
+
+/**
+ * Refuses text that is costly to parse before it is parsed: size, aliases (a few lines of them expand to gigabytes)
+ * and nesting (a recursive composer overflows its stack). The lexer used here is a flat generator.
+ */
+export function refuseHostileYaml(text: string): Problem | null {
+  if (Buffer.byteLength(text) > MAX_BYTES)
+    return { path: '', message: `is larger than ${MAX_BYTES / 1024} KiB` };
+  let line = 1;
+  let depth = 0;
+  let opened = 0;
+  let scalar = false;
+  for (const token of new Lexer().lex(text)) {
+    const first = scalar ? '' : token[0];
+    scalar = token === SCALAR_FOLLOWS;
+    if (first === '&' || first === '*')
+      return { path: '', line, message: 'anchors and aliases are not allowed' };
+    if (first === '!') return { path: '', line, message: 'tags are not allowed' };
+    if (token === '[' || token === '{') depth += 1;
+    else if (token === ']' || token === '}') depth -= 1;
+    else if (token === '-' || token === '?') opened += 1;
+    const tooDeep = depth > MAX_FLOW_DEPTH || opened > MAX_ITEMS_OPENED_ON_A_LINE;
+    if (tooDeep || (/^ +$/.test(token) && token.length > MAX_INDENT)) {
+      return { path: '', line, message: 'is nested too deeply' };
+    }
+    const breaks = token.split('\n').length - 1;
+    if (breaks > 0) {
+      line += breaks;
+      opened = 0;
+    }
+  }
+  return null;
+}

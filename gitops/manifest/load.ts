@@ -1,0 +1,107 @@
+import { type Document, isMap, isNode, LineCounter, parseDocument, stringify } from 'yaml';
+import type { core } from 'zod';
+import { canonicalJson } from '../ownership.ts';
+import { refuseHostileYaml } from './limits.ts';
+import { MANIFEST_VERSION, type Manifest, type ManifestInput, manifestSchema } from './schema.ts';
+
+/** What is wrong with a manifest: dotted `path` into it, 1-based `line` where the text has one. */
+export interface Problem {
+  readonly path: string;
+  readonly message: string;
+  readonly line?: number;
+}
+
+export type ParsedManifest =
+  | { readonly ok: true; readonly manifest: Manifest }
+  | {
+      readonly ok: false;
+      readonly reason: 'InvalidManifest' | 'UnsupportedVersion';
+      readonly problems: readonly Problem[];
+    };
+
+/** Parses `<site>.yaml`; never throws. The file's name must be the site's id. */
+export function parseManifest(text: string, file: string): ParsedManifest {
+  const hostile = refuseHostileYaml(text);
+  if (hostile !== null) return invalid([hostile]);
+
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  const [fault] = [...document.errors, ...document.warnings];
+  if (fault !== undefined) {
+    return invalid([{ path: '', message: fault.message, line: lines.linePos(fault.pos[0]).line }]);
+  }
+  if (!isMap(document.contents)) {
+    return invalid([{ path: '', message: 'must be a mapping of keys, see sites/example.yaml', line: 1 }]);
+  }
+  const version: unknown = document.get('version');
+  if (typeof version === 'number' && version > MANIFEST_VERSION) {
+    const message = `version ${version} is newer than this release understands (${MANIFEST_VERSION}); upgrade Tagyard first`;
+    return {
+      ok: false,
+      reason: 'UnsupportedVersion',
+      problems: [{ path: 'version', message, ...lineOf(document, lines, ['version']) }],
+    };
+  }
+  const result = manifestSchema.safeParse(document.toJS());
+  if (!result.success)
+    return invalid(result.error.issues.flatMap((issue) => describe(issue, document, lines)));
+  const { site } = result.data;
+  if (file !== `${site}.yaml`) {
+    const message = `must equal the file's name: ${file} must hold the site ${file.replace(/\.yaml$/, '')}`;
+    return invalid([{ path: 'site', message, ...lineOf(document, lines, ['site']) }]);
+  }
+  return { ok: true, manifest: result.data };
+}
+
+function invalid(problems: readonly Problem[]): ParsedManifest {
+  return { ok: false, reason: 'InvalidManifest', problems };
+}
+
+/** An unknown key is reported at the key itself, not at the mapping that holds it. */
+function describe(issue: core.$ZodIssue, document: Document, lines: LineCounter): Problem[] {
+  const keys = issue.code === 'unrecognized_keys' ? issue.keys : [null];
+  return keys.map((key) => {
+    const path = key === null ? issue.path : [...issue.path, key];
+    const message = key === null ? issue.message : `unknown key "${key}"`;
+    return { path: path.join('.'), message, ...lineOf(document, lines, path) };
+  });
+}
+
+/** The line of the nearest node on the path that the text really has. */
+function lineOf(document: Document, lines: LineCounter, path: readonly PropertyKey[]): { line?: number } {
+  for (let length = path.length; length >= 0; length -= 1) {
+    const parent = document.getIn(path.slice(0, length - 1), true);
+    const pair = isMap(parent)
+      ? parent.items.find(({ key }) => String(key) === String(path[length - 1]))
+      : undefined;
+    const node = isNode(pair?.key) ? pair.key : document.getIn(path.slice(0, length), true);
+    if (isNode(node) && node.range) return { line: lines.linePos(node.range[0]).line };
+  }
+  return {};
+}
+
+/** Keys that are left out of the text while they hold their default, so that a manifest shows what is special. */
+const QUIET = [
+  'suspend',
+  'protect',
+  'adopt',
+  'previousLoaderTokens',
+  'tls',
+  'resources',
+  'consent',
+  'modules',
+] as const;
+
+/** Canonical YAML: the schema's key order and no noise, so that a diff shows the change and nothing else. */
+export function formatManifest(manifest: ManifestInput): string {
+  const full: Manifest = manifestSchema.parse(manifest);
+  const defaults: Manifest = manifestSchema.parse({
+    ...full,
+    ...Object.fromEntries(QUIET.map((key) => [key, undefined])),
+  });
+  const shown = Object.entries(full).filter(
+    ([key, value]) =>
+      !QUIET.some((quiet) => quiet === key && canonicalJson(value) === canonicalJson(defaults[quiet])),
+  );
+  return stringify(Object.fromEntries(shown), { lineWidth: 0, blockQuote: 'literal' });
+}

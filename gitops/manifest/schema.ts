@@ -1,0 +1,231 @@
+import { getDomain, getPublicSuffix, parse as parseHost } from 'tldts';
+import { z } from 'zod';
+import { CONSENT_MODES, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
+
+/** The newest manifest version that this release understands; a newer one is Stalled, never guessed. */
+export const MANIFEST_VERSION = 1;
+
+/** Private rules count: a shop on `shop.myshopify.com` must not get a cookie for all of `myshopify.com`. */
+const PSL = { allowPrivateDomains: true } as const;
+
+/**
+ * A name's registrable part by the public suffix list, private section included; `null` for an address, a single
+ * label or a public suffix itself (source: publicsuffix.org, RFC 6265bis 5.7).
+ */
+export function registrableDomain(host: string): string | null {
+  return getDomain(host, PSL);
+}
+
+/** True where `host` is `domain` or lies under it, label by label. */
+export function isUnder(host: string, domain: string): boolean {
+  return host === domain || host.endsWith(`.${domain}`);
+}
+
+const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/;
+
+/** Lower case, A-labels, without a trailing dot; throws where the text is no host name at all. */
+export function normaliseHostname(text: string): string {
+  const trimmed = text.trim().replace(/\.$/, '');
+  if (!/^[^\s/?#@:\\%]+$/.test(trimmed)) throw new TypeError(`"${text}" is not a host name`);
+  const url = URL.parse(`http://${trimmed}/`);
+  if (url === null || url.hostname === '') throw new TypeError(`"${text}" is not a host name`);
+  return url.hostname;
+}
+
+/** A canonical host name of two labels or more: lower case, A-labels, no address. */
+export const hostname = z
+  .string()
+  .max(253)
+  .refine((name) => {
+    const labels = name.split('.');
+    return labels.length >= 2 && labels.every((label) => LABEL.test(label)) && parseHost(name).isIp !== true;
+  }, 'must be a lower-case host name of two or more labels (A-labels for international names)');
+
+/** A domain that somebody can own: a host name that isn't itself a public suffix. */
+export const ownableDomain = hostname.refine(
+  (name) => registrableDomain(name) !== null && getPublicSuffix(name, PSL) !== name,
+  'is a public suffix; name the registrable domain under it',
+);
+
+export const siteId = z
+  .string()
+  .regex(
+    /^[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?$/,
+    'must be 1 to 48 of a-z, 0-9 and -, without - at either end',
+  );
+
+/** Google's web container id as its snippets carry it (facts: upper case, `GTM-` and four or more characters). */
+export const webTagId = z.string().regex(/^GTM-[A-Z0-9]{4,12}$/, 'must look like GTM-ABC1234');
+
+export const loaderToken = z
+  .string()
+  .regex(/^lt_[A-Za-z0-9]{16,64}$/, 'must be lt_ and 16 to 64 letters or digits');
+export const containerToken = z
+  .string()
+  .regex(/^ct_[A-Za-z0-9]{16,64}$/, 'must be ct_ and 16 to 64 letters or digits');
+
+const port = z.int().min(1024).max(65535);
+
+/** An image by digest, or a local image by its id; a moving tag is refused. */
+export const imageReference = z
+  .string()
+  .max(300)
+  .regex(
+    /^(?:[a-z0-9][a-z0-9._:/-]*@)?sha256:[0-9a-f]{64}$/,
+    'must be pinned: name@sha256:<64 hex digits>, or sha256:<id> of a local image',
+  );
+
+const memory = z.string().regex(/^[1-9][0-9]{0,5}[mg]$/, 'must be like 512m or 1g');
+
+const role = (defaults: { memory: string; cpus: number }) =>
+  z
+    .strictObject({
+      memory: memory.default(defaults.memory),
+      cpus: z
+        .number()
+        .positive()
+        .max(1, 'must be at most 1: the server is single-threaded')
+        .default(defaults.cpus),
+      replicas: z.int().min(1).max(16).default(1),
+    })
+    .prefault({});
+
+const preview = z
+  .strictObject({
+    memory: memory.default('256m'),
+    cpus: z.number().positive().max(1).default(0.5),
+  })
+  .prefault({});
+
+/** Printable text without what nginx, a shell or a header could take for more than a name. */
+export const displayName = z
+  .string()
+  .min(1)
+  .max(120)
+  .refine(
+    (name) => !/[\p{Cc}\u2028\u2029]/u.test(name),
+    'must not contain control characters or line breaks',
+  );
+
+const features = z
+  .strictObject(
+    Object.fromEntries(FEATURE_FLAGS.map((flag) => [flag, z.boolean().default(false)])) as {
+      [Flag in (typeof FEATURE_FLAGS)[number]]: z.ZodDefault<z.ZodBoolean>;
+    },
+  )
+  .prefault({});
+
+type Modules = typeof MODULES;
+export const modules = z
+  .strictObject(
+    Object.fromEntries(Object.entries(MODULES).map(([name, schema]) => [name, z.optional(schema)])) as {
+      [Name in keyof Modules]: z.ZodOptional<Modules[Name]>;
+    },
+  )
+  .prefault({});
+
+const domainEntry = z.strictObject({ domain: ownableDomain, webTagId, token: containerToken });
+
+const shape = z.strictObject({
+  version: z.literal(MANIFEST_VERSION),
+  site: siteId,
+  client: z.uuid(),
+  container: z.uuid(),
+  name: displayName,
+  host: z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/, 'must be 1 to 24 of a-z, 0-9 and -'),
+  state: z.enum(['present', 'absent']).default('present'),
+  suspend: z.boolean().default(false),
+  protect: z.boolean().default(false),
+  adopt: z.boolean().default(false),
+  hostnames: z.strictObject({ edge: hostname, origin: hostname, preview: hostname }),
+  ports: z.strictObject({ processing: port, preview: port }),
+  loaderToken,
+  previousLoaderTokens: z
+    .array(z.strictObject({ token: loaderToken, until: z.iso.date() }))
+    .max(10)
+    .default([]),
+  domains: z.array(domainEntry).min(1).max(20),
+  customDomains: z.array(ownableDomain).max(20).default([]),
+  image: imageReference,
+  tls: z.strictObject({ mode: z.enum(['files']) }).prefault({ mode: 'files' }),
+  /** `age` armor around the CONTAINER_CONFIG; never plain. */
+  containerConfig: z
+    .string()
+    .max(8192)
+    .regex(/^-----BEGIN AGE ENCRYPTED FILE-----\n[A-Za-z0-9+/=\n]+-----END AGE ENCRYPTED FILE-----\n?$/, {
+      error: 'must be age-encrypted (armored) to the host’s recipient, never plain',
+    }),
+  resources: z.strictObject({ processing: role({ memory: '512m', cpus: 1 }), preview }).prefault({}),
+  consent: z.enum(CONSENT_MODES).default('opt_out'),
+  features,
+  modules,
+});
+
+/**
+ * A site manifest (`<siteId>.yaml`). Strict: an unknown key is an error with its path. Parsing fills the defaults in,
+ * so that two ways to write one thing are one desired state.
+ */
+export const manifestSchema = shape.superRefine((manifest, context) => {
+  const unique = (values: readonly string[], path: string, what: string) => {
+    values.forEach((value, index) => {
+      if (values.indexOf(value) !== index) {
+        context.addIssue({
+          code: 'custom',
+          path: [path, index],
+          message: `${what} ${value} is listed twice`,
+        });
+      }
+    });
+  };
+  unique(
+    manifest.domains.map(({ domain }) => domain),
+    'domains',
+    'domain',
+  );
+  unique(
+    manifest.domains.map(({ token }) => token),
+    'domains',
+    'token',
+  );
+  unique(manifest.customDomains, 'customDomains', 'custom domain');
+  unique(Object.values(manifest.hostnames), 'hostnames', 'hostname');
+  if (manifest.ports.processing === manifest.ports.preview) {
+    context.addIssue({
+      code: 'custom',
+      path: ['ports', 'preview'],
+      message: 'must differ from ports.processing',
+    });
+  }
+  manifest.customDomains.forEach((custom, index) => {
+    if (
+      !isFirstPartyHost(
+        custom,
+        manifest.domains.map(({ domain }) => domain),
+      )
+    ) {
+      context.addIssue({
+        code: 'custom',
+        path: ['customDomains', index],
+        message: `${custom} is not under the registrable part of any of the site's domains`,
+      });
+    }
+    if (Object.values(manifest.hostnames).includes(custom)) {
+      context.addIssue({
+        code: 'custom',
+        path: ['customDomains', index],
+        message: `${custom} is a hostname of Tagyard's own`,
+      });
+    }
+  });
+});
+
+/** True where `host` is equal to or under the registrable part of one of `domains` (the edge trusts it as first-party). */
+export function isFirstPartyHost(host: string, domains: readonly string[]): boolean {
+  return domains.some((domain) => {
+    const registrable = registrableDomain(domain);
+    return registrable !== null && isUnder(host, registrable);
+  });
+}
+
+export type Manifest = z.output<typeof manifestSchema>;
+export type ManifestInput = z.input<typeof manifestSchema>;

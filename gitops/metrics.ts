@@ -1,0 +1,27 @@
+import { Gauge, Registry } from 'prom-client';
+import type { Loop } from './loop.ts';
+import type { Operations } from './operations.ts';
+import { REASONS } from './report.ts';
+
+/** Prometheus text of where things stand now; read from the loop, so that it can't disagree with `GET /sites`. */
+export async function renderMetrics(loop: Loop, operations: Operations): Promise<string> {
+  const registry = new Registry();
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers: [registry] });
+
+  const sites = gauge('tagyard_sites', 'Sites of this host by the reason of their condition.', ['reason']);
+  const counts = Map.groupBy(loop.statuses(), ({ reason }) => reason);
+  for (const reason of Object.keys(REASONS)) sites.set({ reason }, 0);
+  for (const [reason, statuses] of counts) sites.set({ reason }, statuses.length);
+
+  const byStatus = Map.groupBy(operations.all(), ({ status }) => status);
+  const remembered = gauge('tagyard_operations', 'Remembered operations by status.', ['status']);
+  for (const status of ['queued', 'running', 'succeeded', 'failed'] as const) {
+    remembered.set({ status }, byStatus.get(status)?.length ?? 0);
+  }
+  gauge('tagyard_passes_total', 'Passes that planned to the end since the start.').set(loop.passes);
+  gauge('tagyard_last_pass_failed', '1 where the last pass could not plan.').set(
+    loop.lastError === null ? 0 : 1,
+  );
+  return await registry.metrics();
+}

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import type { Ownership } from './appliers/contract.ts';
+
+/** Who writes: one instance may have several hosts, each applying only its own sites. */
+export interface Identity {
+  readonly instance: string;
+  readonly host: string;
+}
+
+/** First 16 hex digits of SHA-256 over canonical JSON: short enough for a DNS comment, wide enough for 10,000 sites. */
+export function contentHash(value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, 16);
+}
+
+/** JSON with object keys sorted and undefined members dropped, so that equal data has equal text. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : inner,
+  );
+}
+
+/** `tgy1 <instance> <host> <site> <hash8>`: at most 100 characters, the limit of a free-plan DNS comment. */
+export function formatMark(identity: Identity, site: string, hash: string): string {
+  return `tgy1 ${identity.instance} ${identity.host} ${site} ${hash.slice(0, 8)}`;
+}
+
+const MARK = /^tgy1 ([a-z0-9-]+) ([a-z0-9-]+) ([a-z0-9-]+) ([0-9a-f]{8})$/;
+
+/** Reads a mark back. Another instance's or host's mark is foreign, as is no mark at all. */
+export function readMark(
+  identity: Identity,
+  text: string | undefined | null,
+): { owner: Ownership; hash: string | null } {
+  const match = MARK.exec(text?.trim() ?? '');
+  if (match === null)
+    return {
+      owner: { kind: 'foreign', by: text ? `"${text.slice(0, 100)}"` : 'somebody (no mark)' },
+      hash: null,
+    };
+  const [, instance = '', host = '', site = '', hash = ''] = match;
+  if (instance !== identity.instance || host !== identity.host) {
+    return { owner: { kind: 'foreign', by: `Tagyard instance ${instance} on host ${host}` }, hash: null };
+  }
+  return { owner: { kind: 'ours', site, host }, hash };
+}

@@ -1,0 +1,55 @@
+import type { Change, Conflict, Observed, Plan, Resource } from './appliers/contract.ts';
+
+/**
+ * The difference between what is wanted and what is there, for one target: pure, sorted by key, empty when converged.
+ * Only things that carry our mark are updated or deleted; a foreign thing under a wanted name is a conflict unless
+ * the manifest adopts it.
+ */
+export function planResources<Spec, Ref>(
+  desired: readonly Resource<Spec>[],
+  observed: readonly Observed<Ref>[],
+): Plan<Spec, Ref> {
+  const changes: Change<Spec, Ref>[] = [];
+  const conflicts: Conflict[] = [];
+  const found = new Map(observed.map((item) => [item.key, item]));
+  const wanted = new Set<string>();
+
+  for (const resource of desired) {
+    const { target, site, key, summary } = resource;
+    wanted.add(key);
+    const existing = found.get(key);
+    if (existing === undefined) {
+      changes.push({ target, site, key, op: 'create', summary, desired: resource });
+    } else if (existing.owner.kind === 'foreign' && !resource.adopt) {
+      conflicts.push({ target, site, key, detail: `${key} belongs to ${existing.owner.by}` });
+    } else if (
+      existing.owner.kind === 'foreign' ||
+      existing.owner.site !== site ||
+      !sameHash(resource, existing)
+    ) {
+      changes.push({ target, site, key, op: 'update', summary, desired: resource, observed: existing });
+    }
+  }
+  for (const existing of observed) {
+    if (wanted.has(existing.key) || existing.owner.kind === 'foreign') continue;
+    const { target, key, owner } = existing;
+    changes.push({
+      target,
+      site: owner.site,
+      key,
+      op: 'delete',
+      summary: `remove ${key}`,
+      observed: existing,
+    });
+  }
+  return { changes: changes.sort(byKey), conflicts: conflicts.sort(byKey) };
+}
+
+/** A mark may carry fewer digits of the hash than the plan knows. */
+function sameHash(resource: Resource, existing: Observed): boolean {
+  return existing.hash !== null && existing.hash !== '' && resource.hash.startsWith(existing.hash);
+}
+
+function byKey(a: { key: string }, b: { key: string }): number {
+  return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
+}

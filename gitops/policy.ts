@@ -1,0 +1,210 @@
+import type { Change, Plan } from './appliers/contract.ts';
+import { contentHash } from './ownership.ts';
+
+/** `sync` makes the world as the manifests are; `upsert_only` does the same but deletes nothing. */
+export const POLICIES = ['sync', 'upsert_only'] as const;
+export type Policy = (typeof POLICIES)[number];
+
+/** What the judge must know of a site; a site of which something is left but that git no longer has isn't listed. */
+export interface JudgedSite {
+  readonly site: string;
+  readonly state: 'present' | 'absent';
+  readonly protect: boolean;
+  readonly suspend: boolean;
+  /** No usable manifest: what is there stays. */
+  readonly held: boolean;
+}
+
+/** What git says of a site that isn't listed. */
+export interface Departure {
+  /** The history shows who took it away, or its file names another host. */
+  readonly confirmed: boolean;
+  /** The last manifest of it was protected. */
+  readonly protect: boolean;
+}
+
+export interface JudgeInput {
+  readonly sites: readonly JudgedSite[];
+  /** One plan a target; a target that couldn't be observed has none. */
+  readonly plans: readonly Plan[];
+  /** DNS records of ours that are there now. */
+  readonly ownDnsRecords: number;
+  readonly policy: Policy;
+  /** Why nothing may be changed at all just now; `null`: it may. */
+  readonly frozen: string | null;
+  /** The branch was rewritten since the last pass. */
+  readonly historyRewritten: boolean;
+  /** What this host did before is unknown (first pass after its state was lost). */
+  readonly stateLost: boolean;
+  /** Of every site that isn't listed. */
+  readonly departures: ReadonlyMap<string, Departure>;
+  /** `changeId`s of what somebody approved. */
+  readonly approved: ReadonlySet<string>;
+}
+
+/** Something that stops changes of these sites, for a person. */
+export interface Block {
+  readonly reason: BlockReason;
+  readonly detail: string;
+  readonly sites: readonly string[];
+}
+
+/** Why changes are stopped. Only those of `APPROVABLE` go through by an approval. */
+export const BLOCK_REASONS = [
+  'frozen',
+  'empty_desired_state',
+  'too_many_sites',
+  'too_many_records',
+  'history_rewritten',
+  'absence_unconfirmed',
+  'site_protected',
+  'state_lost',
+  'upsert_only',
+] as const;
+export type BlockReason = (typeof BLOCK_REASONS)[number];
+
+export const APPROVABLE: ReadonlySet<BlockReason> = new Set([
+  'empty_desired_state',
+  'too_many_sites',
+  'too_many_records',
+  'history_rewritten',
+  'absence_unconfirmed',
+]);
+
+export interface Verdict {
+  readonly allowed: readonly Change[];
+  readonly blocked: readonly Block[];
+  /** What an approval lets through; empty where nothing is guarded. */
+  readonly guarded: readonly Change[];
+  /** Names the guarded changes, or all of them where none is guarded; `approve` takes it. */
+  readonly checksum: string;
+}
+
+/** More than these in one plan wait for somebody's approval (reconciler rule 2). */
+const SITE_SHARE = 0.1;
+const DNS_SHARE = 0.3;
+const DNS_FLOOR = 10;
+
+/** How many of `total` sites may vanish from git at once. */
+export function vanishingLimit(total: number): number {
+  return Math.max(1, Math.floor(total * SITE_SHARE));
+}
+
+/** One change, as approvals and checksums know it. */
+export function changeId({ site, target, key, op }: Pick<Change, 'site' | 'target' | 'key' | 'op'>): string {
+  return JSON.stringify([site, target, key, op]);
+}
+
+/**
+ * Lets changes through or holds them, before the first write. A site that git says is absent (a tombstone) was asked
+ * to go; a site that is merely no longer in the tree may be an accident, and is guarded.
+ */
+export function judge(input: JudgeInput): Verdict {
+  const known = new Map(input.sites.map((site) => [site.site, site]));
+  const changes = input.plans.flatMap((plan) => plan.changes);
+  const guards = guard(input, changes, known);
+  const guarded = [...new Set(guards.flatMap((one) => one.changes))];
+  const approved = guarded.every((change) => input.approved.has(changeId(change)));
+  const stops = [...(approved ? [] : guards), ...refusals(input, changes, known)];
+
+  const stopped = new Set(stops.flatMap((stop) => stop.changes));
+  const allowed = changes.filter((change) => {
+    const entry = known.get(change.site);
+    return !stopped.has(change) && !entry?.held && !entry?.suspend;
+  });
+  return {
+    allowed,
+    guarded,
+    blocked: stops.map(({ reason, detail, changes: which }) => ({ reason, detail, sites: sitesOf(which) })),
+    checksum: contentHash((guarded.length > 0 ? guarded : changes).map(changeId).toSorted()),
+  };
+}
+
+interface Stop {
+  readonly reason: BlockReason;
+  readonly detail: string;
+  readonly changes: readonly Change[];
+}
+
+type Known = ReadonlyMap<string, JudgedSite>;
+
+/** What may be meant and may be an accident: somebody must say so. */
+function guard(input: JudgeInput, changes: readonly Change[], known: Known): Stop[] {
+  const vanished = changes.filter(({ site }) => !known.has(site));
+  const sites = sitesOf(vanished);
+  const total = input.sites.length + sites.length;
+  const allowedSites = vanishingLimit(total);
+  const unconfirmed = vanished.filter(({ site }) => input.departures.get(site)?.confirmed === false);
+  // Records of a tombstone were asked to go.
+  const dns = changes.filter(
+    ({ site, target, op }) => target === 'dns' && op === 'delete' && known.get(site)?.state !== 'absent',
+  );
+  const rules: readonly [boolean, BlockReason, string, readonly Change[]][] = [
+    [
+      input.sites.length === 0,
+      'empty_desired_state',
+      'the sites repository asks for no site at all',
+      vanished,
+    ],
+    [
+      sites.length > allowedSites,
+      'too_many_sites',
+      `${sites.length} of ${total} sites vanished from git; ${allowedSites} may at once`,
+      vanished,
+    ],
+    [
+      input.ownDnsRecords >= DNS_FLOOR && dns.length > input.ownDnsRecords * DNS_SHARE,
+      'too_many_records',
+      `${dns.length} of ${input.ownDnsRecords} DNS records would go`,
+      [...new Set([...dns, ...vanished])],
+    ],
+    [
+      input.historyRewritten,
+      'history_rewritten',
+      'the branch was rewritten, so what vanished may not have been removed on purpose',
+      vanished,
+    ],
+    [
+      unconfirmed.length > 0,
+      'absence_unconfirmed',
+      `no commit of this branch removed ${sitesOf(unconfirmed).join(', ')}`,
+      unconfirmed,
+    ],
+  ];
+  return rules
+    .filter(([applies, , , which]) => applies && which.length > 0)
+    .map(([, reason, detail, which]) => ({ reason, detail, changes: which }));
+}
+
+/** What no approval lets through: a setting, a manifest or time must change first. */
+function refusals(input: JudgeInput, changes: readonly Change[], known: Known): Stop[] {
+  const deletes = changes.filter(({ op }) => op === 'delete');
+  const goes = (site: string) => known.get(site)?.state !== 'present';
+  const isProtected = (site: string) => (known.get(site) ?? input.departures.get(site))?.protect === true;
+  const protectedSites = sitesOf(changes).filter((site) => goes(site) && isProtected(site));
+  const stops: Stop[] = protectedSites.map((site) => ({
+    reason: 'site_protected',
+    detail: `${site} is protected; set protect: false before it is removed or moved`,
+    changes: changes.filter((change) => change.site === site),
+  }));
+  if (input.frozen !== null) stops.unshift({ reason: 'frozen', detail: input.frozen, changes });
+  if (input.stateLost) {
+    stops.push({
+      reason: 'state_lost',
+      detail: 'this host’s own state was lost; the next pass decides',
+      changes: deletes,
+    });
+  }
+  if (input.policy === 'upsert_only') {
+    stops.push({
+      reason: 'upsert_only',
+      detail: `${deletes.length} removals are left undone, since the policy is upsert_only`,
+      changes: deletes,
+    });
+  }
+  return stops.filter(({ changes: which }) => which.length > 0);
+}
+
+function sitesOf(changes: readonly Change[]): string[] {
+  return [...new Set(changes.map(({ site }) => site))].sort();
+}

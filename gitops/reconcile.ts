@@ -1,0 +1,206 @@
+import type { Applier, Change, Conflict, Observed, Plan, Resource, Target } from './appliers/contract.ts';
+import type { DesiredResources } from './desired-resources.ts';
+import type { DesiredState, SiteEntry } from './desired-state.ts';
+import { type LeftDrift, type SortedChanges, sortDrift } from './drift.ts';
+import type { Inventory } from './inventory.ts';
+import {
+  type Block,
+  type Departure,
+  type JudgeInput,
+  judge,
+  type Verdict,
+  vanishingLimit,
+} from './policy.ts';
+
+/** What one look at the world says must happen. Nothing has been applied yet. */
+export interface PassPlan extends Verdict {
+  readonly desired: DesiredState;
+  /** When the look began, by `performance.now()`. */
+  readonly lookedAt: number;
+  /** Whom this plan is about; `null`: all sites. */
+  readonly scope: ReadonlySet<string> | null;
+  readonly changes: readonly Change[];
+  readonly conflicts: readonly Conflict[];
+  readonly unobserved: ReadonlyMap<Target, Error>;
+  /** The same by site; a site that isn't in it has nothing to do and nothing in its way. */
+  readonly bySite: ReadonlyMap<string, SitePlan>;
+  /** Every resource that the site's manifest asks for. */
+  resources(site: string): readonly Resource[];
+}
+
+export interface SitePlan {
+  readonly changes: readonly Change[];
+  readonly allowed: readonly Change[];
+  readonly conflicts: readonly Conflict[];
+  readonly blocks: readonly Block[];
+  readonly left: readonly LeftDrift[];
+}
+
+export const NOTHING: SitePlan = { changes: [], allowed: [], conflicts: [], blocks: [], left: [] };
+
+/** What the judge is told besides what the look itself shows. */
+export type Guards = Pick<JudgeInput, 'policy' | 'frozen' | 'historyRewritten' | 'stateLost' | 'approved'>;
+
+export interface PassInput {
+  readonly desired: DesiredState;
+  readonly scope: ReadonlySet<string> | null;
+  readonly appliers: readonly Applier[];
+  readonly cache: DesiredResources;
+  readonly inventory: Inventory;
+  readonly guards: Guards;
+  readonly drift: Parameters<typeof sortDrift>[1];
+  /** Keys that these sites wanted of a target before. */
+  lastKeys(target: Target, sites: ReadonlySet<string>): readonly string[];
+  departures(sites: ReadonlySet<string>): Promise<ReadonlyMap<string, Departure>>;
+}
+
+interface Look {
+  readonly applier: Applier;
+  readonly resources: readonly Resource[];
+  readonly observed: readonly Observed[];
+  readonly error: Error | null;
+}
+
+/**
+ * Observes every target, plans them all and judges the plan, before anything is applied. A target that can't be read
+ * has no plan in this pass: "could not read" never means "is not there".
+ */
+export async function planPass(input: PassInput, signal: AbortSignal): Promise<PassPlan> {
+  const lookedAt = performance.now();
+  const { desired, scope, cache, appliers, inventory, guards } = input;
+  const looks = await Promise.all(appliers.map((applier) => look(applier, input, signal)));
+  const seen = looks.filter(({ error }) => error === null);
+  const sorted = seen.map(({ applier, resources, observed }) => {
+    const plan = withinScope(applier.plan(resources, observed), scope);
+    return { conflicts: plan.conflicts, ...sortDrift(plan.changes, input.drift) };
+  });
+  const changes = sorted.flatMap((one) => one.changes);
+  const gone = new Set(changes.flatMap(({ site }) => (desired.entries.has(site) ? [] : [site])));
+  const verdict = judge({
+    ...guards,
+    sites: [...desired.entries.values()].map(judgedSite),
+    plans: sorted,
+    ownDnsRecords: inventory.count('dns'),
+    // More than may vanish at once are held anyway, unless somebody has approved some.
+    departures:
+      gone.size <= vanishingLimit(desired.entries.size + gone.size) || guards.approved.size > 0
+        ? await input.departures(gone)
+        : new Map(),
+  });
+  const conflicts = sorted.flatMap((one) => one.conflicts);
+  return {
+    ...verdict,
+    desired,
+    lookedAt,
+    scope,
+    changes,
+    conflicts,
+    unobserved: new Map(
+      looks.flatMap(({ applier, error }) => (error === null ? [] : [[applier.target, error] as const])),
+    ),
+    bySite: bySite(changes, conflicts, sorted, verdict),
+    resources: (site) => {
+      const manifest = desired.entries.get(site)?.manifest;
+      if (manifest?.state !== 'present') return [];
+      return appliers.flatMap((applier) => cache.of(applier, manifest));
+    },
+  };
+}
+
+async function look(applier: Applier, input: PassInput, signal: AbortSignal): Promise<Look> {
+  const { desired, scope, cache, inventory } = input;
+  const { target } = applier;
+  const resources: Resource[] = [];
+  for (const { site, manifest } of entriesOf(desired, scope)) {
+    if (manifest?.state === 'present' && (scope === null || scope.has(site))) {
+      resources.push(...cache.of(applier, manifest));
+    }
+  }
+  try {
+    if (scope === null) {
+      const observed = await applier.observe(resources, signal);
+      inventory.seen(target, observed, null);
+      return { applier, resources, observed, error: null };
+    }
+    const keys = inventory.keys(target, scope);
+    for (const key of input.lastKeys(target, scope)) keys.add(key);
+    const found = await applier.observe(resources, signal, { sites: scope, keys });
+    const wanted = new Set(resources.map(({ key }) => key));
+    const own = found.filter(
+      ({ key, owner }) => !wanted.has(key) && owner.kind === 'ours' && scope.has(owner.site),
+    );
+    const others = own.length === 0 ? NO_KEYS : keysOfOthers(applier, input, scope);
+    const observed = [
+      ...found.filter(({ key }) => wanted.has(key)),
+      // What another site has come to want is that site's to take over, not this one's to remove.
+      ...own.filter(({ key }) => !others.has(key)),
+    ];
+    inventory.seen(target, observed, scope);
+    return { applier, resources, observed, error: null };
+  } catch (cause) {
+    const error = cause instanceof Error ? cause : new Error(String(cause));
+    return { applier, resources, observed: [], error };
+  }
+}
+
+const NO_KEYS: ReadonlySet<string> = new Set();
+
+function keysOfOthers(
+  applier: Applier,
+  { desired, cache }: PassInput,
+  scope: ReadonlySet<string>,
+): Set<string> {
+  const keys = new Set<string>();
+  for (const { site, manifest } of desired.entries.values()) {
+    if (manifest?.state !== 'present' || scope.has(site)) continue;
+    for (const { key } of cache.of(applier, manifest)) keys.add(key);
+  }
+  return keys;
+}
+
+function entriesOf(desired: DesiredState, scope: ReadonlySet<string> | null): Iterable<SiteEntry> {
+  if (scope === null) return desired.entries.values();
+  return [...scope].flatMap((site) => desired.entries.get(site) ?? []);
+}
+
+function withinScope(plan: Plan, scope: ReadonlySet<string> | null): Plan {
+  if (scope === null) return plan;
+  const { changes, conflicts } = plan;
+  return {
+    changes: changes.filter(({ site }) => scope.has(site)),
+    conflicts: conflicts.filter(({ site }) => scope.has(site)),
+  };
+}
+
+function judgedSite({ site, manifest }: SiteEntry) {
+  return {
+    site,
+    state: manifest?.state ?? ('present' as const),
+    protect: manifest?.protect ?? false,
+    suspend: manifest?.suspend ?? false,
+    held: manifest === null,
+  };
+}
+
+function bySite(
+  changes: readonly Change[],
+  conflicts: readonly Conflict[],
+  sorted: readonly SortedChanges[],
+  verdict: Verdict,
+): Map<string, SitePlan> {
+  const sites = new Map<string, { [Member in keyof SitePlan]: SitePlan[Member][number][] }>();
+  const of = (site: string) => {
+    let plan = sites.get(site);
+    if (plan === undefined) {
+      plan = { changes: [], allowed: [], conflicts: [], blocks: [], left: [] };
+      sites.set(site, plan);
+    }
+    return plan;
+  };
+  for (const change of changes) of(change.site).changes.push(change);
+  for (const change of verdict.allowed) of(change.site).allowed.push(change);
+  for (const conflict of conflicts) of(conflict.site).conflicts.push(conflict);
+  for (const { left } of sorted) for (const one of left) of(one.change.site).left.push(one);
+  for (const block of verdict.blocked) for (const site of block.sites) of(site).blocks.push(block);
+  return sites;
+}

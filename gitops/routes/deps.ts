@@ -1,0 +1,17 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { DesiredStateReader } from '../desired-state.ts';
+import type { Loop } from '../loop.ts';
+import type { Operations } from '../operations.ts';
+import type { SitesRepo } from '../sites-repo.ts';
+
+export interface DaemonDeps {
+  readonly repo: SitesRepo;
+  readonly reader: DesiredStateReader;
+  readonly loop: Loop;
+  readonly operations: Operations;
+  readonly host: string;
+  readonly ageIdentity: string;
+  /** Accepted values of `x-secret`: the current one first, the previous one during a rotation. Empty: nothing is served. */
+  readonly secrets: readonly string[];
+  readonly logger?: FastifyBaseLogger;
+}

@@ -1,0 +1,149 @@
+import type { Applier, Target } from './appliers/contract.ts';
+import type { SiteEntry } from './desired-state.ts';
+import { executeSite, forgivable, type SiteOutcome } from './execute.ts';
+import type { Fights } from './fights.ts';
+import type { Inventory } from './inventory.ts';
+import type { Operations } from './operations.ts';
+import { NOTHING, type PassPlan } from './reconcile.ts';
+import type { Retries } from './retries.ts';
+import type { StatusBoard } from './status-board.ts';
+
+/** What the loop tells the daemon's log. */
+export interface RunLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+export interface SiteRunsDeps {
+  readonly appliers: ReadonlyMap<Target, Applier>;
+  readonly operations: Operations;
+  readonly drainSeconds: number;
+  readonly board: StatusBoard;
+  readonly retries: Retries;
+  readonly fights: Fights;
+  readonly inventory: Inventory;
+  readonly onChange: () => void;
+  /** A run has ended; `lookAgain`: something new is asked of its site already. */
+  readonly onEnd: (site: string, lookAgain: boolean) => void;
+  readonly log: RunLog;
+  readonly signal: AbortSignal;
+}
+
+/** A failing operation is given up after this many attempts; the site itself is tried on. */
+const ATTEMPTS_PER_OPERATION = 3;
+
+interface Running {
+  readonly entry: SiteEntry | undefined;
+  readonly superseded: AbortController;
+  ended: Promise<void>;
+}
+
+/** The runs under way, one a site; each brings a plan's changes of its site into the world and says how that went. */
+export class SiteRuns {
+  readonly #deps: SiteRunsDeps;
+  readonly #running = new Map<string, Running>();
+  /** By `performance.now()`: a plan from before a run's end speaks of a world that the run has changed since. */
+  readonly #endedAt = new Map<string, number>();
+
+  constructor(deps: SiteRunsDeps) {
+    this.#deps = deps;
+  }
+
+  async ended(): Promise<void> {
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+  }
+
+  /** Another revision asks something else of the site: a run for the older one ends after its current step. */
+  supersede(site: string, entry: SiteEntry | undefined): void {
+    const running = this.#running.get(site);
+    if (running !== undefined && running.entry !== entry) running.superseded.abort();
+  }
+
+  /** Starts the site's run where there is something to do now; otherwise says where it stands. */
+  consider(site: string, plan: PassPlan, operations: readonly string[]): void {
+    const { board, retries } = this.#deps;
+    if (this.#running.has(site)) return;
+    if ((this.#endedAt.get(site) ?? 0) >= plan.lookedAt) {
+      this.#deps.onEnd(site, true);
+      return;
+    }
+    if (operations.length === 0 && board.stands(plan, site)) return;
+    const entry = plan.desired.entries.get(site);
+    const { allowed } = plan.bySite.get(site) ?? NOTHING;
+    if (allowed.length === 0) {
+      retries.clear(site);
+      const before = board.get(site);
+      const over = entry === undefined && before?.reason === 'Removed' && !plan.bySite.has(site);
+      if (!over) this.#settle(site, plan, operations, null);
+      // One revision later there is nothing to say any more of a site that git doesn't know.
+      else if (before.desired !== plan.desired.revision) board.forget(site);
+    } else if (retries.mayRun(site, entry) || this.#deps.operations.isQueued(site)) {
+      retries.started(site, entry);
+      const running = { entry, superseded: new AbortController(), ended: Promise.resolve() };
+      this.#running.set(site, running);
+      running.ended = this.#run(site, plan, operations, running.superseded.signal).finally(() => {
+        this.#running.delete(site);
+        this.#endedAt.set(site, performance.now());
+        retries.ended(site);
+        this.#deps.onEnd(site, running.superseded.signal.aborted || this.#deps.operations.isQueued(site));
+      });
+    }
+  }
+
+  async #run(
+    site: string,
+    plan: PassPlan,
+    operations: readonly string[],
+    superseded: AbortSignal,
+  ): Promise<void> {
+    const { board, retries, fights, inventory, log, signal } = this.#deps;
+    const entry = plan.desired.entries.get(site);
+    const removal = entry === undefined || entry.manifest?.state === 'absent';
+    const { allowed: changes } = plan.bySite.get(site) ?? NOTHING;
+    for (const change of changes) {
+      if (board.wasApplied(change)) fights.repaired(change);
+      inventory.add(change.target, site, change.key);
+    }
+    board.started(plan, site, changes.length);
+    log.info({ site, revision: plan.desired.revision, changes: changes.length }, 'applying');
+    const run = { changes, unobserved: plan.unobserved, removal, superseded };
+    const outcome = await executeSite(
+      run,
+      {
+        appliers: this.#deps.appliers,
+        drainSeconds: this.#deps.drainSeconds,
+        onStep: (step) => this.#deps.operations.step(operations, step),
+      },
+      signal,
+    );
+    if (signal.aborted) return;
+    const unfinished = changes.length - outcome.done.length - outcome.failures.length;
+    if (superseded.aborted && outcome.failures.length === 0 && unfinished > 0) return;
+    const errors = outcome.failures.map(({ error }) => error);
+    if (outcome.unobserved !== null) errors.push(outcome.unobserved);
+    if (errors.length > 0) retries.failed(site, entry, errors);
+    else retries.clear(site);
+    const counts =
+      outcome.failures.every(({ change }) => forgivable(run, change)) && outcome.unobserved === null;
+    this.#settle(site, plan, operations, outcome, counts);
+    if (superseded.aborted) board.outdated(site);
+  }
+
+  #settle(
+    site: string,
+    plan: PassPlan,
+    operations: readonly string[],
+    outcome: SiteOutcome | null,
+    counts = outcome === null,
+  ): void {
+    const { board, retries, log, onChange } = this.#deps;
+    const settled = board.settle(plan, site, outcome, { counts, nextRetry: retries.next(site) });
+    const { reason, message, ready } = settled.status;
+    if (settled.changed) log[ready ? 'info' : 'warn']({ site, reason, detail: message }, 'condition changed');
+    const hopeless = settled.obstacle !== null && settled.obstacle.passing !== true;
+    const gaveUp = outcome?.terminal || hopeless || retries.failures(site) >= ATTEMPTS_PER_OPERATION;
+    if (counts && settled.obstacle === null) this.#deps.operations.finish(operations, 'succeeded');
+    else if (gaveUp) this.#deps.operations.finish(operations, 'failed', `${reason}: ${message}`);
+    onChange();
+  }
+}

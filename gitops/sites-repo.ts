@@ -1,0 +1,297 @@
+import { existsSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BlobTexts, UnreadableBlobError } from './blob-texts.ts';
+import { GitError, git } from './clients/git.ts';
+import { coalesce } from './coalesce.ts';
+import { fastImportStream, type Person } from './git-commit.ts';
+import { BRANCH_FORMAT, branchTips, type SiteEntry, siteEntries } from './git-listing.ts';
+import { type HistoryEntry, LOG_FORMAT, parseLog } from './git-log.ts';
+import { FETCH, openMirror, renewMirror } from './mirror.ts';
+import { type Committed, type Edit, foldEdits } from './site-commits.ts';
+import { watchRepo } from './watch.ts';
+
+/** A site's file at some revision. `text` is what the blob holds, decoded as UTF-8. */
+export interface SiteFile {
+  readonly site: string;
+  readonly path: string;
+  readonly blob: string;
+  readonly text: string;
+}
+
+interface Lookup {
+  readonly revision: string;
+  readonly site: string;
+}
+
+export interface SitesRepoOptions {
+  /** A path of a bare repository, or any URL that git fetches from and pushes to. */
+  readonly url: string;
+  /** Where the mirror of a remote repository is kept; unused for a local one. */
+  readonly cacheDir: string;
+  readonly branch?: string;
+  /** Seconds between two looks at a remote, before jitter. */
+  readonly pollSeconds?: number;
+}
+
+/** The sites repository could not be read or written; it is not known what stands in it. */
+export class SitesRepoError extends Error {
+  override name = 'SitesRepoError';
+}
+
+const MAX_LOST_RACES = 20;
+/** Edits in one push, and paths in one command line. */
+const MAX_BATCH = 500;
+
+/** The sites repository without index or work tree, so that no reader or writer ever waits for `index.lock`. */
+export class SitesRepo {
+  readonly #dir: string;
+  readonly #remote: string | null;
+  readonly #branch: string;
+  readonly #pollSeconds: number;
+  readonly #texts = new BlobTexts((args, input) => this.#git(args, input));
+  /** The branch had a revision once. */
+  #begun = false;
+  // Who asks at the same time shares a git process: a hundred requests at once cost as many starts as one.
+  readonly #heads = coalesce(
+    async (asked: readonly undefined[]) => {
+      if (this.#remote !== null) await this.#fetch();
+      const value = await this.#tip();
+      return asked.map(() => ({ status: 'fulfilled', value }) as const);
+    },
+    { windowMs: 0 },
+  );
+  readonly #lookups = coalesce((wanted: readonly Lookup[]) => this.#lookUp(wanted), {
+    windowMs: 0,
+    max: MAX_BATCH,
+  });
+  readonly #commits = coalesce((edits: readonly Edit[]) => this.#commitAll(edits), {
+    windowMs: 0,
+    max: MAX_BATCH,
+  });
+
+  constructor(dir: string, remote: string | null, branch: string, pollSeconds: number) {
+    this.#dir = dir;
+    this.#remote = remote;
+    this.#branch = branch;
+    this.#pollSeconds = pollSeconds;
+  }
+
+  /** The newest revision, fetched first where the repository is a remote one; `null`: the branch doesn't exist. */
+  async head(): Promise<string | null> {
+    return await this.#heads(undefined);
+  }
+
+  /** All site files (`*.yaml` at the root) of a revision. Blobs seen before aren't read again. */
+  async read(revision: string): Promise<SiteFile[]> {
+    return await this.#mended(async () => {
+      return await this.#files(siteEntries(await this.#git(['ls-tree', '-z', revision])));
+    });
+  }
+
+  async readSite(revision: string, site: string): Promise<SiteFile | null> {
+    return await this.#lookups({ revision, site });
+  }
+
+  /**
+   * Commits one file by compare-and-swap on the branch, again and again until no other writer came first. Edits that
+   * wait in one process share a push, each with a commit of its own; between processes git refuses the later push,
+   * whose edits then change the newer text.
+   */
+  async commit(edit: Edit): Promise<{ revision: string; changed: boolean }> {
+    return await this.#commits(edit);
+  }
+
+  /** The commits that touched a site's file, newest first, from `revision` (default: the tip) back. */
+  async history(site: string, limit = 20, revision?: string): Promise<HistoryEntry[]> {
+    const tip = revision ?? (await this.#tip());
+    if (tip === null) return [];
+    return parseLog(
+      (await this.#git(['log', `-${limit}`, LOG_FORMAT, tip, '--', `${site}.yaml`])).toString(),
+    );
+  }
+
+  /** How many commits a revision stands on: an order in time that, unlike clocks, never has two in one second. */
+  async depth(revision: string): Promise<number> {
+    return Number((await this.#git(['rev-list', '--count', revision])).toString());
+  }
+
+  async isAncestor(older: string, newer: string): Promise<boolean> {
+    try {
+      await this.#git(['merge-base', '--is-ancestor', older, newer]);
+      return true;
+    } catch (error) {
+      const cause = error instanceof SitesRepoError ? error.cause : error;
+      // 1: not an ancestor. 128: the older commit is not even known here any more.
+      if (cause instanceof GitError && (cause.exitCode === 1 || cause.exitCode === 128)) return false;
+      throw error;
+    }
+  }
+
+  /** Full id of anything that git understands as a commit; `null` where it names none. */
+  async resolve(ref: string): Promise<string | null> {
+    try {
+      const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`];
+      return (await this.#git(args)).toString().trim();
+    } catch {
+      return null;
+    }
+  }
+
+  /** A revision each time the branch moves, the current one first; ends with the signal. */
+  async *changes(signal: AbortSignal): AsyncGenerator<string> {
+    let last: string | null = null;
+    for await (const _ of watchRepo(
+      this.#dir,
+      { remote: this.#remote !== null, pollSeconds: this.#pollSeconds },
+      signal,
+    )) {
+      const head = await this.head().catch(() => null);
+      if (head !== null && head !== last) yield head;
+      if (head !== null) last = head;
+    }
+  }
+
+  async #commitAll(edits: readonly Edit[]): Promise<readonly PromiseSettledResult<Committed>[]> {
+    for (let lost = 0; lost < MAX_LOST_RACES; lost += 1) {
+      const parent = await this.head();
+      if (parent === null) await this.#mayBegin();
+      const { commits, outcomes } = foldEdits(edits, parent, await this.#textsOf(parent, edits));
+      if (commits.length === 0) return outcomes([]);
+      const stream = fastImportStream(this.#branch, parent, commits, Math.floor(Date.now() / 1000));
+      let revisions: readonly string[] = [];
+      try {
+        const output = (await this.#git(['fast-import', '--quiet', '--done'], stream)).toString();
+        revisions = output.trim().split('\n');
+        if (this.#remote !== null)
+          await this.#git(['push', '--quiet', 'origin', `${revisions.at(-1)}:refs/heads/${this.#branch}`]);
+        this.#begun = true;
+        return outcomes(revisions);
+      } catch (error) {
+        // Refused because somebody else came first, or done and the answer lost? The branch itself says so; no need to
+        // read git's words.
+        const head = await this.head();
+        if (head === parent) throw error;
+        const last = revisions.at(-1);
+        if (head !== null && last !== undefined && (await this.isAncestor(last, head)))
+          return outcomes(revisions);
+      }
+    }
+    const sites = edits.map(({ site }) => site).join(', ');
+    throw new SitesRepoError(
+      `the sites repository moved ${MAX_LOST_RACES} times while ${sites} was being committed`,
+    );
+  }
+
+  async #textsOf(parent: string | null, edits: readonly Edit[]): Promise<Map<string, string>> {
+    if (parent === null) return new Map();
+    const sites = [...new Set(edits.map(({ site }) => site))];
+    const files = await Promise.all(sites.map((site) => this.readSite(parent, site)));
+    return new Map(files.flatMap((file) => (file === null ? [] : [[file.site, file.text]])));
+  }
+
+  async #lookUp(wanted: readonly Lookup[]): Promise<readonly PromiseSettledResult<SiteFile | null>[]> {
+    const readings = new Map<string, Promise<Map<string, SiteFile>>>();
+    for (const [revision, group] of Map.groupBy(wanted, (one) => one.revision)) {
+      readings.set(revision, this.#readSome(revision, new Set(group.map(({ site }) => site))));
+    }
+    return await Promise.allSettled(
+      wanted.map(async ({ revision, site }) => (await readings.get(revision))?.get(site) ?? null),
+    );
+  }
+
+  async #readSome(revision: string, sites: ReadonlySet<string>): Promise<Map<string, SiteFile>> {
+    const paths = [...sites].map((site) => `${site}.yaml`);
+    const files = await this.#mended(async () => {
+      return await this.#files(siteEntries(await this.#git(['ls-tree', '-z', revision, '--', ...paths])));
+    });
+    return new Map(files.map((file) => [file.site, file]));
+  }
+
+  /** A mirror is a cache: objects that it lost (a power cut, a bad disk) are fetched again, once. */
+  async #mended<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (this.#remote === null) throw error;
+      await this.#told('fetch', () => renewMirror(this.#dir));
+      return await work();
+    }
+  }
+
+  async #files(entries: readonly SiteEntry[]): Promise<SiteFile[]> {
+    const texts = await this.#texts.load(entries.map(({ blob }) => blob)).catch((cause: unknown) => {
+      throw cause instanceof UnreadableBlobError ? new SitesRepoError(cause.message, { cause }) : cause;
+    });
+    return entries.map(({ site, blob }) => ({
+      site,
+      path: `${site}.yaml`,
+      blob,
+      text: texts.get(blob) ?? '',
+    }));
+  }
+
+  /** `null` only where git itself says that there is no such branch: a broken repository is not an empty one. */
+  async #tip(): Promise<string | null> {
+    const tip = (await this.#branches()).get(this.#branch) ?? null;
+    if (tip !== null) this.#begun = true;
+    return tip;
+  }
+
+  async #branches(): Promise<ReadonlyMap<string, string>> {
+    const list = async () => branchTips(await this.#git(['for-each-ref', BRANCH_FORMAT, 'refs/heads']));
+    const branches = await list();
+    const loose = join(this.#dir, 'refs', 'heads', this.#branch);
+    if (branches.has(this.#branch) || !existsSync(loose)) return branches;
+    // Made since then, or one that git can't read (an empty file, after a power cut) and passes over as if it weren't.
+    const again = await list();
+    if (again.has(this.#branch) || !existsSync(loose)) return again;
+    throw new SitesRepoError(`the branch ${this.#branch} of the sites repository can't be read`);
+  }
+
+  /** A first commit is made of an empty repository only: where a branch went away, it would stand for all sites. */
+  async #mayBegin(): Promise<void> {
+    const branches = await this.#branches();
+    if (branches.has(this.#branch) || (!this.#begun && branches.size === 0)) return;
+    throw new SitesRepoError(`the sites repository has no branch ${this.#branch} any more, or never had`);
+  }
+
+  async #fetch(): Promise<void> {
+    await this.#git(FETCH);
+  }
+
+  async #git(args: readonly string[], input?: string | Buffer): Promise<Buffer> {
+    // A file's name is a name, whatever git's patterns would make of it.
+    const all = ['--literal-pathspecs', ...args];
+    return await this.#told(args[0], () => git(this.#dir, all, input === undefined ? {} : { input }));
+  }
+
+  async #told<T>(verb: string | undefined, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new SitesRepoError(`git ${verb}: ${reason}`, { cause });
+    }
+  }
+}
+
+/** Opens a local bare repository in place, or mirrors a remote one under `cacheDir`. */
+export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRepo> {
+  const { url, cacheDir, branch = 'main', pollSeconds = 30 } = options;
+  if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, branch, pollSeconds);
+  if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
+    throw new SitesRepoError(`${url} is neither a bare git repository nor a URL of one`);
+  }
+  const mirror = await openMirror(cacheDir, url, branch);
+  return new SitesRepo(mirror, url, branch, pollSeconds);
+}
+
+/** Makes an empty bare repository, where there is none yet. */
+export async function initSitesRepo(path: string, branch = 'main'): Promise<void> {
+  if (existsSync(join(path, 'HEAD'))) return;
+  await mkdir(path, { recursive: true });
+  await git(path, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
+}
+
+export type { Edit as SiteEdit, HistoryEntry, Person };

@@ -1,0 +1,70 @@
+import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { z } from 'zod';
+import { operationSchema, siteStatusSchema } from './report.ts';
+
+const stateSchema = z.object({
+  version: z.literal(1),
+  /** The newest revision that a pass has read. */
+  revision: z.string().nullable(),
+  sites: z.array(siteStatusSchema),
+  operations: z.array(operationSchema),
+});
+export type State = z.infer<typeof stateSchema>;
+
+/** The daemon's cache on disk: one file, written whole or not at all, and never more than one write behind. */
+export class StateFile {
+  readonly #path: string;
+  readonly #onError: (error: unknown) => void;
+  #writing: Promise<void> | null = null;
+  #next: (() => State) | null = null;
+
+  constructor(path: string, onError: (error: unknown) => void) {
+    this.#path = path;
+    this.#onError = onError;
+  }
+
+  /** What an earlier process knew; `null` where it is lost or unreadable, which costs a slower pass and no more. */
+  async read(): Promise<State | null> {
+    try {
+      return stateSchema.parse(JSON.parse(await readFile(this.#path, 'utf8')));
+    } catch {
+      return null;
+    }
+  }
+
+  /** Writes soon; calls that come while a write is under way become one. */
+  save(state: () => State): void {
+    this.#next = state;
+    this.#writing ??= this.#drain();
+  }
+
+  async flush(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #drain(): Promise<void> {
+    // The caller's own changes come first: what it does in this turn belongs into the same write.
+    await Promise.resolve();
+    while (this.#next !== null) {
+      const state = this.#next();
+      this.#next = null;
+      await writeWhole(this.#path, JSON.stringify(state)).catch(this.#onError);
+    }
+    this.#writing = null;
+  }
+}
+
+/** Temporary file, fsync, rename (reconciler rule 12). */
+async function writeWhole(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+}
