@@ -1,0 +1,25 @@
+import type { Consent } from '../plugins/contract.ts';
+import type { ConsentMode } from '../plugins/document.ts';
+
+type Choices = Readonly<Record<string, 'granted' | 'denied'>>;
+
+/**
+ * What a person allows. `Sec-GPC: 1` denies both purposes; a denial counts in either mode, and without a choice the
+ * site's mode decides. A cookie whose name stands for no purpose we know needs both.
+ */
+export function decideConsent(mode: ConsentMode, gpc: boolean, choices: Choices): Consent {
+  const allowed = (type: string) => {
+    const choice = Object.hasOwn(choices, type) ? choices[type] : undefined;
+    return !gpc && (mode === 'required' ? choice === 'granted' : choice !== 'denied');
+  };
+  const analytics = allowed('analytics_storage');
+  const ads = allowed('ad_storage');
+  return {
+    identify: analytics || ads,
+    allows(cookieName) {
+      if (/^(?:_ga(?:$|_)|FPID$|FPLC$)/.test(cookieName)) return analytics;
+      if (/^(?:_fbp$|_fbc$|_gcl_|FPAU$|FPGCL)/.test(cookieName)) return ads;
+      return analytics && ads;
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import type { BootDraft, PluginContext, ProfileStore, SharedBody } from '../plugins/contract.ts';
+import type { RegistryDomain } from '../plugins/document.ts';
+import { etagOf } from './conditional.ts';
+import type { ConfigStores } from './config-store.ts';
+import { decideConsent } from './consent.ts';
+import type { Trip } from './document-store.ts';
+import { EdgeError } from './errors.ts';
+import type { Enabled } from './gate.ts';
+import { ask, type GuardDependencies, guardHook } from './guard.ts';
+import type { Hop } from './hops.ts';
+import { fetchOrigin, type Visitor } from './origin.ts';
+import { type ResolvedSite, storeUnavailable } from './site.ts';
+
+type LogFields = Parameters<PluginContext['log']>[0];
+
+export interface ContextDependencies {
+  readonly request: Request;
+  readonly resolved: ResolvedSite;
+  readonly hop: Hop;
+  readonly trip: Trip;
+  readonly stores: ConfigStores;
+  readonly profiles: ProfileStore;
+  readonly memory: PluginContext['memory'];
+  readonly cache: Pick<Cache, 'match' | 'put'>;
+  readonly fetch: typeof fetch;
+  readonly vendor: string;
+  readonly variables: PluginContext['variables'];
+  readonly hopSecret: string | undefined;
+  readonly guard: GuardDependencies;
+  readonly record: (fields: LogFields) => void;
+  readonly flight: (
+    key: string,
+    waitUntil: Trip['waitUntil'],
+    run: () => Promise<SharedBody>,
+  ) => Promise<SharedBody>;
+}
+
+const LOADER_TOKEN = /^lt_[A-Za-z0-9]{16,64}$/;
+
+/** Builds the contexts of one request: the same for every plugin but for its settings. */
+export function contextFactory(dependencies: ContextDependencies): (enabled: Enabled) => PluginContext {
+  const { request, resolved, hop, trip, stores, cache, guard } = dependencies;
+  const { site, gated } = resolved;
+  const cacheUrl = (key: string) => `${trip.cacheBase}/plugins${key}`;
+
+  const base: Omit<PluginContext, 'settings'> = {
+    site,
+    url: resolved.url,
+    vendor: dependencies.vendor,
+    variables: dependencies.variables,
+    features: resolved.features,
+    get pageScripts() {
+      return gated.enabled.flatMap(({ plugin }) => plugin.pageScript ?? []);
+    },
+    get wantedCookies() {
+      return gated.enabled.flatMap(({ plugin, settings }) =>
+        ask(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], guard.log),
+      );
+    },
+    profiles: dependencies.profiles,
+    memory: dependencies.memory,
+    cache: {
+      match: (key) => cache.match(cacheUrl(key)),
+      put: (key, response) =>
+        cache
+          .put(cacheUrl(key), response)
+          .catch((error) => guard.log('store_failed', { store: 'cache', error: String(error) })),
+    },
+    fetch: dependencies.fetch,
+    now: guard.now,
+    domainOf: (host) => longestMatch(site.domains, host),
+    async ownsLoader(token) {
+      if (!LOADER_TOKEN.test(token)) return false;
+      const lookup = await stores.loaderTokens.get(token, trip);
+      if (lookup.state === 'unavailable') throw storeUnavailable();
+      if (lookup.state === 'missing' || lookup.document.containerId !== site.containerId) return false;
+      const { until } = lookup.document;
+      return until === undefined || guard.now() < Date.parse(until);
+    },
+    consent: (choices) =>
+      decideConsent(resolved.consentMode, request.headers.get('sec-gpc') === '1', choices),
+    async bootstrap(draft: BootDraft) {
+      for (const enabled of gated.enabled) {
+        const { boot } = enabled.plugin;
+        if (boot !== undefined) await guardHook(enabled.plugin, () => boot(contextOf(enabled), draft), guard);
+      }
+    },
+    fetchOrigin: (pathAndQuery, init) =>
+      fetchOrigin(resolved.origin, pathAndQuery, init, visitorOf(request, resolved.url, hop), dependencies),
+    shared: (key, run) => dependencies.flight(key, trip.waitUntil, run),
+    log: dependencies.record,
+    waitUntil: (work) =>
+      trip.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) }))),
+    etagOf,
+    problem: (code, detail) => new EdgeError(code, { detail }),
+  };
+  // Getters stay getters: what only the loader asks for is made only for it.
+  const contextOf = ({ settings }: Enabled): PluginContext =>
+    Object.defineProperty(Object.create(base), 'settings', { value: settings });
+  return contextOf;
+}
+
+function longestMatch(domains: readonly RegistryDomain[], host: string): RegistryDomain | undefined {
+  return domains
+    .filter(({ domain }) => host === domain || host.endsWith(`.${domain}`))
+    .toSorted((a, b) => b.domain.length - a.domain.length)[0];
+}
+
+function visitorOf(request: Request, url: URL, { address }: Hop): Visitor {
+  return {
+    address,
+    url,
+    country: textOf(request.cf?.country),
+    region: textOf(request.cf?.regionCode),
+  };
+}
+
+/** One of the platform's short names (a colo, a country, a region), and nothing else. */
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && /^[A-Za-z0-9-]{1,6}$/.test(value) ? value : undefined;
+}

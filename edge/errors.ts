@@ -1,0 +1,60 @@
+import type { PluginErrorCode } from '../plugins/contract.ts';
+
+interface ErrorMeaning {
+  readonly status: number;
+  /** A line for people; it says nothing of the inside. */
+  readonly title: string;
+}
+
+/** Every error that the edge answers with. The README lists them, and a test compares. */
+export const EDGE_ERRORS = {
+  malformed_request: { status: 400, title: 'The request is not what this path takes' },
+  origin_not_allowed: { status: 403, title: 'Pages of this origin may not ask here' },
+  not_found: { status: 404, title: 'Nothing answers on this path' },
+  unknown_host: { status: 404, title: 'No site answers on this host' },
+  unknown_loader: { status: 404, title: 'No loader of this site has this token' },
+  unknown_site: { status: 404, title: 'The address is on no active domain of this site' },
+  unknown_container: { status: 404, title: 'No container of this site has this token' },
+  method_not_allowed: { status: 405, title: 'This path does not take this method' },
+  body_too_large: { status: 413, title: 'The body is over 64 KiB' },
+  internal: { status: 500, title: 'Something went wrong here' },
+  upstream_failed: { status: 502, title: 'The server behind the edge did not answer as it should' },
+  store_unavailable: { status: 503, title: 'The site cannot be looked up just now' },
+} as const satisfies Record<string, ErrorMeaning> & Record<PluginErrorCode, ErrorMeaning>;
+
+export type EdgeErrorCode = keyof typeof EDGE_ERRORS;
+
+interface EdgeErrorOptions extends ErrorOptions {
+  readonly detail?: string | undefined;
+  readonly errors?: readonly { path: string; message: string }[];
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An error that is answered as it is; whatever else is thrown is answered as `internal`. */
+export class EdgeError extends Error {
+  override name = 'EdgeError';
+  readonly code: EdgeErrorCode;
+  readonly options: EdgeErrorOptions;
+  constructor(code: EdgeErrorCode, options: EdgeErrorOptions = {}) {
+    super(options.detail ?? EDGE_ERRORS[code].title, options);
+    this.code = code;
+    this.options = options;
+  }
+}
+
+export function toEdgeError(error: unknown): EdgeError {
+  return error instanceof EdgeError ? error : new EdgeError('internal', { cause: error });
+}
+
+/** problem+json (RFC 9457), never cached. */
+export function toResponse({ code, options }: EdgeError, requestId: string): Response {
+  const { status, title } = EDGE_ERRORS[code];
+  const { detail, errors, headers } = options;
+  return Response.json(
+    { type: `urn:tagyard:problem:${code}`, title, status, code, detail, requestId, errors },
+    {
+      status,
+      headers: { 'content-type': 'application/problem+json', 'cache-control': 'no-store', ...headers },
+    },
+  );
+}

@@ -1,0 +1,49 @@
+/** The header that proves that a request comes from our own proxy, or goes to it. */
+export const HOP_HEADER = 'x-tagyard-hop';
+
+/** What stands before the edge says of a request, once it has been decided what to believe. */
+export interface Hop {
+  /** The visitor's address; null where nobody says. */
+  readonly address: string | null;
+  /** Host (and port) and scheme that the proxy was asked on; null without the hop secret. */
+  readonly forwardedHost: string | null;
+  readonly forwardedProto: 'http' | 'https' | null;
+}
+
+const ADDRESS = /^[0-9a-fA-F:.]{2,45}$/;
+const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
+
+/**
+ * Reads the headers of the hop before. Without the hop secret only the platform's own `cf-connecting-ip` counts,
+ * which a client can't set on Cloudflare (and not on the embedded edge); with it, what the proxy states.
+ */
+export function readHop(headers: Headers, secret: string | undefined): Hop {
+  if (!isTrusted(headers.get(HOP_HEADER), secret)) {
+    return {
+      address: wellFormed(headers.get('cf-connecting-ip')),
+      forwardedHost: null,
+      forwardedProto: null,
+    };
+  }
+  // A list's last entry is the one that our proxy added; what stands before it is the client's word.
+  const address = headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() ?? null;
+  const host = headers.get('x-forwarded-host')?.toLowerCase() ?? '';
+  const proto = headers.get('x-forwarded-proto');
+  return {
+    address: wellFormed(address) ?? wellFormed(headers.get('cf-connecting-ip')),
+    forwardedHost: HOST.test(host) ? host : null,
+    forwardedProto: proto === 'http' || proto === 'https' ? proto : null,
+  };
+}
+
+function wellFormed(address: string | null): string | null {
+  return address !== null && ADDRESS.test(address) ? address : null;
+}
+
+/** Compares in a time that depends on the lengths only. */
+function isTrusted(given: string | null, secret: string | undefined): boolean {
+  if (given === null || secret === undefined || secret === '') return false;
+  const encoder = new TextEncoder();
+  const [a, b] = [encoder.encode(given), encoder.encode(secret)];
+  return a.byteLength === b.byteLength && crypto.subtle.timingSafeEqual(a, b);
+}

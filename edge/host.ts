@@ -1,0 +1,202 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { Miniflare, type MiniflareOptions } from 'miniflare';
+import { KV_NAMESPACES, type KvNamespace } from '../plugins/document.ts';
+import { bundleEdge, bundleFront, COMPATIBILITY_DATE } from './bundle.ts';
+
+/** The namespaces that gitops writes, and the edge's own. */
+export const HOST_NAMESPACES = [...KV_NAMESPACES, 'COOKIES'] as const;
+export type HostNamespace = KvNamespace | 'COOKIES';
+
+/** One key of a listing; `expiration` in seconds since the epoch. */
+export interface HostKvKey {
+  readonly name: string;
+  readonly metadata?: unknown;
+  readonly expiration?: number;
+}
+
+/** Workers KV as its REST API shows it; the worker sees every write at once (its own caches come on top). */
+export interface HostKv {
+  get(key: string): Promise<string | null>;
+  put(key: string, value: string, options?: HostKvPutOptions): Promise<void>;
+  delete(key: string): Promise<void>;
+  list(options?: { prefix?: string; limit?: number; cursor?: string }): Promise<{
+    keys: HostKvKey[];
+    cursor?: string;
+    complete: boolean;
+  }>;
+}
+
+/** `expiration` in seconds since the epoch, `expirationTtl` in seconds; both at least 60 s ahead, as on Cloudflare. */
+export interface HostKvPutOptions {
+  readonly metadata?: unknown;
+  readonly expiration?: number;
+  readonly expirationTtl?: number;
+}
+
+/** What the raw logs' archive holds, as R2 lists it: by key, in the order of their octets. */
+export interface HostObjects {
+  get(key: string): Promise<string | null>;
+  list(options: { prefix?: string; limit?: number; cursor?: string }): Promise<{
+    objects: HostObject[];
+    cursor?: string;
+  }>;
+}
+
+/** `size` in octets. */
+export interface HostObject {
+  readonly key: string;
+  readonly size: number;
+  readonly etag: string;
+  readonly uploaded: Date;
+}
+
+export interface EdgeHostOptions {
+  /** Port on 127.0.0.1; 0 picks a free one. */
+  readonly port: number;
+  /** Where KV, the cache and the raw logs live between runs. */
+  readonly persistDir: string;
+  /** The worker's variables and secrets: `HOP_SECRET`, `TAG_UPSTREAM`, `CONFIG_TTL_SECONDS`, what plugins declare. */
+  readonly vars: Readonly<Record<string, string>>;
+  /** A forward proxy that all of the worker's fetches go to, with absolute request targets (RFC 9112, 3.2.2). */
+  readonly egress?: { readonly host: string; readonly port: number };
+}
+
+export interface EdgeHost {
+  readonly url: URL;
+  readonly kv: Readonly<Record<HostNamespace, HostKv>>;
+  /** The bucket of the raw logs. */
+  readonly rawLogs: HostObjects;
+  /** Replaces the Workers routes that decide which hosts and paths reach the worker; none at the start. */
+  setRoutes(patterns: readonly string[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** As in wrangler.jsonc; a test compares. */
+export const RAW_LOG_BUCKET = 'tagyard-raw-logs';
+export const RAW_LOG_QUEUE = 'tagyard-raw-log';
+
+/** Miniflare's number for "the request line bears the whole URL" (`HttpOptions.Style` in workerd.capnp). */
+const PROXY_STYLE = 1;
+
+/**
+ * Starts the edge worker in workerd on this machine. Rejects where the port is taken. The front is on a socket of its
+ * own rather than behind Miniflare's, which costs two thirds of the throughput.
+ */
+export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost> {
+  if (options.port !== 0) await claimable(options.port);
+  const miniflare = new Miniflare(await runtimeOptions(options));
+  try {
+    await miniflare.ready;
+    const url = await miniflare.unsafeGetDirectURL('front');
+    // Miniflare types a worker as a Fetcher only; its stub passes the RPC methods of front.ts on all the same.
+    const front = (await miniflare.getWorker('front')) as unknown as FrontRpc;
+    const kv = await Promise.all(
+      HOST_NAMESPACES.map(async (name) => [name, hostKv(await miniflare.getKVNamespace(name, 'edge'))]),
+    );
+    return {
+      url,
+      kv: Object.fromEntries(kv),
+      rawLogs: hostObjects(await miniflare.getR2Bucket('RAW_LOGS', 'edge')),
+      setRoutes: (patterns) => front.setRoutes(patterns),
+      close: () => miniflare.dispose(),
+    };
+  } catch (error) {
+    await miniflare.dispose().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Rejects with the system's own error (`EADDRINUSE`, `EACCES`) where the port can't be had; the runtime would only die. */
+async function claimable(port: number): Promise<void> {
+  const probe = createServer().listen(port, '127.0.0.1');
+  await once(probe, 'listening');
+  probe.close();
+  await once(probe, 'close');
+}
+
+async function runtimeOptions(options: EdgeHostOptions): Promise<MiniflareOptions> {
+  const [edge, front] = await Promise.all([bundleEdge(), bundleFront()]);
+  const worker = (name: string, contents: string) => ({
+    name,
+    compatibilityDate: COMPATIBILITY_DATE,
+    modules: [{ type: 'ESModule' as const, path: `${name}.js`, contents }],
+  });
+  return {
+    host: '127.0.0.1',
+    port: 0,
+    kvPersist: join(options.persistDir, 'kv'),
+    cachePersist: join(options.persistDir, 'cache'),
+    r2Persist: join(options.persistDir, 'r2'),
+    workers: [
+      {
+        ...worker('front', front),
+        serviceBindings: { EDGE: 'edge' },
+        unsafeDirectSockets: [{ host: '127.0.0.1', port: options.port }],
+      },
+      {
+        ...worker('edge', edge),
+        bindings: { ...options.vars },
+        kvNamespaces: Object.fromEntries(HOST_NAMESPACES.map((name) => [name, name])),
+        r2Buckets: { RAW_LOGS: RAW_LOG_BUCKET },
+        queueProducers: { RAW_LOG_QUEUE: { queueName: RAW_LOG_QUEUE } },
+        // Batches come out of the worker full: none waits here for others, in a memory that a stop would lose.
+        queueConsumers: { [RAW_LOG_QUEUE]: { maxBatchTimeout: 0, maxRetries: 100 } },
+        ...(options.egress === undefined
+          ? {}
+          : {
+              outboundService: {
+                external: {
+                  address: `${options.egress.host}:${options.egress.port}`,
+                  http: { style: PROXY_STYLE },
+                },
+              },
+            }),
+      },
+    ],
+  };
+}
+
+type MiniflareKv = Awaited<ReturnType<Miniflare['getKVNamespace']>>;
+
+function hostKv(namespace: MiniflareKv): HostKv {
+  return {
+    get: async (key) => asText(await namespace.get(key, 'text')),
+    put: (key, value, options) => namespace.put(key, value, { ...options }),
+    delete: (key) => namespace.delete(key),
+    async list(options) {
+      const page = await namespace.list({ ...options });
+      return {
+        keys: page.keys,
+        complete: page.list_complete,
+        ...(page.list_complete ? {} : { cursor: page.cursor }),
+      };
+    },
+  };
+}
+
+type MiniflareBucket = Awaited<ReturnType<Miniflare['getR2Bucket']>>;
+
+function hostObjects(bucket: MiniflareBucket): HostObjects {
+  return {
+    get: async (key) => (await (await bucket.get(key))?.text()) ?? null,
+    async list(options) {
+      const page = await bucket.list({ ...options });
+      return {
+        objects: page.objects.map(({ key, size, etag, uploaded }) => ({ key, size, etag, uploaded })),
+        ...(page.truncated ? { cursor: page.cursor } : {}),
+      };
+    },
+  };
+}
+
+/** Miniflare's typing of a text read widens to every kind of value. */
+function asText(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+/** What `front.ts` offers over RPC. */
+interface FrontRpc {
+  setRoutes(patterns: readonly string[]): Promise<void>;
+}

@@ -1,0 +1,68 @@
+import { PLUGINS } from '../plugins/index.ts';
+import { buildEdge, type Edge } from './app.ts';
+import { consoleLog, dataPoint } from './logs.ts';
+import { archive, type RawBatch, rawLog } from './raw-log.ts';
+
+interface Env {
+  readonly ROUTES: KVNamespace;
+  readonly SITE_REGISTRY: KVNamespace;
+  readonly LOADER_TOKEN_MAP: KVNamespace;
+  readonly EDGE_CONFIG: KVNamespace;
+  readonly COOKIES: KVNamespace;
+  /** Analytics Engine, and the queue of the raw logs; a record goes wherever there is a binding. */
+  readonly ANALYTICS?: AnalyticsEngineDataset;
+  readonly RAW_LOG_QUEUE?: Queue<RawBatch>;
+  /** Where batches out of the queue go. */
+  readonly RAW_LOGS: R2Bucket;
+  readonly HOP_SECRET?: string;
+  readonly TAG_UPSTREAM?: string;
+  /** Seconds. */
+  readonly CONFIG_TTL_SECONDS?: string;
+}
+
+const DEFAULT_VENDOR = 'https://www.googletagmanager.com';
+const DEFAULT_TTL_SECONDS = 60;
+
+/** Bindings are the same for every request of an isolate, so the edge is built once, with all its caches. */
+let edge: Edge | undefined;
+
+function edgeOf(env: Env): Edge {
+  const { RAW_LOG_QUEUE: queue } = env;
+  const keep = queue && rawLog(queue, Date.now, consoleLog);
+  return buildEdge({
+    plugins: PLUGINS,
+    namespaces: env,
+    cache: caches.default,
+    fetch: (input, init) => fetch(input, init),
+    now: Date.now,
+    log: consoleLog,
+    record(record, waitUntil) {
+      env.ANALYTICS?.writeDataPoint(dataPoint(record));
+      keep?.(record, waitUntil);
+    },
+    vendor: env.TAG_UPSTREAM || DEFAULT_VENDOR,
+    variables: declaredVariables(env),
+    hopSecret: env.HOP_SECRET,
+    configTtl: ttlSeconds(env.CONFIG_TTL_SECONDS) * 1000,
+  });
+}
+
+/** What plugins declare and nothing else: the hop secret is none of theirs. */
+function declaredVariables(env: Env): Record<string, string> {
+  const declared = new Set(PLUGINS.flatMap(({ variables }) => variables ?? []));
+  return Object.fromEntries(Object.entries(env).filter(([name]) => declared.has(name)));
+}
+
+/** A setting that is no number of seconds counts as none. */
+function ttlSeconds(setting: string | undefined): number {
+  const seconds = setting ? Number(setting) : DEFAULT_TTL_SECONDS;
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds : DEFAULT_TTL_SECONDS;
+}
+
+export default {
+  fetch(request, env, context) {
+    edge ??= edgeOf(env);
+    return edge(request, (work) => context.waitUntil(work));
+  },
+  queue: (batch, env) => archive(batch, env.RAW_LOGS, consoleLog),
+} satisfies ExportedHandler<Env, RawBatch>;

@@ -1,0 +1,147 @@
+import type { BootAnswer, TagyardPage } from './state.ts';
+
+/** Put in place of this name when the script is rendered for a site. */
+declare const TAGYARD_VALUES: { edge: string; loader: string; cookies: string[] };
+
+const values = TAGYARD_VALUES;
+const page: TagyardPage = window.tagyard || {};
+window.tagyard = page;
+// A page that carries the loader twice boots once.
+if (!page.booted) page.booted = boot();
+
+async function boot(): Promise<BootAnswer | null> {
+  const nonce = document.currentScript ? document.currentScript.nonce : '';
+  page.edge = values.edge;
+  page.loader = values.loader;
+  if (!page.gtm) page.gtm = 'pending';
+  const answer = await ask();
+  if (!answer) {
+    if (page.direct) page.direct();
+    else if (page.gtm === 'pending') page.gtm = 'failed';
+    return null;
+  }
+  page.session = answer.session;
+  page.profile = answer.profile;
+  page.restored = answer.restoreCookies.map((cookie) => cookie.name);
+  keep(answer);
+  // The snippet's patience may have run out meanwhile: then the vendor's copy is on its way already.
+  if (page.gtm === 'pending') load(withPreview(answer.container.scriptUrl), nonce);
+  return answer;
+}
+
+async function ask(): Promise<BootAnswer | null> {
+  try {
+    const all = cookies();
+    const session = stored();
+    const response = await fetch(`${values.edge}/boot`, {
+      method: 'POST',
+      credentials: 'include',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        loader: values.loader,
+        url: location.href,
+        referrer: document.referrer,
+        fpid: all._fpid,
+        session: session ? { id: session } : undefined,
+        consent: page.consent,
+        cookies: wanted(all),
+      }),
+    });
+    return response.ok ? await response.json() : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The page's cookies; none where a sandbox forbids to look. */
+function cookies(): Record<string, string> {
+  const found: Record<string, string> = {};
+  try {
+    for (const pair of document.cookie.split('; ')) {
+      const at = pair.indexOf('=');
+      if (at > 0) found[pair.slice(0, at)] = pair.slice(at + 1);
+    }
+  } catch {}
+  return found;
+}
+
+/** Only what the site restores leaves the page. */
+function wanted(all: Record<string, string>): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const name of Object.keys(all)) {
+    const listed = values.cookies.some((pattern) =>
+      pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
+    );
+    if (listed) found[name] = all[name] as string; // present: it is one of its own keys
+  }
+  return found;
+}
+
+function stored(): string | null {
+  try {
+    return localStorage.getItem('tagyard.session');
+  } catch {
+    return null;
+  }
+}
+
+function write(name: string, value: string, maxAge: number, domain: string | null): void {
+  try {
+    // biome-ignore lint/suspicious/noDocumentCookie: CookieStore is absent from two of the three engines.
+    document.cookie = `${name}=${value}; Path=/; Max-Age=${maxAge}; SameSite=Lax; Secure${domain ? `; Domain=${domain}` : ''}`;
+  } catch {}
+}
+
+/** Sets or ends the id on the widest domain that the browser takes it for, as the edge does by the public suffix list. */
+function writeId(value: string, maxAge: number): void {
+  const labels = location.hostname.split('.');
+  for (let from = labels.length - 1; from >= 0; from--) {
+    write('_fpid', value, maxAge, labels.slice(from).join('.'));
+    if (Boolean(cookies()._fpid) === maxAge > 0) return;
+  }
+  write('_fpid', value, maxAge, null);
+}
+
+/** Writes only what the answer's own Set-Cookie couldn't: a script's write would shorten its life in Safari. */
+function keep(answer: BootAnswer): void {
+  const present = cookies();
+  try {
+    if (answer.profile) localStorage.setItem('tagyard.session', answer.session.id);
+    else localStorage.removeItem('tagyard.session');
+  } catch {}
+  if (answer.profile && !present._fpid) writeId(answer.profile.id, 34560000);
+  if (!answer.profile && present._fpid) writeId('', 0);
+  for (const cookie of answer.restoreCookies) {
+    if (present[cookie.name] === undefined) write(cookie.name, cookie.value, cookie.maxAge, cookie.domain);
+  }
+}
+
+/** Hands the tag manager's own preview parameters on from the page's address. */
+function withPreview(scriptUrl: string): string {
+  const url = new URL(scriptUrl);
+  new URLSearchParams(location.search).forEach((value, name) => {
+    if (/^gtm_(auth|preview|cookies_win|debug)$/.test(name)) url.searchParams.set(name, value);
+  });
+  return url.href;
+}
+
+function load(src: string, nonce: string | undefined): void {
+  page.gtm = 'edge';
+  if (!page.started) {
+    page.started = true;
+    window.dataLayer = window.dataLayer || [];
+    window.dataLayer.push({ 'gtm.start': Date.now(), event: 'gtm.js' });
+  }
+  const script = document.createElement('script');
+  script.async = true;
+  script.src = src;
+  if (nonce) script.nonce = nonce;
+  script.onload = () => {
+    page.gtm = 'loaded';
+  };
+  script.onerror = () => {
+    page.gtm = 'failed';
+    if (page.direct) page.direct();
+  };
+  document.head.appendChild(script);
+}

@@ -1,0 +1,44 @@
+/** What the snippet of one domain needs; `vendorUrl` is the base URL of the vendor's scripts, without a slash. */
+export interface SnippetOptions {
+  readonly edgeUrl: string;
+  readonly loaderToken: string;
+  readonly webTagId: string;
+  readonly vendorUrl?: string;
+}
+
+/** How long a page waits for the edge, in milliseconds, before it loads the vendor's script itself. */
+const PATIENCE = 3000;
+
+/**
+ * The HTML that a person pastes into a page's head, once. It loads the first-party loader; where that errs or the web
+ * tag isn't on its way in time, it loads the vendor's `gtm.js` directly, once. A nonce on it passes on.
+ */
+export function renderSnippet({
+  edgeUrl,
+  loaderToken,
+  webTagId,
+  vendorUrl = 'https://www.googletagmanager.com',
+}: SnippetOptions): string {
+  const loader = new URL(`/l/${encodeURIComponent(loaderToken)}.js`, edgeUrl).href;
+  const vendor = new URL('/gtm.js', vendorUrl);
+  vendor.searchParams.set('id', webTagId);
+  return `<script>
+(function(w,d,u,v,t,n){
+t=w.tagyard=w.tagyard||{};if(t.direct)return;
+n=(d.currentScript||{}).nonce;
+function add(src,load,fail){var s=d.createElement('script');s.async=true;s.src=src;if(n)s.nonce=n;s.onload=load;s.onerror=fail;d.head.appendChild(s)}
+t.direct=function(){if(t.gtm&&t.gtm!=='pending'&&t.gtm!=='failed'||t.tried)return;t.tried=true;t.gtm='direct';
+if(!t.started){t.started=true;(w.dataLayer=w.dataLayer||[]).push({'gtm.start':Date.now(),event:'gtm.js'})}
+add(v,function(){t.gtm='loaded'},function(){t.gtm='failed'})};
+add(u,null,t.direct);setTimeout(t.direct,${PATIENCE});
+})(window,document,${literal(loader)},${literal(vendor.href)});
+</script>`;
+}
+
+/** A JSON literal that can't end the script element it stands in, nor break a line of it. */
+function literal(value: string): string {
+  return JSON.stringify(value).replace(
+    /[<>\u2028\u2029]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

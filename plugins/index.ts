@@ -1,0 +1,15 @@
+import adblockItpDetection from './adblock_itp_detection/index.ts';
+import type { Plugin } from './contract.ts';
+import cookieRestoration from './cookie_restoration/index.ts';
+import customLoader from './custom_loader/index.ts';
+import multiDomain from './multi_domain/index.ts';
+import serverProxy from './server_proxy/index.ts';
+
+/** The plugins in their order: `before` and `boot` run down the list, `after` up. */
+export const PLUGINS: readonly Plugin[] = [
+  serverProxy,
+  customLoader,
+  adblockItpDetection,
+  cookieRestoration,
+  multiDomain,
+];
