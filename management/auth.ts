@@ -1,0 +1,89 @@
+import type { FastifyRequest } from 'fastify';
+import { errors, type JWTPayload, jwtVerify } from 'jose';
+import type { Actor } from './db/database.ts';
+import { ProblemError } from './errors.ts';
+import { createKeySource, type JwksOptions } from './jwks.ts';
+
+/** Asymmetric only: a public key must never pass as an HMAC secret (RFC 8725, 2.1 and 3.1). */
+const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
+const CLOCK_TOLERANCE_SECONDS = 60;
+/** Characters; longer ones aren't even taken apart. */
+const LONGEST_TOKEN = 8_192;
+
+export interface AuthOptions {
+  readonly jwksUrl: string;
+  readonly issuer: string;
+  readonly audience: string;
+  readonly jwks?: JwksOptions;
+}
+
+/** Who calls, from an `authorization` header; throws the problem to answer otherwise. */
+export type Authenticate = (authorization: string | undefined) => Promise<Actor>;
+
+/** Checks bearer tokens (RFC 7519, RFC 8725) against the issuer's keys, by the one URL of the configuration. */
+export function createAuthenticator({ jwksUrl, issuer, audience, jwks }: AuthOptions): Authenticate {
+  const keys = createKeySource(new URL(jwksUrl), jwks);
+  return async (authorization) => {
+    const token = /^Bearer +([^\s]+)$/i.exec(authorization ?? '')?.[1];
+    if (token === undefined) throw new ProblemError('missing_token');
+    if (token.length > LONGEST_TOKEN) throw new ProblemError('invalid_token', 'the token is too long');
+    try {
+      const { payload } = await jwtVerify(token, keys, {
+        issuer,
+        audience,
+        algorithms: ALGORITHMS,
+        clockTolerance: CLOCK_TOLERANCE_SECONDS,
+        requiredClaims: ['exp', 'sub'],
+      });
+      return actorOf(payload);
+    } catch (cause) {
+      throw problemOf(cause);
+    }
+  };
+}
+
+function actorOf({ sub, name, email }: JWTPayload): Actor {
+  if (typeof sub !== 'string' || sub === '')
+    throw new ProblemError('invalid_token', 'the token names no subject');
+  return {
+    subject: sub,
+    name: typeof name === 'string' && name !== '' ? name : sub,
+    email: typeof email === 'string' && email.includes('@') ? email : `${sub}@users.invalid`,
+  };
+}
+
+/** Faults of the token are the caller's; that the keys can't be had is not. */
+function problemOf(cause: unknown): ProblemError {
+  if (cause instanceof ProblemError) return cause;
+  if (cause instanceof errors.JWTExpired) return new ProblemError('expired_token', undefined, {}, { cause });
+  const fetching = cause instanceof errors.JWKSTimeout || cause instanceof errors.JWKSInvalid;
+  const generic = cause instanceof errors.JOSEError && cause.code === errors.JOSEError.code;
+  if (!(cause instanceof errors.JOSEError) || fetching || generic) {
+    return new ProblemError('auth_unavailable', undefined, {}, { cause });
+  }
+  return new ProblemError('invalid_token', undefined, {}, { cause });
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on every route behind the token check. */
+    caller: Actor | null;
+  }
+}
+
+export function callerOf(request: FastifyRequest): Actor {
+  if (request.caller === null) throw new Error(`${request.routeOptions.url} is not behind the token check`);
+  return request.caller;
+}

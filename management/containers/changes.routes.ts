@@ -1,0 +1,201 @@
+import type { FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { callerOf } from '../auth.ts';
+import type { Context } from '../context.ts';
+import { problems } from '../openapi.ts';
+import type { Projection } from '../sites/projection.ts';
+import { type Change, changeContainer } from './change.service.ts';
+import {
+  type ContainerView,
+  changeHeaders,
+  containerParams,
+  containerPatch,
+  containerView,
+  domainQuery,
+  newCustomDomain,
+  newDomain,
+  newLoaderToken,
+} from './containers.schema.ts';
+import { newToken } from './draft.ts';
+import {
+  addCustomDomain,
+  addDomain,
+  patch,
+  removeCustomDomain,
+  removeDomain,
+  rotateLoaderToken,
+} from './edits.ts';
+import { presentContainer } from './present.ts';
+
+const GRACE_DAYS = 30;
+
+/** Changes of a container that stands, each a commit in the caller's name. */
+export function changesRoutes(context: Context, projection: Projection): FastifyPluginAsyncZod {
+  const tags = ['containers'];
+  const refusals = [
+    'invalid_request',
+    'forbidden',
+    'unknown_container',
+    'container_busy',
+    'wrong_status',
+    'manifest_broken',
+    'sites_repo_unavailable',
+  ] as const;
+
+  /** Reads what git says anew after the commit, so that the answer is what a later GET says. */
+  async function change(
+    request: FastifyRequest,
+    what: Pick<Change, 'id' | 'subject' | 'edit' | 'claims' | 'ifMatch'>,
+  ): Promise<ContainerView> {
+    const row = await changeContainer(context, projection, {
+      ...what,
+      caller: callerOf(request),
+      requestId: request.id,
+    });
+    return presentContainer(row, context.settings);
+  }
+
+  return async (app) => {
+    app.patch(
+      '/server-containers/:id',
+      {
+        schema: {
+          operationId: 'changeContainer',
+          summary: 'Change name, features or modules',
+          tags,
+          params: containerParams,
+          headers: changeHeaders,
+          body: containerPatch,
+          response: { 200: containerView, ...problems(...refusals, 'precondition_failed') },
+        },
+      },
+      (request) =>
+        change(request, {
+          id: request.params.id,
+          subject: 'Change',
+          ifMatch: request.headers['if-match'],
+          edit: (current) => patch(current, request.body),
+        }),
+    );
+
+    app.post(
+      '/server-containers/:id/domains',
+      {
+        schema: {
+          operationId: 'addDomain',
+          summary: 'Add a domain whose pages carry the loader, or change its web tag id',
+          tags,
+          params: containerParams,
+          body: newDomain,
+          response: { 200: containerView, ...problems(...refusals, 'domain_in_use') },
+        },
+      },
+      (request) => {
+        const { domain, webTagId } = request.body;
+        return change(request, {
+          id: request.params.id,
+          subject: `Add domain ${domain} to`,
+          claims: [domain],
+          edit: (current) => addDomain(current, domain, webTagId),
+        });
+      },
+    );
+
+    app.delete(
+      '/server-containers/:id/domains',
+      {
+        schema: {
+          operationId: 'removeDomain',
+          summary: 'Take a domain away',
+          tags,
+          params: containerParams,
+          querystring: domainQuery,
+          response: {
+            200: containerView,
+            ...problems(...refusals, 'unknown_domain', 'last_domain', 'foreign_domain'),
+          },
+        },
+      },
+      (request) => {
+        const { domain } = request.query;
+        return change(request, {
+          id: request.params.id,
+          subject: `Remove domain ${domain} from`,
+          edit: (current) => removeDomain(current, domain),
+        });
+      },
+    );
+
+    app.post(
+      '/server-containers/:id/custom-domains',
+      {
+        schema: {
+          operationId: 'addCustomDomain',
+          summary: 'Add a first-party host that serves the tags',
+          tags,
+          params: containerParams,
+          body: newCustomDomain,
+          response: { 200: containerView, ...problems(...refusals, 'domain_in_use', 'foreign_domain') },
+        },
+      },
+      (request) => {
+        const { domain } = request.body;
+        return change(request, {
+          id: request.params.id,
+          subject: `Add custom domain ${domain} to`,
+          claims: [domain],
+          edit: (current) => addCustomDomain(current, domain),
+        });
+      },
+    );
+
+    app.delete(
+      '/server-containers/:id/custom-domains',
+      {
+        schema: {
+          operationId: 'removeCustomDomain',
+          summary: 'Take a first-party host away',
+          tags,
+          params: containerParams,
+          querystring: domainQuery,
+          response: { 200: containerView, ...problems(...refusals, 'unknown_domain') },
+        },
+      },
+      (request) => {
+        const { domain } = request.query;
+        return change(request, {
+          id: request.params.id,
+          subject: `Remove custom domain ${domain} from`,
+          edit: (current) => removeCustomDomain(current, domain),
+        });
+      },
+    );
+
+    app.post(
+      '/server-containers/:id/loader-token',
+      {
+        schema: {
+          operationId: 'rotateLoaderToken',
+          summary: 'Make a new loader token; the old one answers until the grace date',
+          tags,
+          params: containerParams,
+          body: newLoaderToken,
+          response: { 200: containerView, ...problems(...refusals) },
+        },
+      },
+      (request) => {
+        const token = newToken('lt');
+        const until = request.body.graceUntil ?? inDays(GRACE_DAYS);
+        return change(request, {
+          id: request.params.id,
+          subject: 'Rotate the loader token of',
+          edit: (current) => rotateLoaderToken(current, token, until),
+        });
+      },
+    );
+  };
+}
+
+function inDays(days: number): string {
+  return new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+}

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { type Context, withoutConfig } from '../context.ts';
+import type { Actor, Database } from '../db/database.ts';
+import { ProblemError } from '../errors.ts';
+import { type IdempotencyKey, takeKey } from '../operations/idempotency.repository.ts';
+import { insertOperation } from '../operations/operations.repository.ts';
+import { leasePorts } from '../ports/ports.repository.ts';
+import { claimDomains } from '../sites/claims.repository.ts';
+import { insertContainer } from './containers.repository.ts';
+import { type Draft, draftManifest } from './draft.ts';
+import { needsSuffix, slug, withSuffix } from './site-id.ts';
+
+const NAME_TRIES = 5;
+
+/** On whose behalf, and under which key, a container is made. */
+export interface Origin {
+  readonly caller: Actor;
+  readonly requestId: string;
+  readonly key: IdempotencyKey | null;
+}
+
+/** Record, domains and ports in one transaction; answers the operation's id, or `null` where the key is taken. */
+export async function begin(context: Context, draft: Draft, origin: Origin): Promise<string | null> {
+  const base = slug(draft.name);
+  for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
+    const site = attempt > 0 || needsSuffix(base) ? withSuffix(base) : base;
+    if (await wasEverUsed(context, site)) continue;
+    try {
+      return await context.db.transaction().execute((trx) => claim(trx, context, draft, site, origin));
+    } catch (error) {
+      if (error instanceof NameTaken) continue;
+      if (error instanceof KeyTaken) return null;
+      throw error;
+    }
+  }
+  throw new Error(`no free site id was found for ${base} in ${NAME_TRIES} tries`);
+}
+
+class NameTaken extends Error {}
+class KeyTaken extends Error {}
+
+async function claim(
+  trx: Database,
+  { settings }: Context,
+  draft: Draft,
+  site: string,
+  { caller, requestId, key }: Origin,
+): Promise<string> {
+  // The ports aren't known yet; the row is there first because leases and claims refer to it.
+  const provisional = draftManifest(draft, site, { processing: 1024, preview: 1025 }, settings);
+  const cause = { actor: caller.subject, requestId, revision: null };
+  const row = {
+    id: draft.id,
+    site_id: site,
+    client_id: draft.clientId,
+    status: 'provisioning' as const,
+    manifest: JSON.stringify(withoutConfig(provisional)),
+  };
+  if (!(await insertContainer(trx, row, cause))) throw new NameTaken();
+  if (key !== null && !(await takeKey(trx, key, draft.id))) throw new KeyTaken();
+
+  const contested = await claimDomains(
+    trx,
+    draft.id,
+    draft.domains.map(({ domain }) => domain),
+  );
+  if (contested.length > 0) {
+    throw new ProblemError('domain_in_use', `another site holds ${contested.join(', ')}`, {
+      errors: contested.map((domain) => ({
+        path: `domains.${draft.domains.findIndex((page) => page.domain === domain)}`,
+        message: 'is held by another site',
+      })),
+    });
+  }
+  const ports = await leasePorts(trx, settings.host, draft.id);
+  if (ports === null) throw new ProblemError('no_free_port');
+
+  const manifest = { ...provisional, ports };
+  await trx
+    .updateTable('containers')
+    .set({ manifest: JSON.stringify(withoutConfig(manifest)) })
+    .where('id', '=', draft.id)
+    .execute();
+  const id = randomUUID();
+  await insertOperation(trx, {
+    id,
+    container_id: draft.id,
+    kind: 'provision',
+    step: 'commit',
+    manifest: JSON.stringify(manifest),
+    actor: JSON.stringify(caller),
+    request_id: requestId,
+  });
+  return id;
+}
+
+/** Site ids are never reused: neither one that stands in the sites repository nor one that ever did. */
+async function wasEverUsed({ db, repo }: Context, site: string): Promise<boolean> {
+  const known = await db.selectFrom('containers').select('id').where('site_id', '=', site).executeTakeFirst();
+  if (known !== undefined) return true;
+  return (await repo.history(site, 1)).length > 0;
+}

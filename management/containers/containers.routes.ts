@@ -1,0 +1,199 @@
+import { Readable } from 'node:stream';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { callerOf } from '../auth.ts';
+import type { Context } from '../context.ts';
+import { demandRole } from '../members/access.ts';
+import { problems } from '../openapi.ts';
+import type { Runner } from '../operations/runner.ts';
+import type { Projection } from '../sites/projection.ts';
+import { demandContainer } from './change.service.ts';
+import { listContainers } from './containers.repository.ts';
+import {
+  containerList,
+  containerParams,
+  containerView,
+  creationHeaders,
+  eventList,
+  eventsHeaders,
+  eventsQuery,
+  listQuery,
+  newContainer,
+  readHeaders,
+} from './containers.schema.ts';
+import { createContainer } from './create.service.ts';
+import { etagOf } from './etag.ts';
+import { eventStream } from './event-stream.ts';
+import { listEvents } from './events.repository.ts';
+import { presentContainer } from './present.ts';
+import { removeContainer } from './remove.service.ts';
+
+/** Creating, reading and removing containers. */
+export function containersRoutes(
+  context: Context,
+  runner: Runner,
+  projection: Projection,
+): FastifyPluginAsyncZod {
+  const { db, settings } = context;
+  const tags = ['containers'];
+
+  /** Streams that are open: a stop of the process ends them instead of waiting for them. */
+  const streams = new Set<AbortController>();
+
+  return async (app) => {
+    app.addHook('preClose', async () => {
+      for (const stream of streams) stream.abort();
+    });
+
+    app.post(
+      '/server-containers',
+      {
+        schema: {
+          operationId: 'createContainer',
+          summary: 'Create a server container for a client',
+          description: 'Answers once the provisioner has accepted it; it becomes `active` by itself.',
+          tags,
+          headers: creationHeaders,
+          body: newContainer,
+          response: {
+            202: containerView,
+            ...problems(
+              'invalid_request',
+              'forbidden',
+              'unknown_client',
+              'domain_in_use',
+              'request_in_progress',
+              'body_too_large',
+              'unsupported_media_type',
+              'invalid_container_config',
+              'idempotency_key_reused',
+              'provisioning_failed',
+              'no_free_port',
+            ),
+          },
+        },
+      },
+      async (request, reply) => {
+        const container = await createContainer(context, runner, {
+          body: request.body,
+          caller: callerOf(request),
+          requestId: request.id,
+          idempotencyKey: request.headers['idempotency-key'],
+        });
+        return reply.status(202).header('location', `/server-containers/${container.id}`).send(container);
+      },
+    );
+
+    app.get(
+      '/server-containers',
+      {
+        schema: {
+          operationId: 'listContainers',
+          summary: 'List the containers of the caller’s clients, the newest first',
+          tags,
+          querystring: listQuery,
+          response: { 200: containerList, ...problems('invalid_request', 'unknown_client') },
+        },
+      },
+      async (request) => {
+        const { subject } = callerOf(request);
+        const { clientId, limit } = request.query;
+        if (clientId !== undefined) await demandRole(db, clientId, subject, 'read', 'unknown_client');
+        const rows = await listContainers(db, { ...request.query, subject, limit: limit + 1 });
+        const page = rows.slice(0, limit);
+        return {
+          containers: page.map((row) => presentContainer(row, settings)),
+          next: rows.length > limit ? (page.at(-1)?.seq ?? null) : null,
+        };
+      },
+    );
+
+    app.get(
+      '/server-containers/:id',
+      {
+        schema: {
+          operationId: 'getContainer',
+          summary: 'Read one container',
+          tags,
+          params: containerParams,
+          headers: readHeaders,
+          response: {
+            200: containerView,
+            304: z.null().meta({ description: 'as the `If-None-Match` says' }),
+            ...problems('invalid_request', 'unknown_container'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const row = await demandContainer(context, request.params.id, callerOf(request), 'read');
+        const view = presentContainer(row, settings);
+        const etag = etagOf(row.manifest, view);
+        reply.header('etag', etag);
+        const known = request.headers['if-none-match']?.split(',').some((tag) => tag.trim() === etag);
+        return known ? reply.status(304).send(null) : view;
+      },
+    );
+
+    app.get(
+      '/server-containers/:id/events',
+      {
+        schema: {
+          operationId: 'listContainerEvents',
+          summary: 'Read the last events of a container, the oldest first, or follow them',
+          tags,
+          params: containerParams,
+          headers: eventsHeaders,
+          querystring: eventsQuery,
+          response: { 200: eventList, ...problems('invalid_request', 'unknown_container') },
+        },
+      },
+      async (request, reply) => {
+        const { id } = await demandContainer(context, request.params.id, callerOf(request), 'read');
+        const { accept, 'last-event-id': last = '0' } = request.headers;
+        if (accept?.includes('text/event-stream')) {
+          const stop = new AbortController();
+          streams.add(stop);
+          reply.raw.once('close', () => {
+            stop.abort();
+            streams.delete(stop);
+          });
+          const events = Readable.from(eventStream(context, id, last, stop.signal));
+          return reply.type('text/event-stream').send(events as never); // a stream isn't serialised by the schema
+        }
+        return { events: await listEvents(db, id, request.query.limit) };
+      },
+    );
+
+    app.delete(
+      '/server-containers/:id',
+      {
+        schema: {
+          operationId: 'removeContainer',
+          summary: 'Remove a container and everything that runs for it',
+          tags,
+          params: containerParams,
+          response: {
+            202: containerView,
+            ...problems(
+              'invalid_request',
+              'forbidden',
+              'unknown_container',
+              'container_busy',
+              'site_protected',
+              'manifest_broken',
+              'sites_repo_unavailable',
+            ),
+          },
+        },
+      },
+      async (request, reply) => {
+        const row = await removeContainer(context, projection, {
+          id: request.params.id,
+          caller: callerOf(request),
+          requestId: request.id,
+        });
+        return reply.status(202).send(presentContainer(row, settings));
+      },
+    );
+  };
+}

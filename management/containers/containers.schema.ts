@@ -1,0 +1,225 @@
+import { z } from 'zod';
+import {
+  displayName,
+  modules,
+  normaliseHostname,
+  ownableDomain,
+  webTagId,
+} from '../../gitops/manifest/schema.ts';
+import { FEATURE_FLAGS } from '../../plugins/document.ts';
+import { examples } from '../examples.ts';
+import { OPERATION_KINDS, OPERATION_STATUSES, STEPS } from '../operations/steps.ts';
+import { EVENT_KINDS, HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from './status.ts';
+
+/** A host name as people write it, taken to the form that manifests hold. */
+const host = z
+  .string()
+  .min(1)
+  .max(255)
+  .transform((text, context) => {
+    try {
+      return normaliseHostname(text);
+    } catch {
+      context.issues.push({ code: 'custom', message: 'is not a host name', input: text });
+      return z.NEVER;
+    }
+  })
+  .pipe(ownableDomain);
+
+const features = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
+
+export const newContainer = z
+  .strictObject({
+    clientId: z.uuid(),
+    name: displayName,
+    domains: z
+      .array(host)
+      .min(1)
+      .max(20)
+      .meta({ description: 'the first one is the primary; the others are inert until multi_domain is on' }),
+    webTagIds: z.record(z.string().max(255), webTagId).meta({ description: 'by domain' }),
+    containerConfigB64: z
+      .string()
+      .min(1)
+      .max(4096)
+      .meta({ description: 'as Tag Manager shows it under “Manually provision tagging server”' }),
+    features: features.default({}),
+    modules: modules,
+  })
+  .transform((body, context) => {
+    const tagIds = new Map<string, string>();
+    const issue = (path: PropertyKey[], message: string) =>
+      context.issues.push({ code: 'custom', path, message, input: body });
+    for (const [key, id] of Object.entries(body.webTagIds)) {
+      const domain = host.safeParse(key).data;
+      if (domain === undefined || !body.domains.includes(domain)) {
+        issue(['webTagIds', key], 'is none of the domains');
+      } else if (tagIds.has(domain)) {
+        issue(['webTagIds', key], `${domain} is listed twice`);
+      } else {
+        tagIds.set(domain, id);
+      }
+    }
+    const pages = body.domains.map((domain, index) => {
+      if (body.domains.indexOf(domain) !== index) issue(['domains', index], `${domain} is listed twice`);
+      const id = tagIds.get(domain);
+      if (id === undefined) issue(['webTagIds', domain], 'is missing: every domain needs its web tag id');
+      return { domain, webTagId: id ?? '' };
+    });
+    const { domains: _, webTagIds: __, ...rest } = body;
+    return { ...rest, pages };
+  })
+  .meta(
+    examples({
+      'one domain': {
+        clientId: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+        name: 'Acme Shop',
+        domains: ['acme.example'],
+        webTagIds: { 'acme.example': 'GTM-ABC1234' },
+        containerConfigB64: 'aWQ9R1RNLVNSVjAwMDEmZW52PTEmYXV0aD15b3VyLWF1dGg=',
+      },
+      'several domains': {
+        clientId: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+        name: 'Acme everywhere',
+        domains: ['acme-de.example', 'acme-fr.example'],
+        webTagIds: { 'acme-de.example': 'GTM-ABC1234', 'acme-fr.example': 'GTM-ABC5678' },
+        containerConfigB64: 'aWQ9R1RNLVNSVjAwMDEmZW52PTEmYXV0aD15b3VyLWF1dGg=',
+        features: { multi_domain: true },
+      },
+    }),
+  );
+export type NewContainer = z.output<typeof newContainer>;
+
+export const containerPatch = z
+  .strictObject({
+    name: displayName.optional(),
+    features: features.optional().meta({ description: 'flags that aren’t named stay as they are' }),
+    modules: modules
+      .unwrap()
+      .optional()
+      .meta({ description: 'modules that are named are replaced, the others stay' }),
+  })
+  .refine((patch) => Object.values(patch).some((value) => value !== undefined), 'names nothing to change')
+  .meta(
+    examples({
+      'a name': { name: 'Acme Shop' },
+      'a feature': { features: { cookie_restoration: true } },
+      'a path of the tag server': { modules: { server_proxy: { paths: ['/data'] } } },
+    }),
+  );
+
+export const newDomain = z
+  .strictObject({ domain: host, webTagId })
+  .meta(examples({ 'a domain': { domain: 'shop.acme.example', webTagId: 'GTM-ABC1234' } }));
+export const newCustomDomain = z
+  .strictObject({ domain: host })
+  .meta(examples({ 'a host': { domain: 'metrics.acme.example' } }));
+export const domainQuery = z.strictObject({ domain: host });
+export const newLoaderToken = z
+  .strictObject({
+    graceUntil: z.iso
+      .date()
+      .optional()
+      .meta({ description: 'the old token answers until this date (UTC); default: 30 days from now' }),
+  })
+  .meta(examples({ 'thirty days': {}, 'a date': { graceUntil: '2030-01-31' } }));
+
+export const containerParams = z.strictObject({ id: z.uuid() });
+export const creationHeaders = z.looseObject({
+  'idempotency-key': z
+    .string()
+    .regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 printable characters without spaces')
+    .optional(),
+});
+export const changeHeaders = z.looseObject({
+  'if-match': z
+    .string()
+    .max(1024)
+    .optional()
+    .meta({ description: '`etag` of a GET: the change is refused where somebody else came first' }),
+});
+export const readHeaders = z.looseObject({ 'if-none-match': z.string().max(1024).optional() });
+export const eventsHeaders = z.looseObject({
+  accept: z.string().optional().meta({ description: '`text/event-stream`: each event as it comes' }),
+  'last-event-id': z
+    .string()
+    .regex(/^\d{1,18}$/)
+    .optional(),
+});
+export const listQuery = z.strictObject({
+  clientId: z.uuid().optional(),
+  status: z.enum(STATUSES).optional(),
+  domain: host.optional(),
+  after: z
+    .string()
+    .regex(/^\d{1,18}$/)
+    .optional()
+    .meta({ description: '`next` of the page before' }),
+  limit: z.coerce.number().int().min(1).max(100).default(50),
+});
+export const eventsQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(500).default(100) });
+
+const reason = z.enum(Object.keys(STATUS_REASONS) as [StatusReason, ...StatusReason[]]); // Object.keys forgets the key type
+
+export const containerView = z
+  .object({
+    id: z.uuid(),
+    siteId: z.string(),
+    clientId: z.uuid(),
+    name: z.string(),
+    status: z.enum(STATUSES),
+    statusReason: reason.nullable(),
+    statusDetail: z.string().nullable().meta({ description: 'the reason in words, where there are more' }),
+    health: z.enum(HEALTHS).meta({ description: 'of what runs for it on its host' }),
+    features: z.record(z.string(), z.boolean()),
+    modules: z.record(z.string(), z.unknown()),
+    hostnames: z.object({ edge: z.string(), origin: z.string(), preview: z.string() }),
+    loaderToken: z.string(),
+    snippet: z.string().meta({ description: 'what to paste into the pages of the first domain' }),
+    domains: z.array(
+      z.object({
+        domain: z.string(),
+        webTagId: z.string(),
+        containerToken: z.string(),
+        active: z.boolean(),
+        snippet: z.string(),
+      }),
+    ),
+    customDomains: z.array(z.string()),
+    revision: z.string().nullable().meta({ description: 'commit of the sites repository' }),
+    operation: z
+      .object({
+        id: z.uuid(),
+        kind: z.enum(OPERATION_KINDS),
+        status: z.enum(OPERATION_STATUSES),
+        step: z.enum(STEPS),
+      })
+      .nullable(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'Container' });
+export type ContainerView = z.output<typeof containerView>;
+
+export const containerList = z.object({
+  containers: z.array(containerView),
+  next: z.string().nullable().meta({ description: 'pass it as `after`; null: that was the last page' }),
+});
+
+export const eventList = z.object({
+  events: z.array(
+    z
+      .object({
+        id: z.string(),
+        at: z.iso.datetime(),
+        kind: z.enum(EVENT_KINDS),
+        status: z.enum(STATUSES),
+        reason: reason.nullable(),
+        detail: z.string().nullable(),
+        actor: z.string().nullable(),
+        requestId: z.string().nullable(),
+        revision: z.string().nullable(),
+      })
+      .meta({ id: 'ContainerEvent' }),
+  ),
+});

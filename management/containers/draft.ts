@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto';
+import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
+import type { Settings } from '../context.ts';
+import type { PortPair } from '../ports/ports.repository.ts';
+
+/** 128 random bits as hexadecimal digits, after the prefix that says what it opens. */
+export function newToken(prefix: 'lt' | 'ct'): string {
+  return `${prefix}_${randomBytes(16).toString('hex')}`;
+}
+
+export interface Draft {
+  readonly id: string;
+  readonly clientId: string;
+  readonly name: string;
+  readonly domains: ManifestInput['domains'];
+  readonly features: ManifestInput['features'];
+  readonly modules: ManifestInput['modules'];
+  /** Encrypted already. */
+  readonly containerConfig: string;
+}
+
+/** The manifest of a new site, once it is known what it is called and which ports it has. */
+export function draftManifest(draft: Draft, site: string, ports: PortPair, settings: Settings): Manifest {
+  const { id, clientId, ...rest } = draft;
+  return manifestSchema.parse({
+    version: 1,
+    site,
+    client: clientId,
+    container: id,
+    host: settings.host,
+    hostnames: {
+      edge: `${site}.${settings.edgeDomain}`,
+      origin: `${site}-origin.${settings.originDomain}`,
+      preview: `${site}-preview.${settings.originDomain}`,
+    },
+    ports,
+    loaderToken: newToken('lt'),
+    image: settings.image,
+    ...rest,
+  });
+}

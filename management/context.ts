@@ -1,0 +1,43 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { Manifest } from '../gitops/manifest/schema.ts';
+import type { SitesRepo } from '../gitops/sites-repo.ts';
+import type { Database } from './db/database.ts';
+import type { Limits } from './limits.ts';
+import type { ProvisionerClient } from './provisioner-client.ts';
+
+/** What an installation decides once. */
+export interface Settings {
+  /** The host that new sites run on, and whose port pool is used. */
+  readonly host: string;
+  /** Pinned by digest, or the id of a local image. */
+  readonly image: string;
+  readonly edgeDomain: string;
+  readonly originDomain: string;
+  /** With `{host}` in the place of the edge hostname: `https://{host}`. */
+  readonly edgePublicUrl: string;
+  /** The vendor's base URL, which a snippet falls back to. */
+  readonly vendorUrl: string;
+  /** `age1…` of the host that decrypts the container configuration. */
+  readonly ageRecipient: string;
+  /** Subjects that may make clients and members; they act on containers only as members. */
+  readonly superAdmins: readonly string[];
+  /** Milliseconds between two looks at an operation of the provisioner. */
+  readonly followMs: number;
+  /** Milliseconds between two looks at what the host says of the sites that stand. */
+  readonly watchMs: number;
+  readonly limits: Limits;
+}
+
+/** What the parts of management work with. */
+export interface Context {
+  readonly db: Database;
+  readonly repo: SitesRepo;
+  readonly provisioner: ProvisionerClient;
+  readonly settings: Settings;
+  readonly log: FastifyBaseLogger;
+}
+
+/** A manifest without its encrypted configuration. */
+export function withoutConfig({ containerConfig: _, ...view }: Manifest): Omit<Manifest, 'containerConfig'> {
+  return view;
+}

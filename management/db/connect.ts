@@ -1,0 +1,21 @@
+import { PGlite } from '@electric-sql/pglite';
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import type { Database, Tables } from './database.ts';
+import { EmbeddedDialect } from './embedded-dialect.ts';
+
+const POOL_SIZE = 10;
+
+/** PostgreSQL by URL. `onIdleError` hears of connections that break while nobody uses them; the pool replaces them. */
+export function connectPostgres(url: string, onIdleError: (error: Error) => void): Database {
+  const pool = new pg.Pool({ connectionString: url, max: POOL_SIZE });
+  pool.on('error', onIdleError);
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+}
+
+/** PGlite in this process, kept under `dir`, or in memory without one. */
+export function connectEmbedded(dir?: string): Database {
+  return new Kysely<Tables>({
+    dialect: new EmbeddedDialect({ pglite: () => (dir === undefined ? new PGlite() : PGlite.create(dir)) }),
+  });
+}

@@ -1,0 +1,153 @@
+import type { ColumnType, Generated, Kysely } from 'kysely';
+import type { Manifest } from '../../gitops/manifest/schema.ts';
+import type { ContainerStatus, EventKind, Health, StatusReason } from '../containers/status.ts';
+import type { OperationKind, OperationStatus, Step } from '../operations/steps.ts';
+
+/** JSON columns are read as data and written as text: drivers disagree on how to write arrays. */
+type Json<T> = ColumnType<T, string, string>;
+type CreatedAt = ColumnType<Date, never, never>;
+type UpdatedAt = ColumnType<Date, never, Date>;
+
+/** A manifest as far as the database may know it: all but the encrypted configuration, which stays in git. */
+export type ManifestView = Omit<Manifest, 'containerConfig'>;
+
+export interface Actor {
+  readonly subject: string;
+  readonly name: string;
+  readonly email: string;
+}
+
+interface Clients {
+  id: string;
+  name: string;
+  created_at: CreatedAt;
+}
+
+interface ClientMemberships {
+  client_id: string;
+  subject: string;
+  role: string;
+}
+
+interface Containers {
+  id: string;
+  /** Order of creation; what lists are paged by. */
+  seq: Generated<string>;
+  site_id: string;
+  client_id: string;
+  status: ContainerStatus;
+  status_reason: StatusReason | null;
+  status_detail: string | null;
+  /** Of what runs for it on its host. */
+  health: Generated<Health>;
+  manifest: Json<ManifestView>;
+  revision: string | null;
+  created_at: CreatedAt;
+  updated_at: UpdatedAt;
+}
+
+interface PortPool {
+  host: string;
+  processing: number;
+  preview: number;
+  leased_by: string | null;
+}
+
+interface DomainClaims {
+  domain: string;
+  container_id: string;
+}
+
+interface Sites {
+  site_id: string;
+  container_id: string;
+  host: string;
+  edge_hostname: string;
+  origin_hostname: string;
+  preview_hostname: string;
+  /** Revision and blob of the manifest that was projected last. */
+  revision: string | null;
+  blob: string | null;
+}
+
+interface SiteDomains {
+  domain: string;
+  kind: 'page' | 'custom';
+  site_id: string;
+  web_tag_id: string | null;
+  container_token: string | null;
+  active: boolean;
+}
+
+interface Operations {
+  id: string;
+  seq: Generated<string>;
+  container_id: string;
+  kind: OperationKind;
+  status: Generated<OperationStatus>;
+  step: Step;
+  /** The manifest to commit, with the encrypted configuration; only while a creation runs. */
+  manifest: ColumnType<Manifest | null, string | null, null>;
+  /** Id of the provisioner's own operation that is being followed. */
+  provisioner_operation: string | null;
+  actor: Json<Actor>;
+  request_id: string;
+  reason: StatusReason | null;
+  detail: string | null;
+  created_at: CreatedAt;
+  updated_at: UpdatedAt;
+}
+
+interface ContainerEvents {
+  seq: Generated<string>;
+  container_id: string;
+  at: CreatedAt;
+  kind: EventKind;
+  status: ContainerStatus;
+  reason: StatusReason | null;
+  detail: string | null;
+  actor: string | null;
+  request_id: string | null;
+  revision: string | null;
+}
+
+interface IdempotencyKeys {
+  subject: string;
+  key: string;
+  body_hash: string;
+  container_id: string;
+  answer: ColumnType<unknown, string | null, string>;
+  created_at: CreatedAt;
+}
+
+interface AuditLog {
+  seq: Generated<string>;
+  at: CreatedAt;
+  actor: string;
+  /** Operation id of the endpoint. */
+  action: string;
+  request_id: string;
+  container_id: string | null;
+  client_id: string | null;
+  /** Of the answer; `null`: the process ended before it could be given. */
+  status: number | null;
+  code: string | null;
+  revision: string | null;
+}
+
+export interface Tables {
+  clients: Clients;
+  client_memberships: ClientMemberships;
+  containers: Containers;
+  port_pool: PortPool;
+  domain_claims: DomainClaims;
+  sites: Sites;
+  site_domains: SiteDomains;
+  operations: Operations;
+  container_events: ContainerEvents;
+  idempotency_keys: IdempotencyKeys;
+  audit_log: AuditLog;
+}
+
+/** A connection pool or an open transaction: repository functions take either as their first argument. */
+export type Database = Kysely<Tables>;

@@ -1,0 +1,24 @@
+import { Migrator } from 'kysely/migration';
+import type { Database } from './database.ts';
+import * as foundation from './migrations/0001_foundation.ts';
+import * as poolFunctions from './migrations/0002_pool_functions.ts';
+import * as healthAndAudit from './migrations/0003_health_and_audit.ts';
+
+/** In order; a name, once released, keeps its content for ever. */
+export const MIGRATIONS = {
+  '0001_foundation': foundation,
+  '0002_pool_functions': poolFunctions,
+  '0003_health_and_audit': healthAndAudit,
+};
+
+/** Brings the schema to the newest version, or to `last`; the database's own lock keeps two processes apart. */
+export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Promise<void> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
+  const { error, results } = await (last === undefined
+    ? migrator.migrateToLatest()
+    : migrator.migrateTo(last));
+  if (error !== undefined) {
+    const failed = results?.find(({ status }) => status === 'Error')?.migrationName ?? 'the migrations';
+    throw new Error(`${failed} could not be applied to the database`, { cause: error });
+  }
+}

@@ -1,0 +1,22 @@
+import type { PortRange } from '../ports/pool-range.ts';
+import { fitPool } from '../ports/ports.repository.ts';
+import type { Database } from './database.ts';
+import { migrate } from './migrate.ts';
+import { demandNoPool, grantApi, roleOf } from './roles.ts';
+
+/**
+ * Brings schema, rights and port pool to what this release and its settings want. `owner` is the privileged
+ * connection, and needed for nothing else; the same as `db` where one role does everything.
+ */
+export async function prepare(
+  db: Database,
+  owner: Database,
+  { host, ports }: { readonly host: string; readonly ports: PortRange },
+): Promise<void> {
+  await migrate(owner);
+  if (owner !== db) {
+    await grantApi(owner, await roleOf(db));
+    await demandNoPool(db);
+  }
+  await fitPool(owner, host, ports);
+}

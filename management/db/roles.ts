@@ -1,0 +1,58 @@
+import { sql } from 'kysely';
+import type { Database, Tables } from './database.ts';
+
+/** All that the API does to each table; nothing to the port pool, whose functions it may call instead. */
+const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
+  clients: 'select, insert',
+  client_memberships: 'select, insert, update',
+  containers: 'select, insert, update',
+  port_pool: null,
+  domain_claims: 'select, insert, delete',
+  sites: 'select, insert, update',
+  site_domains: 'select, insert, delete',
+  operations: 'select, insert, update',
+  container_events: 'select, insert',
+  idempotency_keys: 'select, insert, update, delete',
+  audit_log: 'select (seq), insert, update (container_id, client_id, status, code, revision)',
+};
+const POOL_FUNCTIONS = ['lease_ports', 'hold_ports', 'release_ports', 'count_free_ports'];
+
+/** The role that the API connects with can reach the pool although another one was named for that. */
+export class RoleError extends Error {
+  override name = 'RoleError';
+}
+
+export async function roleOf(db: Database): Promise<string> {
+  const { rows } = await sql<{ role: string }>`select current_user as role`.execute(db);
+  return rows[0]?.role ?? '';
+}
+
+/** Gives `role` what the API needs and nothing more; `owner` is the connection that owns the schema. */
+export async function grantApi(owner: Database, role: string): Promise<void> {
+  const grantee = sql.id(role);
+  await owner.transaction().execute(async (trx) => {
+    // Two processes that grant at once would be told that a catalogue row was changed under them.
+    await sql`select pg_advisory_xact_lock(hashtext('tagyard grants'))`.execute(trx);
+    await sql`grant usage on schema public to ${grantee}`.execute(trx);
+    for (const [table, rights] of Object.entries(RIGHTS)) {
+      await sql`revoke all on ${sql.table(table)} from ${grantee}`.execute(trx);
+      if (rights === null) continue;
+      await sql`grant ${sql.raw(rights)} on ${sql.table(table)} to ${grantee}`.execute(trx);
+    }
+    for (const name of POOL_FUNCTIONS) {
+      await sql`grant execute on function ${sql.id(name)} to ${grantee}`.execute(trx);
+    }
+  });
+}
+
+/** Throws where the API's own connection could read or write the pool's table after all: as its owner, say. */
+export async function demandNoPool(db: Database): Promise<void> {
+  const { rows } = await sql<{ reaches: boolean }>`
+    select has_table_privilege('port_pool', 'select, insert, update, delete, truncate') as reaches`.execute(
+    db,
+  );
+  if (rows[0]?.reaches === false) return;
+  throw new RoleError(
+    'the role of DATABASE_URL can touch the port pool itself; give it a role that owns nothing and inherits nothing',
+  );
+}

@@ -1,0 +1,65 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { hostname, imageReference } from '../gitops/manifest/schema.ts';
+import { portRange } from './ports/pool-range.ts';
+
+const list = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+  );
+
+/** The environment of the management process. An empty variable counts as one that isn't set. */
+const environment = z.object({
+  MANAGEMENT_PORT: z.coerce.number().int().min(0).max(65535).default(8080),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  /** PostgreSQL; without it an embedded database under PGLITE_DIR. */
+  DATABASE_URL: z.string().optional(),
+  /** For migrations and the pool's size, where the API's own role mustn't do that. */
+  PORT_POOL_DATABASE_URL: z.string().optional(),
+  PGLITE_DIR: z.string().optional(),
+  STATE_DIR: z.string().default('.tagyard/management'),
+  SITES_REPO: z.string(),
+  INFRA_PROVISIONER_URL: z.url(),
+  INFRA_SECRET: z.string(),
+  PORT_POOL: portRange.prefault('20000-20999'),
+  AUTH_JWKS_URL: z.url(),
+  AUTH_ISSUER: z.string(),
+  AUTH_AUDIENCE: z.string(),
+  SUPER_ADMINS: list,
+  /** Requests a minute. */
+  RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(1).default(3_000),
+  RATE_LIMIT_PER_SUBJECT: z.coerce.number().int().min(1).default(1_200),
+  AGE_RECIPIENT: z.string().regex(/^age1[a-z0-9]+$/, 'must be an age recipient (age1…)'),
+  EDGE_DOMAIN: hostname,
+  ORIGIN_DOMAIN: hostname,
+  EDGE_PUBLIC_URL: z
+    .string()
+    .regex(/^https?:\/\/\{host\}(?::\d+)?$/, 'must be like https://{host}')
+    .default('https://{host}'),
+  TAG_UPSTREAM: z.url().default('https://www.googletagmanager.com'),
+  HOST_NAME: z.string().default('tag-1'),
+  TAG_SERVER_IMAGE: imageReference,
+});
+
+/** The settings are not usable; the message names each variable that isn't. */
+export class EnvironmentError extends Error {
+  override name = 'EnvironmentError';
+}
+
+export function readEnvironment(variables: NodeJS.ProcessEnv) {
+  const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
+  const result = environment.safeParse(given);
+  if (!result.success) {
+    const faults = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+    throw new EnvironmentError(faults.join('; '));
+  }
+  const { data: env } = result;
+  return { ...env, PGLITE_DIR: env.PGLITE_DIR ?? join(env.STATE_DIR, 'pglite') };
+}
+
+export type Environment = ReturnType<typeof readEnvironment>;

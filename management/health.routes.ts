@@ -1,0 +1,40 @@
+import type { FastifyInstance } from 'fastify';
+import { sql } from 'kysely';
+import type { Context } from './context.ts';
+
+/** A database that doesn't answer at all is one that can't be reached. */
+const DEADLINE_MS = 2_000;
+
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
+  await Promise.race([work, promise]).finally(() => clearTimeout(timer));
+}
+
+/** Alive: the process answers. Ready: database and sites repository answer too; what failed stands in the log. */
+export function registerHealth(
+  app: FastifyInstance,
+  { db, repo, log }: Pick<Context, 'db' | 'repo' | 'log'>,
+): void {
+  // Asked every few seconds by whoever watches: only what goes wrong is worth a line.
+  const options = { schema: { hide: true }, logLevel: 'warn' } as const;
+  app.get('/healthz', options, async () => ({ status: 'ok' }));
+  app.get('/readyz', options, async (_request, reply) => {
+    const checks = { database: () => sql`select 1`.execute(db), sitesRepo: () => repo.head() };
+    const results = await Promise.all(
+      Object.entries(checks).map(async ([name, check]) => {
+        try {
+          await within(DEADLINE_MS, check());
+          return [name, true] as const;
+        } catch (err) {
+          log.warn({ err, check: name }, 'not ready');
+          return [name, false] as const;
+        }
+      }),
+    );
+    const ready = results.every(([, ok]) => ok);
+    return reply
+      .status(ready ? 200 : 503)
+      .send({ status: ready ? 'ready' : 'not_ready', ...Object.fromEntries(results) });
+  });
+}

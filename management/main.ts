@@ -1,0 +1,89 @@
+import { mkdir } from 'node:fs/promises';
+import { openSitesRepo } from '../gitops/sites-repo.ts';
+import { buildManagement, type Management } from './app.ts';
+import { createAuthenticator } from './auth.ts';
+import { connectEmbedded, connectPostgres } from './db/connect.ts';
+import type { Database } from './db/database.ts';
+import { prepare } from './db/prepare.ts';
+import { type Environment, readEnvironment } from './env.ts';
+import { ProvisionerClient } from './provisioner-client.ts';
+
+/** How long a stop may wait for requests and steps in hand. */
+const STOP_MS = 10_000;
+
+async function connect(env: Environment): Promise<Database> {
+  const { DATABASE_URL: url, PORT_POOL_DATABASE_URL: privileged, PGLITE_DIR: dir } = env;
+  const onIdleError = (error: Error) => process.stderr.write(`management: database: ${error.message}\n`);
+  if (url === undefined) await mkdir(dir, { recursive: true });
+  const db = url === undefined ? connectEmbedded(dir) : connectPostgres(url, onIdleError);
+  const owner = url === undefined || privileged === undefined ? db : connectPostgres(privileged, onIdleError);
+  await prepare(db, owner, { host: env.HOST_NAME, ports: env.PORT_POOL });
+  if (owner !== db) await owner.destroy();
+  return db;
+}
+
+async function build(env: Environment, db: Database): Promise<Management> {
+  return await buildManagement({
+    db,
+    repo: await openSitesRepo({ url: env.SITES_REPO, cacheDir: env.STATE_DIR }),
+    provisioner: new ProvisionerClient({ url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET }),
+    authenticate: createAuthenticator({
+      jwksUrl: env.AUTH_JWKS_URL,
+      issuer: env.AUTH_ISSUER,
+      audience: env.AUTH_AUDIENCE,
+    }),
+    settings: {
+      host: env.HOST_NAME,
+      image: env.TAG_SERVER_IMAGE,
+      edgeDomain: env.EDGE_DOMAIN,
+      originDomain: env.ORIGIN_DOMAIN,
+      edgePublicUrl: env.EDGE_PUBLIC_URL,
+      vendorUrl: env.TAG_UPSTREAM,
+      ageRecipient: env.AGE_RECIPIENT,
+      superAdmins: env.SUPER_ADMINS,
+      followMs: 500,
+      watchMs: 5_000,
+      limits: { perAddress: env.RATE_LIMIT_PER_ADDRESS, perSubject: env.RATE_LIMIT_PER_SUBJECT },
+    },
+    logger: { level: env.LOG_LEVEL },
+  });
+}
+
+async function main(): Promise<void> {
+  const env = readEnvironment(process.env);
+  const db = await connect(env);
+  const { app, follow } = await build(env, db);
+  const stopping = new AbortController();
+  const url = await app.listen({ host: '127.0.0.1', port: env.MANAGEMENT_PORT });
+  const following = follow(stopping.signal);
+
+  const stop = async () => {
+    if (stopping.signal.aborted) return;
+    stopping.abort();
+    setTimeout(() => process.exit(1), STOP_MS).unref();
+    await app.close();
+    await following;
+    await db.destroy();
+    if (process.connected) process.disconnect();
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop().catch(fail));
+  process.on('disconnect', () => stop().catch(fail));
+  following.catch(fail);
+  process.send?.({ type: 'ready', url });
+}
+
+/** One line for people, and the end. */
+function fail(error: unknown): void {
+  const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+  const reason = error instanceof Error ? error.message : String(error);
+  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : '';
+  const port = process.env.MANAGEMENT_PORT ?? '8080';
+  process.stderr.write(
+    taken
+      ? `management: port ${port} is taken; set MANAGEMENT_PORT to another one, or to 0\n`
+      : `management: ${reason}${cause}\n`,
+  );
+  process.exit(1);
+}
+
+main().catch(fail);

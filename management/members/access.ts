@@ -1,0 +1,21 @@
+import type { Database } from '../db/database.ts';
+import { ProblemError } from '../errors.ts';
+import { findRole } from './members.repository.ts';
+
+/** The roles that may change things; any other role of a member may look. */
+export const ACTING_ROLES: readonly string[] = ['owner', 'admin'];
+
+/** A client that the caller is no member of is the same as one that doesn't exist: `unknown` is the 404 to answer. */
+export async function demandRole(
+  db: Database,
+  client: string,
+  subject: string,
+  purpose: 'read' | 'act',
+  unknown: 'unknown_client' | 'unknown_container',
+): Promise<void> {
+  const role = await findRole(db, client, subject);
+  if (role === null) throw new ProblemError(unknown);
+  if (purpose === 'act' && !ACTING_ROLES.includes(role)) {
+    throw new ProblemError('forbidden', `the role ${role} may look, but not change anything`);
+  }
+}

@@ -1,0 +1,54 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { callerOf } from '../auth.ts';
+import type { Context } from '../context.ts';
+import { ProblemError } from '../errors.ts';
+import { problems } from '../openapi.ts';
+import { clientExists, insertClient, putMember } from './members.repository.ts';
+import { clientView, memberParams, memberRole, memberView, newClient } from './members.schema.ts';
+
+/** Clients and their members, for super-admins; who they are is configuration, never data. */
+export function membersRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
+  return async (app) => {
+    app.addHook('preHandler', async (request) => {
+      if (!settings.superAdmins.includes(callerOf(request).subject)) throw new ProblemError('forbidden');
+    });
+
+    app.post(
+      '/clients',
+      {
+        schema: {
+          operationId: 'createClient',
+          summary: 'Create a client with its members',
+          tags: ['clients'],
+          body: newClient,
+          response: { 201: clientView, ...problems('invalid_request', 'forbidden') },
+        },
+      },
+      async (request, reply) => {
+        const { name, members } = request.body;
+        const id = await insertClient(db, name, members);
+        return reply.status(201).send({ id, name, members });
+      },
+    );
+
+    app.put(
+      '/clients/:id/members/:subject',
+      {
+        schema: {
+          operationId: 'putMember',
+          summary: 'Give a subject a role in a client',
+          tags: ['clients'],
+          params: memberParams,
+          body: memberRole,
+          response: { 200: memberView, ...problems('invalid_request', 'forbidden', 'unknown_client') },
+        },
+      },
+      async (request) => {
+        const { id, subject } = request.params;
+        if (!(await clientExists(db, id))) throw new ProblemError('unknown_client');
+        await putMember(db, id, { subject, role: request.body.role });
+        return { subject, role: request.body.role };
+      },
+    );
+  };
+}

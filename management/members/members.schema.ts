@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { displayName } from '../../gitops/manifest/schema.ts';
+import { examples } from '../examples.ts';
+
+const role = z
+  .string()
+  .regex(/^[a-z][a-z_-]{0,31}$/, 'must be 1 to 32 of a-z, _ and -')
+  .meta({ description: 'owner and admin may change things; any other role may look', example: 'owner' });
+
+const subject = z.string().min(1).max(255).meta({ description: 'the `sub` claim of the member’s tokens' });
+
+const member = z.strictObject({ subject, role });
+
+export const newClient = z
+  .strictObject({ name: displayName, members: z.array(member).max(100).default([]) })
+  .meta(examples({ 'with an owner': { name: 'Acme', members: [{ subject: 'auth0|ada', role: 'owner' }] } }));
+
+export const clientView = z
+  .object({ id: z.uuid(), name: z.string(), members: z.array(member) })
+  .meta({ id: 'Client' });
+
+export const memberParams = z.strictObject({ id: z.uuid(), subject });
+export const memberRole = z.strictObject({ role }).meta(examples({ 'an admin': { role: 'admin' } }));
+export const memberView = member.meta({ id: 'Member' });

@@ -1,0 +1,19 @@
+import type { StatusReason } from '../containers/status.ts';
+import type { Database } from '../db/database.ts';
+import type { OperationRow } from './operations.repository.ts';
+import type { Step } from './steps.ts';
+
+/** What a step came to: the next one, the end, or (`wait`) that it must be looked at again in a while. */
+export type Outcome =
+  | 'wait'
+  | {
+      readonly to: Step | 'succeeded' | 'failed';
+      /** Written in the transaction that records the move, and not at all where the operation was cancelled meanwhile. */
+      readonly effect?: (trx: Database) => Promise<void>;
+      readonly reason?: StatusReason;
+      readonly detail?: string;
+      /** The provisioner's operation to follow from now on; `null` forgets the one before. */
+      readonly provisionerOperation?: string | null;
+    };
+
+export type StepFunction = (operation: OperationRow) => Promise<Outcome>;

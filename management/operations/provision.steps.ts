@@ -1,0 +1,146 @@
+import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
+import type { Manifest } from '../../gitops/manifest/schema.ts';
+import { SitesRepoError } from '../../gitops/sites-repo.ts';
+import { moveContainer } from '../containers/containers.repository.ts';
+import { type Context, withoutConfig } from '../context.ts';
+import type { Database } from '../db/database.ts';
+import { releasePorts } from '../ports/ports.repository.ts';
+import { ProvisionerError } from '../provisioner-client.ts';
+import { releaseDomains } from '../sites/claims.repository.ts';
+import { recordSite } from '../sites/sites.repository.ts';
+import type { OperationRow } from './operations.repository.ts';
+import type { Outcome, StepFunction } from './outcome.ts';
+import type { Step } from './steps.ts';
+
+/** A creation up to the point where the provisioner has it, and the way back from there (`withdraw`). */
+export function provisionSteps(
+  context: Context,
+): Record<Extract<Step, 'commit' | 'provision' | 'record' | 'withdraw'>, StepFunction> {
+  const { repo, provisioner } = context;
+
+  return {
+    async commit(operation) {
+      const manifest = plannedManifest(operation);
+      try {
+        const { revision } = await repo.commit({
+          ...signed(operation, manifest.site, 'created through the API'),
+          subject: `Create ${manifest.site}`,
+          edit: (current) => {
+            if (current !== null && !isOf(current, manifest)) throw new SiteTaken(manifest.site);
+            return current ?? formatManifest(manifest);
+          },
+        });
+        return { to: 'provision', effect: (trx) => setRevision(trx, operation.container_id, revision) };
+      } catch (error) {
+        if (error instanceof SiteTaken) return withdraw('site_taken', error);
+        if (error instanceof SitesRepoError) return withdraw('sites_repo_unavailable', error);
+        throw error;
+      }
+    },
+
+    async provision(operation) {
+      try {
+        const id = await provisioner.provision(plannedManifest(operation), requestOf(operation));
+        return { to: 'record', provisionerOperation: id };
+      } catch (error) {
+        if (!(error instanceof ProvisionerError)) throw error;
+        return withdraw(
+          error.kind === 'unreachable' ? 'provisioner_unreachable' : 'provisioner_refused',
+          error,
+        );
+      }
+    },
+
+    async record(operation) {
+      const view = withoutConfig(plannedManifest(operation));
+      return { to: 'follow', effect: (trx) => recordSite(trx, view, { revision: null, blob: null }) };
+    },
+
+    /**
+     * The documented partial rollback. What the provisioner can't have seen is taken out of git; what it may have
+     * seen gets a tombstone there, which it removes by itself. The ports are free at once: another site on the same
+     * ports has another loopback address.
+     */
+    async withdraw(operation) {
+      const manifest = plannedManifest(operation);
+      const unseen = operation.reason !== 'provisioner_refused';
+      try {
+        await repo.commit({
+          ...signed(operation, manifest.site, operation.detail ?? 'provisioning failed'),
+          subject: `Withdraw ${manifest.site}`,
+          edit: (current) => {
+            if (current === null || !isOf(current, manifest)) return current;
+            return unseen ? null : formatManifest({ ...manifest, state: 'absent' });
+          },
+        });
+      } catch (error) {
+        if (error instanceof SitesRepoError) return 'wait';
+        throw error;
+      }
+      return {
+        to: 'failed',
+        effect: async (trx) => {
+          await failContainer(trx, operation);
+          await releaseAll(trx, operation.container_id);
+        },
+      };
+    },
+  };
+}
+
+class SiteTaken extends Error {
+  constructor(site: string) {
+    super(`the sites repository already holds a site ${site}`);
+  }
+}
+
+function withdraw(
+  reason: 'site_taken' | 'sites_repo_unavailable' | 'provisioner_unreachable' | 'provisioner_refused',
+  error: Error,
+): Outcome {
+  return { to: 'withdraw', reason, detail: error.message };
+}
+
+/** A creation keeps its manifest for as long as it runs. */
+function plannedManifest({ id, manifest }: OperationRow): Manifest {
+  if (manifest === null) throw new Error(`operation ${id} has no manifest`);
+  return manifest;
+}
+
+function isOf(text: string, { site, container }: Manifest): boolean {
+  const parsed = parseManifest(text, `${site}.yaml`);
+  return parsed.ok && parsed.manifest.container === container;
+}
+
+/** Author and trailers of a commit that an operation makes on somebody's behalf. */
+export function signed(
+  { actor, request_id }: Pick<OperationRow, 'actor' | 'request_id'>,
+  site: string,
+  reason: string,
+) {
+  return {
+    site,
+    author: { name: actor.name, email: actor.email },
+    trailers: { Site: site, Actor: actor.subject, 'Request-Id': request_id, Reason: reason },
+  };
+}
+
+export function requestOf({ request_id }: OperationRow): { requestId: string } {
+  return { requestId: request_id };
+}
+
+/** Ports and domains go back; site-domain records go with the domains. */
+export async function releaseAll(db: Database, container: string): Promise<void> {
+  await releasePorts(db, container);
+  await releaseDomains(db, container);
+}
+
+export async function failContainer(db: Database, operation: OperationRow): Promise<void> {
+  const { container_id, actor, request_id, reason, detail } = operation;
+  const cause = { actor: actor.subject, requestId: request_id, revision: null, reason, detail };
+  await moveContainer(db, container_id, 'failed', cause);
+}
+
+async function setRevision(db: Database, container: string, revision: string): Promise<void> {
+  await db.updateTable('containers').set({ revision }).where('id', '=', container).execute();
+}

@@ -1,0 +1,113 @@
+import type { Context } from '../context.ts';
+import { findRunning, moveOperation, runningOperations } from './operations.repository.ts';
+import type { StepFunction } from './outcome.ts';
+import type { Step } from './steps.ts';
+
+/** How often to look when nothing is known to run: another process may have left something. */
+const IDLE_MS = 5_000;
+/** An operation is looked at more and more seldom: after a tenth of its age, but at least this often. */
+const SLOWEST_MS = 10_000;
+
+/**
+ * Takes operations through their steps: by itself in the background, and at once for a request that waits. All state
+ * is in the database, so that whoever comes next goes on where a killed process stopped.
+ */
+export class Runner {
+  readonly #context: Pick<Context, 'db' | 'log' | 'settings'>;
+  readonly #steps: Readonly<Record<Step, StepFunction>>;
+  readonly #inHand = new Map<string, Promise<void>>();
+  /** When an operation was looked at last, on the clock that never jumps. */
+  readonly #looked = new Map<string, number>();
+  #wake: () => void = () => undefined;
+
+  constructor(
+    context: Pick<Context, 'db' | 'log' | 'settings'>,
+    steps: Readonly<Record<Step, StepFunction>>,
+  ) {
+    this.#context = context;
+    this.#steps = steps;
+  }
+
+  /** Goes as far as it goes now; callers that come while it goes share its end. */
+  async advance(id: string): Promise<void> {
+    const running = this.#inHand.get(id);
+    if (running !== undefined) return await running;
+    const turn = this.#advance(id).finally(() => this.#inHand.delete(id));
+    this.#inHand.set(id, turn);
+    await turn;
+  }
+
+  /** There is a new operation. */
+  wake(): void {
+    this.#wake();
+  }
+
+  /** Until the signal; resolves when no step is in hand any more. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { log, settings } = this.#context;
+    signal.addEventListener('abort', () => this.#wake(), { once: true });
+    while (!signal.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      let running = false;
+      try {
+        running = await this.#look();
+      } catch (err) {
+        log.error({ err }, 'the operations could not be read');
+      }
+      const timer = setTimeout(resolve, running ? settings.followMs : IDLE_MS);
+      if (!signal.aborted) await promise;
+      clearTimeout(timer);
+    }
+    await Promise.allSettled(this.#inHand.values());
+  }
+
+  /** Takes up each operation that is due; a slow one holds up nobody. Answers whether there are any. */
+  async #look(): Promise<boolean> {
+    const { db, settings } = this.#context;
+    const operations = await runningOperations(db);
+    for (const { id, created_at } of operations) {
+      const pause = Math.min(
+        SLOWEST_MS,
+        Math.max(settings.followMs, (Date.now() - created_at.getTime()) / 10),
+      );
+      const looked = this.#looked.get(id);
+      // A timer may fire a little early.
+      if (this.#inHand.has(id) || (looked !== undefined && performance.now() - looked < pause * 0.9))
+        continue;
+      this.#looked.set(id, performance.now());
+      this.advance(id).catch((err: unknown) => this.#report(id, err));
+    }
+    const ids = new Set(operations.map(({ id }) => id));
+    for (const id of this.#looked.keys()) if (!ids.has(id)) this.#looked.delete(id);
+    return operations.length > 0;
+  }
+
+  async #advance(id: string): Promise<void> {
+    for (;;) {
+      const operation = await findRunning(this.#context.db, id);
+      if (operation === undefined) return;
+      const outcome = await this.#steps[operation.step](operation);
+      if (outcome === 'wait') return;
+      const { to, effect, reason, detail, provisionerOperation } = outcome;
+      const ended = to === 'succeeded' || to === 'failed';
+      await this.#context.db.transaction().execute(async (trx) => {
+        const moved = await moveOperation(trx, operation, {
+          ...(ended ? { status: to, manifest: null } : { step: to }),
+          ...(reason === undefined ? {} : { reason }),
+          ...(detail === undefined ? {} : { detail }),
+          ...(provisionerOperation === undefined ? {} : { provisioner_operation: provisionerOperation }),
+        });
+        if (moved) await effect?.(trx);
+      });
+      this.#context.log.info(
+        { operation: id, container: operation.container_id, kind: operation.kind, from: operation.step, to },
+        'operation moved',
+      );
+    }
+  }
+
+  #report(id: string, err: unknown): void {
+    this.#context.log.error({ err, operation: id }, 'a step failed unexpectedly and is tried again');
+  }
+}

@@ -1,0 +1,17 @@
+/** `provision`: a creation. `restore`: git brought a site back. `deprovision`: git took a site away. */
+export const OPERATION_KINDS = ['provision', 'restore', 'deprovision'] as const;
+export type OperationKind = (typeof OPERATION_KINDS)[number];
+
+export const OPERATION_STATUSES = ['running', 'succeeded', 'failed', 'cancelled'] as const;
+export type OperationStatus = (typeof OPERATION_STATUSES)[number];
+
+/**
+ * Each step is recorded before it is done and can be done again, so that a restart goes on where it stopped.
+ * A creation goes `commit → provision → record → follow`. What fails before the provisioner accepted goes to
+ * `withdraw`, what fails after it to `tombstone → clean`.
+ */
+export const STEPS = ['commit', 'provision', 'record', 'follow', 'withdraw', 'tombstone', 'clean'] as const;
+export type Step = (typeof STEPS)[number];
+
+/** Steps in which git doesn't yet say what the operation has decided, so that git must not be projected. */
+export const UNSETTLED: readonly Step[] = ['commit', 'provision', 'record', 'withdraw', 'tombstone'];

@@ -1,0 +1,16 @@
+import { z } from 'zod';
+
+/** `first-last`, both inclusive: the ports that containers of this host are given, two at a time. */
+export const portRange = z
+  .string()
+  .regex(/^\d{4,5}-\d{4,5}$/, 'must be like 20000-20999')
+  .transform((text) => {
+    const [first = 0, last = 0] = text.split('-').map(Number);
+    return { first, last };
+  })
+  .refine(
+    ({ first, last }) => first >= 1024 && last <= 65535 && last > first,
+    'must hold two ports or more of 1024 to 65535',
+  );
+
+export type PortRange = z.output<typeof portRange>;

@@ -1,0 +1,175 @@
+import { z } from 'zod';
+import type { Manifest } from '../gitops/manifest/schema.ts';
+import { HEALTHS } from './containers/status.ts';
+
+/** Longer than the provisioner needs to commit on a slow remote; its work itself goes on in the background. */
+const TIMEOUT_MS = 15_000;
+
+const accepted = z.object({ operation: z.object({ id: z.string() }).optional() });
+const operation = z.object({
+  status: z.enum(['queued', 'running', 'succeeded', 'failed']),
+  reason: z.string().optional(),
+  steps: z.array(z.object({ target: z.string(), key: z.string(), error: z.string().optional() })).default([]),
+});
+const site = z.object({
+  site: z.string(),
+  ready: z.boolean(),
+  reason: z.string(),
+  message: z.string().default(''),
+  health: z.enum(HEALTHS).default('unknown'),
+});
+const sites = z.object({ sites: z.array(site) });
+const problem = z.object({ code: z.string(), detail: z.string().optional() });
+
+export type ProvisionerOperation = z.output<typeof operation>;
+export type ProvisionerSite = z.output<typeof site>;
+
+/**
+ * `unreachable`: no connection was made, so nothing was seen there. `unanswered`: the request may have arrived.
+ * `refused`: it answered, with `status` and maybe a `code` of its own.
+ */
+export class ProvisionerError extends Error {
+  override name = 'ProvisionerError';
+  readonly kind: 'unreachable' | 'unanswered' | 'refused';
+  readonly status: number | undefined;
+  readonly code: string | undefined;
+
+  constructor(
+    kind: ProvisionerError['kind'],
+    message: string,
+    { status, code, ...options }: ErrorOptions & { status?: number; code?: string | undefined } = {},
+  ) {
+    super(message, options);
+    this.kind = kind;
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** The request on whose behalf the provisioner is called: the id stands in both logs. */
+export interface CallContext {
+  readonly requestId: string;
+}
+
+export interface ProvisionerOptions {
+  readonly url: string;
+  readonly secret: string;
+  readonly timeoutMs?: number;
+}
+
+/** The provisioner's HTTP interface as far as management uses it (`http.md`). */
+export class ProvisionerClient {
+  readonly #options: ProvisionerOptions;
+
+  constructor(options: ProvisionerOptions) {
+    this.#options = options;
+  }
+
+  /** Answers the id of the operation to follow. */
+  async provision(manifest: Manifest, context: CallContext): Promise<string> {
+    const answer = accepted.parse(await this.#call('POST', '/provision', context, manifest));
+    if (answer.operation !== undefined) return answer.operation.id;
+    throw new ProvisionerError('refused', 'the provisioner named no operation to follow');
+  }
+
+  /** Answers the operation to follow, or `null` where nothing is left to do. */
+  async deprovision(name: string, context: CallContext): Promise<string | null> {
+    try {
+      const body = { site: name };
+      const answer = accepted.parse(await this.#call('POST', '/deprovision', context, body));
+      return answer.operation?.id ?? null;
+    } catch (error) {
+      if (isUnknown(error)) return null;
+      throw error;
+    }
+  }
+
+  /** Asks it to look at the sites repository now; it would anyway, a little later. */
+  async sync(context: CallContext): Promise<void> {
+    await this.#call('POST', '/sync', context, {});
+  }
+
+  /** It has looked at its host at least once since it started; before that it knows nothing of what stands there. */
+  async ready(context: CallContext): Promise<boolean> {
+    try {
+      await this.#call('GET', '/readyz', context);
+      return true;
+    } catch (error) {
+      if (error instanceof ProvisionerError && error.status === 503) return false;
+      throw error;
+    }
+  }
+
+  /** `null`: it knows no such operation (any more). */
+  async operation(id: string, context: CallContext): Promise<ProvisionerOperation | null> {
+    return await this.#find(operation, `/operations/${encodeURIComponent(id)}`, context);
+  }
+
+  /** `null`: it knows no such site. */
+  async site(name: string, context: CallContext): Promise<ProvisionerSite | null> {
+    return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context);
+  }
+
+  /** All that it knows. */
+  async sites(context: CallContext): Promise<ProvisionerSite[]> {
+    return sites.parse(await this.#call('GET', '/sites', context)).sites;
+  }
+
+  async #find<Schema extends z.ZodType>(
+    schema: Schema,
+    path: string,
+    context: CallContext,
+  ): Promise<z.output<Schema> | null> {
+    try {
+      return schema.parse(await this.#call('GET', path, context));
+    } catch (error) {
+      if (isUnknown(error)) return null;
+      throw error;
+    }
+  }
+
+  async #call(method: string, path: string, context: CallContext, body?: unknown): Promise<unknown> {
+    const { url, secret, timeoutMs = TIMEOUT_MS } = this.#options;
+    let response: Response;
+    try {
+      response = await fetch(new URL(path, url), {
+        method,
+        headers: {
+          'x-secret': secret,
+          'x-request-id': context.requestId,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        body: body === undefined ? null : JSON.stringify(body),
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+    } catch (cause) {
+      const kind = wasNeverConnected(cause) ? 'unreachable' : 'unanswered';
+      throw new ProvisionerError(kind, `the provisioner didn't answer ${method} ${path}`, { cause });
+    }
+    const answer: unknown = await response.json().catch(() => null);
+    if (response.ok) return answer;
+    const { code, detail } = problem.safeParse(answer).data ?? {};
+    throw new ProvisionerError(
+      'refused',
+      `the provisioner answered ${response.status} to ${method} ${path}${code ? ` (${code})` : ''}${detail ? `: ${detail}` : ''}`,
+      { status: response.status, code },
+    );
+  }
+}
+
+function isUnknown(error: unknown): boolean {
+  return error instanceof ProvisionerError && error.status === 404;
+}
+
+const NEVER_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
+
+/** fetch wraps the socket's error as its cause; several addresses tried give one AggregateError with a code. */
+function wasNeverConnected(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return (
+    cause instanceof Error &&
+    'code' in cause &&
+    (NEVER_CONNECTED.includes(String(cause.code)) || cause.code === 'UND_ERR_CONNECT_TIMEOUT')
+  );
+}

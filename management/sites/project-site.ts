@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  lockContainer,
+  moveContainer,
+  projectManifest,
+  setReason,
+} from '../containers/containers.repository.ts';
+import type { Cause } from '../containers/events.repository.ts';
+import {
+  type ContainerStatus,
+  canMove,
+  LIVE,
+  PROJECTION_REASONS,
+  type StatusReason,
+} from '../containers/status.ts';
+import type { Context } from '../context.ts';
+import type { Database, ManifestView } from '../db/database.ts';
+import { cancelRunning, insertOperation } from '../operations/operations.repository.ts';
+import type { OperationKind, Step } from '../operations/steps.ts';
+import { holdPorts } from '../ports/ports.repository.ts';
+import { claimDomains, releaseDomains } from './claims.repository.ts';
+import { claimedNames, recordSite, rememberBlob } from './sites.repository.ts';
+
+/** A container as the projection found it at the start of its pass. */
+export interface KnownSite {
+  readonly id: string;
+  readonly siteId: string;
+  readonly status: ContainerStatus;
+  readonly reason: StatusReason | null;
+  readonly manifest: ManifestView;
+  readonly blob: string | null;
+  /** There is a site record: the provisioner has accepted the site at least once. */
+  readonly recorded: boolean;
+  /** Of the operation that runs for it. */
+  readonly step: Step | null;
+}
+
+interface At {
+  readonly revision: string;
+  readonly blob: string;
+}
+
+type Parts = Pick<Context, 'db' | 'settings'>;
+
+/** Git's newest text can't be followed: says why and leaves everything as it is. */
+export async function refuse(
+  { db }: Parts,
+  site: KnownSite,
+  reason: StatusReason,
+  detail: string,
+  at: At,
+  cause: Cause,
+): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const row = await lockContainer(trx, site.id);
+    if (row.status_reason !== reason || row.status_detail !== detail) {
+      await setReason(trx, row, reason, detail, cause);
+    }
+    await rememberBlob(trx, site.siteId, at);
+  });
+}
+
+/** Takes over an edit of a site that stands. Names and ports that somebody else holds stay theirs. */
+export async function follow(
+  { db }: Parts,
+  site: KnownSite,
+  manifest: ManifestView,
+  at: At,
+  cause: Cause,
+): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const row = await lockContainer(trx, site.id);
+    if (!LIVE.includes(row.status)) return;
+    const wanted = claimedNames(manifest);
+    const contested = await claimDomains(trx, site.id, wanted);
+    await releaseDomains(
+      trx,
+      site.id,
+      claimedNames(row.manifest).filter((name) => !wanted.includes(name)),
+    );
+    const ports = await holdPorts(trx, manifest.host, site.id, manifest.ports);
+    if (!isDeepStrictEqual(row.manifest, manifest)) await projectManifest(trx, row, manifest, cause);
+    await recordSite(trx, manifest, at, contested);
+    const obstacle = obstacleOf(contested, ports, manifest);
+    if (obstacle !== null && row.status_detail !== obstacle.detail) {
+      await setReason(trx, row, obstacle.reason, obstacle.detail, cause);
+    }
+    if (obstacle === null && row.status_reason !== null && PROJECTION_REASONS.includes(row.status_reason)) {
+      await setReason(trx, row, null, null, cause);
+    }
+  });
+}
+
+/** Git brought a site back: ports and domains are taken again, all of them or none. */
+export async function restore(
+  context: Parts,
+  site: KnownSite,
+  manifest: ManifestView,
+  at: At,
+  cause: Cause,
+): Promise<void> {
+  try {
+    await context.db.transaction().execute(async (trx) => {
+      const row = await lockContainer(trx, site.id);
+      if (LIVE.includes(row.status)) return;
+      const contested = await claimDomains(trx, site.id, claimedNames(manifest));
+      const ports = await holdPorts(trx, manifest.host, site.id, manifest.ports);
+      const obstacle = obstacleOf(contested, ports, manifest);
+      if (obstacle !== null) throw new Obstructed(obstacle.reason, obstacle.detail);
+      await cancelRunning(trx, site.id);
+      for (const status of wayBack(row.status)) await moveContainer(trx, site.id, status, cause);
+      await projectManifest(trx, { ...row, status: 'provisioning' }, manifest, cause);
+      await recordSite(trx, manifest, at);
+      await startOperation(trx, site.id, 'restore', 'follow', cause);
+    });
+  } catch (error) {
+    if (!(error instanceof Obstructed)) throw error;
+    await refuse(context, site, error.reason, error.message, at, cause);
+  }
+}
+
+/** Git doesn't want the site any more. Ports and domains stay leased until the provisioner says that it is gone. */
+export async function remove(
+  { db }: Pick<Parts, 'db'>,
+  site: Pick<KnownSite, 'id'>,
+  cause: Cause,
+): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await lockContainer(trx, site.id);
+    if (!(await moveContainer(trx, site.id, 'deprovisioning', cause))) return;
+    await cancelRunning(trx, site.id);
+    await trx.updateTable('containers').set({ revision: cause.revision }).where('id', '=', site.id).execute();
+    await startOperation(trx, site.id, 'deprovision', 'clean', cause);
+  });
+}
+
+/** Rolls the transaction back with all that it took. */
+class Obstructed extends Error {
+  readonly reason: StatusReason;
+  constructor(reason: StatusReason, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+function obstacleOf(
+  contested: readonly string[],
+  portsHeld: boolean,
+  { ports }: ManifestView,
+): { reason: StatusReason; detail: string } | null {
+  if (!portsHeld) {
+    const detail = `another site holds port ${ports.processing} or ${ports.preview}`;
+    return { reason: 'port_taken', detail };
+  }
+  if (contested.length === 0) return null;
+  return { reason: 'domain_in_use', detail: `another site holds ${contested.join(', ')}` };
+}
+
+/** The steps of the status machine that lead from an ended or ending life into a new one. */
+function wayBack(from: ContainerStatus): ContainerStatus[] {
+  const way: ContainerStatus[] = ['deprovisioning', 'removed', 'provisioning'];
+  return way.slice(way.findIndex((status) => canMove(from, status)));
+}
+
+async function startOperation(
+  db: Database,
+  container: string,
+  kind: OperationKind,
+  step: Step,
+  { actor, requestId }: Cause,
+): Promise<void> {
+  const name = actor ?? 'operator';
+  await insertOperation(db, {
+    id: randomUUID(),
+    container_id: container,
+    kind,
+    step,
+    actor: JSON.stringify({ subject: name, name, email: '' }),
+    request_id: requestId ?? randomUUID(),
+  });
+}
