@@ -1,0 +1,75 @@
+import { globSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { execa } from 'execa';
+import { z } from 'zod';
+import { TAG_SERVER_ENTRY } from './tag-server/entry.ts';
+
+export interface ImageFile {
+  /** Absolute, in the image. */
+  readonly path: string;
+  /** Changes when the content does; a hundred megabytes of programs are known by size and time instead of being read. */
+  readonly fingerprint: string;
+  readonly content: () => Promise<Buffer>;
+  readonly role: 'node' | 'library' | 'entry' | 'source' | 'system';
+}
+
+/** A user that isn't root, and names by the host entries that the engine writes, then DNS. */
+const SYSTEM: Readonly<Record<string, string>> = {
+  '/etc/passwd':
+    'root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n',
+  '/etc/group': 'root:x:0:\nnonroot:x:65532:\n',
+  '/etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
+  // Without it Node would look for the nearest package.json up to the root to tell a module from a script.
+  '/app/package.json': '{ "type": "module" }\n',
+};
+
+const sharedObjects = z.array(z.string());
+
+/** All that the stand-in needs to run from an empty root, in a stable order. */
+export async function imageFiles(): Promise<ImageFile[]> {
+  const libraries = await librariesOfNode();
+  const files: ImageFile[] = [
+    await program('/usr/local/bin/node', process.execPath, 'node'),
+    ...Object.entries(SYSTEM).map(([path, text]) => ({
+      path,
+      fingerprint: text,
+      content: async () => Buffer.from(text),
+      role: 'system' as const,
+    })),
+  ];
+  for (const path of libraries) files.push(await program(path, path, 'library'));
+  return [...files, ...(await sourceFiles())];
+}
+
+async function program(path: string, source: string, role: 'node' | 'library'): Promise<ImageFile> {
+  const { size, mtimeMs } = await stat(source);
+  return { path, fingerprint: `${size} ${mtimeMs}`, content: () => readFile(source), role };
+}
+
+/** The server itself. */
+export async function sourceFiles(): Promise<ImageFile[]> {
+  const sources = globSync(join(dirname(TAG_SERVER_ENTRY), '*.ts')).sort();
+  return await Promise.all(
+    sources.map(async (source) => ({
+      path: `/app/${basename(source)}`,
+      fingerprint: await readFile(source, 'utf8'),
+      content: () => readFile(source),
+      role: source === TAG_SERVER_ENTRY ? ('entry' as const) : ('source' as const),
+    })),
+  );
+}
+
+/**
+ * The shared libraries of this Node with the dynamic loader, as a fresh one reports them of itself (`ldd`, without
+ * needing it). What isn't a path is the kernel's own.
+ */
+async function librariesOfNode(): Promise<string[]> {
+  const script =
+    'process.report.excludeNetwork = true; JSON.stringify(process.report.getReport().sharedObjects)';
+  const { stdout } = await execa(process.execPath, ['--print', script], { env: { NODE_OPTIONS: '' } });
+  return sharedObjects
+    .parse(JSON.parse(stdout))
+    .filter((path) => path.startsWith('/'))
+    .sort();
+}

@@ -1,0 +1,40 @@
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { buildShop, type ShopSite } from './shop/app.ts';
+import { buildVendor } from './vendor/app.ts';
+
+/** The demo's two public faces in one process: the shop (`SHOP_PORT`) and the stand-in of Google's tag upstream (`VENDOR_PORT`). */
+const port = z.coerce.number().int().min(0).max(65535).default(0);
+const env = z
+  .object({
+    SHOP_PORT: port,
+    VENDOR_PORT: port,
+    /** A JSON file with the shop's snippet and edge; written when the demo site is there, and read at every page. */
+    DEMO_SITE_FILE: z.string(),
+  })
+  .parse(process.env);
+
+const siteSchema = z.object({ snippet: z.string().min(1), edgeUrl: z.url() });
+
+async function site(): Promise<ShopSite> {
+  const text = await readFile(env.DEMO_SITE_FILE, 'utf8').catch((cause: unknown) => {
+    throw new Error('the demo site is still being made', { cause });
+  });
+  const { data, error } = siteSchema.safeParse(JSON.parse(text));
+  if (data === undefined) throw new Error('the demo site has no snippet', { cause: error });
+  return data;
+}
+
+const [shop, vendor] = [buildShop({ site }), buildVendor()];
+const listen = (on: number) => ({ port: on, host: '127.0.0.1' });
+await Promise.all([shop.listen(listen(env.SHOP_PORT)), vendor.listen(listen(env.VENDOR_PORT))]);
+
+const stop = () =>
+  void Promise.all([shop.close(), vendor.close()]).then(() => {
+    if (process.connected) process.disconnect();
+  });
+process.once('SIGTERM', stop);
+process.once('SIGINT', stop);
+// A supervised process is gone with its supervisor, however that went.
+process.once('disconnect', stop);
+process.send?.({ type: 'ready' });

@@ -1,0 +1,43 @@
+export interface GtmScript {
+  readonly id: string;
+  /** The data layer's name, from `l`. */
+  readonly dataLayer: string;
+  /** The environment whose draft is previewed, from `gtm_preview`; `null`: what is published. */
+  readonly preview: string | null;
+  /** Who served it: it shows in the page, so that a test sees which way the script came. */
+  readonly servedBy: string;
+}
+
+/** Identifiers only, as the real one's parameter is; anything else is not honoured. */
+const IDENTIFIER = /^[A-Za-z_$][\w$]{0,63}$/;
+
+/** The parts of a `gtm.js` request that change its body. */
+export function readGtmQuery(query: URLSearchParams): Pick<GtmScript, 'id' | 'dataLayer' | 'preview'> {
+  const named = query.get('l') ?? '';
+  return {
+    id: query.get('id') ?? '',
+    dataLayer: IDENTIFIER.test(named) ? named : 'dataLayer',
+    preview: query.get('gtm_preview'),
+  };
+}
+
+/**
+ * A container script that does what pages look for: it registers itself under `google_tag_manager[id]` and pushes
+ * `gtm.js`'s successors to the data layer. Values go in as JSON literals only.
+ */
+export function renderGtmScript({ id, dataLayer, preview, servedBy }: GtmScript): string {
+  const literal = (value: unknown) => JSON.stringify(value).replaceAll('<', '\\u003c');
+  const container = { dataLayer: { name: dataLayer }, preview, servedBy };
+  return `// Tagyard demo container ${literal(id)}${preview === null ? '' : ' (preview)'}
+(function (w, id, name, container) {
+  var registry = (w.google_tag_manager = w.google_tag_manager || {});
+  if (registry[id]) return;
+  registry[id] = container;
+  var layer = (w[name] = w[name] || []);
+  layer.push({ event: 'gtm.dom', 'gtm.uniqueEventId': layer.length + 1 });
+  function load() { layer.push({ event: 'gtm.load', 'gtm.uniqueEventId': layer.length + 1 }); }
+  if (w.document.readyState === 'complete') load();
+  else w.addEventListener('load', load);
+})(window, ${literal(id)}, ${literal(dataLayer)}, ${literal(container)});
+`;
+}

@@ -1,0 +1,20 @@
+import { answer, type Exchange } from './exchange.ts';
+import { readGtmQuery, renderGtmScript } from './gtm-script.ts';
+
+const SCRIPT = 'application/javascript; charset=utf-8';
+
+/** What a web container client claims; answered from here, where the real one fetches from Google. */
+export const SCRIPT_PATHS: ReadonlySet<string> = new Set(['/gtm.js', '/gtag/js', '/ns.html']);
+
+export function script(exchange: Exchange): void {
+  const query = new URLSearchParams(exchange.query);
+  const gtm = readGtmQuery(query);
+  const isDraft = query.has('gtm_auth') || query.has('gtm_preview');
+  const headers = { 'cache-control': isDraft ? 'no-store' : 'private, max-age=900' };
+  if (gtm.id === '') answer(exchange, 400, 'text/plain', '');
+  else if (exchange.path === '/ns.html') {
+    answer(exchange, 200, 'text/html; charset=utf-8', '<!doctype html><title>ns</title>', headers);
+  } else {
+    answer(exchange, 200, SCRIPT, renderGtmScript({ ...gtm, servedBy: 'tag server' }), headers);
+  }
+}

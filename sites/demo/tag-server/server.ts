@@ -1,0 +1,73 @@
+import { createServer, type Server } from 'node:http';
+import { COLLECT_PATHS, collect, preflight, recordRequest } from './collect.ts';
+import { answer, type Exchange, openExchange } from './exchange.ts';
+import { health, isHealthPath } from './health.ts';
+import { buildMemos } from './memos.ts';
+import { preview } from './preview.ts';
+import { handToPreview, isPreviewPath } from './preview-proxy.ts';
+import { buildRecorder } from './recorder.ts';
+import { SCRIPT_PATHS, script } from './scripts.ts';
+import type { TagServerSettings } from './settings.ts';
+
+/** Where the stand-in shows what it was sent; the real image has no such path. */
+const EVENTS_PATH = '/tagyard-demo/events';
+/** Where the edge forwards detection signals to. */
+const DETECTION_PATH = '/tagyard/detection';
+
+/** The tag manager's interface asks from here, with headers of its own. */
+const INTERFACE_ORIGIN = 'https://tagmanager.googleusercontent.com';
+
+/** The tag server, either role; plain HTTP. Node closes idle connections after 5 s, as the real one's does. */
+export function buildTagServer(settings: TagServerSettings): Server {
+  const startedAt = performance.now();
+  const recorder = buildRecorder();
+  const previewing = { config: settings.config, memos: buildMemos(settings) };
+
+  async function route(exchange: Exchange): Promise<void> {
+    const { path, method, request } = exchange;
+    if (isHealthPath(path) && (method === 'GET' || method === 'HEAD')) {
+      return health(exchange, performance.now() - startedAt);
+    }
+    if (method === 'OPTIONS' && request.headers.origin === INTERFACE_ORIGIN)
+      return interfacePreflight(exchange);
+    if (settings.role === 'preview') return await preview(exchange, previewing);
+    if (isPreviewPath(path) && settings.previewServerUrl !== null) {
+      return await handToPreview(exchange, settings.previewServerUrl);
+    }
+    if (COLLECT_PATHS.has(path)) {
+      return method === 'OPTIONS' ? preflight(exchange) : await collect(exchange, recorder);
+    }
+    if (SCRIPT_PATHS.has(path) && method === 'GET') return script(exchange);
+    if (path === DETECTION_PATH && method === 'POST') {
+      if (await recordRequest(exchange, recorder)) exchange.response.writeHead(204).end();
+      return;
+    }
+    if (path === EVENTS_PATH && method === 'GET') {
+      const events = JSON.stringify(recorder.read());
+      return answer(exchange, 200, 'application/json', events, { 'cache-control': 'no-store' });
+    }
+    // No client claims it.
+    answer(exchange, 400, 'text/plain', '');
+  }
+
+  const server = createServer((request, response) => {
+    const exchange = openExchange(request, response);
+    route(exchange).catch((error: unknown) => {
+      console.error('Request failed:', error);
+      if (response.headersSent) response.destroy();
+      else answer(exchange, 500, 'text/plain', '');
+    });
+  });
+  server.keepAliveTimeout = 5_000;
+  server.setTimeout(120_000);
+  return server;
+}
+
+function interfacePreflight(exchange: Exchange): void {
+  answer(exchange, 200, 'text/plain', '', {
+    'access-control-allow-origin': INTERFACE_ORIGIN,
+    'access-control-allow-headers': 'x-gtm-auth, x-gtm-preview, x-gtm-debug',
+    'access-control-allow-methods': 'GET',
+    'access-control-max-age': '86400',
+  });
+}

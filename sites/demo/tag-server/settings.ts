@@ -1,0 +1,87 @@
+import { parse as parseQuery } from 'node:querystring';
+import { parseArgs } from 'node:util';
+
+/** What CONTAINER_CONFIG names; `auth` is a secret. */
+export interface ContainerConfig {
+  readonly id: string;
+  readonly env: string;
+  readonly auth: string;
+}
+
+export interface TagServerSettings {
+  readonly config: ContainerConfig;
+  readonly role: 'processing' | 'preview';
+  /** Where the processing role hands `/gtm/*` to; `null`: nowhere. */
+  readonly previewServerUrl: string | null;
+  readonly port: number;
+  /** Empty: all addresses, IPv6 where there is any. */
+  readonly host: string;
+  readonly longPollSeconds: number;
+  /** Debug messages that nobody fetched are dropped after this. */
+  readonly messageExpirySeconds: number;
+}
+
+/** The settings that the stand-in knows, by the image's environment variables; each is a flag of the same name too. */
+const NAMES = [
+  'CONTAINER_CONFIG',
+  'PREVIEW_SERVER_URL',
+  'RUN_AS_PREVIEW_SERVER',
+  'RUN_AS_DEBUG_SERVER',
+  'PORT',
+  'HOST',
+  'GET_MEMO_LONG_POLL_TIMEOUT_SEC',
+  'DEBUG_MESSAGE_EXPIRATION_SECONDS',
+] as const;
+type Name = (typeof NAMES)[number];
+
+/** Reads flags (`--port=8080`) and environment; a flag wins. Throws where the real server refuses to start. */
+export function readSettings(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): TagServerSettings {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: Object.fromEntries(NAMES.map((name) => [name.toLowerCase(), { type: 'string' as const }])),
+  });
+  const read = (name: Name): string => {
+    const flag = values[name.toLowerCase()];
+    return typeof flag === 'string' ? flag : (env[name] ?? '');
+  };
+  const isOn = (name: Name): boolean => read(name).toLowerCase() === 'true';
+  const previewServerUrl = read('PREVIEW_SERVER_URL');
+  if (previewServerUrl !== '' && !/^https:\/\/.+/i.test(previewServerUrl)) {
+    throw new Error('Invalid preview server URL');
+  }
+  return {
+    config: decodeContainerConfig(read('CONTAINER_CONFIG')),
+    role: isOn('RUN_AS_PREVIEW_SERVER') || isOn('RUN_AS_DEBUG_SERVER') ? 'preview' : 'processing',
+    previewServerUrl: previewServerUrl || null,
+    port: integer('PORT', read('PORT') || '8080', 65_535),
+    host: read('HOST'),
+    longPollSeconds: integer(
+      'GET_MEMO_LONG_POLL_TIMEOUT_SEC',
+      read('GET_MEMO_LONG_POLL_TIMEOUT_SEC') || '20',
+    ),
+    messageExpirySeconds: integer(
+      'DEBUG_MESSAGE_EXPIRATION_SECONDS',
+      read('DEBUG_MESSAGE_EXPIRATION_SECONDS') || '600',
+    ),
+  };
+}
+
+/** Base64 of a URL query in which `id`, `env` and `auth` are each one non-empty string. */
+export function decodeContainerConfig(encoded: string): ContainerConfig {
+  const query = parseQuery(Buffer.from(encoded, 'base64').toString());
+  const one = (name: keyof ContainerConfig): string => {
+    const value = query[name];
+    if (typeof value === 'string' && value !== '') return value;
+    throw new Error(`Missing or invalid container config parameter: ${name}`);
+  };
+  return { id: one('id'), env: one('env'), auth: one('auth') };
+}
+
+function integer(name: Name, text: string, most = Number.MAX_SAFE_INTEGER): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value <= most) return value;
+  throw new Error(`Invalid ${name}: must be a whole number from 0 to ${most}`);
+}

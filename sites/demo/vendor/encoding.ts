@@ -1,0 +1,22 @@
+import { promisify } from 'node:util';
+import { brotliCompress, gzip } from 'node:zlib';
+
+const CODERS = [
+  ['br', promisify(brotliCompress)],
+  ['gzip', promisify(gzip)],
+] as const;
+
+/** `body` in the first coding that `accept-encoding` names and we know; a coding with `q=0` is not accepted. */
+export async function encode(
+  body: string,
+  accepted: string,
+): Promise<{ coding: string | null; bytes: Buffer }> {
+  const named = accepted.split(',').map((part) => part.trim().toLowerCase());
+  for (const [coding, compress] of CODERS) {
+    const wanted = named.some(
+      (part) => part === coding || (part.startsWith(`${coding};`) && !/q=0(?:\.0*)?$/.test(part)),
+    );
+    if (wanted) return { coding, bytes: await compress(Buffer.from(body)) };
+  }
+  return { coding: null, bytes: Buffer.from(body) };
+}
