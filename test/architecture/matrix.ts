@@ -1,0 +1,122 @@
+import type { Row } from './rules.ts';
+
+const ROOTS = ['**/main.ts', 'gitops/cli.ts', 'edge/worker.ts'];
+const ANY_PACKAGE = ['npm/**', 'node/**'];
+const ZOD_MINI = 'npm/zod/mini';
+/** The worker's runtime has none of these, and its parts know nothing of the parts behind it. */
+const NOT_IN_A_WORKER = ['gitops/**', 'management/**', 'sites/**', 'test/**', 'node/**'];
+
+/** Who may import whom. Rows are tried from the top; a root is imported by nobody. */
+export const MATRIX: readonly Row[] = [
+  // Plugins: their own folder and the contract.
+  { from: 'plugins/index.ts', may: ['plugins/contract.ts', 'plugins/*/index.ts'] },
+  { from: 'plugins/document.ts', may: ['plugins/*/config.ts', ZOD_MINI] },
+  { from: 'plugins/*.ts', may: ['plugins/*.ts', ZOD_MINI], never: ['plugins/index.ts'] },
+  { from: 'plugins/*/config.ts', may: ['<own>/**', ZOD_MINI] },
+  {
+    from: 'plugins/*/**',
+    may: ['plugins/contract.ts', '<own>/**', ZOD_MINI],
+    types: ['plugins/document.ts'],
+    because: 'the contract speaks of a site in the terms of its documents',
+  },
+
+  // Edge: the contract and the documents; one file names the list, one file knows the router.
+  {
+    from: 'edge/{host,bundle}.ts',
+    may: ['edge/**', 'plugins/document.ts', ...ANY_PACKAGE],
+    because: 'they bundle the worker and run it under Miniflare, in Node',
+  },
+  {
+    from: 'edge/kit/**',
+    may: ['<own>/**', 'node/**'],
+    because: 'it writes the files of a new plugin, in Node',
+  },
+  {
+    from: 'edge/worker.ts',
+    may: ['edge/**', 'plugins/**', ZOD_MINI, 'cloudflare/workers'],
+    never: NOT_IN_A_WORKER,
+    because: 'it is the composition root',
+  },
+  {
+    from: 'edge/router.ts',
+    may: ['edge/**', 'plugins/{contract,document}.ts', ZOD_MINI, 'npm/itty-router{,/**}'],
+    never: [...ROOTS, ...NOT_IN_A_WORKER],
+  },
+  {
+    from: 'edge/**',
+    may: ['edge/**', 'plugins/{contract,document}.ts', ZOD_MINI, 'cloudflare/workers'],
+    types: ['npm/itty-router{,/**}'],
+    never: ['edge/{host,bundle,worker}.ts', ...NOT_IN_A_WORKER],
+  },
+
+  // Gitops, from the inside out.
+  {
+    from: 'gitops/manifest/**',
+    may: [
+      'gitops/manifest/**',
+      'gitops/ownership.ts',
+      'plugins/document.ts',
+      'plugins/*/config.ts',
+      ...ANY_PACKAGE,
+    ],
+    never: ROOTS,
+  },
+  {
+    from: 'gitops/**/{plan,desired,policy,render,quote,commands,documents}.ts',
+    may: [
+      'gitops/**/{plan,desired,policy,render,quote,commands,documents,contract,ownership}.ts',
+      'gitops/manifest/{schema,containers}.ts',
+      'npm/{handlebars,tldts,zod}',
+      // Of Node, what only computes: isIP, joining paths, hashes.
+      'node/{net,path,crypto}',
+    ],
+    types: ['gitops/**', 'plugins/document.ts'],
+    never: ['gitops/clients/**', ...ROOTS],
+  },
+  {
+    from: 'gitops/appliers/*/**',
+    may: [
+      '<own>/**',
+      'gitops/appliers/contract.ts',
+      'gitops/{plan,ownership,coalesce,bisect,shared-signal}.ts',
+      'gitops/clients/**',
+      'gitops/manifest/**',
+      'plugins/document.ts',
+      ...ANY_PACKAGE,
+    ],
+    never: ROOTS,
+  },
+  {
+    from: 'gitops/embedded/cloudflare/main.ts',
+    may: ['gitops/**', 'edge/host.ts', 'plugins/document.ts', ...ANY_PACKAGE],
+    never: ROOTS,
+    because: 'at home the emulator and the edge are one process: its KV is the KV that the worker reads',
+  },
+  {
+    from: '{gitops/cli.ts,gitops/cli/**}',
+    may: ['gitops/**', 'management/**', 'sites/demo/**', 'plugins/document.ts', ...ANY_PACKAGE],
+    never: ROOTS,
+    because: 'it is a root: it puts an instance together from all parts',
+  },
+  {
+    from: 'gitops/**',
+    may: ['gitops/**', 'plugins/document.ts', 'plugins/*/config.ts', ...ANY_PACKAGE],
+    never: ['gitops/cli/**', ...ROOTS],
+  },
+
+  {
+    from: 'management/**',
+    may: [
+      'management/**',
+      'gitops/manifest/**',
+      'gitops/sites-repo.ts',
+      'plugins/document.ts',
+      'plugins/custom_loader/snippet.ts',
+      ...ANY_PACKAGE,
+    ],
+    types: ['gitops/report.ts'],
+    never: ROOTS,
+    because: 'the snippet that a person pastes is the loader’s own, and the API answers it',
+  },
+  { from: 'sites/**', may: ['sites/**', ...ANY_PACKAGE], never: ROOTS },
+];

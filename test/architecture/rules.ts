@@ -1,0 +1,128 @@
+import { posix } from 'node:path';
+import { descend, importsOf, lineOf, type Node, parse, type SourceFile } from './source.ts';
+
+/** Each rule answers one line a violation, `path: what is wrong`; none is a pass. */
+export type Violations = string[];
+
+/**
+ * Who may import whom, as globs over paths (packages: `npm/…`, Node's modules: `node/…`). The first row whose `from`
+ * matches a file judges it. `<own>` stands for the folder that the row's last `**` is in.
+ */
+export interface Row {
+  readonly from: string;
+  readonly may: readonly string[];
+  /** What may be imported besides, as types only. */
+  readonly types?: readonly string[];
+  /** Wins over `may`. */
+  readonly never?: readonly string[];
+  /** Why this row is wider than its neighbours. */
+  readonly because?: string;
+}
+
+export function imports(files: readonly SourceFile[], matrix: readonly Row[]): Violations {
+  return files.flatMap((file) => {
+    const row = matrix.find(({ from }) => posix.matchesGlob(file.path, from));
+    if (row === undefined) return [`${file.path}: no row of the matrix says what it may import`];
+    const own = file.path
+      .split('/')
+      .slice(0, row.from.split('/').length - 1)
+      .join('/');
+    const matches = (target: string, patterns: readonly string[] = []) =>
+      patterns.some((pattern) => posix.matchesGlob(target, pattern.replace('<own>', own)));
+    return importsOf(file)
+      .filter(
+        ({ target, typeOnly }) =>
+          matches(target, row.never) ||
+          !(matches(target, row.may) || (typeOnly && matches(target, row.types))),
+      )
+      .map(({ target, typeOnly }) => `${file.path}: imports ${typeOnly ? 'a type of ' : ''}${target}`);
+  });
+}
+
+/** A long file is two files that nobody has parted yet. */
+export function length(files: readonly SourceFile[], most: number): Violations {
+  return files
+    .map(({ path, text }) => ({ path, lines: text.trimEnd().split('\n').length }))
+    .filter(({ lines }) => lines > most)
+    .map(({ path, lines }) => `${path}: ${lines} lines, more than ${most}`);
+}
+
+/** Planners and renderers are data in, data out: no clock, no chance, no environment. */
+export function purity(files: readonly SourceFile[]): Violations {
+  return files.flatMap((file) =>
+    parse(file)
+      .filter((node) => isImpure(file, node))
+      .map((node) => `${file.path}:${lineOf(file, node)}: ${snippet(file, node)} is not pure`),
+  );
+}
+
+function isImpure(file: SourceFile, node: Node): boolean {
+  const code = snippet(file, node);
+  if (node.type === 'MemberExpression') {
+    return ['Date.now', 'Math.random', 'process.env', 'performance.now'].includes(code);
+  }
+  return node.type === 'NewExpression' && code === 'new Date()';
+}
+
+function snippet({ text }: SourceFile, node: Node): string {
+  return text.slice(node.start, typeof node.end === 'number' ? node.end : undefined);
+}
+
+/**
+ * A wait for a fixed time: a promise whose `resolve` a timer calls, or the timers of `node:timers/promises`. (A timer
+ * that *rejects* is a deadline, and one that answers late in a fake server is that server's behaviour.)
+ */
+export function sleeps(files: readonly SourceFile[]): Violations {
+  return files.flatMap((file) =>
+    parse(file)
+      .filter((node) => isSleep(node) || isTimersImport(node))
+      .map((node) => `${file.path}:${lineOf(file, node)}: sleeps; poll with eventually() instead`),
+  );
+}
+
+function isTimersImport(node: Node): boolean {
+  return node.type === 'ImportDeclaration' && (node.source as Node).value === 'node:timers/promises'; // ESTree: a Literal
+}
+
+function isSleep(node: Node): boolean {
+  if (node.type !== 'NewExpression' || nameOf(node.callee) !== 'Promise') return false;
+  const [executor] = children(node.arguments);
+  if (executor === undefined) return false;
+  const resolve = nameOf(children(executor.params)[0]);
+  return descend(executor).some((call) => {
+    if (call.type !== 'CallExpression' || nameOf(call.callee) !== 'setTimeout') return false;
+    const [callback] = children(call.arguments);
+    return (
+      callback !== undefined &&
+      descend(callback).some((inner) => resolve !== undefined && nameOf(inner) === resolve)
+    );
+  });
+}
+
+function children(member: unknown): Node[] {
+  return Array.isArray(member) ? (member as Node[]) : []; // ESTree: lists of nodes
+}
+
+function nameOf(node: unknown): string | undefined {
+  const { type, name } = (node ?? {}) as Partial<Node>; // read only where it is an Identifier
+  return type === 'Identifier' && typeof name === 'string' ? name : undefined;
+}
+
+/** Folders that exist on one machine only; `/usr`, `/etc`, `/var` and `/tmp` are everybody's. */
+const MACHINE_PATH = /(?<![\w.$}*)\]-])\/(?:work|root|Users|home\/[a-z]\w*)\/[\w.-]+/;
+
+export function machinePaths(files: readonly SourceFile[]): Violations {
+  return files.flatMap(({ path, text }) =>
+    text.split('\n').flatMap((line, index) => {
+      const found = MACHINE_PATH.exec(line);
+      return found === null ? [] : [`${path}:${index + 1}: names ${found[0]}`];
+    }),
+  );
+}
+
+/** Every code of a service's closed set stands in the README, in backquotes. */
+export function undocumented(codes: readonly string[], readme: string): Violations {
+  return codes
+    .filter((code) => !readme.includes(`\`${code}\``))
+    .map((code) => `README.md: \`${code}\` is missing`);
+}

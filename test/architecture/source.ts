@@ -1,0 +1,76 @@
+import { posix } from 'node:path';
+import { parseAst } from 'vitest/node';
+
+/** A file of the tree; `path` is relative to the project's root, with `/`. */
+export interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Any node of the ESTree (with TypeScript's own nodes) that the parser answers. */
+export interface Node {
+  readonly type: string;
+  readonly start: number;
+  readonly [member: string]: unknown;
+}
+
+/** What a file imports: a path of the tree, `node/<module>` or `npm/<package>`; type-only imports count too. */
+export interface Import {
+  readonly target: string;
+  readonly typeOnly: boolean;
+}
+
+export function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
+}
+
+/** All nodes of a file, outer before inner; throws where it doesn't parse. */
+export function parse({ path, text }: SourceFile): Node[] {
+  const program: unknown = parseAst(text, { lang: 'ts' }, path);
+  if (!isNode(program)) throw new TypeError(`${path}: the parser answered no program`);
+  return descend(program);
+}
+
+/** A node and all inside it. */
+export function descend(node: Node): Node[] {
+  const inner = Object.values(node).flatMap((member) => (Array.isArray(member) ? member : [member]));
+  return [node, ...inner.filter(isNode).flatMap(descend)];
+}
+
+/** Where in the file a node stands, from 1. */
+export function lineOf({ text }: SourceFile, { start }: Node): number {
+  return text.slice(0, start).split('\n').length;
+}
+
+/** Static, dynamic and type imports (`import type`, `import('…').T`) and re-exports. */
+export function importsOf(file: SourceFile): Import[] {
+  return parse(file).flatMap((node) => {
+    const specifier = isNode(node.source) ? node.source.value : undefined;
+    if (!IMPORTING.has(node.type) || typeof specifier !== 'string') return [];
+    return [{ target: resolve(file.path, specifier), typeOnly: isTypeOnly(node) }];
+  });
+}
+
+const IMPORTING: ReadonlySet<string> = new Set([
+  'ImportDeclaration',
+  'ExportNamedDeclaration',
+  'ExportAllDeclaration',
+  'ImportExpression',
+  'TSImportType',
+]);
+
+function isTypeOnly(node: Node): boolean {
+  if (node.type === 'TSImportType' || node.importKind === 'type' || node.exportKind === 'type') return true;
+  const specifiers = Array.isArray(node.specifiers) ? node.specifiers.filter(isNode) : [];
+  return (
+    specifiers.length > 0 &&
+    specifiers.every(({ importKind, exportKind }) => importKind === 'type' || exportKind === 'type')
+  );
+}
+
+/** `node:fs` is `node/fs`, `cloudflare:workers` is `cloudflare/workers`; any other bare name is a package. */
+function resolve(from: string, specifier: string): string {
+  if (specifier.startsWith('.')) return posix.join(posix.dirname(from), specifier);
+  const [, runtime, module] = /^(node|cloudflare):(.+)$/.exec(specifier) ?? [];
+  return runtime === undefined ? `npm/${specifier}` : `${runtime}/${module}`;
+}

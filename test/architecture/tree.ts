@@ -1,0 +1,13 @@
+import { globSync, readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { SourceFile } from './source.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The tree's files that match, without what is installed or built, in a stable order. */
+export function files(...patterns: string[]): SourceFile[] {
+  return globSync(patterns, { cwd: ROOT, exclude: ['**/node_modules', '**/.git', '**/.tagyard', '**/dist'] })
+    .filter((path) => statSync(ROOT + path).isFile())
+    .sort()
+    .map((path) => ({ path, text: readFileSync(ROOT + path, 'utf8') }));
+}

@@ -1,0 +1,170 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { Miniflare } from 'miniflare';
+import { request } from 'undici';
+import { bundleEdge, bundleWorker, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
+import { HOST_NAMESPACES } from '../../edge/host.ts';
+import { processTree } from './memory.ts';
+import type { Shot } from './wrk.ts';
+
+/** As large as the vendor's script of a middling container, uncompressed. */
+const SCRIPT = `/*${' '.repeat(100 * 1024)}*/`;
+const HOST = 'site1.edge.test';
+const CONTAINER = '3f0a6679-7425-40de-944b-e07fc1f90000';
+const LOADER = 'lt_abcdefghijklmnop';
+const PROFILE = '0123456789abcdef0123456789abcdef';
+
+/** The requests of the bench, as browsers send them. */
+const browser = {
+  // Spelt so, or wrk adds one of its own.
+  Host: HOST,
+  'user-agent':
+    'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36',
+  accept: '*/*',
+  'accept-language': 'en-GB,en;q=0.9',
+  referer: 'https://www.shop.example/',
+  cookie: `_fpid=${PROFILE}; _ga=GA1.1.111111111.1700000000; _ga_ABCDEF1234=GS1.1.1700000000.1.1.1700000001.0.0.0`,
+};
+export const SHOTS = {
+  loader: { path: `/l/${LOADER}.js`, headers: browser },
+  script: { path: '/c/ct_abcdefghijklmnop.js', headers: browser },
+  boot: {
+    method: 'POST',
+    path: '/boot',
+    headers: { ...browser, origin: 'https://www.shop.example', 'content-type': 'application/json' },
+    body: JSON.stringify({ loader: LOADER, url: 'https://www.shop.example/page?x=1' }),
+  },
+  collect: {
+    method: 'POST',
+    path: '/g/collect?v=2&tid=G-ABCDEF1234&en=page_view',
+    headers: browser,
+    body: 'en=scroll',
+  },
+} as const satisfies Record<string, Shot>;
+
+export interface Known {
+  readonly body: ArrayBuffer;
+  readonly headers: [string, string][];
+}
+
+const MADE_BY_THE_RUNTIME: ReadonlySet<string> = new Set([
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'date',
+]);
+
+export type Contender = 'edge' | 'control' | 'flaky';
+
+export interface Bed extends AsyncDisposable {
+  /** Ports on 127.0.0.1 of the workers' own sockets. */
+  readonly ports: Readonly<Record<Contender, number>>;
+  /** Of the one process that all of them run in. */
+  readonly runtime: number;
+  /** Has the control answer as the edge does. */
+  imitate(): Promise<void>;
+  /** Throws for an answer from 400. */
+  send(contender: Contender, shot: Shot): Promise<Known>;
+}
+
+/** The edge, its control and a flaky edge in one workerd, on sockets of their own, with one upstream for all. */
+export async function startBed(): Promise<Bed> {
+  const upstream = createServer({ requireHostHeader: false }, (incoming, outgoing) => {
+    incoming.resume().on('end', () => {
+      if (!incoming.url?.includes('/gtm.js')) return outgoing.writeHead(204).end();
+      return outgoing.writeHead(200, { 'content-type': 'application/javascript' }).end(SCRIPT);
+    });
+  });
+  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
+  const { port } = upstream.address() as AddressInfo; // a TCP server's address is never a string
+
+  const bundle = (name: string) =>
+    bundleWorker(fileURLToPath(new URL(`../edge/worker/${name}.ts`, import.meta.url)));
+  const worker = (name: Contender, contents: string) => ({
+    name,
+    compatibilityDate: COMPATIBILITY_DATE,
+    modules: [{ type: 'ESModule' as const, path: `${name}.js`, contents }],
+    bindings: { HOP_SECRET: 'a-hop-secret', TAG_UPSTREAM: 'http://vendor.test', CONFIG_TTL_SECONDS: '1' },
+    kvNamespaces: [...HOST_NAMESPACES],
+    r2Buckets: ['RAW_LOGS'],
+    analyticsEngineDatasets: { ANALYTICS: { dataset: 'requests' } },
+    queueProducers: { RAW_LOG_QUEUE: name },
+    queueConsumers: { [name]: { maxBatchTimeout: 0 } },
+    unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],
+    outboundService: { external: { address: `127.0.0.1:${port}`, http: { style: 1 as const } } },
+  });
+  const miniflare = new Miniflare({
+    // What the flaky one says of its stores is many times the figures.
+    handleRuntimeStdio(stdout: Readable, stderr: Readable) {
+      stdout.resume();
+      stderr.resume();
+    },
+    workers: [
+      worker('edge', await bundleEdge()),
+      worker('control', await bundle('bench-control')),
+      worker('flaky', await bundle('bench-flaky')),
+    ],
+  });
+  await miniflare.ready;
+  const portOf = async (name: Contender) => Number((await miniflare.unsafeGetDirectURL(name)).port);
+  const ports = {
+    edge: await portOf('edge'),
+    control: await portOf('control'),
+    flaky: await portOf('flaky'),
+  };
+  const runtime = processTree(process.pid).find(
+    (pid) => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'workerd\n',
+  );
+  if (runtime === undefined) throw new Error('there is no workerd among this process’s children');
+
+  const put = async (namespace: string, key: string, value: object) =>
+    (await miniflare.getKVNamespace(namespace, 'edge')).put(key, JSON.stringify(value));
+  const site = { version: 1, siteId: 'site1', containerId: CONTAINER };
+  await put('ROUTES', HOST, { ...site, origin: 'https://site1-origin.test:8443' });
+  const domain = { domain: 'shop.example', webTagId: 'GTM-ABC1234', token: 'ct_abcdefghijklmnop' };
+  await put('SITE_REGISTRY', CONTAINER, {
+    ...site,
+    domains: [{ ...domain, cookieDomain: 'shop.example', active: true }],
+    proxyPaths: [],
+    consent: 'opt_out',
+  });
+  await put('LOADER_TOKEN_MAP', LOADER, { version: 1, containerId: CONTAINER });
+  await put('EDGE_CONFIG', CONTAINER, {
+    version: 2,
+    module: 'tagyard',
+    features: { cookie_restoration: true },
+    modules: {},
+    consent: 'opt_out',
+  });
+
+  const control = (await miniflare.getWorker('control')) as unknown as {
+    learn(path: string, answer: Known): Promise<void>; // an RPC stub, typed as a Fetcher
+  };
+  const send: Bed['send'] = async (contender, { path, ...shot }) => {
+    const { statusCode, headers, body } = await request(`http://127.0.0.1:${ports[contender]}${path}`, shot);
+    const octets = await body.arrayBuffer();
+    if (statusCode >= 400) throw new Error(`${contender} ${path}: ${statusCode} ${Buffer.from(octets)}`);
+    const own = Object.entries(headers).flatMap(([name, value = []]) =>
+      MADE_BY_THE_RUNTIME.has(name) ? [] : [value].flat().map((one): [string, string] => [name, one]),
+    );
+    return { body: octets, headers: own };
+  };
+  return {
+    ports,
+    runtime,
+    send,
+    async imitate() {
+      for (const shot of [SHOTS.loader, SHOTS.script, SHOTS.boot]) {
+        await control.learn(shot.path, await send('edge', shot));
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await miniflare.dispose();
+      upstream.closeAllConnections();
+      upstream.close();
+    },
+  };
+}

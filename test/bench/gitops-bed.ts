@@ -1,0 +1,120 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { z } from 'zod';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import type { ManifestInput } from '../../gitops/manifest/schema.ts';
+import { encryptSecret } from '../../gitops/manifest/secrets.ts';
+import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../gitops/sites-repo.ts';
+import { type RunningDaemon, startDaemon } from '../fixtures/gitops/daemon.ts';
+import { startGate } from '../fixtures/gitops/gate.ts';
+import { manifestInput } from '../fixtures/manifest.ts';
+import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../helpers/cloudflare.ts';
+
+const EMULATOR = fileURLToPath(new URL('gitops-emulator.ts', import.meta.url));
+const author = { name: 'Bench', email: 'bench@example.net' };
+const emulatorAnswer = z.object({ url: z.string(), account: z.string(), zoneId: z.string() });
+const emulatorCalls = z.object({ calls: z.array(z.string()) });
+
+export interface TestBed extends AsyncDisposable {
+  readonly dir: string;
+  readonly repo: SitesRepo;
+  readonly cloudflare: z.infer<typeof emulatorAnswer>;
+  manifest(number: number, extra?: Partial<ManifestInput>): ManifestInput;
+  /** Commits the sites `from` to `to` (not included) and answers the revision. */
+  push(from: number, to: number): Promise<string>;
+  /** Gives a site another loader token, and answers the revision. */
+  change(number: number): Promise<string>;
+  start(): Promise<RunningDaemon>;
+  /** Calls at Cloudflare since this was last asked. */
+  calls(): Promise<string[]>;
+  putBack(calls: readonly string[]): void;
+}
+
+/** A sites repository, and an emulator in a process of its own; daemons are started on them. */
+export async function testBed(withWorld = false): Promise<TestBed> {
+  await using stack = new AsyncDisposableStack();
+  const dir = mkdtempSync(join(tmpdir(), 'tagyard-bench-'));
+  stack.defer(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
+  const emulator = fork(EMULATOR, { execArgv: [] });
+  stack.defer(() => end(emulator));
+  const { url, account, zoneId } = emulatorAnswer.parse((await once(emulator, 'message'))[0]);
+  const gate = await startGate(url);
+  stack.defer(() => gate.close());
+  const sitesRepo = join(dir, 'sites.git');
+  await initSitesRepo(sitesRepo);
+  const repo = await openSitesRepo({ url: sitesRepo, cacheDir: dir });
+  const ageIdentity = await generateIdentity();
+  const cipher = await encryptSecret(await identityToRecipient(ageIdentity), 'aWQ9R1RNLVg=');
+  const held: string[] = [];
+  let changes = 0;
+
+  const manifest = (number: number, extra: Partial<ManifestInput> = {}): ManifestInput => ({
+    ...manifestInput(`site-${number}`, number % 10_000, { containerConfig: cipher }),
+    ...extra,
+  });
+  const commit = async (manifests: readonly ManifestInput[]) => {
+    const done = await Promise.all(
+      manifests.map((one) =>
+        repo.commit({
+          site: one.site,
+          edit: () => formatManifest(one),
+          subject: `Change ${one.site}`,
+          author,
+          trailers: { Site: one.site },
+        }),
+      ),
+    );
+    return done.at(-1)?.revision ?? '';
+  };
+  const owned = stack.move();
+  return {
+    dir,
+    repo,
+    cloudflare: { url, account, zoneId },
+    manifest,
+    push: (from, to) => commit(Array.from({ length: to - from }, (_, index) => manifest(from + index))),
+    change(number) {
+      changes += 1;
+      return commit([
+        manifest(number, { loaderToken: `lt_changed0token${String(changes).padStart(4, '0')}` }),
+      ]);
+    },
+    start: () =>
+      startDaemon({
+        sitesRepo,
+        stateDir: join(dir, 'state'),
+        instance: 'bench',
+        host: 'tag-1',
+        ageIdentity,
+        secret: 'an infra secret',
+        worldUrl: withWorld ? gate.url : null,
+        wildcard: true,
+        cloudflare: {
+          url,
+          token: EMULATOR_TOKEN,
+          accountId: account,
+          zone: EMULATOR_ZONE,
+          zoneId,
+          script: EMULATOR_SCRIPT,
+        },
+      }),
+    async calls() {
+      const answer = once(emulator, 'message');
+      emulator.send('calls');
+      return [...held.splice(0), ...emulatorCalls.parse((await answer)[0]).calls];
+    },
+    putBack: (calls) => void held.push(...calls),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}

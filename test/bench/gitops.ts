@@ -1,0 +1,231 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
+import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../helpers/cloudflare.ts';
+import { eventually } from '../helpers/eventually.ts';
+import type { Bench, Suite } from './bench.ts';
+import { type TestBed, testBed } from './gitops-bed.ts';
+
+const POLL = { timeoutMs: 600_000, intervalMs: 20 };
+
+/** The reconciler alone: git on disk, Cloudflare's emulator in another process, the daemon measured in its own. */
+export const gitops: Suite = async (bench) => {
+  await provisions(bench);
+  await naiveLoop(bench, 100);
+  await passes(bench, 1_000);
+  await passes(bench, 10_000);
+};
+
+/** First provision, a pass with nothing to do, one change, and a cold start, with so many sites in one zone. */
+async function passes(bench: Bench, count: number): Promise<void> {
+  await using bed = await testBed();
+  const name = (what: string) => `${what}, ${count.toLocaleString('en')} sites`;
+  {
+    const revision = await bed.push(0, count);
+    await using daemon = await bed.start();
+    const { taken } = await bench(name('first provision, wildcard route'), {
+      unit: 's',
+      run: () => seconds(() => ready(daemon, count, revision)),
+    }).then(async () => ({ taken: await bed.calls() }));
+    await bench(name('  calls'), { unit: 'calls', run: () => taken.length });
+    await settled(daemon, bed);
+    await quietPass(bench, name('no-op pass'), daemon, bed);
+
+    await bench(name('one site changed: push to applied'), {
+      unit: 's',
+      times: 3,
+      run: async () => {
+        const next = await bed.change(7);
+        return seconds(() => applied(daemon, 'site-7', next));
+      },
+    });
+    await settled(daemon, bed);
+    await bed.calls();
+    const next = await bed.change(7);
+    await applied(daemon, 'site-7', next);
+    await settled(daemon, bed);
+    const all = await bed.calls();
+    await bench(name('  calls, looks after it included'), { unit: 'calls', run: () => all.length });
+    const { peakMiB } = await daemon.figures();
+    await bench(name('  peak memory so far'), { unit: 'MiB', run: () => peakMiB });
+  }
+  const started = performance.now();
+  await using again = await bed.start();
+  await bench(name('cold start to the end of its first pass'), {
+    unit: 's',
+    run: async () => {
+      await eventually(async () => {
+        const { passes: done, ready: sites } = await again.figures();
+        if (done === 0 || sites < count) throw new Error(`${done} passes, ${sites} ready`);
+      }, POLL);
+      return (performance.now() - started) / 1000;
+    },
+  });
+  await settled(again, bed);
+  await quietPass(bench, name('no-op pass after a restart'), again, bed);
+}
+
+async function quietPass(bench: Bench, name: string, daemon: RunningDaemon, bed: TestBed): Promise<void> {
+  const passAgain = async () => {
+    const before = await daemon.figures();
+    await daemon.call('POST', '/sync');
+    return await eventually(async () => {
+      const after = await daemon.figures();
+      if (after.passes === before.passes) throw new Error('no pass yet');
+      return after.cpuSeconds - before.cpuSeconds;
+    }, POLL);
+  };
+  await passAgain();
+  await settled(daemon, bed);
+  await bed.calls();
+  await bench(name, { unit: 's CPU', times: 3, run: passAgain });
+  const taken = await bed.calls();
+  await bench('  calls a pass', { unit: 'calls', run: () => taken.length / 3 });
+  const { residentMiB } = await daemon.figures();
+  await bench('  resident memory', { unit: 'MiB', run: () => residentMiB });
+}
+
+/** A hundred requests at once, against a hundred commits by git's own plumbing, one after the other. */
+async function provisions(bench: Bench): Promise<void> {
+  const count = 100;
+  await using bed = await testBed(true);
+  await using daemon = await bed.start();
+  const control = await bench('100 × git commit-tree + update-ref', {
+    unit: 's',
+    times: 3,
+    run: () => plumbing(bed.dir, count),
+  });
+  const bodies = Array.from({ length: count }, (_, number) => bed.manifest(number));
+  const posted = await bench('100 × POST /provision at once', {
+    unit: 's',
+    run: () =>
+      seconds(async () => {
+        const answers = await Promise.all(bodies.map((body) => daemon.call('POST', '/provision', body)));
+        const refused = answers.filter(({ status }) => status !== 202);
+        if (refused.length > 0) throw new Error(JSON.stringify(refused[0]));
+      }),
+  });
+  await bench('  against the control (at most 3)', { unit: '×', run: () => posted.median / control.median });
+  const head = await bed.repo.head();
+  await bench('  commits lost (0)', {
+    unit: 'commits',
+    run: async () => {
+      const histories = await bed.repo.read(head ?? '');
+      return count - histories.length;
+    },
+  });
+  await bench('  until all are applied', { unit: 's', run: () => seconds(() => ready(daemon, count, head)) });
+}
+
+/** What one would write instead: read a site's file by git, make its eight things by a call each; the next site. */
+async function naiveLoop(bench: Bench, count: number): Promise<void> {
+  await using bed = await testBed();
+  await bed.push(0, count);
+  const { url, account, zoneId } = bed.cloudflare;
+  const call = async (method: string, path: string, body: unknown) => {
+    const headers = { authorization: `Bearer ${EMULATOR_TOKEN}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${url}${path}`, { method, headers, body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${method} ${path}: ${await answer.text()}`);
+    return answer.json();
+  };
+  const spaces = z.object({ result: z.array(z.object({ id: z.string() })) }).parse(
+    await (
+      await fetch(`${url}/accounts/${account}/storage/kv/namespaces`, {
+        headers: { authorization: `Bearer ${EMULATOR_TOKEN}` },
+      })
+    ).json(),
+  ).result;
+  await bed.calls();
+  await bench(`a loop of one call a record, ${count} sites`, {
+    unit: 's',
+    run: () =>
+      seconds(async () => {
+        for (let number = 0; number < count; number += 1) {
+          const name = `site-${number}`;
+          spawnSync('git', ['--git-dir', join(bed.dir, 'sites.git'), 'show', `main:${name}.yaml`]);
+          for (const { id } of spaces) {
+            const pair = { key: name, value: '{}' };
+            await call('PUT', `/accounts/${account}/storage/kv/namespaces/${id}/bulk`, [pair]);
+          }
+          const pattern = `${name}.${EMULATOR_ZONE}/*`;
+          await call('POST', `/zones/${zoneId}/workers/routes`, { pattern, script: EMULATOR_SCRIPT });
+          for (const host of [name, `${name}-origin`, `${name}-preview`]) {
+            const record = { type: 'A', name: host, content: '198.51.100.4' };
+            await call('POST', `/zones/${zoneId}/dns_records`, record);
+          }
+        }
+      }),
+  });
+  const taken = await bed.calls();
+  await bench('  calls', { unit: 'calls', run: () => taken.length });
+}
+
+/** What a script would do: write a tree with one more file, commit it, move the branch. */
+function plumbing(dir: string, count: number): number {
+  const path = join(mkdtempSync(join(dir, 'plain-')), 'plain.git');
+  const git = (args: string[], input?: string) => {
+    const env = {
+      ...process.env,
+      GIT_DIR: path,
+      GIT_AUTHOR_NAME: 'A',
+      GIT_AUTHOR_EMAIL: 'a@example.net',
+      GIT_COMMITTER_NAME: 'A',
+      GIT_COMMITTER_EMAIL: 'a@example.net',
+    };
+    const done = spawnSync('git', args, { env, ...(input === undefined ? {} : { input }), encoding: 'utf8' });
+    if (done.status !== 0) throw new Error(`git ${args[0]}: ${done.stderr}`);
+    return done.stdout.trim();
+  };
+  git(['init', '--quiet', '--bare', path]);
+  const blob = git(['hash-object', '-w', '--stdin'], 'version: 1\n');
+  const tree = git(['mktree'], `100644 blob ${blob}\tsite.yaml\n`);
+  let parent = git(['commit-tree', tree, '-m', 'first']);
+  const started = performance.now();
+  for (let number = 0; number < count; number += 1) {
+    const commit = git(['commit-tree', tree, '-p', parent, '-m', `site ${number}`]);
+    git(['update-ref', 'refs/heads/main', commit]);
+    parent = commit;
+  }
+  return (performance.now() - started) / 1000;
+}
+
+async function ready(daemon: RunningDaemon, count: number, revision: string | null): Promise<void> {
+  await eventually(async () => {
+    const { ready: sites } = await daemon.figures();
+    if (sites < count) throw new Error(`${sites} of ${count} are ready for ${revision}\n${daemon.output()}`);
+  }, POLL);
+}
+
+async function applied(daemon: RunningDaemon, site: string, revision: string): Promise<void> {
+  await eventually(async () => {
+    const { body } = await daemon.call('GET', `/sites/${site}`);
+    const status = z.object({ applied: z.nullable(z.string()), ready: z.boolean() }).parse(body);
+    if (status.applied !== revision || !status.ready) throw new Error(`${status.applied} is applied`);
+  }, POLL);
+}
+
+/** No pass is under way any more: neither passes nor calls grow between two looks. */
+async function settled(daemon: RunningDaemon, bed: TestBed): Promise<void> {
+  let last = '';
+  let same = 0;
+  const seen: string[] = [];
+  await eventually(
+    async () => {
+      seen.push(...(await bed.calls()));
+      const now = `${(await daemon.figures()).passes} ${seen.length}`;
+      same = now === last ? same + 1 : 0;
+      last = now;
+      if (same < 5) throw new Error('still at work');
+    },
+    { ...POLL, intervalMs: 100 },
+  );
+  bed.putBack(seen);
+}
+
+async function seconds(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return (performance.now() - started) / 1000;
+}

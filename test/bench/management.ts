@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import fastify from 'fastify';
+import { createRemoteJWKSet, jwtVerify } from 'jose';
+import { sql } from 'kysely';
+import { createAuthenticator } from '../../management/auth.ts';
+import { AUDIENCE, ISSUER } from '../fixtures/management/issuer.ts';
+import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
+import { creation, World } from '../fixtures/management/world.ts';
+import type { Bench, Suite } from './bench.ts';
+
+const CONTAINERS = 100_000;
+const CREATIONS = 200;
+
+/** Management on PostgreSQL; every ratio is against a control that is measured in turns with it. */
+export const management: Suite = async (bench) => {
+  const postgresql = await PostgresqlFixture.start();
+  const { db, owner } = await postgresql.connections();
+  const world = await World.open({
+    db,
+    owner,
+    ports: { first: 20000, last: 40000 },
+    settings: { followMs: 500, watchMs: 5_000 },
+    logLevel: 'silent',
+  });
+  try {
+    const client = await world.client();
+    await tokens(bench, world);
+    await creations(bench, world, client);
+    const id = await fill(world, client);
+    await reads(bench, world, id);
+    await heap(bench, world, id);
+  } finally {
+    await world.close();
+    await postgresql.stop();
+  }
+};
+
+async function tokens(bench: Bench, { issuer }: World): Promise<void> {
+  const token = await issuer.token('owner');
+  const options = { issuer: ISSUER, audience: AUDIENCE };
+  const ours = createAuthenticator({ jwksUrl: issuer.jwksUrl, ...options });
+  const keys = createRemoteJWKSet(new URL(issuer.jwksUrl));
+  const check = () => ours(`Bearer ${token}`);
+  const bare = () => jwtVerify(token, keys, options);
+  await repeat(500, check);
+  await repeat(500, bare);
+  await bench('token check, against bare jose', {
+    unit: '×',
+    times: 5,
+    run: async () => (await repeat(2_000, check)) / (await repeat(2_000, bare)),
+  });
+}
+
+async function creations(bench: Bench, world: World, client: string): Promise<void> {
+  const times: number[] = [];
+  const control: number[] = [];
+  for (let index = 0; index < CREATIONS; index += 1) {
+    const domain = `created-${index}.example`;
+    const body = creation(client, domain, { name: domain });
+    const headers = { as: 'owner', body };
+    times.push(
+      await milliseconds(async () => {
+        const { status } = await world.call('POST', '/server-containers', headers);
+        if (status !== 202) throw new Error(`a creation was answered ${status}`);
+      }),
+    );
+    control.push(await milliseconds(() => byHand(world, client, index)));
+  }
+  const slice = CREATIONS / 4;
+  await bench('creation to its 202', { unit: 'ms', run: () => median(times) });
+  await bench('  against one transaction and one commit', {
+    unit: '×',
+    run: () => median(times) / median(control),
+  });
+  await bench(`  last ${slice} of ${CREATIONS} against the first, over the control’s`, {
+    unit: '×',
+    run: () =>
+      median(times.slice(-slice)) /
+      median(times.slice(0, slice)) /
+      (median(control.slice(-slice)) / median(control.slice(0, slice))),
+  });
+}
+
+/** What no creation can do without: its rows in one transaction, and its commit. */
+async function byHand({ owner, repo }: World, client: string, index: number): Promise<void> {
+  const id = randomUUID();
+  const site = `control-${index}`;
+  await owner.transaction().execute(async (trx) => {
+    const row = { id, site_id: site, client_id: client, status: 'removed' as const, manifest: '{}' };
+    await trx.insertInto('containers').values(row).execute();
+    await trx
+      .insertInto('container_events')
+      .values({ container_id: id, kind: 'status', status: 'removed' })
+      .execute();
+    await trx
+      .insertInto('domain_claims')
+      .values({ domain: `${site}.example`, container_id: id })
+      .execute();
+    await trx.deleteFrom('domain_claims').where('container_id', '=', id).execute();
+  });
+  await repo.commit({
+    site,
+    subject: `Control ${site}`,
+    author: { name: 'Bench', email: 'bench@example.net' },
+    trailers: { Site: site },
+    edit: () => `# ${site}\n`,
+  });
+}
+
+/** A hundred thousand containers like one that was created; answers the id of one of them. */
+async function fill({ owner }: World, client: string): Promise<string> {
+  await sql`insert into containers (id, site_id, client_id, status, manifest, revision)
+    select gen_random_uuid(), 'filled-' || n, ${client}, 'failed', source.manifest, source.revision
+    from generate_series(1, ${CONTAINERS}::integer) as n,
+      (select manifest, revision from containers where site_id like 'created-%' limit 1) as source`.execute(
+    owner,
+  );
+  await sql`insert into operations (id, container_id, kind, status, step, actor, request_id)
+    select gen_random_uuid(), id, 'provision', 'failed', 'withdraw', '{}', 'bench'
+    from containers where site_id like 'filled-%'`.execute(owner);
+  await sql`analyze`.execute(owner);
+  const { id } = await owner
+    .selectFrom('containers')
+    .select('id')
+    .where('site_id', '=', 'filled-50000')
+    .executeTakeFirstOrThrow();
+  return id;
+}
+
+async function reads(bench: Bench, world: World, id: string): Promise<void> {
+  const bare = fastify();
+  bare.get<{ Params: { id: string } }>('/:id', async ({ params }) =>
+    world.db.selectFrom('containers').selectAll().where('id', '=', params.id).executeTakeFirstOrThrow(),
+  );
+  await bare.ready();
+  const authorization = `Bearer ${await world.issuer.token('owner')}`;
+  const get = (url: string) => async () => {
+    const answer = await world.management?.app.inject({ url, headers: { authorization } });
+    if (answer?.statusCode !== 200) throw new Error(`${url} was answered ${answer?.statusCode}`);
+  };
+  const one = get(`/server-containers/${id}`);
+  const control = async () => void (await bare.inject({ url: `/${id}` }));
+  await repeat(200, one);
+  await repeat(200, control);
+  await bench('GET of one container: requests/s, against bare', {
+    unit: '×',
+    times: 5,
+    run: async () => (await repeat(500, control)) / (await repeat(500, one)),
+  });
+  const list = get('/server-containers?limit=50');
+  await repeat(20, list);
+  await bench('list of 50 of 100,000: p99, against GET of one', {
+    unit: '×',
+    times: 3,
+    run: async () => percentile(await each(100, list), 0.99) / percentile(await each(100, one), 0.99),
+  });
+  await bare.close();
+}
+
+async function heap(bench: Bench, world: World, id: string): Promise<void> {
+  const authorization = `Bearer ${await world.issuer.token('owner')}`;
+  const request = async () => {
+    await world.management?.app.inject({ url: `/server-containers/${id}`, headers: { authorization } });
+  };
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  const used = async (count: number) => {
+    await repeat(count, request);
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const after1000 = await used(1_000);
+  await bench('heap after 10,000 requests, against 1,000', {
+    unit: '×',
+    run: async () => (await used(9_000)) / after1000,
+  });
+}
+
+/** Seconds that so many runs take, one after another. */
+async function repeat(count: number, run: () => Promise<unknown>): Promise<number> {
+  const ms = await milliseconds(async () => {
+    for (let index = 0; index < count; index += 1) await run();
+  });
+  return ms / 1_000;
+}
+
+async function each(count: number, run: () => Promise<unknown>): Promise<number[]> {
+  const times: number[] = [];
+  for (let index = 0; index < count; index += 1) times.push(await milliseconds(run));
+  return times;
+}
+
+async function milliseconds(run: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await run();
+  return performance.now() - start;
+}
+
+function percentile(times: readonly number[], share: number): number {
+  return times.toSorted((a, b) => a - b)[Math.ceil(times.length * share) - 1] ?? Number.NaN;
+}
+
+const median = (times: readonly number[]) => percentile(times, 0.5);

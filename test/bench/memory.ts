@@ -1,0 +1,44 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** A process and all its descendants, by `/proc` (Linux). */
+export function processTree(root: number): number[] {
+  const children = new Map<number, number[]>();
+  for (const entry of readdirSync('/proc')) {
+    const pid = Number(entry);
+    const parent = Number.isInteger(pid) ? parentOf(pid) : null;
+    if (parent !== null) children.set(parent, [...(children.get(parent) ?? []), pid]);
+  }
+  const collect = (pid: number): number[] => [pid, ...(children.get(pid) ?? []).flatMap(collect)];
+  return collect(root);
+}
+
+/**
+ * Memory of a process tree in MiB. Proportional (PSS): a page that several processes share counts once in all, where
+ * adding up RSS would count the Node binary for each.
+ */
+export function residentMiB(root: number): number {
+  const kib = processTree(root).map((pid) => {
+    const line = /^Pss:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/smaps_rollup`) ?? '');
+    return Number(line?.[1] ?? 0);
+  });
+  return kib.reduce((total, one) => total + one, 0) / 1024;
+}
+
+/** The fourth field of `stat`; the second, the command in parentheses, may itself hold spaces and parentheses. */
+function parentOf(pid: number): number | null {
+  const stat = read(`/proc/${pid}/stat`);
+  const parent = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[1];
+  return parent === undefined ? null : Number(parent);
+}
+
+/** `null` for a process that ended in the meantime. */
+function read(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ESRCH')) {
+      return null;
+    }
+    throw error;
+  }
+}

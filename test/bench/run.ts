@@ -1,0 +1,40 @@
+import { writeFileSync } from 'node:fs';
+import { createRecorder, machine, type Suite } from './bench.ts';
+import { edge } from './edge.ts';
+import { edgeStart } from './edge-start.ts';
+import { gitops } from './gitops.ts';
+import { instance } from './instance.ts';
+import { management } from './management.ts';
+
+/** The parts of the bench by name; `npm run bench -- <names>` takes some of them. */
+const SUITES: Readonly<Record<string, Suite>> = {
+  instance,
+  edge,
+  'edge-start': edgeStart,
+  gitops,
+  management,
+};
+
+/** Prints a line a figure, and writes the same as JSON to the path in `BENCH_JSON`: `{ machine, figures }`. */
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !(name in SUITES));
+if (unknown.length > 0) {
+  console.error(`No such bench: ${unknown.join(', ')}. There are: ${Object.keys(SUITES).join(', ')}`);
+  process.exit(2);
+}
+
+const { bench, figures } = createRecorder((line) => console.log(line));
+console.log(
+  Object.entries(machine())
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', '),
+);
+try {
+  for (const [name, suite] of Object.entries(SUITES)) {
+    if (asked.length === 0 || asked.includes(name)) await suite(bench);
+  }
+} finally {
+  // What was measured before a failure is worth keeping.
+  const path = process.env.BENCH_JSON;
+  if (path) writeFileSync(path, `${JSON.stringify({ machine: machine(), figures }, null, 2)}\n`);
+}

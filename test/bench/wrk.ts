@@ -1,0 +1,90 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { z } from 'zod';
+
+/** One request that wrk sends over and over. */
+export interface Shot {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+export interface LoadOptions {
+  readonly port: number;
+  /** Sent in turn, each as often as the others. */
+  readonly shots: readonly Shot[];
+  readonly seconds: number;
+  readonly connections?: number;
+}
+
+const summary = z.object({
+  /** Answered ones. */
+  requests: z.number(),
+  seconds: z.number(),
+  /** Answers with a status from 400, and from 500. */
+  refused: z.number(),
+  failed: z.number(),
+  /** Connections that broke, and answers that didn't come within two seconds. */
+  broken: z.number(),
+  p50: z.number(),
+  p99: z.number(),
+});
+/** Latencies in milliseconds. */
+export type Load = z.infer<typeof summary>;
+
+/** Loads 127.0.0.1 with wrk, on one thread: the machine's other cores are for what is measured. */
+export async function load({ port, shots, seconds, connections = 16 }: LoadOptions): Promise<Load> {
+  const folder = await mkdtemp(join(tmpdir(), 'tagyard-wrk-'));
+  try {
+    const script = join(folder, 'load.lua');
+    await writeFile(script, scriptOf(shots));
+    const { stdout } = await execa(
+      'wrk',
+      ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, `http://127.0.0.1:${port}`],
+      // Its numbers are written with the locale's decimal point.
+      { env: { LC_ALL: 'C' } },
+    );
+    return summary.parse(JSON.parse(stdout.slice(stdout.lastIndexOf('\n{'))));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** wrk's scripts are Lua; JSON's strings of plain ASCII are Lua's too. */
+function scriptOf(shots: readonly Shot[]): string {
+  const text = (value: string) => JSON.stringify(value);
+  const formats = shots.map(({ method = 'GET', path, headers, body }) => {
+    const fields = Object.entries(headers).map(([name, value]) => `[${text(name)}]=${text(value)}`);
+    return `wrk.format(${text(method)}, ${text(path)}, {${fields.join(',')}}, ${body === undefined ? 'nil' : text(body)})`;
+  });
+  return `
+local shots, turn = {}, 0
+local threads = {}
+failed, refused = 0, 0
+function setup(thread) table.insert(threads, thread) end
+function init() shots = {${formats.join(', ')}} end
+function request() turn = turn % #shots + 1; return shots[turn] end
+${
+  // Looking at every answer costs wrk a good part of its speed, so only a mixture pays for it.
+  shots.length > 1
+    ? `function response(status)
+  if status >= 500 then failed = failed + 1 end
+  if status >= 400 then refused = refused + 1 end
+end`
+    : ''
+}
+function done(summary, latency)
+  local errors, failed, refused = summary.errors, 0, 0
+  for _, thread in ipairs(threads) do
+    failed = failed + thread:get('failed'); refused = refused + thread:get('refused')
+  end
+  io.write(string.format('\\n{"requests":%d,"seconds":%f,"refused":%d,"failed":%d,"broken":%d,"p50":%f,"p99":%f}',
+    summary.requests, summary.duration / 1e6, math.max(refused, errors.status), failed,
+    errors.connect + errors.read + errors.write + errors.timeout,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end
+`;
+}

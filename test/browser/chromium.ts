@@ -1,0 +1,63 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BrowserContext, chromium } from 'playwright-core';
+
+/**
+ * What makes a browser quiet enough to be a witness: no sandbox (CI runs as root), no QUIC (it would pass by the
+ * proxy), and no calls of its own to anywhere.
+ */
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+export interface LaunchOptions {
+  /**
+   * Names that resolve to an address of ours, with a port of ours or without: `{ 'shop.example': '127.0.0.1:8443' }`
+   * say, the first match wins and `*` is every name. Chromium knows `*.localhost` by itself.
+   */
+  readonly hosts?: Readonly<Record<string, string>>;
+  /** What the page's `prefers-color-scheme` says. */
+  readonly colorScheme?: 'light' | 'dark';
+  readonly viewport?: { readonly width: number; readonly height: number };
+  /** The profile of a browser that is to be started again; kept. Without it the browser has one of its own. */
+  readonly profile?: string;
+  /** The key of a CA to trust: SHA-256 of its SubjectPublicKeyInfo in base64. */
+  readonly trustedKey?: string;
+}
+
+/**
+ * A real Chromium (`CHROMIUM_PATH`, else Debian's). A profile of its own is gone when the context is closed:
+ * `await using browser = await launchChromium();`
+ */
+export async function launchChromium({
+  hosts = {},
+  colorScheme = 'light',
+  viewport = { width: 1280, height: 900 },
+  profile,
+  trustedKey,
+}: LaunchOptions = {}): Promise<BrowserContext> {
+  const directory = profile ?? mkdtempSync(join(tmpdir(), 'tagyard-chromium-'));
+  const rules = Object.entries(hosts).map(([name, address]) => `MAP ${name} ${address}`);
+  const context = await chromium.launchPersistentContext(directory, {
+    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+    args: [
+      ...FLAGS,
+      ...(rules.length > 0 ? [`--host-resolver-rules=${rules.join(',')}`] : []),
+      ...(trustedKey === undefined ? [] : [`--ignore-certificate-errors-spki-list=${trustedKey}`]),
+    ],
+    colorScheme,
+    viewport,
+  });
+  if (profile === undefined) {
+    context.once('close', () => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
+  }
+  return context;
+}

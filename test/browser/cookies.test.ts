@@ -1,0 +1,260 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { BrowserContext, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ManifestInput } from '../../gitops/manifest/schema.ts';
+import { type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
+import { describeWith } from '../helpers/components.ts';
+import { launchChromium } from './chromium.ts';
+import { booted, cookie, settled, state, visit } from './visit.ts';
+
+const DAY = 86_400;
+const now = () => Date.now() / 1000;
+const ANALYTICS = 'GA1.1.1234567890.1700000000';
+const ADS = 'fb.1.1700000000.987654321';
+
+/** Notes which names scripts write, and what cookies there are when the web tag begins to run. */
+const WATCH = `const { get, set } = Object.getOwnPropertyDescriptor(Document.prototype, 'cookie');
+  window.written = [];
+  Object.defineProperty(document, 'cookie', {
+    get: () => get.call(document),
+    set(text) { written.push(text.split('=')[0]); set.call(document, text); },
+  });
+  Object.defineProperty(window, 'google_tag_manager', {
+    configurable: true,
+    set(value) {
+      window.cookiesAtTag = get.call(document);
+      Object.defineProperty(window, 'google_tag_manager', { value, writable: true });
+    },
+  });`;
+
+const HOSTS = ['custom', 'edge'] as const;
+
+describeWith('chromium', 'cookies, as the browser keeps them', () => {
+  let stage: BrowserStage;
+  beforeAll(async () => {
+    stage = await startBrowserStage();
+  });
+  afterAll(() => stage.close());
+
+  /** A site, a page of its shop with the snippet for that host of the edge, and a way to open it. */
+  async function shop(host: (typeof HOSTS)[number], manifest: Partial<ManifestInput> = {}) {
+    const site = await stage.site({ features: { cookie_restoration: true }, ...manifest });
+    const { domain = '' } = site.manifest.domains[0] ?? {};
+    const consent = (choices: object | undefined) =>
+      choices === undefined
+        ? ''
+        : `<script>window.tagyard = { consent: ${JSON.stringify(choices)} }</script>`;
+    return {
+      site,
+      domain: `.${domain}`,
+      async open(browser: BrowserContext, choices?: object): Promise<Page> {
+        stage.serve('/', consent(choices) + site.snippet({ edgeUrl: site.url[host] }));
+        const { page, errors } = await visit(browser, `${site.url.shop}/`);
+        expect((await settled(page))?.gtm).toBe('loaded');
+        expect(errors).toEqual([]);
+        return page;
+      },
+      /** As a tag of the page writes it: for the session, on the shop's domain. */
+      write: (browser: BrowserContext, cookies: Record<string, string>) =>
+        browser.addCookies(
+          Object.entries(cookies).map(([name, value]) => ({ name, value, domain: `.${domain}`, path: '/' })),
+        ),
+    };
+  }
+
+  describe.each(HOSTS)('with the loader from the %s host', (host) => {
+    test('the id: for the domain, 400 days, secure, lax, and a script may read it', async () => {
+      await using browser = await launchChromium(stage.browser);
+      await browser.addInitScript({ content: WATCH });
+      const { site, domain, open } = await shop(host);
+      const page = await open(browser);
+      const id = (await booted(page))?.profile?.id;
+      const kept = await cookie(browser, '_fpid');
+      expect(kept).toMatchObject({
+        value: id,
+        domain,
+        path: '/',
+        secure: true,
+        httpOnly: false,
+        sameSite: 'Lax',
+      });
+      expect(kept?.expires).toBeGreaterThan(now() + 400 * DAY - 600);
+      expect(kept?.expires).toBeLessThanOrEqual(now() + 400 * DAY + 1);
+      expect(await page.evaluate('document.cookie')).toContain(`_fpid=${id}`);
+      // A script's write would shorten its life in Safari: only where the answer couldn't.
+      const written: string[] = await page.evaluate('written');
+      expect(written.includes('_fpid')).toBe(host === 'edge');
+      expect(await browser.cookies(site.url.edge)).toEqual([]);
+    });
+
+    test('what is listed comes back after it was deleted, before the web tag runs; nothing else does', async () => {
+      await using browser = await launchChromium(stage.browser);
+      const { site, domain, open, write } = await shop(host);
+      await write(browser, { _ga: ANALYTICS, basket: 'secret' });
+      const first = await open(browser);
+      const id = (await booted(first))?.profile?.id;
+      expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_ga', value: ANALYTICS }] });
+
+      await browser.clearCookies({ name: /^(?:_ga|basket)$/ });
+      await browser.addInitScript({ content: WATCH });
+      const second = await open(browser);
+      expect(await cookie(browser, '_ga')).toMatchObject({
+        value: ANALYTICS,
+        domain,
+        path: '/',
+        secure: true,
+        httpOnly: false,
+        sameSite: 'Lax',
+      });
+      expect(await cookie(browser, 'basket')).toBeUndefined();
+      expect(await second.evaluate('cookiesAtTag')).toContain(`_ga=${ANALYTICS}`);
+      expect((await state(second))?.restored).toEqual(['_ga']);
+      expect((await booted(second))?.profile).toEqual({ id, isNew: false });
+      const written: string[] = await second.evaluate('written');
+      expect(written.includes('_ga')).toBe(host === 'edge');
+    });
+
+    test('with the life that it has left', async () => {
+      await using browser = await launchChromium(stage.browser);
+      const { site, open, write } = await shop(host);
+      await write(browser, { _ga: ANALYTICS });
+      const id = (await booted(await open(browser)))?.profile?.id;
+      const record = await site.profile(id);
+      const cookies = [{ name: '_ga', value: ANALYTICS, setAt: 1, expiresAt: (now() + 3 * DAY) * 1000 }];
+      await stage.edge.kv.COOKIES.put(
+        `${site.manifest.site}:${id}`,
+        JSON.stringify({ ...Object(record), cookies }),
+      );
+      await browser.clearCookies({ name: '_ga' });
+      await open(browser);
+      const expires = (await cookie(browser, '_ga'))?.expires;
+      expect(expires).toBeGreaterThan(now() + 3 * DAY - 600);
+      expect(expires).toBeLessThanOrEqual(now() + 3 * DAY + 2);
+    });
+
+    test('after the browser was started again', async () => {
+      const profile = mkdtempSync(join(tmpdir(), 'tagyard-profile-'));
+      try {
+        const { open, write } = await shop(host);
+        const start = () => launchChromium({ ...stage.browser, profile });
+        const before = await start();
+        await write(before, { _ga: ANALYTICS });
+        const id = (await booted(await open(before)))?.profile?.id;
+        // In the custom host's case the answer has kept it already: what ends with the browser is the tag's own.
+        await before.clearCookies({ name: '_ga' });
+        await write(before, { _ga: ANALYTICS });
+        await before.close();
+
+        await using after = await start();
+        expect((await after.cookies()).map(({ name }) => name)).toEqual(['_fpid']);
+        expect((await booted(await open(after)))?.profile).toEqual({ id, isNew: false });
+        const restored = await cookie(after, '_ga');
+        expect(restored?.value).toBe(ANALYTICS);
+        expect(restored?.expires).toBeGreaterThan(now() + 399 * DAY);
+      } finally {
+        rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+      }
+    });
+
+    test('a cookie of one host alone stays that one cookie, and its newest value is what is kept', async () => {
+      await using browser = await launchChromium(stage.browser);
+      const { site, open } = await shop(host);
+      const write = (value: string) =>
+        browser.addCookies([{ name: '_ga', value, url: site.url.shop, sameSite: 'Lax', secure: true }]);
+      await write('GA1.1.1.1');
+      const id = (await booted(await open(browser)))?.profile?.id;
+      await write('GA1.1.2.2');
+      const page = await open(browser);
+      expect(await page.evaluate('document.cookie')).toMatch(/^(?!.*_ga=.*_ga=).*_ga=GA1\.1\.2\.2/);
+      expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_ga', value: 'GA1.1.2.2' }] });
+    });
+
+    test('a second tab goes on with profile and session', async () => {
+      await using browser = await launchChromium(stage.browser);
+      const { open } = await shop(host);
+      const first = await state(await open(browser));
+      const second = await state(await open(browser));
+      expect(second?.profile).toEqual({ id: first?.profile?.id, isNew: false });
+      expect(second?.session).toMatchObject({ id: first?.session?.id, isNew: false });
+    });
+
+    test('with the flag off nothing is kept and nothing comes back', async () => {
+      await using browser = await launchChromium(stage.browser);
+      const { site, open, write } = await shop(host, { features: { cookie_restoration: false } });
+      await write(browser, { _ga: ANALYTICS });
+      const id = (await booted(await open(browser)))?.profile?.id;
+      expect(await site.profile(id)).toMatchObject({ cookies: [] });
+      await browser.clearCookies({ name: '_ga' });
+      await open(browser);
+      expect(await cookie(browser, '_ga')).toBeUndefined();
+    });
+
+    const denied = { analytics_storage: 'denied', ad_storage: 'denied' };
+
+    describe.each<[string, object | undefined, Record<string, string>]>([
+      ['a denial of both purposes', denied, {}],
+      ['Sec-GPC: 1', undefined, { 'sec-gpc': '1' }],
+      [
+        'Sec-GPC: 1, whatever the page says',
+        { analytics_storage: 'granted', ad_storage: 'granted' },
+        { 'sec-gpc': '1' },
+      ],
+    ])('%s', (_name, choices, headers) => {
+      test('at the first visit: no cookie, nothing in the page’s storage or in the edge’s', async () => {
+        await using browser = await launchChromium(stage.browser);
+        await browser.setExtraHTTPHeaders(headers);
+        const { site, open } = await shop(host);
+        const page = await open(browser, choices);
+        expect((await booted(page))?.profile).toBeNull();
+        expect(await browser.cookies()).toEqual([]);
+        expect(await page.evaluate('localStorage.length')).toBe(0);
+        const { keys } = await stage.edge.kv.COOKIES.list({ prefix: `${site.manifest.site}:` });
+        expect(keys).toEqual([]);
+      });
+
+      test('later: what was kept is deleted on both sides and does not come back', async () => {
+        await using browser = await launchChromium(stage.browser);
+        const { site, open, write } = await shop(host);
+        await write(browser, { _ga: ANALYTICS });
+        const id = (await booted(await open(browser)))?.profile?.id;
+        expect(await site.profile(id)).not.toBeNull();
+
+        await browser.clearCookies({ name: '_ga' });
+        await browser.setExtraHTTPHeaders(headers);
+        const page = await open(browser, choices);
+        expect(await state(page)).toMatchObject({ profile: null, restored: [] });
+        expect(await browser.cookies()).toEqual([]);
+        expect(await page.evaluate('localStorage.length')).toBe(0);
+        expect(await site.profile(id)).toBeNull();
+
+        await browser.setExtraHTTPHeaders({});
+        expect((await booted(await open(browser)))?.profile?.id).not.toBe(id);
+        expect(await cookie(browser, '_ga')).toBeUndefined();
+      });
+    });
+
+    test('a denial of one purpose ends that one’s, and leaves the other’s', async () => {
+      await using browser = await launchChromium(stage.browser);
+      const { site, open, write } = await shop(host);
+      await write(browser, { _ga: ANALYTICS, _fbp: ADS });
+      const id = (await booted(await open(browser)))?.profile?.id;
+      await browser.clearCookies({ name: /^(?:_ga|_fbp)$/ });
+      await open(browser, { analytics_storage: 'denied' });
+      expect((await cookie(browser, '_fbp'))?.value).toBe(ADS);
+      expect(await cookie(browser, '_ga')).toBeUndefined();
+      expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_fbp' }] });
+    });
+
+    test('where consent is required: nobody before a grant, somebody after it', async () => {
+      await using browser = await launchChromium(stage.browser);
+      const { open } = await shop(host, { consent: 'required' });
+      expect((await booted(await open(browser)))?.profile).toBeNull();
+      expect(await browser.cookies()).toEqual([]);
+      const granted = await open(browser, { analytics_storage: 'granted' });
+      expect((await booted(granted))?.profile?.isNew).toBe(true);
+      expect((await cookie(browser, '_fpid'))?.value).toBe((await booted(granted))?.profile?.id);
+    });
+  });
+});

@@ -1,0 +1,122 @@
+import type { BrowserContext } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { launchChromium } from './chromium.ts';
+import { type EdgePage, startEdgePage, webTag } from './edge-page.ts';
+
+const BAIT = /\/bait\/gtm\.js/;
+const WEB_TAG = /\/c\/ct_|:\d+\/gtm\.js/;
+
+/** What a list's cosmetic rule does to a page. */
+const HIDES_ADS = `const sheet = new CSSStyleSheet();
+  sheet.replaceSync('.adsbox { display: none !important }');
+  document.adoptedStyleSheets = [sheet];`;
+
+/** A browser that shortens what scripts write, and shows it. */
+const SHOWS_A_WEEK = `Object.defineProperty(window, 'cookieStore', {
+    value: { get: () => Promise.resolve({ expires: Date.now() + 7 * 86_400_000 }) },
+  });`;
+
+const nothing = {
+  adblock: false,
+  bait_hidden: false,
+  bait_blocked: false,
+  tag_stubbed: false,
+  tag_blocked: false,
+};
+
+describeWith('chromium', 'what a page tells of blockers and shortened cookies', () => {
+  let world: EdgePage;
+  beforeAll(async () => {
+    world = await startEdgePage();
+  });
+  beforeEach(() => {
+    world.vendor = webTag;
+    world.stage.upstream.received.length = 0;
+  });
+  afterAll(() => world.close());
+
+  /** Opens the page in a browser of its own and answers the signals that reach the tag server. */
+  async function signalsOf(arrange: (browser: BrowserContext) => Promise<unknown> = async () => undefined) {
+    await using browser = await launchChromium({ hosts: world.hosts });
+    await arrange(browser);
+    const page = await browser.newPage();
+    await page.goto(world.url.page);
+    // Awaited here: the browser is closed when this function ends.
+    return await eventually(() => {
+      const mark = world.stage.upstream.received.find(({ url }) => url.endsWith('/tagyard/detection'));
+      if (mark === undefined) throw new Error('nothing has been reported yet');
+      return JSON.parse(mark.body).signals;
+    });
+  }
+
+  test.each<[string, (browser: BrowserContext) => Promise<unknown>, object]>([
+    ['no blocker', async () => undefined, nothing],
+    [
+      'a list that hides elements',
+      (browser) => browser.addInitScript({ content: HIDES_ADS }),
+      { ...nothing, adblock: true, bait_hidden: true },
+    ],
+    [
+      'a list that refuses requests',
+      (browser) => browser.route(BAIT, (route) => route.abort('blockedbyclient')),
+      { ...nothing, adblock: true, bait_blocked: true },
+    ],
+    [
+      'a stand-in for the web tag',
+      (browser) =>
+        browser.route(WEB_TAG, (route) =>
+          route.fulfill({ contentType: 'text/javascript', body: 'window.dataLayer=window.dataLayer||[]' }),
+        ),
+      { ...nothing, adblock: true, tag_stubbed: true },
+    ],
+    [
+      'a web tag that may not be asked for',
+      (browser) => browser.route(WEB_TAG, (route) => route.abort('blockedbyclient')),
+      { ...nothing, adblock: true, tag_blocked: true },
+    ],
+  ])('%s', async (_name, arrange, expected) => {
+    expect(await signalsOf(arrange)).toMatchObject(expected);
+  });
+
+  test('a vendor that is down is no blocker', async () => {
+    world.vendor = () => ({ status: 500 });
+    const signals = await signalsOf((browser) =>
+      // The edge's copy of the script would outlive the outage, so this asks for one that it never had.
+      browser.route(/\/c\/ct_/, (route) => route.continue({ url: `${route.request().url()}?l=never` })),
+    );
+    expect(signals).toMatchObject(nothing);
+  });
+
+  test('this browser’s cookies live long, and that is measured', async () => {
+    expect(await signalsOf()).toMatchObject({ itp: false, itp_measured: true, id_capped: false });
+  });
+
+  test('cookies cut to a week are measured, too', async () => {
+    const signals = await signalsOf((browser) => browser.addInitScript({ content: SHOWS_A_WEEK }));
+    expect(signals).toMatchObject({ itp: true, itp_measured: true, id_capped: true });
+  });
+
+  test.each<[string, string, object]>([
+    ['Safari', 'AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.3 Safari/605.1.15', { itp: true }],
+    ['Firefox', 'Gecko/20100101 Firefox/140.0', { itp: false }],
+    ['WebKit without a version', 'AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/140.0 Safari/604.1', {}],
+  ])(
+    'where no expiry can be read, %s is taken at its maker’s word, and that is said',
+    async (_name, agent, known) => {
+      const signals = await signalsOf((browser) =>
+        browser.addInitScript({
+          content: `Object.defineProperty(window, 'cookieStore', { value: undefined });
+          Object.defineProperty(navigator, 'userAgent', { value: 'Mozilla/5.0 ${agent}' });`,
+        }),
+      );
+      expect(Object.keys(signals)).not.toContain('id_capped');
+      const { itp_measured, itp } = signals;
+      expect({ itp_measured, ...(itp === undefined ? {} : { itp }) }).toEqual({
+        itp_measured: false,
+        ...known,
+      });
+    },
+  );
+});

@@ -1,0 +1,147 @@
+import type { BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type BrowserSite, type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
+import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { launchChromium } from './chromium.ts';
+import { ran, settled, state, visit } from './visit.ts';
+
+const VENDOR = /^https:\/\/www\.googletagmanager\.com\/gtm\.js\?id=/;
+/** Past every patience of the page's scripts, in milliseconds. */
+const LATER = 60_000;
+
+/** Where the page's loaders and web tags come from, by what stands in its document. */
+async function scripts(page: Page) {
+  const sources: string[] = await page.evaluate('[...document.scripts].map(({ src }) => src)');
+  return {
+    loaders: sources.filter((source) => source.includes('/l/')),
+    webTags: sources.filter((source) => VENDOR.test(source) || source.includes('/c/')),
+  };
+}
+
+describeWith('chromium', 'whatever the edge does, a page has its web tag once', () => {
+  let stage: BrowserStage;
+  beforeAll(async () => {
+    stage = await startBrowserStage();
+  });
+  afterEach(() => {
+    stage.fault = () => undefined;
+    stage.release();
+  });
+  afterAll(() => stage.close());
+
+  /** A browser whose pages' timers stand until a test turns their clock, at a page with the site's snippet in it. */
+  async function open(
+    html: (site: BrowserSite) => string = ({ snippet }) => snippet(),
+    arrange: (browser: BrowserContext) => Promise<unknown> = async () => undefined,
+  ) {
+    const browser = await launchChromium(stage.browser);
+    await arrange(browser);
+    const now = Date.now();
+    await browser.clock.install({ time: now });
+    await browser.clock.pauseAt(now + LATER);
+    const site = await stage.site();
+    stage.serve('/', html(site));
+    const { page, errors } = await visit(browser, `${site.url.shop}/`);
+    return {
+      page,
+      errors,
+      site,
+      ownTag: `${site.url.edge}/c/${site.manifest.domains[0]?.token}.js`,
+      [Symbol.asyncDispose]: () => browser.close(),
+    };
+  }
+
+  const twice = ({ snippet }: BrowserSite) => snippet() + snippet();
+
+  test.each<[string, (site: BrowserSite) => string]>([
+    ['one snippet', ({ snippet }) => snippet()],
+    ['two', twice],
+    ['two of different domains', ({ snippet }) => snippet() + snippet({ webTagId: 'GTM-OTHER01' })],
+  ])('healthy, %s: from the edge, and nothing asks the vendor', async (_name, html) => {
+    const before = stage.direct();
+    await using at = await open(html);
+    expect(await settled(at.page)).toMatchObject({ gtm: 'loaded', edge: at.site.url.edge });
+    await at.page.clock.fastForward(LATER);
+    const { loaders, webTags } = await scripts(at.page);
+    expect(webTags).toEqual([at.ownTag]);
+    expect(loaders).toHaveLength(1);
+    expect(await ran(at.page)).toEqual({ starts: 1, containers: ['GTM-ABC1234'] });
+    expect(stage.direct() - before).toBe(0);
+    expect(at.errors).toEqual([]);
+  });
+
+  const on = (path: RegExp, fault: 'refuse' | 'fail') => (asked: string) =>
+    path.test(asked) ? fault : undefined;
+
+  test.each<[string, (path: string) => 'refuse' | 'fail' | undefined, ((site: BrowserSite) => string)?]>([
+    ['it can’t be reached', on(/./, 'refuse')],
+    ['it errs', on(/./, 'fail')],
+    ['it errs, with the snippet twice', on(/./, 'fail'), twice],
+    ['it errs on the bootstrap', on(/^\/boot/, 'fail')],
+    ['it is lost during the bootstrap', on(/^\/boot/, 'refuse')],
+    ['it errs on the web tag', on(/^\/c\//, 'fail')],
+    ['it doesn’t know the token', on(/never/, 'fail'), ({ snippet }) => snippet({ loaderToken: 'lt_gone' })],
+  ])('%s: the vendor’s script, once', async (_name, fault, html) => {
+    const before = stage.direct();
+    stage.fault = fault;
+    await using at = await open(html);
+    await eventually(async () => expect((await ran(at.page)).containers).toEqual(['GTM-ABC1234']));
+    expect(await settled(at.page)).toMatchObject({ gtm: 'loaded' });
+    await at.page.clock.fastForward(LATER);
+    expect((await scripts(at.page)).webTags.filter((source) => VENDOR.test(source))).toHaveLength(1);
+    expect((await ran(at.page)).starts).toBe(1);
+    expect(stage.direct() - before).toBe(1);
+    expect(at.errors).toEqual([]);
+  });
+
+  describe.each([['loader', /^\/l\//] as const, ['bootstrap', /^\/boot/] as const])(
+    'slow with the %s',
+    (_name, held) => {
+      const isHeld = () => eventually(() => expect(stage.held()).toBeGreaterThan(0));
+
+      test('but within the page’s patience: from the edge', async () => {
+        stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
+        await using at = await open();
+        await isHeld();
+        stage.fault = () => undefined;
+        stage.release();
+        expect((await settled(at.page))?.gtm).toBe('loaded');
+        await at.page.clock.fastForward(LATER);
+        expect((await scripts(at.page)).webTags).toEqual([at.ownTag]);
+      });
+
+      test('beyond it: the vendor’s script, and the edge’s late answer loads no second one', async () => {
+        const before = stage.direct();
+        stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
+        await using at = await open();
+        await isHeld();
+        expect((await scripts(at.page)).webTags).toEqual([]);
+        await at.page.clock.fastForward(3000);
+        await settled(at.page);
+        stage.fault = () => undefined;
+        stage.release();
+        await eventually(async () => expect((await state(at.page))?.profile?.isNew).toBe(true));
+        await at.page.clock.fastForward(LATER);
+        expect((await scripts(at.page)).webTags).toEqual([expect.stringMatching(VENDOR)]);
+        expect(await ran(at.page)).toEqual({ starts: 1, containers: ['GTM-ABC1234'] });
+        expect(stage.direct() - before).toBe(1);
+        expect(at.errors).toEqual([]);
+      });
+    },
+  );
+
+  test('nor the vendor: it is asked once, the page goes on, and its state says so', async () => {
+    stage.fault = on(/./, 'refuse');
+    await using at = await open(
+      ({ snippet }) => `${snippet()}<script>window.shopWorks = true</script>`,
+      (browser) => browser.route(VENDOR, (route) => route.abort()),
+    );
+    expect((await settled(at.page))?.gtm).toBe('failed');
+    await at.page.clock.fastForward(LATER);
+    expect((await scripts(at.page)).webTags).toEqual([expect.stringMatching(VENDOR)]);
+    expect((await state(at.page))?.gtm).toBe('failed');
+    expect(await at.page.evaluate('window.shopWorks')).toBe(true);
+    expect(at.errors).toEqual([]);
+  });
+});

@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { launchChromium } from './chromium.ts';
+import { type EdgePage, startEdgePage } from './edge-page.ts';
+
+describeWith('chromium', 'the loader in a page', () => {
+  let world: EdgePage;
+  beforeAll(async () => {
+    world = await startEdgePage();
+  });
+  afterAll(() => world.close());
+
+  test('twice on one page: one bootstrap, one report, one run of the web tag', async () => {
+    await using browser = await launchChromium({ hosts: world.hosts });
+    const page = await browser.newPage();
+    await world.stage.seen();
+    const marked = page.waitForResponse((response) => response.url().endsWith('/mark-session-detection'));
+    await page.goto(world.url.twice);
+    await marked;
+    expect(await page.evaluate('window.ran')).toBe(1);
+    expect(await page.evaluate(`dataLayer.filter(({ event }) => event === 'gtm.js').length`)).toBe(1);
+    const routes = (await world.stage.seen()).records.map(({ method, route }) => `${method} ${route}`);
+    expect(routes.filter((route) => route === 'POST /boot')).toHaveLength(1);
+    expect(routes.filter((route) => route === 'POST /mark-session-detection')).toHaveLength(1);
+    expect(world.direct()).toBe(0);
+  });
+
+  test('in a sandboxed frame, without storage and with an origin that is nobody’s: the vendor’s script, once', async () => {
+    await using browser = await launchChromium({ hosts: world.hosts });
+    const page = await browser.newPage();
+    const errors: string[] = [];
+    page.on('pageerror', (error) => errors.push(error.message));
+    const before = world.direct();
+    await page.goto(world.url.framed);
+    const frame = page.frames().find((each) => each !== page.mainFrame());
+    await eventually(async () =>
+      expect(await frame?.evaluate('window.tagyard && window.tagyard.gtm')).toBe('loaded'),
+    );
+    expect(await frame?.evaluate('window.ran')).toBe(1);
+    expect(world.direct() - before).toBe(1);
+    expect(errors).toEqual([]);
+  });
+});

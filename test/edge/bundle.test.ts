@@ -1,0 +1,35 @@
+import { readFile } from 'node:fs/promises';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { bundleEdge, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
+import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.ts';
+
+describe('the edge’s bundle', () => {
+  test('is under 60 KB minified and 20 KB gzipped', async () => {
+    const bundle = await bundleEdge();
+    expect(Buffer.byteLength(bundle)).toBeLessThan(60_000);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(20_000);
+  });
+
+  test('makes no code out of text, neither in the worker nor in the page', async () => {
+    // The scripts for pages stand in it as strings, so this reads both.
+    expect(await bundleEdge()).not.toMatch(/\beval\b|\bFunction\(|document\.write|import\((?!["'`])/);
+  });
+});
+
+describe('wrangler.jsonc', () => {
+  test('runs what the embedded edge runs: the same date, namespaces, bucket and queue', async () => {
+    const text = await readFile(new URL('../../wrangler.jsonc', import.meta.url), 'utf8');
+    const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, ''));
+    expect(config.compatibility_date).toBe(COMPATIBILITY_DATE);
+    expect(config.kv_namespaces.map(({ binding }: { binding: string }) => binding)).toEqual([
+      ...HOST_NAMESPACES,
+    ]);
+    expect(config.r2_buckets).toEqual([{ binding: 'RAW_LOGS', bucket_name: RAW_LOG_BUCKET }]);
+    expect(config.queues.producers).toEqual([{ binding: 'RAW_LOG_QUEUE', queue: RAW_LOG_QUEUE }]);
+    expect(config.queues.consumers).toMatchObject([
+      { queue: RAW_LOG_QUEUE, max_retries: 100, dead_letter_queue: `${RAW_LOG_QUEUE}-dead` },
+    ]);
+    expect(JSON.stringify(config)).not.toMatch(/secret/i);
+  });
+});

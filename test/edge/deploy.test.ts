@@ -1,0 +1,78 @@
+import { execFile } from 'node:child_process';
+import { globSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bundleEdge, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js');
+const read = (path: string) => readFile(join(root, path), 'utf8');
+
+/** Set by `wrangler secret put`, never by a file. */
+const SECRETS = ['HOP_SECRET'];
+
+let home: string;
+let printed: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'tagyard-wrangler-'));
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [wrangler, 'deploy', '--dry-run', '--outdir', join(home, 'out')],
+    {
+      cwd: root,
+      env: {
+        ...process.env,
+        // The build command runs `node`: this one.
+        PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
+        XDG_CONFIG_HOME: home,
+        WRANGLER_LOG_PATH: join(home, 'logs'),
+        WRANGLER_SEND_METRICS: 'false',
+        CI: '1',
+      },
+    },
+  );
+  printed = stdout;
+});
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+describe('wrangler deploy --dry-run', () => {
+  test('would upload the very bundle that the embedded edge runs', async () => {
+    expect(printed).toContain('--dry-run: exiting now.');
+    expect(await readFile(join(home, 'out', 'worker.js'), 'utf8')).toBe(await bundleEdge());
+  });
+
+  test('binds all that the worker reads of its environment, and nothing else', async () => {
+    const bound = [...printed.matchAll(/\benv\.([A-Z_]+) \(/g)].map(([, name]) => name);
+    const [, environment = ''] = /^interface Env \{(.*?)^\}/ms.exec(await read('edge/worker.ts')) ?? [];
+    const fields = [...environment.matchAll(/^ {2}readonly ([A-Z_]+)\??:/gm)].map(([, name]) => name);
+    // As text: plugins with a script for the page are for the bundler, not for Node.
+    const plugins = await Promise.all(globSync('plugins/*/index.ts', { cwd: root }).map(read));
+    const declared = plugins.flatMap(
+      (text) => /\bvariables: \[(.*?)\]/s.exec(text)?.[1]?.match(/[A-Z_]+/g) ?? [],
+    );
+    expect([fields, declared]).toEqual([
+      expect.arrayContaining(['ROUTES']),
+      expect.arrayContaining(['DETECTION_PATH']),
+    ]);
+    expect(bound.toSorted()).toEqual(
+      [...fields, ...declared].filter((name) => name !== undefined && !SECRETS.includes(name)).toSorted(),
+    );
+  });
+});
+
+test('the compatibility date is pinned, in wrangler.jsonc and in the embedded edge alike', async () => {
+  expect(COMPATIBILITY_DATE).toMatch(/^\d{4}-\d\d-\d\d$/);
+  expect(await read('wrangler.jsonc')).toContain(`"compatibility_date": "${COMPATIBILITY_DATE}"`);
+});
+
+test('wrangler and the embedded runtime are of one release, so that both run the same workerd', async () => {
+  const versionOf = async (name: string) => {
+    const manifest = JSON.parse(await read(`node_modules/${name}/package.json`));
+    return { version: manifest.version, needs: manifest.dependencies?.miniflare };
+  };
+  expect((await versionOf('wrangler')).needs).toBe((await versionOf('miniflare')).version);
+});

@@ -1,0 +1,251 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { dataPoint, type RequestRecord } from '../../edge/logs.ts';
+import { type Stage, startStage } from './stage.ts';
+
+const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
+  time: '2026-01-31T23:59:59.900Z',
+  requestId: 'request-1',
+  method: 'GET',
+  route: '/c/:token.js',
+  status: 200,
+  duration: 3,
+  site: 'shop',
+  container: '3f0a6679-7425-40de-944b-e07fc1f90000',
+  plugins: { server_proxy: 2 },
+  cache: 'hit',
+  colo: 'AMS',
+  country: 'NL',
+  signals: null,
+  error: null,
+  ...fields,
+});
+
+/** As long as a request can make it: id and signals are the caller's to choose, within what the edge takes. */
+const longest = record({
+  requestId: 'r'.repeat(128),
+  signals: Object.fromEntries(
+    Array.from({ length: 20 }, (_, index) => [`${'s'.repeat(30)}${index + 10}`, false]),
+  ),
+  plugins: Object.fromEntries(
+    Array.from({ length: 12 }, (_, index) => [`plugin_of_some_name_${index}`, 999_999]),
+  ),
+  error: 'origin_not_allowed',
+});
+
+describe('a point for Analytics Engine', () => {
+  const octets = (texts: readonly string[]) => Buffer.byteLength(texts.join(''));
+
+  test('holds the record’s fields in a fixed order', () => {
+    expect(dataPoint(record({ signals: { adblock: true, id_capped: false } }))).toEqual({
+      indexes: ['shop'],
+      blobs: [
+        'GET',
+        '/c/:token.js',
+        '',
+        'hit',
+        'AMS',
+        'NL',
+        'request-1',
+        'adblock',
+        '3f0a6679-7425-40de-944b-e07fc1f90000',
+        'server_proxy=2',
+      ],
+      doubles: [200, 3],
+    });
+  });
+
+  test.each([
+    ['ASCII', 'x', 1],
+    ['two octets', 'é', 2],
+    ['three octets', '€', 3],
+    ['four octets', '😀', 4],
+  ])('stays within 96 octets of index and 16 KB of blobs with texts of %s', (_, character, width) => {
+    const text = character.repeat(20_000);
+    const all = { site: text, method: text, route: text, error: text, colo: text, country: text };
+    const { indexes, blobs, doubles } = dataPoint(
+      record({ ...all, requestId: text, container: text, signals: { [text]: true }, plugins: { [text]: 1 } }),
+    );
+    expect(indexes).toHaveLength(1);
+    expect(octets(indexes)).toBe(96 - (96 % width));
+    expect(octets(blobs)).toBeGreaterThan(9 * (1600 - width));
+    expect(octets(blobs)).toBeLessThanOrEqual(16_000);
+    expect([...indexes, ...blobs].every((part) => part.isWellFormed())).toBe(true);
+    expect([blobs.length, doubles.length].every((count) => count <= 20)).toBe(true);
+  });
+
+  test('of the longest record loses nothing', () => {
+    const { blobs } = dataPoint({ ...longest, signals: { ...longest.signals, adblock: true } });
+    expect(blobs).toContain('r'.repeat(128));
+    expect(blobs.at(-1)).toBe(
+      Object.keys(longest.plugins)
+        .map((name) => `${name}=999999`)
+        .join(','),
+    );
+  });
+});
+
+describe('the raw logs', () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await startStage();
+  });
+  afterAll(() => stage.close());
+  afterEach(async () => {
+    await stage.fault('RAW_LOG_QUEUE', null);
+    await stage.fault('RAW_LOGS', null);
+    await stage.seen();
+  });
+
+  const poll = { timeout: 25_000, interval: 100 };
+  const idsOf = (logs: Record<string, RequestRecord[]>) =>
+    Object.values(logs).flatMap((records) => records.map(({ requestId }) => requestId));
+  const archived = async (prefix: string) =>
+    idsOf(await stage.rawLogs())
+      .filter((id) => id.startsWith(prefix))
+      .toSorted();
+  /** Sends so many requests with ids of their own, and answers these. */
+  async function ask(prefix: string, count: number): Promise<string[]> {
+    const { host } = await stage.site();
+    const ids = Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(4, '0')}`);
+    await Promise.all(ids.map((id) => stage.send(host, '/healthy', { headers: { 'x-request-id': id } })));
+    return ids;
+  }
+
+  test('hold a lone request within moments, under its day', async () => {
+    const ids = await ask('lone', 1);
+    await expect.poll(() => archived('lone'), poll).toEqual(ids);
+    const [[key, records] = ['', []]] = Object.entries(await stage.rawLogs());
+    const [only] = records;
+    expect(key).toMatch(/^raw\/dt=\d{4}-\d\d-\d\d\/\d{4}-\d\d-\d\dT\d{6}\.\d{3}Z-[0-9a-f-]{36}\.ndjson$/);
+    expect(key).toContain(`dt=${only?.time.slice(0, 10)}/${only?.time.replaceAll(':', '')}-`);
+    expect(only).toMatchObject({
+      route: '/healthy',
+      status: 200,
+      plugins: { server_proxy: expect.any(Number) },
+    });
+  });
+
+  test('hold each of many requests once, at most 50 an object and few objects', async () => {
+    const ids = await ask('many', 230);
+    await expect.poll(() => archived('many'), poll).toEqual(ids);
+    const sizes = Object.values(await stage.rawLogs())
+      .map((records) => records.filter(({ requestId }) => requestId.startsWith('many')).length)
+      .filter((size) => size > 0);
+    expect(Math.max(...sizes)).toBe(50);
+    expect(sizes.length).toBeLessThan(20);
+  });
+
+  test('lose nothing where the consumer fails three times', async () => {
+    await stage.fault('RAW_LOGS', 'fail');
+    const ids = await ask('third', 3);
+    const attempts: unknown[] = [];
+    await expect
+      .poll(async () => {
+        const { events } = await stage.seen();
+        attempts.push(
+          ...events.filter(({ event }) => event === 'raw_log_retried').map(({ fields }) => fields.attempts),
+        );
+        return attempts;
+      }, poll)
+      .toContain(3);
+    expect(await archived('third')).toEqual([]);
+    await stage.fault('RAW_LOGS', null);
+    await expect.poll(() => archived('third'), poll).toEqual(ids);
+  });
+
+  test.each([
+    [1, 1],
+    [2, 2],
+    [4, 8],
+    [99, 300],
+  ])('are delivered again after the %dth failure, %d s later', async (attempts, seconds) => {
+    await stage.fault('RAW_LOGS', 'fail');
+    expect(await stage.deliver({ id: 'refused', records: [record()] }, attempts)).toBe(seconds);
+  });
+
+  test('delivered twice are one object; of two days, two', async () => {
+    const batch = {
+      id: 'twice',
+      records: [
+        record({ requestId: 'twice-1' }),
+        record({ requestId: 'twice-2', time: '2026-02-01T00:00:00.000Z' }),
+      ],
+    };
+    expect(await stage.deliver(batch)).toBeUndefined();
+    expect(await stage.deliver(batch, 2)).toBeUndefined();
+    const own = Object.entries(await stage.rawLogs()).filter(([key]) => key.includes('twice'));
+    expect(own.map(([key, records]) => [key, records.map(({ requestId }) => requestId)])).toEqual([
+      ['raw/dt=2026-01-31/2026-01-31T235959.900Z-twice.ndjson', ['twice-1']],
+      ['raw/dt=2026-02-01/2026-02-01T000000.000Z-twice.ndjson', ['twice-2']],
+    ]);
+  });
+
+  test('wait in memory while the queue refuses them, and the pages are served', async () => {
+    await stage.fault('RAW_LOG_QUEUE', 'fail');
+    const ids = await ask('refused', 60);
+    const unsent = async () => (await stage.seen()).events.map(({ event }) => event);
+    await expect.poll(unsent, poll).toContain('raw_log_unsent');
+    await stage.fault('RAW_LOG_QUEUE', null);
+    // The next request's batch takes them along.
+    const later = await ask('refused-later', 1);
+    await expect.poll(() => archived('refused'), poll).toEqual([...ids, ...later].toSorted());
+  });
+
+  test('say how many records were dropped, where the queue refuses more than memory is given to', async () => {
+    await stage.fault('RAW_LOG_QUEUE', 'fail');
+    let dropped = 0;
+    for (let round = 0; dropped === 0; round += 1) {
+      await ask(`dropped${round}-`, 500);
+      const { events } = await stage.seen();
+      for (const { fields } of events) dropped += Number(fields.dropped ?? 0);
+      expect(round).toBeLessThan(5);
+    }
+    expect(dropped % 50).toBe(0);
+  });
+
+  test('of the longest records fit a message of the queue', () => {
+    const batch = { id: crypto.randomUUID(), records: Array.from({ length: 50 }, () => longest) };
+    expect(Buffer.byteLength(JSON.stringify(batch))).toBeLessThan(128_000);
+  });
+
+  test('and all other logs hold no cookie value, no full address and no query', async () => {
+    const site = await stage.site({ features: { cookie_restoration: true } });
+    const secret = {
+      headers: {
+        cookie: '_fpid=0123456789abcdef0123456789abcdef; _ga=GA1.1.secretcookie.1; session=secretsession',
+        'cf-connecting-ip': '203.0.113.77',
+        'x-forwarded-for': '198.51.100.88',
+        referer: 'https://shop.example/secretpage?email=a@secret.example',
+        'user-agent': 'secret-agent',
+      },
+    };
+    const page = 'https://www.shop.example/secretpage?email=a%40secret.example';
+    const body = { cookies: { _ga: 'GA1.1.secretcookie.1', _evil: 'secretvalue' }, referrer: page };
+    const query = '?tid=G-1&email=a%40secret.example';
+    const ask = async () => {
+      await stage.boot(site, body, secret.headers);
+      await stage.boot(site, { ...body, url: page }, secret.headers);
+      await stage.send(site.host, `/g/collect${query}`, secret);
+      await stage.send(site.host, `/l/lt_secretsecretsecret.js${query}`, secret);
+      await stage.send(site.host, `/c/${site.domains[0]?.token}.js${query}`, secret);
+      await stage.send(site.host, `/secretpage${query}`, secret);
+      await stage.send('unknown.test', `/secretpage${query}`, secret);
+    };
+    await ask();
+    stage.upstream.reply = () => Promise.reject(new Error('down'));
+    for (const store of ['COOKIES', 'EDGE_CONFIG'] as const) await stage.fault(store, 'fail');
+    await stage.forward(120_000);
+    await ask();
+    for (const store of ['COOKIES', 'EDGE_CONFIG'] as const) await stage.fault(store, null);
+
+    const { records, events } = await stage.seen();
+    expect(records).toHaveLength(14);
+    expect(events.map(({ event }) => event)).toContain('store_failed');
+    const last = records.at(-1)?.requestId ?? '';
+    await expect.poll(() => archived(last), poll).toHaveLength(1);
+    const everything = JSON.stringify([records, records.map(dataPoint), events, await stage.rawLogs()]);
+    expect(everything).not.toMatch(
+      /secret|0123456789abcdef0123456789abcdef|203\.0\.113|198\.51\.100|email|\?/i,
+    );
+  });
+});

@@ -1,0 +1,75 @@
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One request as an upstream (the vendor, a tag server) got it; `url` is absolute. */
+export interface Received {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly rawHeaders: readonly string[];
+  readonly body: string;
+}
+
+export interface Reply {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly body?: string;
+}
+
+/** A real HTTP server that stands for every upstream: the worker's fetches come to it with absolute targets. */
+export interface Upstream {
+  readonly port: number;
+  readonly received: Received[];
+  /** Decides the answers; a rejection breaks the connection. */
+  reply: (request: Received) => Reply | Promise<Reply>;
+  close(): Promise<void>;
+}
+
+export async function startUpstream(): Promise<Upstream> {
+  const server: Server = createServer({ requireHostHeader: false }, async (incoming, outgoing) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk);
+    const request: Received = {
+      method: incoming.method ?? '',
+      url: incoming.url ?? '',
+      headers: incoming.headers,
+      rawHeaders: incoming.rawHeaders,
+      body: Buffer.concat(chunks).toString(),
+    };
+    upstream.received.push(request);
+    try {
+      const { status = 200, headers = {}, body = '' } = await upstream.reply(request);
+      outgoing.writeHead(status, headers).end(body);
+    } catch {
+      outgoing.destroy();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo; // a TCP server's address is never a string
+  const upstream: Upstream = {
+    port,
+    received: [],
+    reply: () => ({}),
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return upstream;
+}
+
+/** The vendor's script with the headers that it bears in the wild. */
+export function vendorScript(body = 'window.vendorRan=1'): Reply {
+  return {
+    headers: {
+      'content-type': 'application/javascript; charset=UTF-8',
+      'cache-control': 'private, max-age=900',
+      'cross-origin-resource-policy': 'cross-origin',
+      'access-control-allow-origin': '*',
+      'access-control-allow-credentials': 'true',
+      'set-cookie': 'vendor=1; Path=/',
+      server: 'Google Tag Manager',
+    },
+    body,
+  };
+}

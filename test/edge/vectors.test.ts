@@ -1,0 +1,75 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readCookie } from '../../plugins/custom_loader/cookie-header.ts';
+import { type Stage, type StagedSite, startStage } from './stage.ts';
+
+/** Cases of public projects, which lie beside the project (each file names its source and licence). */
+const vectors = (name: string) => new URL(`../../../shared/vectors/${name}`, import.meta.url);
+const absent = !existsSync(vectors('JSONTestSuite_parsing.json'));
+if (absent) console.warn('Left out: ../shared/vectors is not here, so no case of the public suites ran.');
+
+function cases<T>(name: string): T[] {
+  return absent ? [] : JSON.parse(readFileSync(vectors(name), 'utf8')).cases;
+}
+
+describe.skipIf(absent)('JSONTestSuite against POST /boot', () => {
+  let stage: Stage;
+  let site: StagedSite;
+  beforeAll(async () => {
+    stage = await startStage();
+    site = await stage.site();
+  });
+  afterAll(() => stage.close());
+
+  interface JsonCase {
+    readonly name: string;
+    readonly expect: 'n' | 'y' | 'i';
+    readonly b64?: string;
+    /** In place of `b64`, for long ones: this so many times, then the tail. */
+    readonly repeat_b64?: string;
+    readonly times?: number;
+    readonly tail_b64?: string;
+  }
+
+  const octetsOf = ({ b64 = '', repeat_b64 = '', times = 0, tail_b64 = '' }: JsonCase) =>
+    Buffer.concat(
+      [b64, ...Array<string>(times).fill(repeat_b64), tail_b64].map((part) => Buffer.from(part, 'base64')),
+    );
+
+  const post = (body: Buffer) => stage.send(site.host, '/boot', { method: 'POST', body });
+
+  test.each(cases<JsonCase>('JSONTestSuite_parsing.json'))('$name', async (example) => {
+    const { expect: verdict } = example;
+    const octets = octetsOf(example);
+    // None of them is a boot request by itself; over 64 KiB is refused unread.
+    const bare = await post(octets);
+    expect([400, 413]).toContain(bare.status);
+    const detail = bare.json.detail === undefined ? 'parsed' : 'refused';
+    if (verdict === 'y') expect(detail).toBe('parsed');
+    if (verdict === 'n' && bare.status === 400) expect(detail).toBe('refused');
+    // Inside a request that is fine otherwise, as a member that nobody knows.
+    const [head, tail] = [`{"loader":"${site.loader}","url":"https://${site.domains[0]?.domain}/","x":`, '}'];
+    const inside = await post(Buffer.concat([Buffer.from(head), octets, Buffer.from(tail)]));
+    expect(inside.status).toBeLessThan(500);
+    if (verdict === 'y') expect(inside.status).toBe(200);
+  });
+});
+
+describe.skipIf(absent)('http-state’s cookie headers', () => {
+  interface CookieCase {
+    readonly test: string;
+    readonly sent: readonly { readonly name: string; readonly value: string }[];
+  }
+
+  test.each(cases<CookieCase>('http_state_parser.json').filter(({ sent }) => sent.length > 0))(
+    'what a browser sends after $test is read as it was meant',
+    ({ sent }) => {
+      const header = sent.map(({ name, value }) => `${name}=${value}`).join('; ');
+      for (const { name } of sent) {
+        const first = sent.find((pair) => pair.name === name);
+        expect(readCookie(header, name)).toBe(first?.value);
+      }
+      expect(readCookie(header, '_fpid')).toBeUndefined();
+    },
+  );
+});

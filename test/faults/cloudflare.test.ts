@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { type Fault, type FaultyCloudflare, startFaultyCloudflare } from '../helpers/faulty-cloudflare.ts';
+import { ask, standing } from './operations.ts';
+import { converged, type Stage, stage } from './stage.ts';
+
+type When = (method: string, path: string) => boolean;
+
+const any: When = () => true;
+const reads: When = (method) => method === 'GET';
+const dnsList: When = (method, path) => method === 'GET' && path.endsWith('/dns_records');
+const dnsBatch: When = (_method, path) => path.endsWith('/dns_records/batch');
+const routeCreate: When = (method, path) => method === 'POST' && path.endsWith('/workers/routes');
+const kvWrite: When = (method, path) => method === 'PUT' && path.endsWith('/bulk');
+
+const refusal = (status: number, code: number, message: string): Fault => ({
+  kind: 'refuse',
+  status,
+  body: JSON.stringify({ success: false, errors: [{ code, message }], messages: [], result: null }),
+});
+/** Cloudflare's clock runs this much faster than ours in the daemon, so that its pauses are short. */
+const HASTE = 30;
+
+/** What each case may cost beyond the calls of a creation that goes well; a retry is a look (6 calls) and its writes. */
+const LOOK = 6;
+
+describe('a daemon whose Cloudflare misbehaves', () => {
+  let on: Stage;
+  let faulty: FaultyCloudflare;
+  let daemon: RunningDaemon;
+  let untroubled = 0;
+  let number = 0;
+
+  beforeAll(async () => {
+    on = await stage();
+    faulty = await startFaultyCloudflare(on.gate.cloudflareUrl);
+    const settings = on.settings().cloudflare;
+    daemon = await on.start({ cloudflare: { ...settings, url: faulty.url, timeoutMs: 1000, haste: HASTE } });
+    await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(0));
+    untroubled = await callsOf(() => create('untroubled'));
+  });
+  afterAll(async () => {
+    await daemon?.kill();
+    await faulty?.close();
+    await on?.close();
+    expect(on.emulator.violations).toEqual([]);
+  });
+  beforeEach(() => {
+    faulty.heal();
+    faulty.faulted.length = 0;
+    faulty.calls.length = 0;
+  });
+
+  async function callsOf(work: () => Promise<unknown>): Promise<number> {
+    const before = faulty.calls.length;
+    await work();
+    return faulty.calls.length - before;
+  }
+  async function create(site: string): Promise<void> {
+    number += 1;
+    const body = on.manifest(site, number);
+    expect(await ask(daemon, [{ method: 'POST', path: '/provision', body }])).toEqual([]);
+    await settled();
+  }
+  /** Without asking Cloudflare anything, as `POST /plan` would. */
+  async function settled(): Promise<void> {
+    const head = await on.repo.head();
+    await eventually(
+      async () => {
+        const { sites } = await daemon.sites();
+        const off = sites
+          .filter(({ ready }) => !ready)
+          .map(({ site, reason, message }) => [site, reason, message]);
+        expect(off).toEqual([]);
+        expect(sites.map(({ applied }) => applied)).toContain(head);
+      },
+      { timeoutMs: 60_000, until: () => daemon.exited() },
+    );
+  }
+  const whole = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
+
+  it.each<[string, Fault, When, number]>([
+    [
+      '429 with retry-after to everything',
+      { kind: 'refuse', status: 429, headers: { 'retry-after': '3' } },
+      any,
+      1,
+    ],
+    ['429 without retry-after to everything', { kind: 'refuse', status: 429 }, any, 1],
+    ['429 in the middle', { kind: 'refuse', status: 429, headers: { 'retry-after': '3' } }, dnsBatch, 1],
+    ['500 after the records were written', { kind: 'fail after' }, dnsBatch, 1],
+    ['500 after the route was made', { kind: 'fail after' }, routeCreate, 1],
+    ['500 after the documents were written', { kind: 'fail after' }, kvWrite, 2],
+    ['503 with somebody’s error page to everything', { kind: 'refuse', status: 503, body: '<html>' }, any, 8],
+    ['no answer to a read', { kind: 'hang' }, reads, 1],
+    ['no answer to a write', { kind: 'hang' }, dnsBatch, 1],
+    ['a connection cut before an answer', { kind: 'drop' }, routeCreate, 1],
+    ['half a JSON to a read', { kind: 'truncate' }, reads, 2],
+    ['half a JSON to a write that was carried out', { kind: 'truncate' }, dnsBatch, 1],
+    [
+      'a page that is short',
+      {
+        kind: 'change',
+        change: (body: { result: unknown[] }) => ({ ...body, result: body.result.slice(1) }),
+      },
+      dnsList,
+      2,
+    ],
+    [
+      '“exists already” to a create that was never made',
+      refusal(400, 81058, 'An identical record exists'),
+      dnsBatch,
+      1,
+    ],
+    [
+      '“exists already” to a route that was never made',
+      refusal(409, 10020, 'duplicate_route'),
+      routeCreate,
+      1,
+    ],
+    ['half a bulk', { kind: 'change', change: leaveOneOut }, kvWrite, 4],
+    ['a full quota', refusal(400, 81045, 'Record quota exceeded'), dnsBatch, 2],
+    ['a token that is revoked in the middle', refusal(403, 9109, 'Unauthorized'), any, 3 * LOOK],
+  ])('%s: lives, makes nothing twice, and gets there', async (name, fault, when, times) => {
+    const site = `case-${number + 1}`;
+    // In the middle is where something of the site stands already.
+    if (name.includes('middle')) faulty.plan(fault, afterThe(kvWrite, when), times);
+    else faulty.plan(fault, when, times);
+    const calls = await callsOf(() => create(site));
+
+    expect(faulty.faulted.length).toBe(times);
+    expect(daemon.exited()).toBe(false);
+    expect(standing(on.snapshot(), site)).toEqual(whole);
+    if (leavesDoubt(fault)) expect(blindCreates(faulty)).toEqual([]);
+    console.log(`${name}: ${calls} calls (${untroubled} where all goes well)`);
+    expect(calls).toBeLessThanOrEqual(untroubled + times + 5 * LOOK);
+    await converged(daemon);
+  });
+
+  it('a stale list: finds what it made itself, and makes nothing twice', async () => {
+    const site = `case-${number + 1}`;
+    await create(site);
+    faulty.plan(
+      {
+        kind: 'change',
+        change: (body: { result: { name: string }[]; result_info: object }) => {
+          const result = body.result.filter((record) => !record.name.startsWith(site));
+          const count = result.length;
+          return { ...body, result, result_info: { ...body.result_info, count, total_count: count } };
+        },
+      },
+      dnsList,
+    );
+    const { passes } = await daemon.figures();
+    await daemon.call('POST', '/sync');
+    await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
+    await settled();
+    expect(faulty.faulted).toHaveLength(1);
+    expect(standing(on.snapshot(), site)).toEqual(whole);
+    await converged(daemon);
+  });
+
+  it('a removal whose answers are lost: takes everything away once', async () => {
+    const site = `case-${number + 1}`;
+    await create(site);
+    faulty.plan({ kind: 'fail after' }, (method) => method !== 'GET', 4);
+    expect(await ask(daemon, [{ method: 'POST', path: '/deprovision', body: { site } }])).toEqual([]);
+    await converged(daemon);
+    expect(standing(on.snapshot(), site)).toEqual({ containers: 0, proxy: 0, kv: 0, routes: 0, dns: 0 });
+  });
+});
+
+/** Picks what `when` picks once something was picked by `first`. */
+function afterThe(first: When, when: When): When {
+  let begun = false;
+  return (method, path) => {
+    const picked = begun && when(method, path);
+    begun ||= first(method, path);
+    return picked;
+  };
+}
+
+/** The pair is there, but Cloudflare says that it isn't. */
+function leaveOneOut(body: { result: object }) {
+  return { ...body, result: { ...body.result, unsuccessful_keys: ['acme'] } };
+}
+
+/** A refusal is certain: nothing was done. */
+function leavesDoubt(fault: Fault): boolean {
+  return fault.kind !== 'refuse' || fault.status >= 500;
+}
+
+/** Creates (of records and routes) that came after one with an unknown end, without a look in between. */
+function blindCreates({ calls, faulted }: FaultyCloudflare): string[] {
+  return faulted.flatMap((place) => {
+    const [method = '', path = ''] = calls[place]?.split(' ') ?? [];
+    if (!dnsBatch(method, path) && !routeCreate(method, path)) return [];
+    const later = calls.slice(place + 1);
+    const again = later.indexOf(`${method} ${path}`);
+    const list = `GET ${path.replace(/\/batch$/, '')}`;
+    return again !== -1 && !later.slice(0, again).includes(list) ? [`${method} ${path}`] : [];
+  });
+}

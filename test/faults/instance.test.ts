@@ -1,0 +1,185 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { api } from '../helpers/api.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { type Instance, startInstance, temporaryHome } from '../helpers/instance.ts';
+import { traces } from '../helpers/traces.ts';
+
+/** The drivers that every machine has; what nginx and Docker do in such moments is their own suites' matter. */
+const EMBEDDED = { TAGYARD_PROXY: 'embedded', TAGYARD_CONTAINERS: 'process' };
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const FREE = { MANAGEMENT_PORT: '0', PROVISIONER_PORT: '0', EDGE_PORT: '0', PROXY_PORT: '0' };
+
+/** Runs the command to its end; for starts that must fail. */
+async function start(env: NodeJS.ProcessEnv): Promise<{ code: number | null; stderr: string }> {
+  const child = spawn(process.execPath, ['gitops/cli.ts', 'up'], {
+    cwd: ROOT,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ...FREE, ...EMBEDDED, ...env },
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const [code] = await once(child, 'exit');
+  return { code: typeof code === 'number' ? code : null, stderr };
+}
+
+/** Processes that carry this instance's home in their environment: nothing else on the machine does. */
+function processesOf(home: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`TAGYARD_HOME=${home}\0`);
+    } catch {
+      return false;
+    }
+  });
+}
+
+describe('an instance that is killed with SIGKILL', () => {
+  const home = temporaryHome();
+  let instance: Instance;
+  const kill = async () => {
+    process.kill(instance.run.pid, 'SIGKILL');
+    await eventually(() => expect(processesOf(home.path)).toEqual([]), { timeoutMs: 30_000 });
+  };
+  const restart = async () => {
+    instance = await startInstance(home.path, EMBEDDED);
+    return api(instance.run);
+  };
+  const create = (call: ReturnType<typeof api>, name: string) =>
+    call.management('POST', '/server-containers', {
+      clientId: instance.run.demo.clientId,
+      name,
+      domains: [`${name}.example`],
+      webTagIds: { [`${name}.example`]: 'GTM-FAULT12' },
+      containerConfigB64: Buffer.from('id=GTM-FAULTSRV&env=1&auth=fault').toString('base64'),
+    });
+
+  beforeAll(async () => {
+    instance = await startInstance(home.path, EMBEDDED);
+  });
+  afterAll(async () => {
+    await instance?.stop();
+    home[Symbol.dispose]();
+  });
+
+  it('leaves no process, and goes on with what it had', async () => {
+    const before = await api(instance.run).management(
+      'GET',
+      `/server-containers/${instance.run.demo.container}`,
+    );
+    await kill();
+    const call = await restart();
+    const after = await call.reaches(instance.run.demo.container, 'active');
+    expect(after.revision).toBe(before.body.revision);
+    expect((await call.edge(after.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
+  });
+
+  it('comes back on the same addresses when all its processes were killed at once', async () => {
+    const { edge, management } = instance.run;
+    for (const pid of processesOf(home.path)) process.kill(Number(pid), 'SIGKILL');
+    const call = await restart();
+    expect({ edge: instance.run.edge, management: instance.run.management }).toEqual({ edge, management });
+    const demo = await call.reaches(instance.run.demo.container, 'active');
+    expect((await call.edge(demo.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
+  });
+
+  it('finishes a creation that it was in the middle of', async () => {
+    const answer = await create(api(instance.run), 'half-made');
+    expect(answer.status).toBe(202);
+    await kill();
+    const call = await restart();
+    const made = await call.reaches(answer.body.id, 'active');
+    expect((await call.edge(made.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
+  });
+
+  it('finishes a removal that it was in the middle of, and leaves nothing of the site', async () => {
+    const { body: site } = await create(api(instance.run), 'half-gone');
+    await api(instance.run).reaches(site.id, 'active');
+    expect(await api(instance.run).management('DELETE', `/server-containers/${site.id}`)).toMatchObject({
+      status: 202,
+    });
+    await kill();
+    const call = await restart();
+    await call.reaches(site.id, 'removed');
+    expect(await traces(home.path, site.siteId)).toEqual({
+      dns: [],
+      routes: [],
+      kv: [],
+      proxy: [],
+      containers: [],
+    });
+  });
+
+  it('refuses a second start on the same home, and says which process holds it', async () => {
+    const { code, stderr } = await start({ TAGYARD_HOME: home.path });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(
+        new RegExp(`^tagyard: an instance already runs on .*process ${instance.run.pid}.*\n$`),
+      ),
+    });
+    expect((await fetch(`${instance.run.management.url}/healthz`)).status).toBe(200);
+  });
+
+  it('is gone with all its processes after SIGTERM', async () => {
+    await instance.stop();
+    expect(processesOf(home.path)).toEqual([]);
+  });
+});
+
+describe('a start that can’t succeed says so in one line', () => {
+  const oneLine = (pattern: RegExp) => ({
+    code: 1,
+    stderr: expect.stringMatching(new RegExp(`^tagyard: [^\n]*${pattern.source}[^\n]*\n$`)),
+  });
+
+  it('where a port is taken', async () => {
+    using home = temporaryHome();
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    expect(await start({ TAGYARD_HOME: home.path, MANAGEMENT_PORT: String(port) })).toEqual(
+      oneLine(/MANAGEMENT_PORT.*in use/),
+    );
+    server.close();
+  });
+
+  it.each<[string, (home: string) => string, RegExp]>([
+    ['the home is a file', (home) => write(join(home, 'home'), 'a file'), /can't be used/],
+    [
+      'the lock is no lock of ours',
+      (home) => dirname(write(join(home, 'lock'), 'x'.repeat(200))),
+      /lock can't be locked/,
+    ],
+    [
+      'the instance’s own file is damaged',
+      (home) => dirname(write(join(home, 'instance.json'), '{')),
+      /damaged/,
+    ],
+  ])('where %s', async (_what, breakHome, pattern) => {
+    using home = temporaryHome();
+    expect(await start({ TAGYARD_HOME: breakHome(home.path) })).toEqual(oneLine(pattern));
+  });
+
+  it('where a port is no port', async () => {
+    using home = temporaryHome();
+    expect(await start({ TAGYARD_HOME: home.path, EDGE_PORT: 'edge' })).toEqual(
+      oneLine(/EDGE_PORT=edge is not a port/),
+    );
+  });
+});
+
+function write(path: string, text: string): string {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}

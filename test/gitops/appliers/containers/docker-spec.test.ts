@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
+import { createOptions } from '../../../../gitops/appliers/containers/docker-spec.ts';
+import { loadedManifest } from '../../../fixtures/manifest.ts';
+
+const launches = desiredContainers(loadedManifest(), { loopbackSubnet: '127.77', originPort: 8443 }).map(
+  ({ spec }) => ({ name: `tagyard-t-${spec.role}`, mark: 'tgy1 t tag-1 acme-shop 0123abcd', spec }),
+);
+const [processing, preview] = launches.map((launch) => createOptions(launch, '/var/ca.pem'));
+
+describe('what Docker is asked for', () => {
+  test('leaves nothing to gain: read-only, no privilege, no capability, not root, within limits', () => {
+    for (const options of [processing, preview]) {
+      expect(options).toMatchObject({
+        User: '65532:65532',
+        HostConfig: {
+          ReadonlyRootfs: true,
+          CapDrop: ['ALL'],
+          SecurityOpt: ['no-new-privileges'],
+          RestartPolicy: { Name: 'unless-stopped' },
+          LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } },
+          PidsLimit: 128,
+        },
+      });
+      expect(options?.HostConfig?.Privileged).toBeUndefined();
+      expect(options?.HostConfig?.NetworkMode).toBeUndefined();
+    }
+  });
+
+  test.each([
+    [processing, 512 * 2 ** 20, 1e9],
+    [preview, 256 * 2 ** 20, 0.5e9],
+  ])('limits memory without swap, and processor time', (options, bytes, nanoCpus) => {
+    expect(options?.HostConfig).toMatchObject({ Memory: bytes, MemorySwap: bytes, NanoCpus: nanoCpus });
+  });
+
+  test('publishes the one port on the spec’s loopback address only', () => {
+    const { spec } = launches[0] ?? {};
+    expect(processing?.HostConfig?.PortBindings).toEqual({
+      '8080/tcp': [{ HostIp: spec?.address, HostPort: '20000' }],
+    });
+  });
+
+  test('lets only the processing role find the preview server', () => {
+    expect(processing?.HostConfig?.ExtraHosts).toEqual(['acme-shop-preview.example.net:host-gateway']);
+    expect(preview?.HostConfig?.ExtraHosts).toEqual([]);
+    expect(processing?.Env).toContain('PREVIEW_SERVER_URL=https://acme-shop-preview.example.net:8443');
+    expect(preview?.Env).toContain('RUN_AS_PREVIEW_SERVER=true');
+  });
+
+  test('mounts the CA read-only', () => {
+    expect(processing?.HostConfig?.Binds).toEqual(['/var/ca.pem:/etc/tagyard/ca.pem:ro']);
+    expect(processing?.Env).toContain('NODE_EXTRA_CA_CERTS=/etc/tagyard/ca.pem');
+  });
+
+  test('has CONTAINER_CONFIG in the environment and nowhere else', () => {
+    const secret = launches[0]?.spec.config.reveal() ?? '';
+    const { Env = [], ...rest } = processing ?? {};
+    expect(Env.filter((line) => line.includes(secret))).toEqual([`CONTAINER_CONFIG=${secret}`]);
+    expect(JSON.stringify(rest)).not.toContain(secret);
+  });
+});

@@ -1,0 +1,26 @@
+import { describe, expect, test } from 'vitest';
+import { redact } from '../../../../gitops/appliers/containers/redact.ts';
+import { Secret } from '../../../../gitops/manifest/secrets.ts';
+
+const query = 'id=GTM-SERVER1&env=1&auth=s3cret/t0ken+x';
+const base64 = Buffer.from(query).toString('base64');
+const AUTH = new URLSearchParams(query).get('auth') ?? '';
+
+describe('what a container wrote, shown to people', () => {
+  test.each([
+    [
+      'GET /server.js?id=GTM-SERVER1&gtm_auth=s3cret/t0ken x failed',
+      'GET /server.js?id=GTM-SERVER1&gtm_auth=[secret] failed',
+    ],
+    [`auth ${encodeURIComponent(AUTH)} refused`, 'auth [secret] refused'],
+    [`config ${base64}`, 'config [secret]'],
+    ['decoded s3cret/t0ken+x', 'decoded [secret]'],
+    ['nothing to hide: id=GTM-SERVER1, env=1', 'nothing to hide: id=GTM-SERVER1, env=1'],
+  ])('%s', (text, shown) => {
+    expect(redact(new Secret(base64), text)).toBe(shown);
+  });
+
+  test('a config that is none hides at least itself', () => {
+    expect(redact(new Secret('%%% no base64'), 'got %%% no base64')).toBe('got [secret]');
+  });
+});

@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Applier, RetryableError, TerminalError } from '../../../../gitops/appliers/contract.ts';
+import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
+import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
+import { edgeStore } from '../../../../gitops/appliers/edge/store.ts';
+import { wildcardRouteApplier } from '../../../../gitops/appliers/edge/wildcard-route.ts';
+import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import { loadedManifest } from '../../../fixtures/manifest.ts';
+import { EMULATOR_SCRIPT } from '../../../helpers/cloudflare.ts';
+import { type CloudflareWorld, cloudflareWorld } from '../cloudflare-world.ts';
+
+const { signal } = new AbortController();
+const identity = { instance: 'test', host: 'tag-1' };
+
+describe('the edge at Cloudflare', () => {
+  let world: CloudflareWorld;
+  beforeEach(async () => {
+    world = await cloudflareWorld();
+  });
+  afterEach(() => world.close());
+
+  const kv = () => kvApplier({ ...world, identity, settings: { originPort: 443 } });
+  const routeOptions = () => ({
+    ...world,
+    identity,
+    zoneId: world.emulator.zone.id,
+    scriptName: EMULATOR_SCRIPT,
+    zone: 'example.net',
+  });
+  const routes = async (): Promise<{ pattern: string }[]> =>
+    (await world.emulator.call('GET', `/zones/${world.emulator.zone.id}/workers/routes`)).json.result;
+  const sites = (count: number) =>
+    Array.from({ length: count }, (_, number) =>
+      loadedManifest(`shop-${String(number).padStart(3, '0')}`, number),
+    );
+
+  async function planOf<S, R>(applier: Applier<S, R>, ...manifests: LoadedManifest[]) {
+    const desired = manifests.flatMap((manifest) => applier.desired(manifest));
+    return applier.plan(desired, await applier.observe(desired, signal));
+  }
+  async function converge<S, R>(applier: Applier<S, R>, ...manifests: LoadedManifest[]) {
+    const { changes } = await planOf(applier, ...manifests);
+    return Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
+  }
+
+  it('reads KV and routes of a thousand sites in one call a page, the shared listing once', async () => {
+    const all = sites(1000);
+    const kvTarget = kv();
+    await converge(kvTarget, ...all);
+    world.faulty.calls.length = 0;
+    const wildcard = wildcardRouteApplier(routeOptions());
+    const [pairs] = await Promise.all([planOf(kvTarget, ...all), planOf(wildcard, ...all)]);
+    expect(pairs.changes).toEqual([]);
+    expect(world.faulty.calls.filter((call) => call.endsWith('/keys'))).toHaveLength(4);
+    expect(world.faulty.calls).toHaveLength(5);
+  });
+
+  it('writes the documents of a hundred sites in one bulk call a namespace', async () => {
+    await converge(kv(), ...sites(100));
+    expect(world.faulty.calls.filter((call) => call.startsWith('PUT'))).toHaveLength(4);
+  });
+
+  it('sends only the keys again that a bulk call left out', async () => {
+    const left = ['shop-001.example.net', 'shop-002.example.net'];
+    const sizes: number[] = [];
+    world.faulty.plan(
+      {
+        kind: 'change',
+        change: (body: { result: { successful_key_count: number } }) => {
+          sizes.push(body.result.successful_key_count);
+          return { ...body, result: { successful_key_count: 1, unsuccessful_keys: left } };
+        },
+      },
+      (method, path) => method === 'PUT' && path.includes(world.emulator.namespaces.get('ROUTES')?.id ?? '-'),
+      2,
+    );
+    const outcomes = await converge(kv(), ...sites(3));
+    expect(outcomes.every(({ status }) => status === 'fulfilled')).toBe(true);
+    expect(sizes).toEqual([3, 2]);
+  });
+
+  it('gives up on a key that is left out again and again, and on no other', async () => {
+    world.faulty.plan(
+      {
+        kind: 'change',
+        change: (body: { result: object }) => ({
+          ...body,
+          result: { ...body.result, unsuccessful_keys: ['shop-001.example.net'] },
+        }),
+      },
+      (method, path) => method === 'PUT' && path.includes(world.emulator.namespaces.get('ROUTES')?.id ?? '-'),
+      Number.POSITIVE_INFINITY,
+    );
+    const applier = kv();
+    const { changes } = await planOf(applier, ...sites(3));
+    const outcomes = await Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
+    const failed = changes.filter((_, index) => outcomes[index]?.status === 'rejected');
+    expect(failed.map(({ key }) => key)).toEqual(['ROUTES/shop-001.example.net']);
+    expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
+      reason: expect.any(RetryableError),
+    });
+  });
+
+  it('says which namespace is missing', async () => {
+    const store = edgeStore(world.client, 'another-edge');
+    await expect(store.keys('ROUTES', signal)).rejects.toThrow(TerminalError);
+    await expect(store.keys('ROUTES', signal)).rejects.toThrow('another-edge-ROUTES');
+  });
+
+  it('never repeats the creation of a route that may have happened, and finds it when it looks', async () => {
+    await converge(kv(), loadedManifest());
+    const applier = routeApplier(routeOptions());
+    world.faulty.plan(
+      { kind: 'fail after' },
+      (method, path) => method === 'POST' && path.endsWith('/routes'),
+    );
+    expect(await converge(applier, loadedManifest())).toMatchObject([{ reason: expect.any(RetryableError) }]);
+    expect(await routes()).toHaveLength(1);
+    expect((await planOf(applier, loadedManifest())).changes).toEqual([]);
+  });
+
+  it.each([
+    ['without a routing entry of ours', EMULATOR_SCRIPT, false, 'no routing entry'],
+    ['that leads to another worker', 'other-worker', true, 'the worker other-worker'],
+  ])('takes a route %s for somebody else’s', async (_name, script, withEntry, by) => {
+    if (withEntry) await converge(kv(), loadedManifest());
+    const { db, zone } = world.emulator;
+    db.prepare('INSERT INTO routes (id, zone, pattern, script) VALUES (?, ?, ?, ?)').run(
+      'f'.repeat(32),
+      zone.id,
+      'acme-shop.example.net/*',
+      script,
+    );
+    const plan = await planOf(routeApplier(routeOptions()), loadedManifest());
+    expect(plan.changes).toEqual([]);
+    expect(plan.conflicts[0]?.detail).toContain(by);
+    expect((await planOf(routeApplier(routeOptions()))).changes).toEqual([]);
+  });
+
+  describe('with one wildcard route for the zone', () => {
+    it('makes it once, for the first site that wants it, and keeps it when the last is gone', async () => {
+      const applier = wildcardRouteApplier(routeOptions());
+      const { changes } = await planOf(applier, ...sites(3).toReversed());
+      expect(changes).toMatchObject([{ op: 'create', site: 'shop-000', key: '*.example.net/*' }]);
+      await converge(applier, ...sites(3));
+      expect(await planOf(applier, ...sites(3))).toEqual({ changes: [], conflicts: [] });
+      expect(await planOf(applier)).toEqual({ changes: [], conflicts: [] });
+      expect(await routes()).toHaveLength(1);
+    });
+
+    it('replaces the routes of single sites, and only when it stands', async () => {
+      await converge(kv(), ...sites(2));
+      await converge(routeApplier(routeOptions()), ...sites(2));
+      const applier = wildcardRouteApplier(routeOptions());
+      expect((await planOf(applier, ...sites(2))).changes.map(({ op }) => op)).toEqual(['create']);
+      await converge(applier, ...sites(2));
+      expect((await planOf(applier, ...sites(2))).changes.map(({ op, site }) => `${op} ${site}`)).toEqual([
+        'delete shop-000',
+        'delete shop-001',
+      ]);
+      await converge(applier, ...sites(2));
+      expect((await routes()).map(({ pattern }) => pattern)).toEqual(['*.example.net/*']);
+    });
+
+    it('tells every site when somebody else holds the wildcard', async () => {
+      const { emulator } = world;
+      await emulator.call('POST', `/zones/${emulator.zone.id}/workers/routes`, {
+        pattern: '*.example.net/*',
+      });
+      const plan = await planOf(wildcardRouteApplier(routeOptions()), ...sites(2));
+      expect(plan.changes).toEqual([]);
+      expect(plan.conflicts.map(({ site }) => site)).toEqual(['shop-000', 'shop-001']);
+    });
+  });
+});

@@ -1,0 +1,67 @@
+import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
+import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
+import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import { EMULATOR_SCRIPT } from '../../../helpers/cloudflare.ts';
+import { type CloudflareWorld, cloudflareWorld } from '../cloudflare-world.ts';
+import { applierConformance, CONFORMANCE_IDENTITY } from '../conformance.ts';
+
+const kvOf = ({ client, store }: CloudflareWorld) =>
+  kvApplier({ client, store, identity: CONFORMANCE_IDENTITY, settings: { originPort: 443 } });
+
+applierConformance(
+  'Workers KV',
+  async () => {
+    const world = await cloudflareWorld();
+    const { emulator } = world;
+    return {
+      ...world,
+      applier: kvOf(world),
+      async plantForeign({ spec: { namespace, key } }) {
+        const id = emulator.namespaces.get(namespace)?.id;
+        const path = `/accounts/${emulator.account}/storage/kv/namespaces/${id}`;
+        await emulator.call('PUT', `${path}/bulk`, [
+          { key, value: 'theirs', metadata: { owner: 'somebody' } },
+        ]);
+        return async () => (await emulator.call('GET', `${path}/values/${key}`)).text;
+      },
+    };
+  },
+  { change: (manifest) => ({ ...manifest, features: { ...manifest.features, multi_domain: true } }) },
+);
+
+applierConformance(
+  'Workers routes',
+  async () => {
+    const world = await cloudflareWorld();
+    const { emulator, client, store } = world;
+    const routes = `/zones/${emulator.zone.id}/workers/routes`;
+    const kv = kvOf(world);
+    const { signal } = new AbortController();
+    return {
+      ...world,
+      applier: routeApplier({
+        client,
+        store,
+        identity: CONFORMANCE_IDENTITY,
+        zoneId: emulator.zone.id,
+        scriptName: EMULATOR_SCRIPT,
+      }),
+      async prepare(manifest: LoadedManifest) {
+        const desired = kv.desired(manifest);
+        const { changes } = kv.plan(desired, []);
+        await Promise.all(changes.map((change) => kv.apply(change, signal)));
+      },
+      async plantForeign({ spec: { pattern } }) {
+        // A route without a script keeps the worker off an address: somebody meant it.
+        const { json } = await emulator.call('POST', routes, { pattern });
+        return async () => (await emulator.call('GET', `${routes}/${json.result.id}`)).json;
+      },
+    };
+  },
+  {
+    change: (manifest) => ({
+      ...manifest,
+      hostnames: { ...manifest.hostnames, edge: 'acme-shop-moved.example.net' },
+    }),
+  },
+);

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { proxyResources } from '../../../../gitops/appliers/proxy/desired.ts';
+import { fileNameOf, keyOf } from '../../../../gitops/appliers/proxy/file-name.ts';
+import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
+import { loadedManifest } from '../../../fixtures/manifest.ts';
+
+const settings = { loopbackSubnet: '127.77', originPort: 8443 };
+const custom = { customDomains: ['metrics.acme-shop.example', 'tags.acme-shop.example'] };
+
+describe('the vhosts of a site', () => {
+  it('are its own two names, and one resource for each custom domain', () => {
+    const resources = proxyResources(loadedManifest('acme-shop', 0, custom), settings);
+    expect(resources.map(({ key }) => key)).toEqual([
+      'acme-shop',
+      'acme-shop/metrics.acme-shop.example',
+      'acme-shop/tags.acme-shop.example',
+    ]);
+    expect(resources.flatMap(({ spec }) => spec.vhosts.map(({ kind, host }) => `${kind} ${host}`))).toEqual([
+      'origin acme-shop-origin.example.net',
+      'preview acme-shop-preview.example.net',
+      'custom metrics.acme-shop.example',
+      'custom tags.acme-shop.example',
+    ]);
+  });
+
+  it('lead to every replica, by address and port', () => {
+    const manifest = loadedManifest('acme-shop', 0, { resources: { processing: { replicas: 3 } } });
+    const [site] = proxyResources(manifest, settings);
+    const origin = site?.spec.vhosts.find(({ kind }) => kind === 'origin');
+    const processing = containerSpecs(manifest, settings).filter(({ role }) => role === 'processing');
+    expect(processing).toHaveLength(3);
+    expect(origin).toMatchObject({ upstreams: processing.map(({ address, port }) => ({ address, port })) });
+  });
+
+  it('change with the containers, and a new custom domain changes nothing else', () => {
+    const hashes = (...manifest: Parameters<typeof loadedManifest>) =>
+      new Map(proxyResources(loadedManifest(...manifest), settings).map(({ key, hash }) => [key, hash]));
+    const before = hashes('acme-shop', 0);
+    const image = `sha256:${'b'.repeat(64)}`;
+    expect(hashes('acme-shop', 0, { image }).get('acme-shop')).not.toBe(before.get('acme-shop'));
+    expect(hashes('acme-shop', 0, custom).get('acme-shop')).toBe(before.get('acme-shop'));
+  });
+});
+
+describe('the file of a key', () => {
+  it.each([
+    ['acme', 'acme.conf'],
+    ['acme/metrics.acme.example', 'acme@metrics.acme.example.conf'],
+  ])('%s is %s, and back', (key, file) => {
+    expect(fileNameOf(key, '.conf')).toBe(file);
+    expect(keyOf(file)).toBe(key);
+  });
+
+  it.each(['Acme.conf', 'acme@x@y.conf', 'acme@no host.conf', '@metrics.acme.example.conf'])(
+    '%s stands for itself',
+    (file) => {
+      expect(keyOf(file)).toBe(file);
+    },
+  );
+});

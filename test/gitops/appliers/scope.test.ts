@@ -1,0 +1,60 @@
+import { afterEach, expect, it } from 'vitest';
+import type { Applier } from '../../../gitops/appliers/contract.ts';
+import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
+import { cloudflareDns } from '../../../gitops/appliers/dns/cloudflare.ts';
+import { kvApplier } from '../../../gitops/appliers/edge/kv.ts';
+import { routeApplier } from '../../../gitops/appliers/edge/route.ts';
+import { edgeStore } from '../../../gitops/appliers/edge/store.ts';
+import { loadedManifest } from '../../fixtures/manifest.ts';
+import { EMULATOR_SCRIPT, EMULATOR_ZONE } from '../../helpers/cloudflare.ts';
+import { type CloudflareWorld, cloudflareWorld } from './cloudflare-world.ts';
+import { CONFORMANCE_IDENTITY as identity } from './conformance.ts';
+
+const { signal } = new AbortController();
+const SITES = ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight'];
+let world: CloudflareWorld;
+afterEach(() => world.close());
+
+/** The three that work on Cloudflare, with pages so small that eight sites fill many. */
+function appliers({ client, emulator }: CloudflareWorld, pageSize: number): Applier[] {
+  const store = edgeStore(client, EMULATOR_SCRIPT, pageSize);
+  const zoneId = emulator.zone.id;
+  const provider = cloudflareDns({ client, zoneId, pageSize });
+  return [
+    kvApplier({ client, store, identity, settings: { originPort: 443 } }),
+    routeApplier({ client, store, identity, zoneId, scriptName: EMULATOR_SCRIPT }),
+    dnsApplier({ provider, identity, zone: EMULATOR_ZONE, hostAddress: '198.51.100.4' }),
+  ];
+}
+
+it.each([
+  ['asks for one site’s names alone where that takes fewer calls than all pages', 2, true],
+  ['lists everything where that is one page', 5000, false],
+])('a look at one site %s', async (_what, pageSize, byName) => {
+  world = await cloudflareWorld();
+  const manifests = SITES.map((site, number) => loadedManifest(site, number));
+  const [one] = manifests;
+  if (one === undefined) throw new Error('there is no site');
+  let calls = 0;
+  for (const applier of appliers(world, pageSize)) {
+    const desired = manifests.flatMap((manifest) => applier.desired(manifest));
+    const { changes } = applier.plan(desired, await applier.observe(desired, signal));
+    await Promise.all(changes.map((change) => applier.apply(change, signal)));
+    expect(applier.plan(desired, await applier.observe(desired, signal)).changes).toEqual([]);
+
+    const wanted = applier.desired(one);
+    const keys = new Set(wanted.map(({ key }) => key));
+    const before = world.faulty.calls.length;
+    const found = await applier.observe(wanted, signal, { sites: new Set([one.site]), keys });
+    calls += world.faulty.calls.length - before;
+    expect(
+      applier.plan(
+        wanted,
+        found.filter(({ key }) => keys.has(key)),
+      ).changes,
+    ).toEqual([]);
+    expect(found.length === wanted.length).toBe(byName);
+  }
+  // By name: KV 4, the list of routes with the routing entry as their witness 2, DNS 3. Whole: 4, 2 and 1.
+  expect(calls).toBe(byName ? 9 : 7);
+});

@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Claimant, contested, rivals } from '../../gitops/claims.ts';
+import { manifestSchema } from '../../gitops/manifest/schema.ts';
+import { manifestInput } from '../fixtures/manifest.ts';
+
+const SITES = ['alpha', 'beta', 'gamma', 'delta'];
+const base = new Map(
+  SITES.map((site, number) => [site, manifestSchema.parse(manifestInput(site, number))] as const),
+);
+
+/** Sites that share edge hostnames and ports as chance has it, each with its place in history. */
+const claimants: fc.Arbitrary<Claimant[]> = fc.tuple(
+  ...SITES.map((site) =>
+    fc
+      .record({
+        name: fc.integer({ min: 0, max: 3 }),
+        port: fc.integer({ min: 0, max: 3 }),
+        since: fc.nat(3),
+      })
+      .map(({ name, port, since }) => {
+        const manifest = base.get(site);
+        if (manifest === undefined) throw new Error(`${site} has no manifest`);
+        const hostnames = { ...manifest.hostnames, edge: `shared-${name}.example.net` };
+        const ports = { ...manifest.ports, processing: 30_000 + port };
+        return { manifest: { ...manifest, hostnames, ports }, since };
+      }),
+  ),
+);
+const names = ({ manifest }: Claimant) => [manifest.hostnames.edge, manifest.ports.processing];
+const older = (a: Claimant, b: Claimant) =>
+  a.since < b.since || (a.since === b.since && a.manifest.site < b.manifest.site);
+const RUNS = { numRuns: 20_000 };
+
+describe('a contested name', () => {
+  it('has one holder, and whoever loses loses to an older site that keeps it', () => {
+    fc.assert(
+      fc.property(claimants, (all) => {
+        const lost = new Map(contested(all).map((claim) => [claim.site, claim]));
+        const kept = all.filter(({ manifest }) => !lost.has(manifest.site));
+        const held = kept.flatMap(names);
+        expect(new Set(held).size).toBe(held.length);
+        for (const { site, holder } of lost.values()) {
+          const loser = all.find(({ manifest }) => manifest.site === site);
+          const winner = kept.find(({ manifest }) => manifest.site === holder);
+          if (loser === undefined || winner === undefined) throw new Error(`${site} lost to nobody`);
+          expect(older(winner, loser)).toBe(true);
+          expect(names(winner).some((name) => names(loser).includes(name))).toBe(true);
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  it('never flaps: the outcome depends on neither order nor on who else is looked at', () => {
+    const shuffled = claimants.chain((all) =>
+      fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length })),
+    );
+    fc.assert(
+      fc.property(shuffled, ([all, others]) => {
+        const bySite = (list: ReturnType<typeof contested>) =>
+          list.toSorted((a, b) => (a.site < b.site ? -1 : 1));
+        expect(bySite(contested(others))).toEqual(bySite(contested(all)));
+        const concerned = rivals(all.map(({ manifest }) => manifest));
+        const some = all.filter(({ manifest }) => concerned.has(manifest.site));
+        expect(bySite(contested(some))).toEqual(bySite(contested(all)));
+      }),
+      RUNS,
+    );
+  });
+});

@@ -1,0 +1,245 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TerminalError } from '../../../gitops/appliers/contract.ts';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../../fixtures/gitops/memory-daemon.ts';
+
+const CLI = fileURLToPath(new URL('../../../gitops/cli.ts', import.meta.url));
+
+let daemon: MemoryDaemon;
+let url: string;
+beforeEach(async () => {
+  daemon = await memoryDaemon();
+  url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
+});
+afterEach(() => daemon.close());
+
+/** The real command against the daemon of this process. */
+async function tagyard(args: readonly string[], env: Record<string, string> = {}) {
+  const { exitCode, stdout, stderr } = await execa(process.execPath, [CLI, ...args], {
+    reject: false,
+    env: { INFRA_PROVISIONER_URL: url, INFRA_SECRET: SECRET, ...env },
+  });
+  return { exitCode, stdout, stderr };
+}
+async function applied(...names: string[]) {
+  for (const [number, name] of names.entries()) await daemon.push(name, daemon.manifest(name, number));
+  for (const name of names) await daemon.reaches(name, 'Ready');
+}
+/** So that a change waits to be looked at. */
+const freeze = () => writeFile(join(daemon.dir, 'freeze'), '');
+
+describe('tagyard plan', () => {
+  it('ends with 0 where nothing would change, with 2 where something would, on a branch too', async () => {
+    await applied('one', 'two');
+    expect(await tagyard(['plan'])).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('nothing'),
+    });
+    const base = await daemon.repo.head();
+    await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
+    const head = await daemon.repo.head();
+    await daemon.reaches('one', 'Ready');
+    // The older revision as if it were a branch that somebody asks about.
+    const asked = await tagyard(['plan', '--ref', base ?? '', '--json']);
+    expect(asked.exitCode).toBe(2);
+    expect(JSON.parse(asked.stdout)).toMatchObject({
+      revision: base,
+      changes: expect.arrayContaining([expect.objectContaining({ site: 'one', op: 'update' })]),
+    });
+    expect((await tagyard(['plan', '--ref', head ?? ''])).exitCode).toBe(0);
+    expect(await tagyard(['plan', '--ref', 'nowhere'])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('nowhere'),
+    });
+  });
+
+  it('has colours where they are wanted, and none in a pipe', async () => {
+    await freeze();
+    await daemon.push('one', daemon.manifest('one', 0));
+    await daemon.reaches('one', 'Frozen');
+    expect((await tagyard(['plan'])).stdout).not.toContain('\u001b[');
+    expect((await tagyard(['plan'], { FORCE_COLOR: '1' })).stdout).toContain('\u001b[32mcreate');
+  });
+});
+
+describe('tagyard apply', () => {
+  it('waits for the end, and refuses another plan than the one it is given', async () => {
+    await daemon.push('one', daemon.manifest('one', 0));
+    await daemon.reaches('one', 'Ready');
+    daemon.world('kv').clear();
+    const { checksum } = JSON.parse((await tagyard(['plan', '--json'])).stdout);
+    expect(await tagyard(['apply', '--checksum', 'ffff'])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(checksum),
+    });
+    expect(daemon.of('kv', 'one')).toEqual([]);
+    const done = await tagyard(['apply', '--checksum', checksum, '--json']);
+    expect(done.exitCode).toBe(0);
+    expect(JSON.parse(done.stdout).operations).toMatchObject([{ site: 'one', status: 'succeeded' }]);
+    expect(daemon.of('kv', 'one')).toEqual(['one.example.net']);
+    expect((await tagyard(['apply'])).stdout).toContain('nothing to change');
+  });
+
+  it('ends with 1 and the reason where a site fails', async () => {
+    await applied('one');
+    daemon.world('kv').clear();
+    daemon.control.fault = (target, at) =>
+      target === 'kv' && at !== 'observe' ? new TerminalError('no permission') : undefined;
+    expect(await tagyard(['apply'])).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringContaining('no permission'),
+    });
+  });
+});
+
+describe('tagyard revert', () => {
+  it('undoes the newest commit of one site by a commit that names it', async () => {
+    await applied('one', 'two');
+    const { revision } = await daemon.push('one', daemon.manifest('one', 0, { name: 'A mistake' }));
+    await daemon.push('two', daemon.manifest('two', 1, { name: 'Stays' }));
+    expect((await tagyard(['revert', 'one', '--reason', 'typo'])).exitCode).toBe(0);
+    const [commit] = await daemon.repo.history('one', 1);
+    expect(commit).toMatchObject({
+      subject: 'Revert one',
+      trailers: { Site: 'one', Reverts: revision, Reason: 'typo' },
+    });
+    const head = (await daemon.repo.head()) ?? '';
+    expect((await daemon.repo.readSite(head, 'one'))?.text).toBe(formatManifest(daemon.manifest('one', 0)));
+    expect((await daemon.repo.readSite(head, 'two'))?.text).toContain('Stays');
+  });
+
+  it.each(['a tombstone', 'a deleted file'])('brings a removed site back: %s', async (how) => {
+    await applied('one', 'two');
+    if (how === 'a tombstone') await daemon.call('POST', '/deprovision', { site: 'one' });
+    else await daemon.push('one', null);
+    await daemon.reaches('one', 'Removed');
+    expect((await tagyard(['revert', 'one'])).exitCode).toBe(0);
+    await daemon.reaches('one', 'Ready');
+    expect(daemon.held('one')).toBeGreaterThan(0);
+  });
+
+  it('undoes a given commit with what came after it, and a creation by a tombstone', async () => {
+    await applied('one');
+    const second = await daemon.push('one', daemon.manifest('one', 0, { name: 'Second' }));
+    await daemon.push('one', daemon.manifest('one', 0, { name: 'Third' }));
+    expect((await tagyard(['revert', 'one', second.revision.slice(0, 10)])).exitCode).toBe(0);
+    const head = (await daemon.repo.head()) ?? '';
+    expect((await daemon.repo.readSite(head, 'one'))?.text).toBe(formatManifest(daemon.manifest('one', 0)));
+    const [, , , created] = await daemon.repo.history('one');
+    expect((await tagyard(['revert', 'one', created?.revision ?? ''])).exitCode).toBe(0);
+    await daemon.reaches('one', 'Removed');
+  });
+
+  it.each([
+    ['a site that never was', ['nobody'], 'no commit ever touched'],
+    ['a commit of another site', ['two', 'HEAD'], 'did not touch'],
+    ['no commit at all', ['one', 'nowhere'], 'no such revision'],
+  ])('refuses %s', async (_what, args, words) => {
+    await applied('two', 'one');
+    expect(await tagyard(['revert', ...args])).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(words),
+    });
+  });
+});
+
+describe('tagyard suspend and resume', () => {
+  it('stop and go on with a site by commits', async () => {
+    await applied('one');
+    await tagyard(['suspend', 'one', '--reason', 'looking into it']);
+    daemon.world('kv').clear();
+    daemon.loop.sync();
+    await daemon.reaches('one', 'Suspended');
+    expect((await tagyard(['suspend', 'one'])).stdout).toContain('like that already');
+    await tagyard(['resume', 'one']);
+    await daemon.reaches('one', 'Ready');
+    expect(daemon.of('kv', 'one')).toHaveLength(1);
+    const subjects = (await daemon.repo.history('one')).map(({ subject }) => subject);
+    expect(subjects).toEqual(['Resume one', 'Suspend one', 'By hand']);
+  });
+});
+
+describe('tagyard prune', () => {
+  it('takes out the tombstones that are old enough, and no other file', async () => {
+    await applied('one', 'two');
+    await daemon.call('POST', '/deprovision', { site: 'one' });
+    await daemon.reaches('one', 'Removed');
+    expect((await tagyard(['prune'])).stdout).toContain('no old tombstone');
+    expect(JSON.parse((await tagyard(['prune', '--days', '0', '--json'])).stdout)).toEqual({
+      pruned: ['one'],
+    });
+    const files = await daemon.repo.read((await daemon.repo.head()) ?? '');
+    expect(files.map(({ site }) => site)).toEqual(['two']);
+    expect((await tagyard(['prune', '--days', '-1'])).exitCode).toBe(1);
+  });
+});
+
+describe('tagyard diff', () => {
+  it('shows what the newest manifests say beside what is applied', async () => {
+    await applied('one', 'two');
+    expect(await tagyard(['diff'])).toMatchObject({ exitCode: 0, stdout: '' });
+    await freeze();
+    await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
+    await daemon.reaches('one', 'Frozen');
+    const { exitCode, stdout } = await tagyard(['diff']);
+    expect(exitCode).toBe(2);
+    expect(stdout.split('\n')).toEqual(
+      expect.arrayContaining(['--- applied/one.yaml', '-name: Acme Shop', '+name: Renamed']),
+    );
+    expect((await tagyard(['diff', 'two'])).exitCode).toBe(0);
+  });
+});
+
+describe('tagyard validate', () => {
+  it('checks files without a provisioner, and names file, line and path', async () => {
+    const good = join(daemon.dir, 'good.yaml');
+    const bad = join(daemon.dir, 'bad.yaml');
+    await writeFile(good, formatManifest(daemon.manifest('good', 0)));
+    await writeFile(
+      bad,
+      formatManifest(daemon.manifest('bad', 1)).replace('processing: 20002', 'processing: 80'),
+    );
+    const alone = { INFRA_PROVISIONER_URL: 'http://127.0.0.1:1' };
+    expect(await tagyard(['validate', good], alone)).toMatchObject({ exitCode: 0, stdout: '' });
+    const { exitCode, stdout } = await tagyard(['validate', good, bad, join(daemon.dir, 'none.yaml')], alone);
+    expect(exitCode).toBe(1);
+    const lines = stdout.split('\n');
+    expect(lines[0]).toMatch(/bad\.yaml:\d+: ports\.processing: /);
+    expect(lines[1]).toMatch(/none\.yaml: ENOENT/);
+    expect(JSON.parse((await tagyard(['validate', bad, '--json'], alone)).stdout)).toMatchObject([
+      { file: bad, line: expect.any(Number), path: 'ports.processing' },
+    ]);
+  });
+});
+
+describe('tagyard doctor', () => {
+  it('says of each site that isn’t well why, and what to do', async () => {
+    await applied('one', 'two');
+    expect(await tagyard(['doctor'])).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('2 of 2 sites are well'),
+    });
+    await daemon.push('one', 'version: 1\nsite: one\nwhat: ever\n');
+    await daemon.reaches('one', 'InvalidManifest');
+    const { exitCode, stdout } = await tagyard(['doctor']);
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain('one.yaml:3: what: unknown key');
+    expect(stdout).toContain('tagyard revert');
+    expect(stdout).toContain('1 of 2 sites are well');
+  });
+});
+
+describe('tagyard approve', () => {
+  it('lets through what the plan names', async () => {
+    await applied('one');
+    await daemon.push('one', null);
+    await daemon.reaches('one', 'Blocked');
+    const { checksum } = JSON.parse((await tagyard(['plan', '--json'])).stdout);
+    expect((await tagyard(['approve', checksum])).exitCode).toBe(0);
+    await daemon.reaches('one', 'Removed');
+  });
+});

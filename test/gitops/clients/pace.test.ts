@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { createPace } from '../../../gitops/clients/pace.ts';
+
+/** A clock that moves only when somebody sleeps, or is told to. */
+function virtualClock() {
+  let time = 0;
+  return {
+    now: () => time,
+    async sleep(milliseconds: number) {
+      time += milliseconds;
+    },
+    advance(milliseconds: number) {
+      time += milliseconds;
+    },
+  };
+}
+
+describe('the pace', () => {
+  const { signal } = new AbortController();
+
+  it('gives a burst at once and then so many turns a second', async () => {
+    const clock = virtualClock();
+    const pace = createPace({ perSecond: 3.5, burst: 10 }, clock);
+    for (let turn = 0; turn < 10; turn += 1) await pace.take(signal);
+    expect(clock.now()).toBe(0);
+    for (let turn = 0; turn < 35; turn += 1) await pace.take(signal);
+    expect(clock.now()).toBeCloseTo(10_000, 0);
+  });
+
+  it('stays under 1,200 calls in any five minutes with the defaults of the client', async () => {
+    const clock = virtualClock();
+    const pace = createPace({ perSecond: 3.5, burst: 100 }, clock);
+    const turns: number[] = [];
+    clock.advance(3_600_000);
+    while (clock.now() < 3_600_000 + 900_000) {
+      await pace.take(signal);
+      turns.push(clock.now());
+    }
+    const most = Math.max(
+      ...turns.map((start, first) => turns.findLastIndex((turn) => turn < start + 300_000) - first + 1),
+    );
+    expect(most).toBeLessThanOrEqual(1200);
+    expect(most).toBeGreaterThan(1100);
+  });
+
+  it('refuses every turn of a pause, also to those already in line', async () => {
+    const clock = virtualClock();
+    const pace = createPace(
+      { perSecond: 1, burst: 1 },
+      {
+        now: clock.now,
+        async sleep(milliseconds) {
+          clock.advance(milliseconds);
+          pace.pause(10);
+        },
+      },
+    );
+    await pace.take(signal);
+    await expect(pace.take(signal)).rejects.toMatchObject({ name: 'RetryableError', retryAfter: 10 });
+    await expect(pace.take(signal)).rejects.toMatchObject({ retryAfter: 10 });
+    clock.advance(10_000);
+    await pace.take(signal);
+  });
+});

@@ -1,0 +1,131 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { openState } from '../../../../gitops/embedded/cloudflare/state.ts';
+import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../../helpers/cloudflare.ts';
+
+describe('the emulator', () => {
+  let cloudflare: TestEmulator;
+  afterEach(async () => {
+    await cloudflare.close();
+    expect(cloudflare.violations).toEqual([]);
+  });
+
+  it('lists and describes its zones, and verifies its token', async () => {
+    cloudflare = await startEmulator();
+    const { json } = await cloudflare.call('GET', '/zones?name=example.net');
+    expect(json.result).toMatchObject([{ id: cloudflare.zone.id, name: 'example.net', status: 'active' }]);
+    expect((await cloudflare.call('GET', '/zones?name=other.example')).json.result).toEqual([]);
+    expect((await cloudflare.call('GET', `/zones/${cloudflare.zone.id}`)).json.result).toEqual(
+      json.result[0],
+    );
+    expect((await cloudflare.call('GET', '/user/tokens/verify')).json.result.status).toBe('active');
+  });
+
+  it.each([
+    ['no token', '/zones', { authorization: '' }, 400, 6003],
+    ['another scheme', '/zones', { authorization: 'Basic abc' }, 400, 6003],
+    ['a wrong token', '/zones', { authorization: 'Bearer wrong' }, 401, 10000],
+    ['somebody else’s zone', `/zones/${'0'.repeat(32)}`, {}, 403, 9109],
+    ['an id that is none', '/zones/nope', {}, 404, 7003],
+    ['an account that isn’t ours', `/accounts/${'0'.repeat(32)}/storage/kv/namespaces`, {}, 403, 9109],
+  ])('refuses %s', async (_name, path, headers, status, code) => {
+    cloudflare = await startEmulator();
+    const answer = await cloudflare.call('GET', path, undefined, headers);
+    expect(answer.status).toBe(status);
+    expect(answer.json).toMatchObject({ success: false, errors: [{ code }], result: null });
+  });
+
+  it('refuses an unknown path and a body that is no JSON', async () => {
+    cloudflare = await startEmulator();
+    expect(await cloudflare.call('GET', '/nothing/here')).toMatchObject({
+      status: 404,
+      json: { errors: [{ code: 7003 }] },
+    });
+    const path = `/zones/${cloudflare.zone.id}/dns_records`;
+    expect((await cloudflare.call('POST', path, '{"type":')).status).toBe(400);
+  });
+
+  it('answers the address ranges to anybody', async () => {
+    cloudflare = await startEmulator();
+    const { status, json } = await cloudflare.call('GET', '/ips', undefined, { authorization: '' });
+    expect(status).toBe(200);
+    expect(json.result.ipv4_cidrs).toEqual(['127.0.0.0/8']);
+  });
+
+  it('counts calls, says so in headers, and refuses all of them past the limit until the window ends', async () => {
+    let time = Date.parse('2026-01-01T00:00:00Z');
+    cloudflare = await startEmulator({ limit: { calls: 2, windowSeconds: 300 }, now: () => new Date(time) });
+    const first = await cloudflare.call('GET', '/zones');
+    expect(first.headers.get('x-ratelimit-limit')).toBe('2');
+    expect(first.headers.get('x-ratelimit-remaining')).toBe('1');
+    await cloudflare.call('GET', '/zones');
+    const refused = await cloudflare.call('GET', '/zones');
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('300');
+    time += 300_000;
+    expect((await cloudflare.call('GET', '/zones')).status).toBe(200);
+  });
+
+  it('keeps its state on disk', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'tagyard-emulator-'));
+    try {
+      const open = () => startEmulator({ db: openState(join(directory, 'state.sqlite')) });
+      cloudflare = await open();
+      const zone = `/zones/${cloudflare.zone.id}`;
+      await cloudflare.call('POST', `${zone}/dns_records`, { type: 'A', name: 'a', content: '192.0.2.1' });
+      await cloudflare.call('POST', `${zone}/workers/routes`, {
+        pattern: 'a.example.net/*',
+        script: EMULATOR_SCRIPT,
+      });
+      const [id, account] = [cloudflare.zone.id, cloudflare.account];
+      await cloudflare.close();
+
+      cloudflare = await open();
+      expect([cloudflare.zone.id, cloudflare.account]).toEqual([id, account]);
+      expect((await cloudflare.call('GET', `${zone}/dns_records`)).json.result).toHaveLength(1);
+      expect((await cloudflare.call('GET', `${zone}/workers/routes`)).json.result).toHaveLength(1);
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  describe('with routes', () => {
+    const route = (pattern: string, script: string | null = EMULATOR_SCRIPT) => ({
+      pattern,
+      ...(script === null ? {} : { script }),
+    });
+
+    it('creates, changes and deletes them, and tells the edge before it answers', async () => {
+      cloudflare = await startEmulator();
+      const path = `/zones/${cloudflare.zone.id}/workers/routes`;
+      const created = await cloudflare.call('POST', path, route('shop.example.net/*'));
+      expect(created.json.result).toMatchObject({ pattern: 'shop.example.net/*', script: EMULATOR_SCRIPT });
+      expect(cloudflare.routes).toEqual([['shop.example.net/*']]);
+      const one = `${path}/${created.json.result.id}`;
+      await cloudflare.call('PUT', one, route('*.example.net/*'));
+      expect(cloudflare.routes.at(-1)).toEqual(['*.example.net/*']);
+      expect((await cloudflare.call('GET', path)).json.result).toHaveLength(1);
+      expect((await cloudflare.call('DELETE', one)).status).toBe(200);
+      expect(cloudflare.routes.at(-1)).toEqual([]);
+      expect((await cloudflare.call('DELETE', one)).json.errors[0].code).toBe(10009);
+    });
+
+    it.each([
+      ['one that exists', 'shop.example.net/*', EMULATOR_SCRIPT, 409, 10020],
+      ['an unknown script', 'other.example.net/*', 'nobody', 404, 10007],
+      ['a star inside the host', 'a.*.example.net/*', EMULATOR_SCRIPT, 400, 10022],
+      ['a star inside the path', 'a.example.net/*/b', EMULATOR_SCRIPT, 400, 10022],
+      ['a query', 'a.example.net/?b=c', EMULATOR_SCRIPT, 400, 10022],
+      ['another zone', 'shop.other.example/*', EMULATOR_SCRIPT, 400, 10022],
+      ['a host that only ends like the zone', 'myexample.net/*', EMULATOR_SCRIPT, 400, 10022],
+    ])('refuses %s', async (_name, pattern, script, status, code) => {
+      cloudflare = await startEmulator();
+      const path = `/zones/${cloudflare.zone.id}/workers/routes`;
+      await cloudflare.call('POST', path, route('shop.example.net/*'));
+      const refused = await cloudflare.call('POST', path, route(pattern, script));
+      expect(refused).toMatchObject({ status, json: { errors: [{ code }] } });
+    });
+  });
+});

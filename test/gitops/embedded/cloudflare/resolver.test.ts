@@ -1,0 +1,33 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { zoneResolver } from '../../../../gitops/embedded/cloudflare/resolver.ts';
+import { startEmulator, type TestEmulator } from '../../../helpers/cloudflare.ts';
+
+let cloudflare: TestEmulator;
+beforeEach(async () => {
+  cloudflare = await startEmulator();
+  for (const record of [
+    { type: 'A', name: 'origin', content: '127.0.0.1' },
+    { type: 'AAAA', name: 'six', content: '::1' },
+    { type: 'AAAA', name: 'edge', content: '100::', proxied: true },
+    { type: 'CNAME', name: 'alias', content: 'origin.example.net' },
+    { type: 'CNAME', name: 'outside', content: 'elsewhere.example' },
+    { type: 'CNAME', name: 'loop', content: 'pool.example.net' },
+    { type: 'CNAME', name: 'pool', content: 'loop.example.net' },
+  ]) {
+    await cloudflare.call('POST', `/zones/${cloudflare.zone.id}/dns_records`, record);
+  }
+});
+afterEach(() => cloudflare.close());
+
+it.each([
+  ['an address', 'origin.example.net', '127.0.0.1'],
+  ['in any case', 'Origin.Example.NET', '127.0.0.1'],
+  ['an IPv6 address', 'six.example.net', '::1'],
+  ['an alias', 'alias.example.net', '127.0.0.1'],
+  ['nothing for a proxied name', 'edge.example.net', null],
+  ['nothing for an alias that leaves the zone', 'outside.example.net', null],
+  ['nothing for a loop', 'loop.example.net', null],
+  ['nothing for an unknown name', 'unknown.example.net', null],
+])('resolves %s', (_name, host, address) => {
+  expect(zoneResolver(cloudflare.db)(host)).toBe(address);
+});

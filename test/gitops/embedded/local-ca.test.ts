@@ -1,0 +1,88 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ensureLocalCa, localCertificates } from '../../../gitops/embedded/local-ca.ts';
+
+const HOST = 'acme-shop-preview.tagyard.localhost';
+const DAY_MS = 86_400_000;
+
+describe('the local CA', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = join(await mkdtemp(join(tmpdir(), 'tagyard-ca-')), 'ca');
+  });
+  afterEach(() => rm(join(directory, '..'), { recursive: true, force: true }));
+
+  const certificate = async (path: string) => new X509Certificate(await readFile(path));
+
+  it('is made once, and read back afterwards', async () => {
+    const first = await ensureLocalCa(directory);
+    const before = await readFile(first.caFile, 'utf8');
+    expect((await ensureLocalCa(directory)).caFile).toBe(first.caFile);
+    expect(await readFile(first.caFile, 'utf8')).toBe(before);
+    expect((await certificate(first.caFile)).ca).toBe(true);
+  });
+
+  it('signs a certificate for the host that is asked for, with itself behind it', async () => {
+    const ca = await ensureLocalCa(directory);
+    const { cert } = await ca.pathsFor(HOST);
+    const leaf = await certificate(cert);
+    const issuer = await certificate(ca.caFile);
+    expect(leaf.checkHost(HOST)).toBe(HOST);
+    expect(leaf.checkHost('other.tagyard.localhost')).toBeUndefined();
+    expect(leaf.checkIssued(issuer) && leaf.verify(issuer.publicKey)).toBe(true);
+    expect(await readFile(cert, 'utf8')).toContain(await readFile(ca.caFile, 'utf8'));
+  });
+
+  it('takes names longer than a common name may be', async () => {
+    const long = `${'a'.repeat(60)}.${'b'.repeat(60)}.tagyard.localhost`;
+    const { cert } = await (await ensureLocalCa(directory)).pathsFor(long);
+    expect((await certificate(cert)).checkHost(long)).toBe(long);
+  });
+
+  it('keeps every key to its owner', async () => {
+    const { key } = await localCertificates(directory).pathsFor(HOST);
+    for (const path of [key, join(directory, 'ca.key')]) expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await stat(directory)).mode & 0o777).toBe(0o700);
+  });
+
+  it('gives the same certificate again, also to many at once', async () => {
+    const ca = await ensureLocalCa(directory);
+    const [first] = await Promise.all(Array.from({ length: 5 }, () => ca.pathsFor(HOST)));
+    if (first === undefined) throw new Error('no certificate');
+    const text = await readFile(first.cert, 'utf8');
+    await (await ensureLocalCa(directory)).pathsFor(HOST);
+    expect(await readFile(first.cert, 'utf8')).toBe(text);
+    expect((await certificate(first.cert)).checkPrivateKey(createPrivateKey(await readFile(first.key)))).toBe(
+      true,
+    );
+  });
+
+  it.each([
+    ['its certificate is damaged', (paths: { cert: string }) => writeFile(paths.cert, 'damaged')],
+    ['its key is lost', (paths: { key: string }) => rm(paths.key)],
+    ['the CA is another', () => rm(join(directory, 'ca.key'))],
+  ])('makes a certificate anew where %s', async (_case, spoil) => {
+    const paths = await (await ensureLocalCa(directory)).pathsFor(HOST);
+    const before = await readFile(paths.cert, 'utf8');
+    await spoil(paths);
+    const ca = await ensureLocalCa(directory);
+    await ca.pathsFor(HOST);
+    expect(await readFile(paths.cert, 'utf8')).not.toBe(before);
+    expect((await certificate(paths.cert)).verify((await certificate(ca.caFile)).publicKey)).toBe(true);
+  });
+
+  it.each([
+    [200, false],
+    [300, true],
+    [500, true],
+  ])('renews in the last third of a life: after %i days %s', async (days, renewed) => {
+    const { cert } = await (await ensureLocalCa(directory)).pathsFor(HOST);
+    const before = await readFile(cert, 'utf8');
+    const later = new Date(Date.now() + days * DAY_MS);
+    await (await ensureLocalCa(directory, { now: () => later })).pathsFor(HOST);
+    expect((await readFile(cert, 'utf8')) !== before).toBe(renewed);
+  });
+});

@@ -1,0 +1,225 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { git } from '../../gitops/clients/git.ts';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import { type LoopOptions, type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+let daemon: MemoryDaemon;
+afterEach(() => daemon.close());
+
+/** A daemon with these sites applied. */
+async function applied(names: readonly string[], options: LoopOptions = {}, extra = {}) {
+  daemon = await memoryDaemon(options);
+  for (const [number, name] of names.entries()) {
+    await daemon.push(name, daemon.manifest(name, number, extra));
+  }
+  for (const name of names) await daemon.reaches(name, 'Ready');
+}
+const nothingRemoved = (names: readonly string[]) =>
+  expect(names.filter((name) => daemon.held(name) === 0)).toEqual([]);
+
+describe('what nobody asked to remove stays', () => {
+  const sites = ['one', 'two', 'three'];
+
+  it.each([
+    [
+      'the folder’s files deleted',
+      async () => void (await Promise.all(sites.map((s) => daemon.push(s, null)))),
+    ],
+    [
+      'another branch, which never had them',
+      async () => {
+        const args = ['hash-object', '-w', '-t', 'tree', '/dev/null'];
+        const tree = (await git(daemon.sitesRepo, args)).toString().trim();
+        const author = ['-c', 'user.name=Op', '-c', 'user.email=op@example.test'];
+        const commit = await git(daemon.sitesRepo, [...author, 'commit-tree', tree, '-m', 'Empty']);
+        await git(daemon.sitesRepo, ['update-ref', 'refs/heads/main', commit.toString().trim()]);
+      },
+    ],
+    [
+      'every manifest invalid',
+      async () => void (await Promise.all(sites.map((s) => daemon.push(s, 'version: 1\nsite: {}\n')))),
+    ],
+  ])('with %s', async (_what, accident) => {
+    await applied(sites);
+    await accident();
+    await daemon.looked();
+    nothingRemoved(sites);
+    expect(daemon.applied.filter(({ op }) => op === 'delete')).toEqual([]);
+  });
+
+  it('with the branch deleted, which no pass takes for an empty one', async () => {
+    await applied(sites);
+    await git(daemon.sitesRepo, ['update-ref', '-d', 'refs/heads/main']);
+    const before = daemon.looks.length;
+    daemon.loop.sync();
+    await eventually(() => expect(daemon.loop.lastError).not.toBeNull());
+    nothingRemoved(sites);
+    expect(daemon.looks).toHaveLength(before);
+  });
+
+  it('with the history rewritten, while creations go on, until it is approved', async () => {
+    await applied(['keep']);
+    const before = await daemon.repo.head();
+    await daemon.push('gone', daemon.manifest('gone', 7));
+    await daemon.reaches('gone', 'Ready');
+    await git(daemon.sitesRepo, ['update-ref', 'refs/heads/main', before ?? '']);
+    await daemon.push('fresh', daemon.manifest('fresh', 8));
+    await daemon.reaches('fresh', 'Ready');
+    expect(await daemon.reaches('gone', 'Blocked')).toMatchObject({
+      message: expect.stringContaining('rewritten'),
+    });
+    nothingRemoved(['gone']);
+    const { body } = await daemon.call('POST', '/plan', {});
+    expect(body.blocked.map(({ reason }: { reason: string }) => reason)).toEqual([
+      'history_rewritten',
+      'absence_unconfirmed',
+    ]);
+    await daemon.call('POST', '/approve', { checksum: body.checksum });
+    await daemon.reaches('gone', 'Removed');
+    nothingRemoved(['keep', 'fresh']);
+  });
+
+  it('with the state lost, in the pass that finds out', async () => {
+    await applied(['one']);
+    await daemon.call('POST', '/deprovision', { site: 'one' });
+    const order: string[] = [];
+    daemon.control.before = ({ op }) => void order.push(`${op} at pass ${daemon.loop.passes}`);
+    await daemon.restart({ known: null });
+    await daemon.reaches('one', 'Removed');
+    expect(order).not.toContain('delete at pass 0');
+  });
+});
+
+describe('a single file that goes', () => {
+  it('takes its site down: the commit that removed it is the confirmation', async () => {
+    await applied(['one', 'two']);
+    await daemon.push('one', null);
+    await daemon.reaches('one', 'Removed');
+    expect(daemon.held('one')).toBe(0);
+    nothingRemoved(['two']);
+  });
+
+  it.each([
+    ['deleted', () => daemon.push('one', null)],
+    [
+      'moved to another host',
+      () => daemon.push('one', daemon.manifest('one', 0, { protect: true, host: 'tag-2' })),
+    ],
+    ['a tombstone', () => daemon.push('one', daemon.manifest('one', 0, { protect: true, state: 'absent' }))],
+  ])('stays while it is protected: %s', async (_what, push) => {
+    await applied(['one', 'two'], {}, { protect: true });
+    await push();
+    expect(await daemon.reaches('one', 'Blocked')).toMatchObject({
+      message: expect.stringContaining('protect: false'),
+    });
+    nothingRemoved(['one']);
+    const { body } = await daemon.call('POST', '/plan', {});
+    await daemon.call('POST', '/approve', { checksum: body.checksum });
+    await daemon.looked();
+    nothingRemoved(['one']);
+  });
+
+  it('leaves this host for another one when it isn’t protected', async () => {
+    await applied(['one', 'two']);
+    await daemon.push('one', daemon.manifest('one', 0, { host: 'tag-2' }));
+    await daemon.reaches('one', 'Removed');
+    nothingRemoved(['two']);
+  });
+});
+
+describe('the freeze file', () => {
+  it('stops every change with its own words, and none once it is gone', async () => {
+    await applied(['one']);
+    await writeFile(join(daemon.dir, 'freeze'), 'moving house\n');
+    await daemon.push('two', daemon.manifest('two', 2));
+    expect(await daemon.reaches('two', 'Frozen')).toMatchObject({
+      message: expect.stringContaining('moving house'),
+    });
+    expect(daemon.held('two')).toBe(0);
+    expect((await daemon.call('POST', '/plan', {})).body.blocked).toMatchObject([{ reason: 'frozen' }]);
+    await rm(join(daemon.dir, 'freeze'));
+    await daemon.call('POST', '/sync');
+    await daemon.reaches('two', 'Ready');
+  });
+});
+
+describe('the policy upsert_only', () => {
+  it('creates and updates, removes nothing and says so', async () => {
+    await applied(['one', 'two'], { policy: 'upsert_only' });
+    await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
+    await daemon.call('POST', '/deprovision', { site: 'one' });
+    expect(await daemon.reaches('one', 'Blocked')).toMatchObject({
+      message: expect.stringContaining('upsert_only'),
+    });
+    await daemon.reaches('two', 'Ready');
+    nothingRemoved(['one', 'two']);
+  });
+});
+
+describe('drift', () => {
+  const spoil = (key = 'one.example.net') => {
+    const thing = daemon.world('kv').get(key);
+    if (thing === undefined) throw new Error(`${key} isn't there`);
+    daemon.world('kv').set(key, { ...thing, hash: 'somebody else wrote this' });
+  };
+  const spoilt = () => daemon.world('kv').get('one.example.net')?.hash === 'somebody else wrote this';
+
+  it('is repaired', async () => {
+    await applied(['one']);
+    spoil();
+    daemon.loop.sync();
+    await eventually(() => expect(spoilt()).toBe(false));
+    await daemon.reaches('one', 'Ready');
+  });
+
+  it.each([
+    ['warn', 'Drifted', 1],
+    ['ignore', 'Ready', 0],
+  ] as const)(
+    'is left alone where it is set to %s, but not a change of the manifest',
+    async (mode, reason, told) => {
+      await applied(['one'], { drift: { kv: mode } });
+      spoil();
+      await daemon.looked();
+      await daemon.reaches('one', reason);
+      await daemon.looked();
+      expect(spoilt()).toBe(true);
+      expect((await daemon.call('POST', '/plan', {})).body).toMatchObject({ changes: [] });
+      expect((await daemon.call('POST', '/plan', {})).body.blocked).toHaveLength(told);
+      await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
+      await eventually(() => expect(spoilt()).toBe(false));
+    },
+  );
+
+  it('that comes back a fourth time is a fight, and left alone', async () => {
+    await applied(['one']);
+    for (const time of [1, 2, 3]) {
+      spoil();
+      daemon.loop.sync();
+      await eventually(() => expect(spoilt(), `repair ${time}`).toBe(false));
+      await daemon.reaches('one', 'Ready');
+    }
+    spoil();
+    daemon.loop.sync();
+    expect(await daemon.reaches('one', 'Fighting')).toMatchObject({
+      message: expect.stringContaining('kv one.example.net'),
+    });
+    await daemon.looked();
+    expect(spoilt()).toBe(true);
+  });
+});
+
+describe('a suspended site', () => {
+  it('is left as it is, and says what waits', async () => {
+    await applied(['one']);
+    await daemon.push('one', formatManifest(daemon.manifest('one', 0, { suspend: true, name: 'Renamed' })));
+    expect(await daemon.reaches('one', 'Suspended')).toMatchObject({
+      message: expect.stringContaining('kv of one.example.net'),
+    });
+    await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
+    await daemon.reaches('one', 'Ready');
+  });
+});

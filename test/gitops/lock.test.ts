@@ -1,0 +1,41 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { acquireLock, LockHeldError } from '../../gitops/lock.ts';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'tagyard-lock-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+it('is held by one process, named to the other, and gone with a SIGKILL of its holder', async () => {
+  const path = join(dir, 'lock');
+  const script = `const { acquireLock } = await import(${JSON.stringify(new URL('../../gitops/lock.ts', import.meta.url).href)});
+    acquireLock(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000);`;
+  const holder = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(holder.stdout, 'data');
+  expect(() => acquireLock(path)).toThrow(LockHeldError);
+  expect(() => acquireLock(path)).toThrow(String(holder.pid));
+  const exit = once(holder, 'exit');
+  holder.kill('SIGKILL');
+  await exit;
+  const lock = acquireLock(path);
+  lock.release();
+  expect(readdirSync(dir)).toEqual([]);
+  acquireLock(path).release();
+});
+
+it('does not take a file of something else for its own', () => {
+  const path = join(dir, 'lock');
+  writeFileSync(
+    path,
+    'somebody’s notes, longer than a database header is, so that nobody takes this for a new file',
+  );
+  expect(() => acquireLock(path)).toThrow(/not a database/);
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { formatManifest, parseManifest } from '../../../gitops/manifest/load.ts';
+import { manifestInput } from '../../fixtures/manifest.ts';
+
+const text = formatManifest(manifestInput());
+
+describe('parseManifest', () => {
+  it('reads back what formatManifest wrote, to the byte', () => {
+    const parsed = parseManifest(text, 'acme-shop.yaml');
+    expect(parsed).toMatchObject({ ok: true });
+    if (parsed.ok) expect(formatManifest(parsed.manifest)).toBe(text);
+  });
+
+  it.each([
+    ['an unknown key, at the key', text.replace('ports:', 'prots:'), 'prots', 'prots:', /unknown key/],
+    [
+      'a value out of range',
+      text.replace('processing: 20000', 'processing: 80'),
+      'ports.processing',
+      'processing: 80',
+      /1024/,
+    ],
+    ['a missing key', text.replace(/^name: .*\n/m, ''), 'name', 'version', /expected string/],
+    ['a moving image tag', text.replace(/image: .*/, 'image: gcr.io/x:stable'), 'image', 'image:', /pinned/],
+    [
+      'a plain container config',
+      text.replace(/containerConfig: [^f]*/s, 'containerConfig: aWQ9MQ==\n'),
+      'containerConfig',
+      'containerConfig:',
+      /age-encrypted/,
+    ],
+    ['broken YAML', `${text}x: [`, '', 'x: [', /sequence/],
+    ['a key given twice', `${text}name: other\n`, '', 'name: other', /unique/],
+    ['an alias', text.replace('Acme Shop', '*x'), '', '*x', /aliases/],
+    ['a tag', text.replace('Acme Shop', '!!js/function x'), '', '!!js', /tags/],
+    [
+      'another site than the file says',
+      text.replace('site: acme-shop', 'site: other'),
+      'site',
+      'site: other',
+      /file's name/,
+    ],
+    ['a newer version', text.replace('version: 1', 'version: 2'), 'version', 'version', /newer/],
+    [
+      'a foreign custom domain',
+      text.replace('customDomains: []', 'customDomains: [x.other.example]'),
+      'customDomains.0',
+      'x.other',
+      /registrable/,
+    ],
+    [
+      'a public suffix as domain',
+      text.replace('domain: acme-shop.example', 'domain: co.uk'),
+      'domains.0.domain',
+      'co.uk',
+      /public suffix/,
+    ],
+    [
+      'a name that carries a directive',
+      text.replace('edge: acme-shop.example.net', 'edge: "a.net;}"'),
+      'hostnames.edge',
+      'a.net',
+      /host name/,
+    ],
+  ])('names path and line of %s', (_what, broken, path, needle, message) => {
+    const line = broken.split('\n').findIndex((text) => text.includes(needle)) + 1;
+    const parsed = parseManifest(broken, 'acme-shop.yaml');
+    if (parsed.ok) expect.unreachable('the manifest was accepted');
+    else {
+      const problem = parsed.problems.find((candidate) => candidate.path === path);
+      expect(problem).toMatchObject({ path, line });
+      expect(problem?.message).toMatch(message);
+    }
+  });
+
+  it.each([
+    ['300 KiB of text', `# ${'x'.repeat(300 * 1024)}`],
+    ['ten thousand open brackets', '['.repeat(10_000)],
+    ['ten thousand nested sequences on one line', '- '.repeat(10_000)],
+    [
+      'a deeply indented mapping',
+      Array.from({ length: 200 }, (_, depth) => `${' '.repeat(depth)}a:`).join('\n'),
+    ],
+    [
+      'an alias bomb',
+      `a: &a [x,x,x]\n${'bcdefghi'
+        .split('')
+        .map((name, index) => `${name}: &${name} [*${'abcdefgh'[index]}]`)
+        .join('\n')}`,
+    ],
+  ])('refuses %s before parsing it', (_what, hostile) => {
+    expect(parseManifest(hostile, 'acme-shop.yaml')).toMatchObject({ ok: false, reason: 'InvalidManifest' });
+  });
+
+  it('takes text that only looks like an alias inside a scalar', () => {
+    const quoted = text.replace('name: Acme Shop', 'name: "*Acme & !Shop"');
+    expect(parseManifest(quoted, 'acme-shop.yaml')).toMatchObject({ ok: true });
+  });
+});

@@ -1,0 +1,156 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RetryableError, TARGETS } from '../../gitops/appliers/contract.ts';
+import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+let daemon: MemoryDaemon;
+beforeEach(async () => {
+  daemon = await memoryDaemon();
+});
+afterEach(() => daemon.close());
+
+async function applied(...names: string[]) {
+  for (const [number, name] of names.entries()) await daemon.push(name, daemon.manifest(name, number));
+  for (const name of names) await daemon.reaches(name, 'Ready');
+  await daemon.looked();
+  daemon.looks.length = 0;
+}
+
+const hostnames = (site: string, edge: string) => ({ ...daemon.manifest(site, 0).hostnames, edge });
+
+describe('a pass', () => {
+  it('looks at the site of which something new is asked, and at no other', async () => {
+    await applied('one', 'two', 'three');
+    await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
+    const revision = await daemon.repo.head();
+    await eventually(() =>
+      expect(daemon.loop.status('two')).toMatchObject({ ready: true, applied: revision }),
+    );
+    expect(daemon.looks).toMatchObject(TARGETS.map((target) => ({ target, sites: ['two'] })));
+    // The others stand at that revision too: nothing new is asked of them in it.
+    expect(daemon.loop.status('one')).toMatchObject({ ready: true, applied: revision });
+  });
+
+  it('takes away what the site’s manifest no longer wants, without a look at everything', async () => {
+    await applied('one', 'two');
+    await daemon.push('two', daemon.manifest('two', 1, { customDomains: ['m.two.example'] }));
+    await eventually(() => expect(daemon.of('kv', 'two')).toContain('m.two.example'));
+    await daemon.reaches('two', 'Ready');
+    await daemon.push('two', daemon.manifest('two', 1));
+    await eventually(() => expect(daemon.held('two')).toBe(TARGETS.length));
+    expect(daemon.looks.filter(({ sites }) => sites === null)).toEqual([]);
+  });
+
+  it('looks at everything before it takes down what git no longer has, in an interval and when told to', async () => {
+    await applied('one', 'two');
+    await daemon.push('two', null);
+    await daemon.reaches('two', 'Removed');
+    expect(daemon.looks[0]).toMatchObject({ target: 'containers', sites: null });
+    daemon.looks.length = 0;
+    await daemon.call('POST', '/sync');
+    await eventually(() =>
+      expect(daemon.looks).toContainEqual(expect.objectContaining({ target: 'dns', sites: null })),
+    );
+    await daemon.restart({ intervalSeconds: 0.05 });
+    daemon.looks.length = 0;
+    await eventually(() => expect(daemon.looks.length).toBeGreaterThan(3 * TARGETS.length));
+    expect(daemon.looks.every(({ sites }) => sites === null)).toBe(true);
+  });
+
+  it('leaves a name alone that its site gives up and another one has come to want', async () => {
+    await applied('one', 'two');
+    const name = 'm.example.net';
+    const things = () => [...daemon.world('kv')].find(([key]) => key === name);
+    // Another site's wish, while the thing still bears the mark of the one that gave it up.
+    await daemon.push('two', daemon.manifest('two', 1, { hostnames: hostnames('two', name) }));
+    await eventually(() => expect(daemon.of('kv', 'two')).toContain(name));
+    await daemon.reaches('two', 'Ready');
+    const mark = daemon.world('kv').get('one.example.net')?.mark ?? null;
+    daemon.world('kv').set(name, { mark, hash: 'as it was' });
+    daemon.applied.length = 0;
+    await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
+    await eventually(() => expect(daemon.applied.length).toBeGreaterThanOrEqual(TARGETS.length));
+    await daemon.reaches('one', 'Ready');
+    expect(things()).toBeDefined();
+    expect(daemon.applied.filter(({ op }) => op === 'delete')).toEqual([]);
+  });
+
+  it('looks at nothing where nothing new is asked', async () => {
+    await applied('one');
+    const before = daemon.loop.passes;
+    daemon.loop.wake();
+    await eventually(() => expect(daemon.loop.passes).toBeGreaterThan(before));
+    expect(daemon.looks).toEqual([]);
+  });
+});
+
+describe('a newer revision', () => {
+  it('ends a run in hand for an older one of the same site after its step, and is applied instead', async () => {
+    await applied('one', 'two');
+    const gate = Promise.withResolvers<void>();
+    let waiting = false;
+    daemon.control.before = async ({ target, site }) => {
+      if (target !== 'proxy' || site !== 'one' || waiting) return;
+      waiting = true;
+      await gate.promise;
+    };
+    daemon.applied.length = 0;
+    await daemon.push('one', daemon.manifest('one', 0, { name: 'Second' }));
+    await eventually(() => expect(waiting).toBe(true));
+    const before = daemon.loop.passes;
+    await daemon.push('one', daemon.manifest('one', 0, { name: 'Third' }));
+    await eventually(() => expect(daemon.loop.passes).toBeGreaterThan(before));
+    gate.resolve();
+    const revision = await daemon.repo.head();
+    await eventually(() =>
+      expect(daemon.loop.status('one')).toMatchObject({ ready: true, applied: revision }),
+    );
+    const order = daemon.applied.filter(({ site }) => site === 'one').map(({ target }) => target);
+    // Two steps of the older one, then all of the newer one.
+    expect(order).toEqual(['containers', 'proxy', ...TARGETS]);
+  });
+});
+
+describe('failing sites', () => {
+  it('starve nobody, and are tried a few at a time', async () => {
+    const failing = Array.from({ length: 20 }, (_, index) => `bad-${index}`);
+    const attempts = new Map<string, number>();
+    let atOnce = 0;
+    let most = 0;
+    daemon.control.before = async ({ site, target }) => {
+      if (!site.startsWith('bad') || target !== 'containers') return;
+      const attempt = (attempts.get(site) ?? 0) + 1;
+      attempts.set(site, attempt);
+      if (attempt === 1) throw new RetryableError('it does not start');
+      atOnce += 1;
+      most = Math.max(most, atOnce);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      setTimeout(resolve, 100);
+      await promise;
+      atOnce -= 1;
+      throw new RetryableError('it does not start');
+    };
+    await Promise.all(failing.map((site, index) => daemon.push(site, daemon.manifest(site, index))));
+    await Promise.all(failing.map((site) => daemon.reaches(site, 'Retrying')));
+    await daemon.push('good', daemon.manifest('good', 99));
+    await daemon.reaches('good', 'Ready');
+    await eventually(() => expect([...attempts.values()].every((count) => count > 1)).toBe(true));
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(8);
+  });
+
+  it('are tried anew at once when their manifest changes', async () => {
+    daemon.control.fault = (target, at) =>
+      target === 'kv' && at !== 'observe' && at.desired?.hash !== undefined && at.summary.includes('bad')
+        ? new RetryableError('not yet', { retryAfter: 3600 })
+        : undefined;
+    const hostnames = { ...daemon.manifest('one', 0).hostnames, edge: 'bad.example.net' };
+    await daemon.push('one', daemon.manifest('one', 0, { hostnames }));
+    const status = await daemon.reaches('one', 'Retrying');
+    const next = status?.resources.find(({ target }) => target === 'kv')?.nextRetry;
+    // What the other side asked for is obeyed.
+    expect(Date.parse(next ?? '') - Date.now()).toBeGreaterThan(3_500_000);
+    await daemon.push('one', daemon.manifest('one', 0));
+    await daemon.reaches('one', 'Ready');
+  });
+});

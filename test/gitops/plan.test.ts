@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Observed, Resource } from '../../gitops/appliers/contract.ts';
+import { planResources } from '../../gitops/plan.ts';
+import { judge } from '../../gitops/policy.ts';
+
+const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f');
+const hash = fc.constantFrom('0011223344556677', '8899aabbccddeeff');
+const siteName = fc.constantFrom('one', 'two');
+
+const resource: fc.Arbitrary<Resource> = fc.record({
+  target: fc.constant('dns' as const),
+  site: siteName,
+  key,
+  hash,
+  summary: fc.constant('a record'),
+  adopt: fc.boolean(),
+  spec: fc.constant(null),
+});
+const thing: fc.Arbitrary<Observed> = fc.record({
+  target: fc.constant('dns' as const),
+  key,
+  hash: fc.option(hash.map((text) => text.slice(0, 8))),
+  owner: fc.oneof(
+    siteName.map((site) => ({ kind: 'ours' as const, site, host: 'tag-1' })),
+    fc.constant({ kind: 'foreign' as const, by: 'somebody' }),
+  ),
+  ref: fc.constant(null),
+});
+const desired = fc.uniqueArray(resource, { selector: (one) => one.key });
+const world = fc.uniqueArray(thing, { selector: (one) => one.key });
+const RUNS = { numRuns: 20_000 };
+
+/** What stands there after a plan was carried out. */
+function applied(things: readonly Observed[], plan: ReturnType<typeof planResources>): Observed[] {
+  const left = new Map(things.map((one) => [one.key, one]));
+  for (const change of plan.changes) {
+    if (change.desired === undefined) left.delete(change.key);
+    else {
+      const { target, site, hash: text } = change.desired;
+      const owner = { kind: 'ours' as const, site, host: 'tag-1' };
+      left.set(change.key, { target, key: change.key, hash: text.slice(0, 8), owner, ref: null });
+    }
+  }
+  return [...left.values()];
+}
+
+describe('planResources', () => {
+  it('has nothing to do after its own plan was applied', () => {
+    fc.assert(
+      fc.property(desired, world, (wanted, things) => {
+        expect(planResources(wanted, applied(things, planResources(wanted, things))).changes).toEqual([]);
+      }),
+      RUNS,
+    );
+  });
+
+  it('does not depend on the order of what it is given', () => {
+    const shuffled = fc
+      .tuple(desired, world)
+      .chain(([wanted, things]) =>
+        fc.tuple(
+          fc.constant({ wanted, things }),
+          fc.shuffledSubarray(wanted, { minLength: wanted.length }),
+          fc.shuffledSubarray(things, { minLength: things.length }),
+        ),
+      );
+    fc.assert(
+      fc.property(shuffled, ([{ wanted, things }, otherWanted, otherThings]) => {
+        expect(planResources(otherWanted, otherThings)).toEqual(planResources(wanted, things));
+      }),
+      RUNS,
+    );
+  });
+
+  it('never touches what is not marked as ours, unless the manifest adopts it', () => {
+    fc.assert(
+      fc.property(desired, world, (wanted, things) => {
+        const { changes, conflicts } = planResources(wanted, things);
+        for (const change of changes) {
+          if (change.observed?.owner.kind !== 'foreign') continue;
+          expect(change).toMatchObject({ op: 'update', desired: { adopt: true } });
+        }
+        expect(conflicts.every((conflict) => changes.every((change) => change.key !== conflict.key))).toBe(
+          true,
+        );
+      }),
+      RUNS,
+    );
+  });
+
+  it('asks for less under upsert_only than under sync, and for nothing else', () => {
+    fc.assert(
+      fc.property(desired, world, (wanted, things) => {
+        const plan = planResources(wanted, things);
+        const given = {
+          sites: ['one', 'two'].map((site) => ({
+            site,
+            state: 'present' as const,
+            protect: false,
+            suspend: false,
+            held: false,
+          })),
+          plans: [plan],
+          ownDnsRecords: 0,
+          frozen: null,
+          historyRewritten: false,
+          stateLost: false,
+          departures: new Map(),
+          approved: new Set<string>(),
+        };
+        const synced = judge({ ...given, policy: 'sync' }).allowed;
+        expect(synced).toEqual(plan.changes);
+        expect(judge({ ...given, policy: 'upsert_only' }).allowed).toEqual(
+          synced.filter(({ op }) => op !== 'delete'),
+        );
+      }),
+      RUNS,
+    );
+  });
+});

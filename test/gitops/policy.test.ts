@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import type { Change, Operation, Target } from '../../gitops/appliers/contract.ts';
+import { changeId, type JudgedSite, type JudgeInput, judge } from '../../gitops/policy.ts';
+
+const site = (name: string, extra: Partial<JudgedSite> = {}): JudgedSite => ({
+  site: name,
+  state: 'present',
+  protect: false,
+  suspend: false,
+  held: false,
+  ...extra,
+});
+const sites = (count: number) => Array.from({ length: count }, (_, index) => site(`site-${index}`));
+const change = (name: string, op: Operation = 'delete', target: Target = 'kv'): Change => ({
+  target,
+  site: name,
+  key: `${name}/${target}`,
+  op,
+  summary: `${op} ${name}`,
+});
+const input = (given: Partial<JudgeInput> & { changes: readonly Change[] }): JudgeInput => ({
+  sites: [],
+  plans: [{ changes: given.changes, conflicts: [] }],
+  ownDnsRecords: 0,
+  historyRewritten: false,
+  stateLost: false,
+  approved: new Set(),
+  policy: 'sync',
+  frozen: null,
+  departures: new Map(),
+  ...given,
+});
+const gone = (count: number, target: Target = 'kv') =>
+  Array.from({ length: count }, (_, index) => change(`gone-${index}`, 'delete', target));
+
+describe('judge', () => {
+  it.each<[string, JudgeInput, string[]]>([
+    ['one vanished site of eleven', input({ sites: sites(10), changes: gone(1) }), []],
+    ['one vanished site of two', input({ sites: sites(1), changes: gone(1) }), []],
+    ['two vanished sites of twenty', input({ sites: sites(18), changes: gone(2) }), []],
+    ['two vanished sites of nineteen', input({ sites: sites(17), changes: gone(2) }), ['too_many_sites']],
+    ['the last site vanished', input({ sites: [], changes: gone(1) }), ['empty_desired_state']],
+    [
+      'four of ten DNS records',
+      input({
+        sites: sites(20),
+        ownDnsRecords: 10,
+        changes: [1, 2, 3, 4].map((n) => ({ ...change('gone', 'delete', 'dns'), key: String(n) })),
+      }),
+      ['too_many_records'],
+    ],
+    [
+      'four of nine DNS records, below the floor',
+      input({
+        sites: sites(20),
+        ownDnsRecords: 9,
+        changes: [1, 2, 3, 4].map((n) => ({ ...change('gone', 'delete', 'dns'), key: String(n) })),
+      }),
+      [],
+    ],
+    [
+      'a rewritten history',
+      input({ sites: sites(20), historyRewritten: true, changes: gone(1) }),
+      ['history_rewritten'],
+    ],
+    ['a lost state', input({ sites: sites(20), stateLost: true, changes: gone(1) }), ['state_lost']],
+    [
+      'ten tombstones of ten, which were asked for',
+      input({
+        sites: sites(10).map((entry) => ({ ...entry, state: 'absent' as const })),
+        changes: sites(10).map((entry) => change(entry.site)),
+      }),
+      [],
+    ],
+    [
+      'a tombstone of a protected site',
+      input({ sites: [site('shop', { state: 'absent', protect: true })], changes: [change('shop')] }),
+      ['site_protected'],
+    ],
+  ])('of %s', (_what, given, reasons) => {
+    const verdict = judge(given);
+    expect(verdict.blocked.map(({ reason }) => reason)).toEqual(reasons);
+    expect(verdict.allowed).toHaveLength(reasons.length === 0 ? (given.plans[0]?.changes.length ?? 0) : 0);
+  });
+
+  it('lets creations and asked-for removals through while vanished sites wait', () => {
+    const changes = [...gone(5), change('new', 'create'), change('tomb')];
+    const verdict = judge(input({ sites: [site('new'), site('tomb', { state: 'absent' })], changes }));
+    expect(verdict.allowed.map(({ summary }) => summary)).toEqual(['create new', 'delete tomb']);
+  });
+
+  it.each([
+    ['a suspended site', site('shop', { suspend: true })],
+    ['a site without a usable manifest', site('shop', { held: true })],
+  ])('changes nothing of %s', (_what, entry) => {
+    expect(judge(input({ sites: [entry], changes: [change('shop', 'update')] })).allowed).toEqual([]);
+  });
+
+  it('takes an approval for exactly the plan that it was given for', () => {
+    const guarded = input({ sites: sites(2), changes: gone(3) });
+    const approved = new Set(judge(guarded).guarded.map(changeId));
+    expect(judge({ ...guarded, approved }).allowed).toHaveLength(3);
+    const grown = input({ sites: sites(2), changes: gone(4), approved });
+    expect(judge(grown).allowed).toHaveLength(0);
+  });
+});

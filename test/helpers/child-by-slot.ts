@@ -1,0 +1,18 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** The child of this process that was given `address:port` in its environment (Linux: `/proc`). */
+export function childBySlot(slot: { address: string; port: number } | null): number {
+  if (slot === null) throw new Error('it does not run');
+  const wanted = [`HOST=${slot.address}`, `PORT=${slot.port}`];
+  for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const parent = /^PPid:\t(\d+)$/m.exec(readFileSync(`/proc/${entry}/status`, 'utf8'))?.[1];
+      if (Number(parent) !== process.pid) continue;
+      const environment = readFileSync(`/proc/${entry}/environ`, 'utf8').split('\0');
+      if (wanted.every((line) => environment.includes(line))) return Number(entry);
+    } catch {
+      // Ended between the listing and the look.
+    }
+  }
+  throw new Error(`no child of this process serves ${slot.address}:${slot.port}`);
+}

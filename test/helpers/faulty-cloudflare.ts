@@ -1,0 +1,99 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+
+/** What goes wrong with one call: never arrives, is answered wrongly, or isn't answered. */
+export type Fault =
+  | {
+      readonly kind: 'refuse';
+      readonly status: number;
+      readonly headers?: Record<string, string>;
+      readonly body?: string;
+    }
+  /** Carried out, and answered 500 all the same. */
+  | { readonly kind: 'fail after'; readonly status?: number }
+  /** The true answer, cut in the middle, with the length of what is sent. */
+  | { readonly kind: 'truncate' }
+  /** The true answer with its JSON changed. */
+  | { readonly kind: 'change'; readonly change: (body: never) => unknown }
+  | { readonly kind: 'hang' }
+  | { readonly kind: 'drop' };
+
+interface Planned {
+  readonly fault: Fault;
+  readonly when: (method: string, path: string) => boolean;
+  left: number;
+}
+
+/** Stands in front of `upstream` (its base URL) and passes calls on, but for those that a fault is planned for. */
+export async function startFaultyCloudflare(upstream: string) {
+  const planned: Planned[] = [];
+  const calls: string[] = [];
+  const faulted: number[] = [];
+  const prefix = new URL(upstream).pathname;
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET', url = '/' } = request;
+    const path = url.slice(prefix.length).split('?')[0] ?? '';
+    calls.push(`${method} ${path}`);
+    const plan = planned.find(({ left, when }) => left > 0 && when(method, path));
+    if (plan !== undefined) {
+      plan.left -= 1;
+      faulted.push(calls.length - 1);
+    }
+    const fault = plan?.fault;
+    const body = Buffer.concat(await request.toArray());
+    if (fault?.kind === 'hang') return;
+    if (fault?.kind === 'drop') {
+      request.socket.destroy();
+      return;
+    }
+    if (fault?.kind === 'refuse') {
+      response.writeHead(fault.status, { 'content-type': 'application/json', ...fault.headers });
+      response.end(fault.body ?? '');
+      return;
+    }
+    const answer = await fetch(new URL(url, upstream), {
+      method,
+      headers: {
+        authorization: request.headers.authorization ?? '',
+        ...(request.headers['content-type'] ? { 'content-type': request.headers['content-type'] } : {}),
+      },
+      ...(body.length === 0 ? {} : { body }),
+    });
+    const text = await answer.text();
+    const headers = { 'content-type': answer.headers.get('content-type') ?? 'text/plain' };
+    if (fault?.kind === 'fail after') response.writeHead(fault.status ?? 500).end('upstream error');
+    else if (fault?.kind === 'truncate') response.writeHead(200, headers).end(text.slice(0, text.length / 2));
+    else if (fault?.kind === 'change') {
+      response.writeHead(200, headers).end(JSON.stringify(fault.change(JSON.parse(text) as never)));
+    } else response.writeHead(answer.status, headers).end(text);
+  }
+
+  const server = createServer((request, response) => {
+    handle(request, response).catch((error: unknown) =>
+      response.destroy(error instanceof Error ? error : undefined),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+
+  return {
+    url: `http://127.0.0.1:${address.port}${prefix}`,
+    calls,
+    /** Which of the calls went wrong, by their places in `calls`. */
+    faulted,
+    /** Plans a fault for the next `times` calls that `when` picks (all, where it is left out). */
+    plan(fault: Fault, when: Planned['when'] = () => true, times = 1) {
+      planned.push({ fault, when, left: times });
+    },
+    heal() {
+      planned.length = 0;
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+export type FaultyCloudflare = Awaited<ReturnType<typeof startFaultyCloudflare>>;

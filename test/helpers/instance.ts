@@ -1,0 +1,115 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { type Run, runSchema } from '../../gitops/cli/up/run-file.ts';
+import { missing } from './components.ts';
+import { eventually } from './eventually.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const START_DEADLINE_MS = 120_000;
+const STOP_DEADLINE_MS = 60_000;
+
+export interface Instance extends AsyncDisposable {
+  readonly run: Run;
+  /** From the command to `run.json`, in seconds. */
+  readonly readyAfter: number;
+  /** SIGTERM, and waits until the command is gone; throws with its output where it is not. */
+  stop(): Promise<void>;
+}
+
+/**
+ * A home folder for one instance, gone with the scope: `using home = temporaryHome();`. With it go the containers that
+ * a stopped instance leaves for its next start, since this home has none.
+ */
+export function temporaryHome(): Disposable & { readonly path: string } {
+  const path = mkdtempSync(join(tmpdir(), 'tagyard-home-'));
+  return {
+    path,
+    [Symbol.dispose]() {
+      removeContainers(path);
+      rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+function removeContainers(home: string): void {
+  const file = join(home, 'instance.json');
+  if (!existsSync(file) || missing('docker') !== null) return;
+  const parsed = named.safeParse(readJson(file));
+  if (!parsed.success) return;
+  const docker = (...args: string[]) => execFileSync('docker', args, { encoding: 'utf8' });
+  const ids = docker('ps', '--all', '--quiet', '--filter', `name=tagyard-${parsed.data.instance}-`);
+  const list = ids.split('\n').filter((id) => id !== '');
+  if (list.length > 0) docker('rm', '--force', ...list);
+}
+
+const named = z.object({ instance: z.string() });
+
+/** A home that a test has damaged on purpose has nothing to say. */
+function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+/** `npm start` on a home folder and free ports, as a person runs it; answers when it is ready. */
+export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): Promise<Instance> {
+  const file = join(home, 'run.json');
+  // A killed instance leaves its file behind until the next one takes it away.
+  rmSync(file, { force: true });
+  const started = performance.now();
+  const child = spawn('npm', ['start', '--silent'], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...FREE_PORTS, TAGYARD_HOME: home, ...env },
+  });
+  const output = collectOutput(child);
+  const run = await eventually(
+    () => {
+      if (hasExited(child)) throw new Gone(output());
+      return runSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+    },
+    { timeoutMs: START_DEADLINE_MS, intervalMs: 20, until: (error) => error instanceof Gone },
+  ).catch(async (error: unknown) => {
+    child.kill('SIGTERM');
+    throw new Error(`npm start did not get ready:\n${output()}`, { cause: error });
+  });
+  const readyAfter = (performance.now() - started) / 1000;
+
+  async function stop(): Promise<void> {
+    if (hasExited(child)) return;
+    const exit = once(child, 'exit', { signal: AbortSignal.timeout(STOP_DEADLINE_MS) });
+    process.kill(run.pid, 'SIGTERM');
+    await exit.catch((cause: unknown) => {
+      child.kill('SIGKILL');
+      throw new Error(`npm start did not stop on SIGTERM:\n${output()}`, { cause });
+    });
+    if (existsSync(file)) throw new Error('a clean stop left run.json behind');
+  }
+  return { run, readyAfter, stop, [Symbol.asyncDispose]: stop };
+}
+
+/** The command ended before it was ready: no use in waiting on. */
+class Gone extends Error {
+  override name = 'Gone';
+}
+
+const FREE_PORTS = { MANAGEMENT_PORT: '0', PROVISIONER_PORT: '0', EDGE_PORT: '0', PROXY_PORT: '0' };
+
+const hasExited = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null;
+
+function collectOutput(child: ChildProcess): () => string {
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      text = (text + chunk).slice(-8_000);
+    });
+  }
+  return () => text;
+}

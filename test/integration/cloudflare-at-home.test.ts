@@ -1,0 +1,176 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import http from 'node:http';
+import https from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { Applier } from '../../gitops/appliers/contract.ts';
+import { dnsApplier } from '../../gitops/appliers/dns/applier.ts';
+import { cloudflareDns } from '../../gitops/appliers/dns/cloudflare.ts';
+import { kvApplier } from '../../gitops/appliers/edge/kv.ts';
+import { routeApplier } from '../../gitops/appliers/edge/route.ts';
+import { edgeStore } from '../../gitops/appliers/edge/store.ts';
+import { cloudflareClient } from '../../gitops/clients/cloudflare.ts';
+import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { loadedManifest } from '../fixtures/manifest.ts';
+
+const MAIN = fileURLToPath(new URL('../../gitops/embedded/cloudflare/main.ts', import.meta.url));
+const TLS = new URL('../fixtures/tls/', import.meta.url);
+const ready = z.object({
+  type: z.literal('ready'),
+  edge: z.url(),
+  cloudflare: z.url(),
+  accountId: z.string(),
+  zoneId: z.string(),
+});
+
+async function converge<Spec, Ref>(applier: Applier<Spec, Ref>, manifest: LoadedManifest): Promise<void> {
+  const { signal } = new AbortController();
+  const desired = applier.desired(manifest);
+  const { changes } = applier.plan(desired, await applier.observe(desired, signal));
+  await Promise.all(changes.map((change) => applier.apply(change, signal)));
+}
+
+describe('Cloudflare at home', () => {
+  const { signal } = new AbortController();
+  const children: ChildProcess[] = [];
+  let home: string;
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'tagyard-edge-'));
+  });
+  afterEach(async () => {
+    for (const child of children.splice(0)) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    }
+    await rm(home, { recursive: true });
+  });
+
+  async function start(port = 0) {
+    const child = fork(MAIN, {
+      env: {
+        ...process.env,
+        EDGE_PORT: String(port),
+        EDGE_STATE_DIR: home,
+        EDGE_DOMAIN: 'tagyard.localhost',
+        CLOUDFLARE_API_TOKEN: 'a-token-for-tests',
+        HOP_SECRET: 'a-hop-secret-for-tests',
+        TAG_UPSTREAM: 'http://127.0.0.1:9',
+        EGRESS_CA_FILE: fileURLToPath(new URL('localhost.cert.pem', TLS)),
+      },
+    });
+    children.push(child);
+    const [message]: unknown[] = await once(child, 'message');
+    const { edge, cloudflare, accountId, zoneId } = ready.parse(message);
+    const client = cloudflareClient({ url: cloudflare, token: 'a-token-for-tests', accountId, rate: 1000 });
+    return { child, edge, accountId, zoneId, client };
+  }
+
+  function statusAt(edge: string, host: string): Promise<number | undefined> {
+    const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+    http
+      .get(new URL('/nothing-here', edge), { headers: { host }, agent: false }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      })
+      .once('error', reject);
+    return promise;
+  }
+
+  it('serves what its API was told, and the same after a restart', async () => {
+    const first = await start();
+    const host = 'shop.tagyard.localhost';
+    // Cloudflare's own answer for a name without a worker, and then the worker's.
+    expect(await statusAt(first.edge, host)).toBe(530);
+    await first.client.createRoute(first.zoneId, { pattern: `${host}/*`, script: 'tagyard-edge' }, signal);
+    expect(await statusAt(first.edge, host)).not.toBe(530);
+    expect(await statusAt(first.edge, `other.${host}`)).toBe(530);
+
+    const routes = (await first.client.namespaces(signal)).find(
+      ({ title }) => title === 'tagyard-edge-ROUTES',
+    );
+    await first.client.writeKv(
+      routes?.id ?? '',
+      [{ key: host, value: '{}', metadata: { mark: 'm' } }],
+      signal,
+    );
+
+    first.child.kill('SIGTERM');
+    expect(await once(first.child, 'exit')).toEqual([0, null]);
+
+    const second = await start();
+    expect([second.accountId, second.zoneId]).toEqual([first.accountId, first.zoneId]);
+    expect(await statusAt(second.edge, host)).not.toBe(530);
+    expect(await second.client.kvKeys(routes?.id ?? '', signal)).toMatchObject([
+      { name: host, metadata: { mark: 'm' } },
+    ]);
+  });
+
+  it('leads a site’s request through route, worker, zone and TLS to its origin', async () => {
+    const seen: { url: string | undefined; hop: unknown }[] = [];
+    const pem = (name: string) => readFileSync(new URL(name, TLS), 'utf8');
+    const origin = https.createServer(
+      { cert: pem('localhost.cert.pem'), key: pem('localhost.key.pem') },
+      (request, response) => {
+        seen.push({ url: request.url, hop: request.headers['x-tagyard-hop'] });
+        response.writeHead(204).end();
+      },
+    );
+    await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve));
+    const { port: originPort } = origin.address() as AddressInfo; // a TCP server has one
+
+    const { edge, zoneId, client } = await start();
+    const identity = { instance: 'home', host: 'tag-1' };
+    const store = edgeStore(client, 'tagyard-edge');
+    const manifest = loadedManifest('shop', 0, {
+      hostnames: {
+        edge: 'shop.tagyard.localhost',
+        origin: 'shop-origin.tagyard.localhost',
+        preview: 'shop-preview.tagyard.localhost',
+      },
+    });
+    const provider = cloudflareDns({ client, zoneId });
+    await converge(kvApplier({ client, store, identity, settings: { originPort } }), manifest);
+    await converge(routeApplier({ client, store, identity, zoneId, scriptName: 'tagyard-edge' }), manifest);
+    const zone = 'tagyard.localhost';
+    await converge(dnsApplier({ provider, identity, zone, hostAddress: '127.0.0.1' }), manifest);
+
+    const { promise, resolve } = Promise.withResolvers<http.IncomingMessage>();
+    http.get(
+      new URL('/g/collect?v=2&en=page_view', edge),
+      { headers: { host: 'shop.tagyard.localhost' }, agent: false },
+      resolve,
+    );
+    const answer = await promise;
+    answer.resume();
+
+    origin.closeAllConnections();
+    origin.close();
+    expect(answer.statusCode).toBe(204);
+    expect(seen).toEqual([{ url: '/g/collect?v=2&en=page_view', hop: 'a-hop-secret-for-tests' }]);
+  });
+
+  it('ends with its parent', async () => {
+    const { child } = await start();
+    child.disconnect();
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+
+  it('keeps what it answered for, killed at any time, and takes its port back from the runtime left behind', async () => {
+    const { child, edge, client, zoneId } = await start();
+    await client.createRoute(zoneId, { pattern: 'shop.tagyard.localhost/*', script: 'tagyard-edge' }, signal);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const again = await start(Number(new URL(edge).port));
+    expect(again.edge).toBe(edge);
+    expect(await again.client.routes(again.zoneId, signal)).toHaveLength(1);
+    expect(await statusAt(edge, 'shop.tagyard.localhost')).not.toBe(530);
+  });
+});

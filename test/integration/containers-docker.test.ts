@@ -1,0 +1,283 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import Docker from 'dockerode';
+import { execa } from 'execa';
+import { request } from 'undici';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { type ContainersSettings, containersApplier } from '../../gitops/appliers/containers/applier.ts';
+import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
+import { RetryableError, TerminalError } from '../../gitops/appliers/contract.ts';
+import { dockerBridgeGateway, isDockerUsable } from '../../gitops/clients/docker.ts';
+import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { buildDemoImage } from '../../sites/demo/image.ts';
+import { containersBehaviour, slotUrl } from '../fixtures/containers-behaviour.ts';
+import { loadedManifest } from '../fixtures/manifest.ts';
+import { containerSecret } from '../fixtures/tag-server.ts';
+import { removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
+import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
+import { describeWith } from '../helpers/components.ts';
+
+const INSTANCE = 'test-docker';
+const SETTINGS: ContainersSettings = {
+  identity: { instance: INSTANCE, host: 'tag-1' },
+  loopbackSubnet: '127.82',
+  originPort: 8443,
+  startupDeadlineMs: 30_000,
+};
+
+const TLS = new URL('../fixtures/tls/', import.meta.url);
+const CERTIFICATE = fileURLToPath(new URL('localhost.cert.pem', TLS));
+/** The name in the certificate. */
+const PREVIEW_HOST = 'shop-origin.tagyard.localhost';
+
+describeWith('docker', 'containers in Docker', () => {
+  const docker = new Docker();
+  const { signal } = new AbortController();
+  let built: Awaited<ReturnType<typeof tagServerImage>>;
+  beforeAll(async () => {
+    built = await tagServerImage(docker, INSTANCE);
+  });
+  afterAll(async () => {
+    await built[Symbol.asyncDispose]();
+  });
+
+  describe('behave', () => {
+    containersBehaviour(SETTINGS, async () => ({
+      runtime: dockerRuntime({ docker, stopGraceSeconds: 2 }),
+      image: built.image,
+      kill: async (name) => {
+        // The engine takes its own `kill` for a wish and doesn't restart; a dead process it does.
+        const { State } = await docker.getContainer(name).inspect();
+        process.kill(State.Pid, 'SIGKILL');
+      },
+      freeze: async (name) => {
+        await docker.getContainer(name).pause();
+      },
+      close: () => removeContainers(docker, INSTANCE),
+    }));
+  });
+
+  describe('are', () => {
+    afterEach(async () => {
+      await removeContainers(docker, INSTANCE);
+    });
+
+    const site = (extra: Partial<LoadedManifest> = {}) => ({
+      ...loadedManifest('acme-shop'),
+      image: built.image,
+      ...extra,
+    });
+    const build = (settings: Partial<ContainersSettings> = {}) => {
+      const all = { ...SETTINGS, ...settings };
+      const { caFile } = all;
+      return containersApplier(all, dockerRuntime({ docker, ...(caFile === undefined ? {} : { caFile }) }));
+    };
+    const firstChange = async (applier: ReturnType<typeof build>, manifest: LoadedManifest) => {
+      const desired = applier.desired(manifest);
+      const [change] = applier.plan(desired, await applier.observe(desired, signal)).changes.toReversed();
+      if (change?.desired === undefined) throw new Error('nothing to create');
+      return { change, spec: change.desired.spec };
+    };
+    const mine = async () =>
+      (await docker.listContainers({ all: true })).filter(({ Names }) =>
+        Names.some((name) => name.includes(INSTANCE)),
+      );
+
+    it('found by the next daemon as they are', async () => {
+      const { change } = await firstChange(build(), site());
+      await build().apply(change, signal);
+      const [before] = await mine();
+      const next = build();
+      const [observed] = await next.observe([], signal);
+      expect(change.desired?.hash.startsWith(observed?.hash ?? 'none')).toBe(true);
+      await next.apply(change, signal);
+      expect((await mine()).map(({ Id }) => Id)).toEqual([before?.Id]);
+    });
+
+    it('read-only, without privileges, and not root', async () => {
+      const applier = build();
+      const { change } = await firstChange(applier, site());
+      await applier.apply(change, signal);
+      const [container] = await mine();
+      const script = `
+        const fs = require('node:fs');
+        const write = (path) => { try { fs.writeFileSync(path, ''); return 'written'; } catch (e) { return e.code; } };
+        const status = fs.readFileSync('/proc/self/status', 'utf8');
+        console.log(JSON.stringify({
+          uid: process.getuid(), app: write('/app/x'), etc: write('/etc/x'), tmp: write('/tmp/x'),
+          capabilities: /CapBnd:\\t(\\w+)/.exec(status)[1], noNewPrivileges: /NoNewPrivs:\\t(\\d)/.exec(status)[1],
+        }));`;
+      const { stdout } = await execa('docker', [
+        'exec',
+        container?.Id ?? '',
+        '/usr/local/bin/node',
+        '--eval',
+        script,
+      ]);
+      expect(JSON.parse(stdout)).toEqual({
+        uid: 65532,
+        app: 'EROFS',
+        etc: 'EROFS',
+        tmp: 'written',
+        capabilities: '0000000000000000',
+        noNewPrivileges: '1',
+      });
+    });
+
+    it('able to reach the preview server through the host, by its name and over TLS', async () => {
+      const gateway = await dockerBridgeGateway(docker);
+      if (gateway === null) throw new Error('the bridge has no address');
+      const hosts: (string | undefined)[] = [];
+      const proxy = createServer(
+        { cert: readFileSync(CERTIFICATE), key: readFileSync(new URL('localhost.key.pem', TLS)) },
+        (incoming, answer) => {
+          hosts.push(incoming.headers.host);
+          answer.end('through the host');
+        },
+      ).listen(0, gateway);
+      await once(proxy, 'listening');
+      try {
+        const { port: originPort } = proxy.address() as AddressInfo; // it listens on TCP
+        const applier = build({ originPort, caFile: CERTIFICATE });
+        const manifest = site();
+        const { change, spec } = await firstChange(applier, {
+          ...manifest,
+          hostnames: { ...manifest.hostnames, preview: PREVIEW_HOST },
+        });
+        expect(spec.role).toBe('processing');
+        await applier.apply(change, signal);
+        const { statusCode, body } = await request(`${slotUrl(spec)}/gtm/debug`);
+        expect([statusCode, await body.text()]).toEqual([200, 'through the host']);
+        expect(hosts).toEqual([`${PREVIEW_HOST}:${originPort}`]);
+      } finally {
+        proxy.closeAllConnections();
+        proxy.close();
+      }
+    });
+
+    it.each([
+      [`sha256:${'0'.repeat(64)}`, TerminalError, 'there is no image'],
+      [`127.0.0.1:1/nobody@sha256:${'0'.repeat(64)}`, RetryableError, 'pulling'],
+    ])('refused without their image %s', async (image, type, message) => {
+      const applier = build();
+      const { change } = await firstChange(applier, site({ image }));
+      const error: unknown = await applier.apply(change, signal).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(type);
+      expect(String(error)).toContain(message);
+      expect(await mine()).toEqual([]);
+    });
+
+    it('gone without a trace when their port is taken', async () => {
+      const applier = build();
+      const { change, spec } = await firstChange(applier, site());
+      const squatter = createTcpServer().listen(spec.port, spec.address);
+      await once(squatter, 'listening');
+      try {
+        await expect(applier.apply(change, signal)).rejects.toBeInstanceOf(RetryableError);
+        expect(await mine()).toEqual([]);
+      } finally {
+        squatter.close();
+      }
+      await applier.apply(change, signal);
+    });
+
+    it('removed where somebody renamed them', async () => {
+      const applier = build();
+      const { change } = await firstChange(applier, site());
+      await applier.apply(change, signal);
+      const [container] = await mine();
+      await docker.getContainer(container?.Id ?? '').rename({ name: `tagyard-${INSTANCE}-renamed` });
+      const desired = applier.desired(site());
+      const { changes } = applier.plan(desired, await applier.observe(desired, signal));
+      expect(changes.map(({ op, key }) => `${op} ${key}`)).toContain(
+        `delete stray/tagyard-${INSTANCE}-renamed`,
+      );
+    });
+  });
+
+  it('the image is made once', async () => {
+    const again = await buildDemoImage({ docker, repository: built.repository });
+    expect(again).toBe(built.image);
+    expect(await docker.listImages({ filters: { reference: [built.repository] } })).toHaveLength(1);
+  });
+});
+
+describe('whether Docker can be used', () => {
+  it.each([
+    [{ socketPath: '/nonexistent/docker.sock' }, /ENOENT/],
+    [{ host: '192.0.2.1', port: 2375 }, /remote/],
+  ])('%j: no, and why', async (options, reason) => {
+    expect(await isDockerUsable(options)).toEqual({ ok: false, reason: expect.stringMatching(reason) });
+  });
+
+  it('gives up on an engine that never answers', async () => {
+    const mute = createTcpServer().listen(`/tmp/tagyard-mute-${process.pid}.sock`);
+    await once(mute, 'listening');
+    const started = performance.now();
+    const answer = await isDockerUsable({ socketPath: `/tmp/tagyard-mute-${process.pid}.sock` });
+    mute.close();
+    expect(answer.ok).toBe(false);
+    expect(performance.now() - started).toBeLessThan(2_000);
+  });
+});
+
+describeWith('docker', 'the engine of this machine', () => {
+  it('can be used', async () => {
+    expect(await isDockerUsable()).toEqual({ ok: true });
+  });
+});
+
+describeWith('docker', 'Docker’s side of the contract', () => {
+  const { instance } = CONFORMANCE_IDENTITY;
+  const shared = new Docker();
+  let built: Awaited<ReturnType<typeof tagServerImage>>;
+  beforeAll(async () => {
+    built = await tagServerImage(shared, instance);
+  });
+  afterAll(async () => {
+    await built[Symbol.asyncDispose]();
+  });
+  // Known only once it is built, and read only while a test runs.
+  const manifest = (name: string, number: number): LoadedManifest => ({
+    ...loadedManifest(name, number),
+    get image() {
+      return built.image;
+    },
+  });
+
+  applierConformance(
+    'the containers applier with Docker',
+    async () => {
+      await removeContainers(shared, instance);
+      const docker = new Docker();
+      const { modem } = docker;
+      const settings = { ...SETTINGS, identity: CONFORMANCE_IDENTITY, loopbackSubnet: '127.83' };
+      return {
+        applier: containersApplier(settings, dockerRuntime({ docker, stopGraceSeconds: 2 })),
+        async plantForeign({ spec }) {
+          const name = `tagyard-${instance}-${spec.site}-${spec.role}-${spec.replica}-${spec.hash.slice(0, 8)}`;
+          const { id } = await shared.createContainer({
+            name,
+            Image: built.image,
+            Labels: { owner: 'else' },
+          });
+          return async () => {
+            const { Id, Name, State, Config } = await shared.getContainer(id).inspect();
+            return { Id, Name, State, Labels: Config.Labels };
+          };
+        },
+        async breakObserve() {
+          docker.modem = new Docker({ socketPath: '/nonexistent/docker.sock' }).modem;
+          return async () => {
+            docker.modem = modem;
+          };
+        },
+        close: () => removeContainers(shared, instance),
+      };
+    },
+    { change: (m) => ({ ...m, config: containerSecret({ env: '2' }) }), timeoutMs: 120_000, manifest },
+  );
+});

@@ -1,0 +1,61 @@
+import { describe } from 'vitest';
+import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
+import type { Runtime } from '../../gitops/appliers/containers/runtime.ts';
+import { RetryableError } from '../../gitops/appliers/contract.ts';
+import { processRuntime } from '../../gitops/embedded/process-runtime.ts';
+import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
+import { containersBehaviour } from '../fixtures/containers-behaviour.ts';
+import { containerSecret } from '../fixtures/tag-server.ts';
+import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
+import { childBySlot } from '../helpers/child-by-slot.ts';
+
+const SETTINGS = {
+  identity: { instance: 'test-procs', host: 'tag-1' },
+  loopbackSubnet: '127.81',
+  originPort: 8443,
+  startupDeadlineMs: 20_000,
+};
+
+describe('containers as child processes', () => {
+  containersBehaviour(SETTINGS, async () => {
+    const runtime = processRuntime({ entry: TAG_SERVER_ENTRY, stopGraceSeconds: 1 });
+    const signalTo = async (name: string, signal: NodeJS.Signals) => {
+      const found = (await runtime.list(new Set(), AbortSignal.abort())).find((each) => each.name === name);
+      process.kill(childBySlot(found?.endpoint ?? null), signal);
+    };
+    return {
+      runtime,
+      image: `sha256:${'a'.repeat(64)}`,
+      kill: (name) => signalTo(name, 'SIGKILL'),
+      freeze: (name) => signalTo(name, 'SIGSTOP'),
+      close: () => runtime.close(),
+    };
+  });
+});
+
+applierConformance(
+  'the containers applier with child processes',
+  async () => {
+    const runtime = processRuntime({ entry: TAG_SERVER_ENTRY });
+    let broken = false;
+    // Nothing can come between this process and its own children, so the fault is put into the seam.
+    const faulty: Runtime = {
+      ...runtime,
+      list: async (names, signal) => {
+        if (broken) throw new RetryableError('the processes can’t be listed');
+        return await runtime.list(names, signal);
+      },
+    };
+    return {
+      applier: containersApplier({ ...SETTINGS, identity: CONFORMANCE_IDENTITY }, faulty),
+      async breakObserve() {
+        broken = true;
+        return async () => {
+          broken = false;
+        };
+      },
+      close: () => runtime.close(),
+    };
+  },
+  { change: (manifest) => ({ ...manifest, config: containerSecret({ env: '2' }) }), timeoutMs: 60_000 },
+);

@@ -1,0 +1,208 @@
+import { readdirSync } from 'node:fs';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { connectPostgres } from '../../management/db/connect.ts';
+import type { Database } from '../../management/db/database.ts';
+import { MIGRATIONS, migrate } from '../../management/db/migrate.ts';
+import { prepare } from '../../management/db/prepare.ts';
+import {
+  countFreePorts,
+  fitPool,
+  holdPorts,
+  leasePorts,
+  releasePorts,
+} from '../../management/ports/ports.repository.ts';
+import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
+import { describeWith } from '../helpers/components.ts';
+
+const CLIENT = '7c9e6679-7425-40de-944b-e07fc1f90a01';
+const POOL = { host: 'tag-1', ports: { first: 20000, last: 20005 } };
+
+const raise = (error: Error) => {
+  throw error;
+};
+
+describeWith('postgresql', 'the database of management', () => {
+  let postgresql: PostgresqlFixture;
+  beforeAll(async () => {
+    postgresql = await PostgresqlFixture.start();
+  });
+  afterAll(() => postgresql?.stop());
+
+  /** A client with a container that holds a pair, written as the oldest schema takes it. */
+  async function fill(db: Database, container = '3f0a6679-7425-40de-944b-e07fc1f90001', site = 'a') {
+    await sql`insert into clients (id, name) values (${CLIENT}, 'Acme') on conflict do nothing`.execute(db);
+    await sql`insert into containers (id, site_id, client_id, status, manifest)
+      values (${container}, ${site}, ${CLIENT}, 'active', '{"site":"a"}')`.execute(db);
+    return container;
+  }
+
+  describe('the role of the API', () => {
+    let db: Database;
+    let owner: Database;
+    let container: string;
+    beforeAll(async () => {
+      ({ db, owner } = await postgresql.connections());
+      await prepare(db, owner, POOL);
+      container = await fill(owner);
+    });
+    afterAll(async () => {
+      await db?.destroy();
+      await owner?.destroy();
+    });
+    beforeEach(() => sql`update port_pool set leased_by = null`.execute(owner));
+
+    it.each([
+      'select * from port_pool',
+      "insert into port_pool (host, processing, preview) values ('tag-1', 30000, 30001)",
+      'update port_pool set leased_by = null',
+      'delete from port_pool',
+      'truncate port_pool',
+      'drop table port_pool',
+      'drop function lease_ports',
+      'create or replace function count_free_ports() returns integer language sql as $$ select 1 $$',
+      'delete from containers',
+      'delete from clients',
+      'delete from container_events',
+      "update container_events set actor = 'somebody else'",
+      'delete from audit_log',
+      "update audit_log set actor = 'somebody else'",
+      'create table public.mine (id integer)',
+    ])('may not: %s', async (statement) => {
+      await expect(sql.raw(statement).execute(db)).rejects.toMatchObject({ code: '42501' });
+    });
+
+    it('leases, holds and gives back through the functions, in its own transaction', async () => {
+      const rolledBack = db.transaction().execute(async (trx) => {
+        expect(await leasePorts(trx, 'tag-1', container)).toEqual({ processing: 20000, preview: 20001 });
+        throw new Error('no');
+      });
+      await expect(rolledBack).rejects.toThrow('no');
+      expect(await countFreePorts(db)).toBe(3);
+      expect(await holdPorts(db, 'tag-1', container, { processing: 20002, preview: 20003 })).toBe(true);
+      expect(await countFreePorts(db)).toBe(2);
+    });
+
+    it('can’t be tricked by a table of the same name that it makes for itself', async () => {
+      await db.connection().execute(async (session) => {
+        await sql`create temporary table port_pool (host text, processing integer, preview integer,
+          leased_by uuid)`.execute(session);
+        await sql`insert into port_pool values ('tag-1', 1, 2, null)`.execute(session);
+        expect(await leasePorts(session, 'tag-1', container)).toMatchObject({ processing: 20000 });
+        await sql`drop table pg_temp.port_pool`.execute(session);
+      });
+    });
+
+    it('gets one pair a container, and can’t give back what is in use', async () => {
+      await leasePorts(db, 'tag-1', container);
+      expect(await leasePorts(db, 'tag-1', container)).toBeNull();
+      await expect(releasePorts(db, container)).rejects.toThrow(/still has its ports in use/);
+      await sql`update containers set status = 'removed' where id = ${container}`.execute(owner);
+      await releasePorts(db, container);
+      expect(await countFreePorts(db)).toBe(3);
+      await sql`update containers set status = 'active' where id = ${container}`.execute(owner);
+    });
+
+    it('is refused at start where it owns the pool itself', async () => {
+      const url = await postgresql.database();
+      const one = connectPostgres(url.owner, raise);
+      const two = connectPostgres(url.owner, raise);
+      await expect(prepare(one, two, POOL)).rejects.toThrow(/can touch the port pool itself/);
+      await Promise.all([one.destroy(), two.destroy()]);
+    });
+  });
+
+  describe('its migrations', () => {
+    const names = Object.keys(MIGRATIONS) as (keyof typeof MIGRATIONS)[]; // Object.keys forgets the key type
+
+    /** Everything that a migration can change, in words that two databases agree on. */
+    async function shape(db: Database): Promise<unknown> {
+      const parts = await Promise.all([
+        sql`select table_name, column_name, data_type, is_nullable, column_default, ordinal_position
+          from information_schema.columns where table_schema = 'public' order by 1, 2`.execute(db),
+        sql`select conrelid::regclass::text as relation, pg_get_constraintdef(oid) as definition
+          from pg_constraint where connamespace = 'public'::regnamespace order by 1, 2`.execute(db),
+        sql`select indexdef from pg_indexes where schemaname = 'public' order by 1`.execute(db),
+        sql`select pg_get_functiondef(oid) as definition, proacl::text as rights from pg_proc
+          where pronamespace = 'public'::regnamespace order by 1`.execute(db),
+      ]);
+      return parts.map(({ rows }) => rows);
+    }
+
+    it('are all on the list, in order', () => {
+      const files = readdirSync(new URL('../../management/db/migrations/', import.meta.url));
+      expect(files.sort()).toEqual(names.map((name) => `${name}.ts`));
+    });
+
+    it.each(names)('lead from “%s” with its rows to the same schema as from nothing', async (version) => {
+      const [fresh, grown] = await Promise.all(
+        [0, 1].map(async () => connectPostgres((await postgresql.database()).owner, raise)),
+      );
+      if (fresh === undefined || grown === undefined) throw new Error('two databases were asked for');
+      await migrate(fresh);
+      await migrate(grown, version);
+      const container = await fill(grown);
+      await fitPool(grown, POOL.host, POOL.ports);
+      await sql`update port_pool set leased_by = ${container} where processing = 20002`.execute(grown);
+      await migrate(grown);
+      await migrate(grown);
+      expect(await shape(grown)).toEqual(await shape(fresh));
+      const rows = await grown.selectFrom('containers').select(['id', 'health', 'status']).execute();
+      expect(rows).toEqual([{ id: container, health: 'unknown', status: 'active' }]);
+      expect(await countFreePorts(grown)).toBe(2);
+      await Promise.all([fresh.destroy(), grown.destroy()]);
+    });
+  });
+
+  describe('its constraints', () => {
+    let db: Database;
+    beforeAll(async () => {
+      ({ db } = await owned());
+      await migrate(db);
+      await fitPool(db, POOL.host, POOL.ports);
+      await fill(db);
+      await fill(db, '3f0a6679-7425-40de-944b-e07fc1f90002', 'b');
+      await sql`insert into domain_claims values ('a.example', '3f0a6679-7425-40de-944b-e07fc1f90001')`.execute(
+        db,
+      );
+      await sql`insert into operations (id, container_id, kind, step, actor, request_id)
+        values (gen_random_uuid(), '3f0a6679-7425-40de-944b-e07fc1f90001', 'provision', 'commit', '{}', 'r')`.execute(
+        db,
+      );
+    });
+    afterAll(() => db?.destroy());
+
+    async function owned() {
+      const { owner } = await postgresql.database();
+      return { db: connectPostgres(owner, raise) };
+    }
+
+    const [one, two] = ['3f0a6679-7425-40de-944b-e07fc1f90001', '3f0a6679-7425-40de-944b-e07fc1f90002'];
+    it.each([
+      ['a domain held twice', `insert into domain_claims values ('a.example', '${two}')`, '23505'],
+      [
+        'a second operation at once',
+        `insert into operations (id, container_id, kind, step, actor, request_id)
+          values (gen_random_uuid(), '${one}', 'deprovision', 'clean', '{}', 'r')`,
+        '23505',
+      ],
+      ['a step that isn’t one', `update operations set step = 'dance'`, '23514'],
+      ['a secret kept past its use', `update operations set status = 'failed', manifest = '{}'`, '23514'],
+      ['a status that isn’t one', `update containers set status = 'sleeping'`, '23514'],
+      ['a health that isn’t one', `update containers set health = 'so-so'`, '23514'],
+      ['a site id used twice', `update containers set site_id = 'a'`, '23505'],
+      ['a port pair twice', `insert into port_pool values ('tag-1', 20000, 29999)`, '23505'],
+      ['a preview port twice', `insert into port_pool values ('tag-1', 29998, 20001)`, '23505'],
+      ['one port for both', `insert into port_pool values ('tag-1', 29998, 29998)`, '23514'],
+      ['a lease of nobody', `update port_pool set leased_by = gen_random_uuid()`, '23503'],
+      [
+        'a domain served that nobody claimed',
+        `insert into site_domains values ('z.example', 'custom', 'a', null, null, true)`,
+        '23503',
+      ],
+      ['a client that goes before its containers', 'delete from clients', '23503'],
+    ])('refuse %s', async (_what, statement, code) => {
+      await expect(sql.raw(statement).execute(db)).rejects.toMatchObject({ code });
+    });
+  });
+});

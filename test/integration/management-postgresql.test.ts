@@ -1,0 +1,175 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { identityToRecipient } from 'age-encryption';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connectPostgres } from '../../management/db/connect.ts';
+import { migrate } from '../../management/db/migrate.ts';
+import { AUDIENCE, ISSUER } from '../fixtures/management/issuer.ts';
+import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
+import { creation, SECRET, World } from '../fixtures/management/world.ts';
+import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+const raise = (error: Error) => {
+  throw error;
+};
+
+describeWith('postgresql', 'management on PostgreSQL', () => {
+  let postgresql: PostgresqlFixture;
+  beforeAll(async () => {
+    postgresql = await PostgresqlFixture.start();
+  });
+  afterAll(() => postgresql?.stop());
+
+  it('gives 50 that create at once the 30 pairs that there are, each once', async () => {
+    const { db, owner } = await postgresql.connections();
+    const world = await World.open({ db, owner, ports: { first: 20000, last: 20059 } });
+    try {
+      const client = await world.client();
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, (_, index) =>
+          world.call('POST', '/server-containers', {
+            as: 'owner',
+            body: creation(client, `s${index}.example`),
+          }),
+        ),
+      );
+      const accepted = answers.filter(({ status }) => status === 202);
+      const refused = answers.filter(({ status }) => status !== 202);
+      expect(accepted).toHaveLength(30);
+      expect(new Set(refused.map(({ body }) => body.code))).toEqual(new Set(['no_free_port']));
+      expect(new Set(accepted.map(({ body }) => body.siteId)).size).toBe(30);
+      const leases = await owner.selectFrom('port_pool').select('leased_by').execute();
+      expect(new Set(leases.map(({ leased_by }) => leased_by)).size).toBe(30);
+      const head = (await world.repo.head()) ?? '';
+      const ports = (await world.repo.read(head)).flatMap(({ text }) =>
+        [...text.matchAll(/^ {2}(?:processing|preview): (\d+)$/gm)].map(([, port]) => port),
+      );
+      expect([ports.length, new Set(ports).size]).toEqual([60, 60]);
+    } finally {
+      await world.close();
+    }
+  });
+
+  it('gives a contested domain to exactly one of many, and makes one container of one key', async () => {
+    const { db, owner } = await postgresql.connections();
+    const world = await World.open({ db, owner });
+    try {
+      const client = await world.client();
+      const pages = (...domains: string[]) =>
+        creation(client, '', {
+          domains,
+          webTagIds: Object.fromEntries(domains.map((domain) => [domain, 'GTM-ABC1234'])),
+        });
+      // Named in different orders: claims must not wait for each other in a circle.
+      const rivals = await Promise.all(
+        Array.from({ length: 10 }, (_, index) =>
+          world.call('POST', '/server-containers', {
+            as: 'owner',
+            body: index % 2 === 0 ? pages('a.example', 'b.example') : pages('b.example', 'a.example'),
+          }),
+        ),
+      );
+      expect(rivals.map(({ status }) => status).sort()).toEqual([202, ...Array(9).fill(409)]);
+
+      const same = await Promise.all(
+        Array.from({ length: 5 }, () =>
+          world.call('POST', '/server-containers', {
+            as: 'owner',
+            body: pages('once.example'),
+            headers: { 'idempotency-key': 'once' },
+          }),
+        ),
+      );
+      for (const { status, body } of same) {
+        expect([status, body.code]).toBeOneOf([
+          [202, undefined],
+          [409, 'request_in_progress'],
+        ]);
+      }
+      expect(new Set(same.flatMap(({ status, body }) => (status === 202 ? body.id : []))).size).toBe(1);
+    } finally {
+      await world.close();
+    }
+  });
+
+  it('is migrated by several processes at once, once', async () => {
+    const { owner: url } = await postgresql.database();
+    const connections = Array.from({ length: 4 }, () => connectPostgres(url, raise));
+    await Promise.all(connections.map((db) => migrate(db)));
+    const names = await connections[0]?.introspection.getTables();
+    expect(names?.map(({ name }) => name)).toEqual(expect.arrayContaining(['containers', 'port_pool']));
+    await Promise.all(connections.map((db) => db.destroy()));
+  });
+
+  it('killed in the middle of a creation and started again, it finishes it', async () => {
+    const { urls, db, owner } = await postgresql.connections();
+    const world = await World.open({ db, owner });
+    const client = await world.client();
+    await world.stop();
+    const held = Promise.withResolvers<void>();
+    world.provisioner.gate = held.promise;
+    const env = {
+      PATH: process.env.PATH,
+      MANAGEMENT_PORT: '0',
+      DATABASE_URL: urls.api,
+      PORT_POOL_DATABASE_URL: urls.owner,
+      STATE_DIR: join(world.dir, 'state'),
+      SITES_REPO: world.bare,
+      INFRA_PROVISIONER_URL: world.provisioner.url,
+      INFRA_SECRET: SECRET,
+      AUTH_JWKS_URL: world.issuer.jwksUrl,
+      AUTH_ISSUER: ISSUER,
+      AUTH_AUDIENCE: AUDIENCE,
+      AGE_RECIPIENT: await identityToRecipient(world.identity),
+      EDGE_DOMAIN: 'edge.example.net',
+      ORIGIN_DOMAIN: 'origin.example.net',
+      TAG_SERVER_IMAGE: `sha256:${'a'.repeat(64)}`,
+    };
+    const children: ChildProcess[] = [];
+    const start = async () => {
+      const child = fork(new URL('../../management/main.ts', import.meta.url), { env, stdio: 'ignore' });
+      children.push(child);
+      const [message] = await once(child, 'message');
+      return { child, url: String(message.url) };
+    };
+    const request = async (at: string, init: RequestInit = {}) =>
+      await fetch(at, {
+        ...init,
+        headers: {
+          authorization: `Bearer ${await world.issuer.token('owner')}`,
+          'content-type': 'application/json',
+          'idempotency-key': 'survivor',
+        },
+      });
+    try {
+      const first = await start();
+      const body = JSON.stringify(creation(client));
+      const lost = request(`${first.url}/server-containers`, { method: 'POST', body }).catch(() => null);
+      await eventually(() =>
+        expect(world.provisioner.calls).toContainEqual(expect.objectContaining({ path: '/provision' })),
+      );
+      first.child.kill('SIGKILL');
+      expect(await lost).toBeNull();
+      held.resolve();
+
+      const second = await start();
+      const made = await eventually(async () => {
+        const answer = await request(`${second.url}/server-containers`, { method: 'POST', body });
+        expect(answer.status).toBe(202);
+        return (await answer.json()) as { id: string };
+      });
+      await eventually(async () => {
+        const answer = await request(`${second.url}/server-containers/${made.id}`);
+        expect(await answer.json()).toMatchObject({ status: 'active', siteId: 'acme-shop' });
+      });
+      expect(await world.leased()).toBe(1);
+      expect(await world.repo.history('acme-shop')).toHaveLength(1);
+    } finally {
+      held.resolve();
+      for (const child of children) child.kill('SIGKILL');
+      await world.close();
+    }
+  });
+});

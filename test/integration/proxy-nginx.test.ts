@@ -1,0 +1,267 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { RetryableError } from '../../gitops/appliers/contract.ts';
+import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
+import type { ProxyBackend } from '../../gitops/appliers/proxy/backend.ts';
+import { certificateFiles } from '../../gitops/appliers/proxy/certificates.ts';
+import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
+import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
+import { runningMaster, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
+import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.ts';
+import { containerSpecs } from '../../gitops/manifest/containers.ts';
+import { loadedManifest } from '../fixtures/manifest.ts';
+import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { NGINX } from '../helpers/nginx.ts';
+import { ask, IDENTITY, proxyHome, put } from '../helpers/proxy.ts';
+import { startUpstream } from '../helpers/upstream.ts';
+
+describeWith('nginx', 'an nginx of its own', () => {
+  const { signal } = new AbortController();
+  let home: Awaited<ReturnType<typeof proxyHome>>;
+  let edge: Awaited<ReturnType<typeof startUpstream>>;
+  let settings: NginxSettings;
+  let cleanups: (() => Promise<unknown>)[] = [];
+
+  beforeEach(async () => {
+    home = await proxyHome();
+    edge = await startUpstream({ name: 'edge' });
+    const edgeUpstream = { scheme: 'http', address: edge.address, port: edge.port } as const;
+    settings = { ...home.settings, edgeUpstream, bin: NGINX, workerProcesses: 1, reloadTimeoutMs: 3_000 };
+    cleanups = [() => edge.close(), () => home.remove()];
+  });
+  afterEach(async () => {
+    for (const cleanup of cleanups.toReversed()) await cleanup();
+  });
+
+  async function start(overrides: Partial<NginxSettings> = {}) {
+    const backend = nginxBackend({ ...settings, ...overrides });
+    cleanups.push(() => backend.close());
+    return { backend, endpoint: await backend.start() };
+  }
+
+  const custom = (site: string): ProxySpec => ({
+    site,
+    vhosts: [{ kind: 'custom', host: `tags.${site}.example`, edgeHost: `${site}.example.net` }],
+  });
+  const install = async (backend: ProxyBackend, ...sites: string[]) =>
+    await backend.install(sites.map((site) => put(`${site}/tags.${site}.example`, custom(site))));
+  const serves = async (backend: ProxyBackend, site: string) => {
+    const { status } = await ask(backend.endpoint(), { host: `tags.${site}.example`, servername: null });
+    expect(status).toBe(200);
+  };
+  const master = async () => {
+    const pid = await runningMaster(settings.prefix);
+    if (pid === null) throw new Error('nginx does not run');
+    return pid;
+  };
+  const current = () => readlink(join(settings.prefix, 'current'));
+  const intact = async (backend: ProxyBackend) =>
+    Object.fromEntries((await backend.installed()).map(({ key, intact }) => [key, intact]));
+
+  it('does not reload for what it serves already', async () => {
+    const { backend } = await start();
+    await install(backend, 'acme');
+    const workers = await workersOf(await master());
+    const generation = await current();
+    expect(await install(backend, 'acme')).toEqual([{ status: 'fulfilled', value: { changed: false } }]);
+    expect(await workersOf(await master())).toEqual(workers);
+    expect(await current()).toBe(generation);
+  });
+
+  it('goes on after its owner was killed, and is adopted by the next one', async () => {
+    const first = await start();
+    await install(first.backend, 'acme');
+    await first.backend.close();
+    const entry = fileURLToPath(new URL('../fixtures/nginx-daemon.ts', import.meta.url));
+    const json = JSON.stringify({ ...settings, certificates: undefined });
+    const owner = spawn(process.execPath, [entry, json, join(home.directory, 'ca')], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(owner.stdout, 'data');
+    const pid = await master();
+    owner.kill('SIGKILL');
+    await once(owner, 'exit');
+    await serves(first.backend, 'acme');
+
+    const { backend, endpoint } = await start();
+    expect(endpoint).toEqual(first.endpoint);
+    expect(await master()).toBe(pid);
+    expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true });
+    await install(backend, 'beta');
+    expect(await master()).toBe(pid);
+    await serves(backend, 'beta');
+    await backend.close();
+    expect(await runningMaster(settings.prefix)).toBeNull();
+  });
+
+  it.each(['the one that started it', 'one that adopted it'])(
+    'is missed by %s, and comes back when it was killed',
+    async (who) => {
+      let { backend } = await start();
+      await install(backend, 'acme');
+      if (who === 'one that adopted it') ({ backend } = await start());
+      const woken = backend.events(AbortSignal.timeout(15_000))[Symbol.asyncIterator]().next();
+      process.kill(await master(), 'SIGKILL');
+      expect(await woken).toEqual({ done: false, value: undefined });
+      expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': false });
+      await install(backend, 'acme');
+      await serves(backend, 'acme');
+      expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true });
+    },
+  );
+
+  it('serves at once after a restart, on the same ports', async () => {
+    const first = await start();
+    await install(first.backend, 'acme');
+    await first.backend.close();
+    const second = await start();
+    expect(second.endpoint).toEqual(first.endpoint);
+    await serves(second.backend, 'acme');
+  });
+
+  it('lets one bad vhost among many harm its own site only, which keeps its last file', async () => {
+    const tls = join(home.directory, 'ca');
+    const sites = Array.from({ length: 24 }, (_, index) => `site-${index}`);
+    for (const site of sites) await home.ca.pathsFor(`tags.${site}.example`);
+    const { backend } = await start({ certificates: certificateFiles(tls) });
+    await install(backend, 'site-7');
+
+    const changed: ProxySpec = {
+      site: 'site-7',
+      vhosts: [{ kind: 'custom', host: 'new.site-7.example', edgeHost: 'site-7.example.net' }],
+    };
+    await writeFile(join(tls, 'new.site-7.example.pem'), 'no certificate');
+    await writeFile(join(tls, 'new.site-7.example.key'), 'no key');
+    await rm(join(tls, 'tags.site-9.example.key'));
+    const outcomes = await backend.install(
+      sites.map((site) => put(`${site}/tags.${site}.example`, site === 'site-7' ? changed : custom(site))),
+    );
+    const failed = outcomes.flatMap((outcome, index) =>
+      outcome.status === 'rejected' ? [[sites[index], String(outcome.reason)]] : [],
+    );
+    expect(failed).toEqual([
+      ['site-7', expect.stringContaining('nginx refuses it: cannot load certificate')],
+      ['site-9', expect.stringContaining('put tags.site-9.example.pem and tags.site-9.example.key')],
+    ]);
+    for (const site of sites.filter((name) => name !== 'site-9')) await serves(backend, site);
+  });
+
+  it('comes up without the site whose certificate is gone, and tells so', async () => {
+    const tls = join(home.directory, 'ca');
+    for (const site of ['acme', 'beta']) await home.ca.pathsFor(`tags.${site}.example`);
+    const certificates = certificateFiles(tls);
+    const first = await start({ certificates });
+    await install(first.backend, 'acme', 'beta');
+    await first.backend.close();
+    await rm(join(tls, 'tags.acme.example.pem'));
+    const { backend } = await start({ certificates });
+    expect(await intact(backend)).toEqual({ 'beta/tags.beta.example': true });
+    await serves(backend, 'beta');
+  });
+
+  it('puts the tree before back when a new generation does not come up', async () => {
+    const { backend } = await start({ reloadTimeoutMs: 600 });
+    await install(backend, 'acme');
+    const before = await current();
+    const pid = await master();
+    process.kill(pid, 'SIGSTOP');
+    const outcome = await install(backend, 'beta').catch((error: unknown) => error);
+    process.kill(pid, 'SIGCONT');
+    expect(outcome).toBeInstanceOf(RetryableError);
+    expect(await current()).toBe(before);
+    await eventually(async () => expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true }));
+    await serves(backend, 'acme');
+    expect(await install(backend, 'beta')).toEqual([{ status: 'fulfilled', value: { changed: true } }]);
+    await serves(backend, 'beta');
+  });
+
+  it('sees what was edited by hand, and a certificate that was replaced, and mends both', async () => {
+    const { backend } = await start();
+    await install(backend, 'acme', 'beta');
+    const [acme] = await backend.installed();
+    if (acme === undefined) throw new Error('nothing is installed');
+    await writeFile(acme.path, (await readFile(acme.path, 'utf8')).replace('return 421', 'return 200'));
+    await rm(join(home.directory, 'ca', 'tags.beta.example.pem'));
+    await home.ca.pathsFor('tags.beta.example');
+    expect(await intact(backend)).toEqual({
+      'acme/tags.acme.example': false,
+      'beta/tags.beta.example': false,
+    });
+    await install(backend, 'acme', 'beta');
+    expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true, 'beta/tags.beta.example': true });
+  });
+
+  it('keeps three generations, and no query string in its logs', async () => {
+    const { backend, endpoint } = await start();
+    for (const site of ['one', 'two', 'three', 'four', 'five']) await install(backend, site);
+    const names = await readdir(settings.prefix);
+    expect(names.filter((name) => name.startsWith('sites.'))).toHaveLength(3);
+    await edge.close();
+    cleanups = cleanups.slice(1);
+    const path = '/g/collect?secret-of-a-visitor=1';
+    const answer = await ask(endpoint, { host: 'tags.one.example', servername: null, path });
+    expect(answer.status).toBe(502);
+    const access = await eventually(async () => {
+      const text = await readFile(join(settings.prefix, 'logs', 'access.log'), 'utf8');
+      expect(text).toContain('"path":"/g/collect","status":502');
+      return text;
+    });
+    const error = await readFile(join(settings.prefix, 'logs', 'error.log'), 'utf8');
+    expect(`${access}${error}`).not.toContain('secret-of-a-visitor');
+  });
+
+  it('refuses a setting that is more than a word, without telling it', async () => {
+    const refused = start({ hopSecret: 'top-secret-value; } include /etc/passwd;' });
+    await expect(refused).rejects.toThrow(/settings can't be written.*hopSecret/);
+    await expect(refused).rejects.not.toThrow(/passwd/);
+  });
+
+  it('reloads once for many sites, and answers for a site only when its upstream does', async () => {
+    const { backend, endpoint } = await start();
+    const containers = { loopbackSubnet: '127.92', originPort: endpoint.tlsPort };
+    const applier = proxyApplier({ backend, identity: IDENTITY, containers, probeTimeoutMs: 500 });
+    const manifests = ['acme-shop', 'beta-shop', 'gamma-shop'].map((site, index) =>
+      loadedManifest(site, 500 + index, { customDomains: [`tags.${site}.example`] }),
+    );
+    const [processing] = manifests.slice(0, 2).flatMap((manifest) => containerSpecs(manifest, containers));
+    if (processing === undefined) throw new Error('a site has no container');
+    const ready = await startUpstream({ address: processing.address, port: processing.port });
+    cleanups.push(() => ready.close());
+
+    const planNow = async () => {
+      const desired = manifests.flatMap((manifest) => applier.desired(manifest));
+      return applier.plan(desired, await applier.observe(desired, signal)).changes;
+    };
+    const number = async () => Number((await current()).split('.')[1]);
+    const before = await number();
+    const outcomes = await Promise.allSettled(
+      (await planNow()).map((change) => applier.apply(change, signal)),
+    );
+    expect((await number()) - before).toBe(1);
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+    ]);
+    // What isn't reached yet is asked for again, and costs no reload.
+    const again = await planNow();
+    expect(again.map(({ key, op }) => `${op} ${key}`)).toEqual(['update beta-shop', 'update gamma-shop']);
+    const late = manifests.slice(1).flatMap((manifest) => containerSpecs(manifest, containers));
+    for (const { role, address, port } of late) {
+      if (role !== 'processing') continue;
+      const upstream = await startUpstream({ address, port });
+      cleanups.push(() => upstream.close());
+    }
+    await Promise.all(again.map((change) => applier.apply(change, signal)));
+    expect(await planNow()).toEqual([]);
+    expect((await number()) - before).toBe(1);
+  });
+});

@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { creation, World } from '../fixtures/management/world.ts';
+
+let world: World;
+let client: string;
+let container: string;
+beforeAll(async () => {
+  world = await World.open();
+  client = await world.client();
+  const body = creation(client);
+  container = (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;
+});
+afterAll(() => world.close());
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+const at = () => `/server-containers/${container}`;
+
+/** Each endpoint of a client's, with a body that is fine and changes nothing when it is refused. */
+const ENDPOINTS: [string, Method, () => string, () => unknown, 'read' | 'act'][] = [
+  ['create', 'POST', () => '/server-containers', () => creation(client, 'other.example'), 'act'],
+  ['list', 'GET', () => `/server-containers?clientId=${client}`, () => undefined, 'read'],
+  ['read', 'GET', at, () => undefined, 'read'],
+  ['events', 'GET', () => `${at()}/events`, () => undefined, 'read'],
+  ['change', 'PATCH', at, () => ({ name: 'Other' }), 'act'],
+  [
+    'add a domain',
+    'POST',
+    () => `${at()}/domains`,
+    () => ({ domain: 'x.example', webTagId: 'GTM-AAAA' }),
+    'act',
+  ],
+  ['remove a domain', 'DELETE', () => `${at()}/domains?domain=acme.example`, () => undefined, 'act'],
+  ['add a host', 'POST', () => `${at()}/custom-domains`, () => ({ domain: 'm.acme.example' }), 'act'],
+  ['remove a host', 'DELETE', () => `${at()}/custom-domains?domain=m.acme.example`, () => undefined, 'act'],
+  ['rotate', 'POST', () => `${at()}/loader-token`, () => ({}), 'act'],
+  ['remove', 'DELETE', at, () => undefined, 'act'],
+];
+
+describe.each(ENDPOINTS)('%s', (_name, method, url, body, purpose) => {
+  it('is unknown to somebody who is no member, the super-admin included', async () => {
+    for (const as of ['stranger', 'root']) {
+      const answer = await world.call(method, url(), { as, body: body() });
+      expect([answer.status, answer.body.code]).toEqual([404, expect.stringMatching(/^unknown_/)]);
+    }
+  });
+
+  it(purpose === 'act' ? 'is forbidden to another role' : 'is open to another role', async () => {
+    const answer = await world.call(method, url(), { as: 'viewer', body: body() });
+    expect(answer.status).toBe(purpose === 'act' ? 403 : 200);
+  });
+});
+
+it.each(['owner', 'admin'])('lets an %s act', async (as) => {
+  const answer = await world.call('PATCH', at(), { as, body: { name: `By ${as}` } });
+  expect([answer.status, answer.body.name]).toEqual([200, `By ${as}`]);
+});
+
+it('says the same of a container that never was', async () => {
+  const answer = await world.call('GET', '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7', {
+    as: 'owner',
+  });
+  expect([answer.status, answer.body.code]).toEqual([404, 'unknown_container']);
+});
+
+it('lists nothing of other people’s clients', async () => {
+  const { body } = await world.call('GET', '/server-containers', { as: 'stranger' });
+  expect(body).toEqual({ containers: [], next: null });
+});
+
+describe('clients', () => {
+  it.each(['owner', 'stranger'])('are not made by %s', async (as) => {
+    const made = await world.call('POST', '/clients', { as, body: { name: 'Mine' } });
+    const put = await world.call('PUT', `/clients/${client}/members/${as}`, { as, body: { role: 'owner' } });
+    expect([made.status, put.status]).toEqual([403, 403]);
+  });
+
+  it('are given members by a super-admin, whose role then counts', async () => {
+    const put = (role: string) =>
+      world.call('PUT', `/clients/${client}/members/late%20comer`, { as: 'root', body: { role } });
+    expect((await put('viewer')).body).toEqual({ subject: 'late comer', role: 'viewer' });
+    const change = () => world.call('PATCH', at(), { as: 'late comer', body: { name: 'Late' } });
+    expect((await change()).status).toBe(403);
+    await put('admin');
+    expect((await change()).status).toBe(200);
+  });
+
+  it('must exist to get members', async () => {
+    const nobody = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
+    const answer = await world.call('PUT', `/clients/${nobody}/members/x`, {
+      as: 'root',
+      body: { role: 'owner' },
+    });
+    expect([answer.status, answer.body.code]).toEqual([404, 'unknown_client']);
+  });
+});

@@ -1,0 +1,73 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { connectEmbedded } from '../../../management/db/connect.ts';
+import type { Database } from '../../../management/db/database.ts';
+import { migrate } from '../../../management/db/migrate.ts';
+import { countFreePorts, fitPool, leasePorts } from '../../../management/ports/ports.repository.ts';
+import { migratedDatabase } from '../../fixtures/management/embedded.ts';
+
+let db: Database;
+beforeEach(async () => {
+  db = await migratedDatabase();
+});
+afterEach(() => db.destroy());
+
+const insert = (target: Database, id: string) =>
+  target
+    .insertInto('clients')
+    .values({ id: `7c9e6679-7425-40de-944b-e07fc1f90a${id}`, name: id })
+    .execute();
+const names = async () =>
+  (await db.selectFrom('clients').select('name').orderBy('name').execute()).map(({ name }) => name);
+
+it('keeps transactions and queries beside them apart on its one connection', async () => {
+  const rolledBack = db.transaction().execute(async (trx) => {
+    await insert(trx, '01');
+    throw new Error('no');
+  });
+  const beside = insert(db, '02');
+  const committed = db.transaction().execute((trx) => insert(trx, '03'));
+  await expect(rolledBack).rejects.toThrow('no');
+  await Promise.all([beside, committed]);
+  expect(await names()).toEqual(['02', '03']);
+});
+
+it('keeps its rows, and its schema is migrated once', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'tagyard-embedded-'));
+  try {
+    for (const again of [false, true]) {
+      await db.destroy();
+      db = connectEmbedded(join(dir, 'data'));
+      await migrate(db);
+      if (!again) await insert(db, '01');
+    }
+    expect(await names()).toEqual(['01']);
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+});
+
+it('fits the port pool to its range without overlap, and keeps what is leased', async () => {
+  const pairs = async () =>
+    (await db.selectFrom('port_pool').select('processing').orderBy('processing').execute()).map(
+      ({ processing }) => processing,
+    );
+  await fitPool(db, 'tag-1', { first: 20000, last: 20005 });
+  await fitPool(db, 'tag-1', { first: 20000, last: 20005 });
+  expect(await pairs()).toEqual([20000, 20002, 20004]);
+
+  await insert(db, '01');
+  const container = '3f0a6679-7425-40de-944b-e07fc1f90001';
+  const client_id = '7c9e6679-7425-40de-944b-e07fc1f90a01';
+  const row = { id: container, site_id: 'a', client_id, status: 'active' as const, manifest: '{}' };
+  await db.insertInto('containers').values(row).execute();
+  expect(await leasePorts(db, 'tag-1', container)).toEqual({ processing: 20000, preview: 20001 });
+  expect(await leasePorts(db, 'tag-2', container)).toBeNull();
+
+  // Another start, an odd number of ports, and another parity.
+  await fitPool(db, 'tag-1', { first: 20003, last: 20009 });
+  expect(await pairs()).toEqual([20000, 20004, 20007]);
+  expect(await countFreePorts(db)).toBe(2);
+});

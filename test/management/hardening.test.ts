@@ -1,0 +1,234 @@
+import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { creation, World } from '../fixtures/management/world.ts';
+
+let world: World;
+let client: string;
+beforeAll(async () => {
+  world = await World.open();
+  client = await world.client();
+});
+afterAll(() => world.close());
+
+const inject = async (request: {
+  method?: 'GET' | 'POST';
+  url: string;
+  payload?: string | Buffer;
+  headers?: object;
+}) => {
+  const authorization = `Bearer ${await world.issuer.token('owner')}`;
+  const answer = await world.management?.app.inject({
+    method: 'GET',
+    ...request,
+    headers: { authorization, 'content-type': 'application/json', ...request.headers },
+  });
+  if (answer === undefined) throw new Error('the API is stopped');
+  return answer;
+};
+
+describe('limits', () => {
+  it.each<[string, object, (n: number) => { as: string; headers: Record<string, string> }]>([
+    [
+      'an address, whoever it says that it is',
+      { perAddress: 3, perSubject: 99 },
+      (n) => ({ as: `someone-${n}`, headers: { 'x-forwarded-for': '192.0.2.7' } }),
+    ],
+    [
+      'a subject, wherever it comes from',
+      { perAddress: 99, perSubject: 3 },
+      (n) => ({ as: 'owner', headers: { 'x-forwarded-for': `192.0.2.${n}` } }),
+    ],
+  ])('stop %s, and nobody else', async (_who, limits, caller) => {
+    await world.stop();
+    Object.assign(world.settings.limits, limits);
+    await world.start();
+    const ask = (call: object) => world.call('GET', '/server-containers', call);
+    const statuses: number[] = [];
+    for (let n = 1; n <= 5; n += 1) statuses.push((await ask(caller(n))).status);
+    expect(statuses).toEqual([200, 200, 200, 429, 429]);
+    const refused = await ask(caller(9));
+    expect(refused.body.code).toBe('rate_limited');
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect((await ask({ as: 'other', headers: { 'x-forwarded-for': '192.0.2.200' } })).status).toBe(200);
+    expect((await world.call('GET', '/healthz')).status).toBe(200);
+    await world.stop();
+    Object.assign(world.settings.limits, { perAddress: 1e9, perSubject: 1e9 });
+    await world.start();
+  });
+});
+
+it.each<[string, Parameters<typeof inject>[0], number, string]>([
+  ['a body that is too long', { payload: `{"name":"${'x'.repeat(200_000)}"}` }, 413, 'body_too_large'],
+  ['a body that isn’t JSON', { payload: '{' }, 400, 'invalid_request'],
+  [
+    'a body of another type',
+    { payload: '<a/>', headers: { 'content-type': 'text/xml' } },
+    415,
+    'unsupported_media_type',
+  ],
+  ['no body', {}, 400, 'invalid_request'],
+  ['a prototype in disguise', { payload: '{"__proto__":{"admin":true}}' }, 400, 'invalid_request'],
+  ['a path with a zero byte', { method: 'GET', url: '/server-containers/%00' }, 400, 'invalid_request'],
+  ['an id that is SQL', { method: 'GET', url: "/server-containers/'%20or%201=1" }, 400, 'invalid_request'],
+  ['a path with broken escapes', { method: 'GET', url: '/server-containers/%zz' }, 400, 'invalid_request'],
+  [
+    'a cursor that is SQL',
+    { method: 'GET', url: '/server-containers?after=1%20or%201' },
+    400,
+    'invalid_request',
+  ],
+  [
+    'a domain with a zero byte',
+    { method: 'GET', url: '/server-containers?domain=a%00.example' },
+    400,
+    'invalid_request',
+  ],
+] as never)('refuses %s, and says nothing of the inside', async (_what, request, status, code) => {
+  const answer = await inject({ method: 'POST', ...request, url: request.url ?? '/server-containers' });
+  expect([answer.statusCode, answer.json().code]).toEqual([status, code]);
+  expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+  expect(answer.body).not.toMatch(/select |insert |node_modules|\.ts\b|at .*:\d+:\d+|SyntaxError/i);
+});
+
+it('says nothing of the inside when it breaks, and all of it in the log', async () => {
+  const broken = await World.open();
+  const id = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
+  try {
+    await broken.stop();
+    await broken.start({ follow: false });
+    await broken.owner.schema.dropTable('operations').execute();
+    const answer = await broken.call('GET', `/server-containers/${id}`, {
+      as: 'owner',
+      headers: { 'x-request-id': 'req-7' },
+    });
+    expect(answer.body).toEqual({
+      type: 'urn:tagyard:problem:internal',
+      title: 'Something went wrong inside the management API',
+      status: 500,
+      code: 'internal',
+      requestId: 'req-7',
+    });
+    const line = broken.logs.find((text) => text.includes('"level":50'));
+    expect(JSON.parse(line ?? '{}')).toMatchObject({
+      reqId: 'req-7',
+      err: { message: expect.stringContaining('operations') },
+    });
+  } finally {
+    await broken.close();
+  }
+});
+
+it.each(['/server-containers', '/nowhere', '/healthz', '/openapi.json'])(
+  '%s bears headers that keep browsers out',
+  async (url) => {
+    const { headers } = await inject({ url });
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'referrer-policy': 'no-referrer',
+      'strict-transport-security': 'max-age=31536000',
+    });
+  },
+);
+
+it('lets its own pages run their own scripts and nothing else', async () => {
+  const { headers } = await inject({ url: '/docs/' });
+  expect(headers['content-security-policy']).toMatch(/script-src 'self'(?! 'unsafe)/);
+});
+
+describe('the audit log', () => {
+  const of = (requestId: string) =>
+    world.owner.selectFrom('audit_log').selectAll().where('request_id', '=', requestId).execute();
+  const call = (requestId: string, ...[method, url, options]: Parameters<World['call']>) =>
+    world.call(method, url, { ...options, headers: { 'x-request-id': requestId } });
+
+  it('has a row for each mutation: who, what, to which container, in which commit', async () => {
+    const made = await call('audit-1', 'POST', '/server-containers', { as: 'owner', body: creation(client) });
+    const { id, revision } = made.body;
+    expect(await of('audit-1')).toMatchObject([
+      {
+        actor: 'owner',
+        action: 'createContainer',
+        container_id: id,
+        client_id: client,
+        status: 202,
+        revision,
+      },
+    ]);
+    const changed = await call('audit-2', 'PATCH', `/server-containers/${id}`, {
+      as: 'admin',
+      body: { name: 'New' },
+    });
+    expect(changed.body.revision).not.toBe(revision);
+    expect(await of('audit-2')).toMatchObject([
+      {
+        actor: 'admin',
+        action: 'changeContainer',
+        container_id: id,
+        status: 200,
+        revision: changed.body.revision,
+      },
+    ]);
+    await call('audit-3', 'PUT', `/clients/${client}/members/new`, { as: 'root', body: { role: 'admin' } });
+    expect(await of('audit-3')).toMatchObject([
+      { actor: 'root', action: 'putMember', client_id: client, status: 200 },
+    ]);
+  });
+
+  it('has the refused ones too, and no reads', async () => {
+    await call('audit-4', 'POST', '/clients', { as: 'owner', body: { name: 'Mine' } });
+    expect(await of('audit-4')).toMatchObject([
+      { actor: 'owner', action: 'createClient', status: 403, code: 'forbidden' },
+    ]);
+    await call('audit-5', 'GET', '/server-containers', { as: 'owner' });
+    expect(await of('audit-5')).toEqual([]);
+  });
+
+  it('has a row before anything is done', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    world.provisioner.gate = promise;
+    const { length } = world.provisioner.calls;
+    const body = creation(client, 'held.example');
+    const answer = call('audit-6', 'POST', '/server-containers', { as: 'owner', body });
+    try {
+      await expect.poll(() => world.provisioner.calls.length).toBeGreaterThan(length);
+      expect(await of('audit-6')).toMatchObject([{ actor: 'owner', status: null }]);
+    } finally {
+      resolve();
+    }
+    await answer;
+    expect(await of('audit-6')).toMatchObject([{ status: 202 }]);
+  });
+});
+
+it('isn’t ready while the sites repository can’t be reached, and is again when it can', async () => {
+  const away = await mkdtemp(join(tmpdir(), 'tagyard-away-'));
+  await rename(world.bare, join(away, 'sites.git'));
+  const broken = await world.call('GET', '/readyz');
+  await rename(join(away, 'sites.git'), world.bare);
+  await rm(away, { recursive: true });
+  expect([broken.status, broken.body]).toEqual([
+    503,
+    { status: 'not_ready', database: true, sitesRepo: false },
+  ]);
+  expect((await world.call('GET', '/readyz')).status).toBe(200);
+});
+
+it('counts requests by route, sagas by outcome, and what is left of the pool', async () => {
+  const { body } = await inject({ url: '/metrics' });
+  expect(body).toMatch(
+    /tagyard_management_request_seconds_count\{method="POST",route="\/server-containers",status="202"\} [1-9]/,
+  );
+  expect(body).toMatch(/tagyard_operations\{kind="provision",status="succeeded"\} [1-9]/);
+  expect(body).toMatch(/^tagyard_ports_free 48$/m);
+});
+
+it('writes no line for a health check that goes well', async () => {
+  const before = world.logs.length;
+  await world.call('GET', '/healthz');
+  await world.call('GET', '/readyz');
+  expect(world.logs.slice(before).filter((line) => /healthz|readyz/.test(line))).toEqual([]);
+});

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { REASONS, type Reason } from '../../gitops/report.ts';
+import { judge } from '../../management/sites/host-watch.ts';
+import { creation, World } from '../fixtures/management/world.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+const VERDICTS: Record<Reason, 'well' | 'trouble' | 'silent'> = {
+  Ready: 'well',
+  Progressing: 'silent',
+  Retrying: 'trouble',
+  Failed: 'trouble',
+  ObserveFailed: 'trouble',
+  InvalidManifest: 'silent',
+  UnsupportedVersion: 'trouble',
+  UndecryptableConfig: 'trouble',
+  NameTaken: 'trouble',
+  Conflict: 'trouble',
+  Suspended: 'well',
+  Blocked: 'trouble',
+  Frozen: 'trouble',
+  Drifted: 'trouble',
+  Fighting: 'trouble',
+  Removing: 'silent',
+  Removed: 'silent',
+};
+
+it.each(Object.keys(REASONS) as Reason[])('%s is judged', (reason) => {
+  const verdict = judge({ site: 'a', ready: false, reason, message: 'why', health: 'healthy' });
+  expect(verdict).toEqual(
+    {
+      well: { health: 'healthy', trouble: null },
+      trouble: { health: 'degraded', trouble: `${reason}: why` },
+      silent: null,
+    }[VERDICTS[reason]],
+  );
+});
+
+it('a site that is as git says can still answer badly', () => {
+  const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'degraded' as const };
+  expect(judge(said)).toEqual({ health: 'degraded', trouble: null });
+});
+
+describe('trouble on the host', () => {
+  let world: World;
+  let id: string;
+  let site: string;
+  beforeAll(async () => {
+    world = await World.open();
+    const body = creation(await world.client());
+    ({ id, siteId: site } = (await world.call('POST', '/server-containers', { as: 'owner', body })).body);
+    await shows({ status: 'active', health: 'healthy', statusReason: null });
+  });
+  afterAll(() => world.close());
+
+  const shows = (expected: object) =>
+    eventually(async () => {
+      const { body } = await world.call('GET', `/server-containers/${id}`, { as: 'viewer' });
+      expect(body).toMatchObject(expected);
+    });
+  const says = (reason: Reason, message = '') => world.provisioner.sites.set(site, { reason, message });
+
+  it('shows on the container with its words, and goes when the host is well again', async () => {
+    says('Failed', 'containers processing: exited with code 1');
+    const statusDetail = 'Failed: containers processing: exited with code 1';
+    await shows({ status: 'active', health: 'degraded', statusReason: 'host_trouble', statusDetail });
+    says('Progressing');
+    says('Ready');
+    await shows({ status: 'active', health: 'healthy', statusReason: null, statusDetail: null });
+    const { body } = await world.call('GET', `/server-containers/${id}/events`, { as: 'viewer' });
+    const host = body.events.filter((event: { kind: string }) => event.kind === 'host');
+    expect(host.slice(-2)).toMatchObject([
+      { reason: 'host_trouble', detail: statusDetail },
+      { reason: null },
+    ]);
+  });
+
+  it('is found after a restart, also where it came and went meanwhile', async () => {
+    await world.stop();
+    says('Retrying', 'the image can’t be pulled');
+    await world.start();
+    await shows({ health: 'degraded', statusDetail: 'Retrying: the image can’t be pulled' });
+    await world.stop();
+    says('Ready');
+    await world.start();
+    await shows({ health: 'healthy', statusReason: null });
+  });
+
+  it('doesn’t hide that git’s newest word isn’t followed', async () => {
+    const text = (await world.file(site)) ?? '';
+    const commit = (edited: string) =>
+      world.repo.commit({
+        site,
+        subject: 'By hand',
+        author: { name: 'Olga', email: 'olga@example.test' },
+        trailers: {},
+        edit: () => edited,
+      });
+    await commit(text.replace(/^name: .*/m, 'nmae: Typo'));
+    await shows({ statusReason: 'invalid_manifest' });
+    says('Failed', 'exited');
+    await shows({ health: 'degraded', statusReason: 'invalid_manifest' });
+    await commit(text);
+    await shows({ health: 'degraded', statusReason: 'host_trouble', statusDetail: 'Failed: exited' });
+    says('Ready');
+    await shows({ health: 'healthy', statusReason: null });
+  });
+});

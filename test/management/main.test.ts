@@ -1,0 +1,105 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { initSitesRepo } from '../../gitops/sites-repo.ts';
+
+const MAIN = new URL('../../management/main.ts', import.meta.url);
+
+let dir: string;
+let env: NodeJS.ProcessEnv;
+const children: ChildProcess[] = [];
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'tagyard-main-'));
+  await initSitesRepo(join(dir, 'sites.git'));
+  env = {
+    PATH: process.env.PATH,
+    MANAGEMENT_PORT: '0',
+    STATE_DIR: join(dir, 'state'),
+    SITES_REPO: join(dir, 'sites.git'),
+    INFRA_PROVISIONER_URL: 'http://127.0.0.1:9',
+    INFRA_SECRET: 'infra-s3cret',
+    AUTH_JWKS_URL: 'http://127.0.0.1:9/jwks.json',
+    AUTH_ISSUER: 'https://login.example.test/',
+    AUTH_AUDIENCE: 'tagyard',
+    AGE_RECIPIENT: await identityToRecipient(await generateIdentity()),
+    EDGE_DOMAIN: 'edge.example.net',
+    ORIGIN_DOMAIN: 'origin.example.net',
+    TAG_SERVER_IMAGE: `sha256:${'a'.repeat(64)}`,
+  };
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  await rm(dir, { recursive: true, force: true });
+});
+
+function start(extra: NodeJS.ProcessEnv = {}) {
+  const child = fork(MAIN, { env: { ...env, ...extra }, silent: true });
+  children.push(child);
+  let errors = '';
+  child.stderr?.on('data', (chunk) => {
+    errors += String(chunk);
+  });
+  child.stdout?.resume();
+  const exited = once(child, 'exit').then(([code]) => ({ code, errors }));
+  return { child, exited };
+}
+
+async function ready(child: ChildProcess): Promise<string> {
+  const [message] = await once(child, 'message');
+  expect(message).toMatchObject({ type: 'ready', url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/) });
+  return message.url;
+}
+
+it('says when it is ready, keeps its database over a restart, and stops cleanly', async () => {
+  for (const stop of [
+    (child: ChildProcess) => child.kill('SIGTERM'),
+    (child: ChildProcess) => child.disconnect(),
+  ]) {
+    const { child, exited } = start();
+    const url = await ready(child);
+    const answer = await fetch(`${url}/readyz`);
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      { status: 'ready', database: true, sitesRepo: true },
+    ]);
+    expect(await (await fetch(`${url}/metrics`)).text()).toMatch(/^tagyard_ports_free 500$/m);
+    stop(child);
+    expect(await exited).toEqual({ code: 0, errors: '' });
+  }
+});
+
+it.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
+  ['a setting is missing', () => ({ AUTH_AUDIENCE: '' }), /^management: AUTH_AUDIENCE: .*\n$/],
+  ['a setting is no good', () => ({ PORT_POOL: '20-30' }), /^management: PORT_POOL: .*\n$/],
+  [
+    'the sites repo is none',
+    () => ({ SITES_REPO: join(dir, 'nowhere') }),
+    /neither a bare git repository.*\n$/,
+  ],
+  [
+    'the database is away',
+    () => ({ DATABASE_URL: 'postgres://x@127.0.0.1:9/x' }),
+    /^management: .*database.*\n$/,
+  ],
+])('ends with one line where %s', async (_what, extra, line) => {
+  const { code, errors } = await start(extra()).exited;
+  expect(code).toBe(1);
+  expect(errors).toMatch(line);
+  expect(errors.trim().split('\n')).toHaveLength(1);
+});
+
+it('ends with one line where its port is taken', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo; // a TCP server's
+  const { code, errors } = await start({ MANAGEMENT_PORT: String(port) }).exited;
+  other.close();
+  expect(code).toBe(1);
+  expect(errors).toBe(`management: port ${port} is taken; set MANAGEMENT_PORT to another one, or to 0\n`);
+});

@@ -1,0 +1,136 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ERRORS } from '../../management/errors.ts';
+import { creation, World } from '../fixtures/management/world.ts';
+
+interface Operation {
+  readonly operationId: string;
+  readonly parameters?: { in: string; name: string; required?: boolean }[];
+  readonly requestBody?: {
+    content: { 'application/json': { examples?: Record<string, { value: object }> } };
+  };
+  readonly responses: Record<string, { content?: Record<string, { schema: object }> }>;
+}
+
+let world: World;
+// biome-ignore lint/suspicious/noExplicitAny: the document's own shape is what is tested
+let document: any;
+let operations: { path: string; method: string; operation: Operation }[];
+beforeAll(async () => {
+  world = await World.open();
+  document = (await world.call('GET', '/openapi.json')).body;
+  operations = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+  );
+});
+afterAll(() => world.close());
+
+it('is an OpenAPI 3.1 document of the endpoints that exist, and of no others', () => {
+  expect(document.openapi).toBe('3.1.0');
+  expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual([
+    'DELETE /server-containers/{id}',
+    'DELETE /server-containers/{id}/custom-domains',
+    'DELETE /server-containers/{id}/domains',
+    'GET /server-containers',
+    'GET /server-containers/{id}',
+    'GET /server-containers/{id}/events',
+    'PATCH /server-containers/{id}',
+    'POST /clients',
+    'POST /server-containers',
+    'POST /server-containers/{id}/custom-domains',
+    'POST /server-containers/{id}/domains',
+    'POST /server-containers/{id}/loader-token',
+    'PUT /clients/{id}/members/{subject}',
+  ]);
+});
+
+it('passes a validator of the specification, which would find a fault', async () => {
+  const validator = new Validator();
+  expect(await validator.validate(structuredClone(document))).toEqual({ valid: true });
+  expect(validator.version).toBe('3.1');
+  const broken = structuredClone(document);
+  delete broken.paths['/clients'].post.responses;
+  broken.info = {};
+  expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
+});
+
+it('has an example for every body, and each of them works as it is', async () => {
+  const client = await world.client();
+  const bodied = operations.filter(({ operation }) => operation.requestBody !== undefined);
+  expect(bodied.length).toBeGreaterThan(5);
+  let id = '';
+  // Creation first: the others are about what it made.
+  for (const { path, method, operation } of bodied.toSorted((a, b) => rank(a.path) - rank(b.path))) {
+    const examples = Object.values(operation.requestBody?.content['application/json'].examples ?? {});
+    expect(examples.length, operation.operationId).toBeGreaterThan(0);
+    for (const { value: example } of examples) {
+      const answer = await world.call(
+        method.toUpperCase() as 'POST', // OpenAPI's method names in lower case
+        path.replace('{id}', path.startsWith('/clients') ? client : id).replace('{subject}', 'ada'),
+        {
+          as: path.startsWith('/clients') ? 'root' : 'owner',
+          body: { ...example, ...('clientId' in example ? { clientId: client } : {}) },
+        },
+      );
+      expect(answer.status, `${operation.operationId}: ${JSON.stringify(answer.body)}`).toBeLessThan(300);
+      if (operation.operationId === 'createContainer') id ||= answer.body.id;
+    }
+  }
+});
+
+const rank = (path: string) => (path === '/server-containers' ? 0 : 1);
+
+it('names each operation once, declares its path parameters and says what it answers', () => {
+  const ids = operations.map(({ operation }) => operation.operationId);
+  expect(new Set(ids).size).toBe(ids.length);
+  for (const { path, operation } of operations) {
+    const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+    const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
+    expect(declared.map(({ name }) => name).sort()).toEqual(inPath.sort());
+    expect(declared.every(({ required }) => required)).toBe(true);
+    const statuses = Object.keys(operation.responses);
+    expect(statuses.some((status) => status.startsWith('2'))).toBe(true);
+    expect(statuses).toEqual(expect.arrayContaining(['401', '500', '503']));
+  }
+});
+
+it('has no reference that leads nowhere, and only schemas that a validator understands', () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: 'https://document.test/', ...document });
+  const references = new Set<string>();
+  JSON.stringify(document, (key, value) => {
+    if (key === '$ref') references.add(value);
+    return value;
+  });
+  expect(references.size).toBeGreaterThan(1);
+  for (const reference of references) {
+    expect(ajv.getSchema(`https://document.test/${reference}`), reference).toBeTypeOf('function');
+  }
+});
+
+it('describes the answers as they are', async () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: 'https://document.test/', ...document });
+  const schemaOf = (name: string) => {
+    const validate = ajv.getSchema(`https://document.test/#/components/schemas/${name}`);
+    if (validate === undefined) throw new Error(`no schema ${name}`);
+    return validate;
+  };
+  const body = creation(await world.client(), 'described.example');
+  const made = await world.call('POST', '/server-containers', { as: 'owner', body });
+  expect(schemaOf('Container')(made.body)).toBe(true);
+  expect(schemaOf('Container')({ ...made.body, status: 'sleeping' })).toBe(false);
+  const refused = await world.call('POST', '/server-containers', { as: 'owner', body: {} });
+  expect(schemaOf('Problem')(refused.body)).toBe(true);
+});
+
+it('knows every error code', () => {
+  expect(document.components.schemas.Problem.properties.code.enum).toEqual(Object.keys(ERRORS));
+});
+
+it('has pages that need nothing from elsewhere', async () => {
+  const page = await world.management?.app.inject('/docs/');
+  expect(page?.statusCode).toBe(200);
+  expect([...(page?.body ?? '').matchAll(/(?:src|href)="(https?:[^"]+)"/g)]).toEqual([]);
+});

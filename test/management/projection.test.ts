@@ -1,0 +1,195 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { creation, World } from '../fixtures/management/world.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+let world: World;
+let client: string;
+beforeAll(async () => {
+  world = await World.open();
+  client = await world.client();
+});
+afterAll(() => world.close());
+
+let count = 0;
+let id: string;
+let site: string;
+let domain: string;
+let clone: string;
+let edited: string;
+beforeEach(async () => {
+  domain = `edit${++count}.example`;
+  ({ id, siteId: site } = await create(domain));
+  clone = await world.clone();
+});
+
+async function create(name: string) {
+  const { body } = await world.call('POST', '/server-containers', {
+    as: 'owner',
+    body: creation(client, name, { name }),
+  });
+  await shows({ status: 'active' }, body.id);
+  return body;
+}
+
+function shows(expected: object, which = id) {
+  return eventually(async () => {
+    const { body } = await world.call('GET', `/server-containers/${which}`, { as: 'viewer' });
+    expect(body).toMatchObject(expected);
+    return body;
+  });
+}
+
+/** An operator at work: pull, edit or remove the site's file, commit, push. */
+async function operate(change: ((text: string) => string) | null, which = site): Promise<void> {
+  await world.git(clone, 'pull', '--quiet', '--rebase');
+  const path = join(clone, `${which}.yaml`);
+  if (change === null) {
+    await world.git(clone, 'rm', '--quiet', path);
+  } else {
+    await writeFile(path, change(await readFile(path, 'utf8')));
+    await world.git(clone, 'add', path);
+  }
+  await world.git(clone, 'commit', '--quiet', '-m', 'By hand');
+  edited = (await world.git(clone, 'rev-parse', 'HEAD')).trim();
+  await world.git(clone, 'push', '--quiet', 'origin', 'HEAD:main');
+}
+
+/** Reverts the commit that `operate` made, whatever came after it. */
+async function revert(): Promise<void> {
+  await world.git(clone, 'pull', '--quiet', '--rebase');
+  await world.git(clone, 'revert', '--no-edit', edited);
+  await world.git(clone, 'push', '--quiet', 'origin', 'HEAD:main');
+}
+
+const holder = async () =>
+  (
+    await world.owner
+      .selectFrom('port_pool')
+      .select('processing')
+      .where('leased_by', '=', id)
+      .executeTakeFirst()
+  )?.processing;
+
+describe('what an operator commits shows in the API', () => {
+  it.each<[string, (text: string) => string, () => object]>([
+    ['a name', (text) => text.replace(/^name: .*/m, 'name: By hand'), () => ({ name: 'By hand' })],
+    [
+      'a feature',
+      (text) => text.replace('multi_domain: false', 'multi_domain: true'),
+      () => ({ features: { multi_domain: true } }),
+    ],
+    [
+      'a custom domain',
+      (text) => text.replace('customDomains: []', `customDomains: [metrics.${domain}]`),
+      () => ({ customDomains: [`metrics.${domain}`] }),
+    ],
+  ])('%s, and its revert', async (_what, change, expected) => {
+    const before = await shows({ status: 'active' });
+    await operate(change);
+    const after = await shows({ ...expected(), status: 'active' });
+    expect(after.revision).not.toBe(before.revision);
+    await revert();
+    const { name, features, customDomains } = before;
+    await shows({ name, features, customDomains });
+    const { body } = await world.call('GET', `/server-containers/${id}/events`, { as: 'viewer' });
+    expect(body.events.at(-1)).toMatchObject({ kind: 'changed', actor: 'Olga' });
+  });
+
+  it('a manifest that is refused: with file, line and path, while the last good one stays', async () => {
+    await operate((text) => text.replace(/^name: .*/m, 'nmae: Typo'));
+    const broken = await shows({ status: 'active', statusReason: 'invalid_manifest', name: domain });
+    expect(broken.statusDetail).toMatch(new RegExp(`${site}\\.yaml:\\d+: nmae`));
+    await revert();
+    await shows({ status: 'active', statusReason: null });
+  });
+
+  it('a domain that another site holds: nothing is taken from the holder', async () => {
+    const other = await create(`held${count}.example`);
+    await operate((text) => text.replaceAll(domain, `held${count}.example`));
+    await shows({ status: 'active', statusReason: 'domain_in_use' });
+    const claims = await world.db
+      .selectFrom('domain_claims')
+      .select('container_id')
+      .where('domain', '=', `held${count}.example`)
+      .execute();
+    expect(claims).toEqual([{ container_id: other.id }]);
+    await revert();
+    await shows({ status: 'active', statusReason: null });
+  });
+});
+
+describe.each<[string, ((text: string) => string) | null]>([
+  ['a tombstone', (text) => text.replace('state: present', 'state: absent')],
+  ['a deleted file', null],
+])('a removal by %s', (_kind, change) => {
+  it('goes to removed and gives everything back; its revert takes all of it again', async () => {
+    const port = await holder();
+    await operate(change);
+    await shows({ status: 'removed' });
+    expect(await holder()).toBeUndefined();
+    world.provisioner.sites.set(site, { reason: 'Ready', message: '' });
+    await revert();
+    await shows({ status: 'active', domains: [{ domain }] });
+    expect(await holder()).toBe(port);
+  });
+
+  it('is not reverted over somebody who leased the ports meanwhile', async () => {
+    await operate(change);
+    await shows({ status: 'removed' });
+    const taker = await create(`taker${count}.example`);
+    await revert();
+    await shows({ status: 'removed', statusReason: 'port_taken' });
+    const { body } = await world.call('GET', `/server-containers/${taker.id}`, { as: 'viewer' });
+    expect(body).toMatchObject({ status: 'active', statusReason: null });
+  });
+
+  it('comes back when the other gives its ports up, though nothing is committed then', async () => {
+    await operate(change);
+    await shows({ status: 'removed' });
+    const taker = await create(`leaver${count}.example`);
+    await revert();
+    await shows({ status: 'removed', statusReason: 'port_taken' });
+    world.provisioner.sites.set(site, { reason: 'Ready', message: '' });
+    await world.call('DELETE', `/server-containers/${taker.id}`, { as: 'owner' });
+    await shows({ status: 'active', statusReason: null });
+  });
+
+  it('can be asked to go again while it waits for others', async () => {
+    await operate(change);
+    await shows({ status: 'removed' });
+    await create(`stayer${count}.example`);
+    await revert();
+    await shows({ status: 'removed', statusReason: 'port_taken' });
+    expect((await world.call('DELETE', `/server-containers/${id}`, { as: 'owner' })).status).toBe(202);
+    await shows({ status: 'removed', statusReason: null });
+    expect(await world.file(site)).toContain('state: absent');
+  });
+});
+
+it('a site that an operator adds for a known client becomes a container', async () => {
+  const text = (await world.file(site)) ?? '';
+  const mine = '5b0a6679-7425-40de-944b-e07fc1f90001';
+  await world.repo.commit({
+    site: 'by-hand',
+    subject: 'Add by hand',
+    author: { name: 'Olga', email: 'olga@example.test' },
+    trailers: {},
+    edit: () =>
+      text
+        .replaceAll(domain, 'by-hand.example')
+        .replaceAll(`${site}-`, 'by-hand-')
+        .replaceAll(`${site}.`, 'by-hand.')
+        .replace(/^site: .*/m, 'site: by-hand')
+        .replace(/^container: .*/m, `container: ${mine}`)
+        .replace(/processing: \d+/, 'processing: 20090')
+        .replace(/preview: \d+/, 'preview: 20091'),
+  });
+  await eventually(async () => {
+    const { body } = await world.call('GET', `/server-containers/${mine}`, { as: 'viewer' });
+    expect(body).toMatchObject({ status: 'provisioning', siteId: 'by-hand' });
+  });
+  world.provisioner.sites.set('by-hand', { reason: 'Ready', message: '' });
+  await shows({ status: 'active' }, mine);
+});

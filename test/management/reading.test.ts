@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { creation, World } from '../fixtures/management/world.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+let world: World;
+let client: string;
+const ids: string[] = [];
+beforeAll(async () => {
+  world = await World.open();
+  client = await world.client();
+  for (let index = 0; index < 4; index += 1) {
+    const body = creation(client, `read${index}.example`);
+    ids.unshift((await world.call('POST', '/server-containers', { as: 'owner', body })).body.id);
+  }
+  await eventually(async () => expect(await list('status=active')).toEqual(ids));
+});
+afterAll(() => world.close());
+
+const at = () => `/server-containers/${ids[0]}`;
+const list = async (query: string, as = 'viewer') => {
+  const { body } = await world.call('GET', `/server-containers?${query}`, { as });
+  return body.containers.map(({ id }: { id: string }) => id);
+};
+
+it.each<[string, () => string, () => unknown[]]>([
+  ['a status', () => 'status=active', () => ids],
+  ['a status that none has', () => 'status=failed', () => []],
+  ['a client', () => `clientId=${client}`, () => ids],
+  ['a domain', () => 'domain=read1.example', () => [ids[2]]],
+  ['several at once', () => `clientId=${client}&status=active&domain=READ3.example`, () => [ids[0]]],
+])('lists by %s', async (_what, query, expected) => {
+  expect(await list(query())).toEqual(expected());
+});
+
+it('pages by a cursor that new containers don’t shift', async () => {
+  const first = (await world.call('GET', '/server-containers?limit=2', { as: 'viewer' })).body;
+  const body = creation(client, 'late.example');
+  const late = (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;
+  expect(await list(`limit=2&after=${first.next}`)).toEqual(ids.slice(2));
+  ids.unshift(late);
+});
+
+it('answers 304 to who has it already, and the container to who doesn’t', async () => {
+  const { headers } = await eventually(async () => {
+    const answer = await world.call('GET', at(), { as: 'viewer' });
+    expect(answer.body).toMatchObject({ status: 'active', health: 'healthy' });
+    return answer;
+  });
+  const etag = String(headers.etag);
+  const ask = async (tag: string) => (await raw('GET', at(), { 'if-none-match': tag })).statusCode;
+  expect([await ask(etag), await ask(`"x", ${etag}`), await ask('"other"')]).toEqual([304, 304, 200]);
+});
+
+const raw = async (method: 'GET' | 'PATCH', url: string, headers: Record<string, string>) => {
+  const authorization = `Bearer ${await world.issuer.token('owner')}`;
+  const answer = await world.management?.app.inject({ method, url, headers: { authorization, ...headers } });
+  if (answer === undefined) throw new Error('the API is stopped');
+  return answer;
+};
+
+it('lets one of two that changed the same version through, and tells the other', async () => {
+  const read = await world.call('GET', at(), { as: 'owner' });
+  const headers = { 'if-match': String(read.headers.etag) };
+  const change = (name: string, extra: Record<string, string> = headers) =>
+    world.call('PATCH', at(), { as: 'owner', body: { name }, headers: extra });
+  const answers = await Promise.all([change('One'), change('Two')]);
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 412]);
+  expect((await change('Three')).body.code).toBe('precondition_failed');
+  expect((await change('Four', { 'if-match': '*' })).status).toBe(200);
+  expect((await change('Five', {})).status).toBe(200);
+});
+
+it('streams events as they come, and goes on after the last one that was seen', async () => {
+  const url = await world.management?.app.listen({ host: '127.0.0.1', port: 0 });
+  const authorization = `Bearer ${await world.issuer.token('viewer')}`;
+  const open = async (headers: Record<string, string> = {}) => {
+    const stop = new AbortController();
+    const answer = await fetch(`${url}${at()}/events`, {
+      headers: { authorization, accept: 'text/event-stream', ...headers },
+      signal: stop.signal,
+    });
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+    let text = '';
+    const reading = (async () => {
+      for await (const chunk of answer.body ?? []) text += new TextDecoder().decode(chunk);
+    })().catch(() => undefined);
+    const kinds = () => [...text.matchAll(/^event: (\w+)$/gm)].map(([, kind]) => kind);
+    const lastId = () => [...text.matchAll(/^id: (\d+)$/gm)].at(-1)?.[1] ?? '';
+    return { kinds, lastId, text: () => text, reading, stop };
+  };
+  const first = await open();
+  await eventually(() => expect(first.kinds().length).toBeGreaterThan(2));
+  const before = first.kinds().length;
+  await world.call('PATCH', at(), {
+    as: 'owner',
+    body: { name: 'Streamed' },
+    headers: { 'x-request-id': 'sse-1' },
+  });
+  await eventually(() => expect(first.kinds().slice(before)).toEqual(['changed']));
+  expect(first.text()).toContain('"requestId":"sse-1"');
+  first.stop.abort();
+  await first.reading;
+
+  await world.call('PATCH', at(), { as: 'owner', body: { name: 'Meanwhile' } });
+  const second = await open({ 'last-event-id': first.lastId() });
+  await eventually(() => expect(second.kinds()).toEqual(['changed']));
+  // A stop of the API isn't held up by who listens.
+  await world.stop();
+  await second.reading;
+  await world.start();
+});
+
+it('takes the request’s id through to log, commit, provisioner, operation and event', async () => {
+  const headers = { 'x-request-id': 'trace-1' };
+  const body = creation(client, 'trace.example');
+  const made = await world.call('POST', '/server-containers', { as: 'owner', body, headers });
+  expect(made.headers['x-request-id']).toBe('trace-1');
+  expect(world.logs.some((line) => JSON.parse(line).reqId === 'trace-1')).toBe(true);
+  const [commit] = await world.repo.history(made.body.siteId, 1);
+  expect(commit?.trailers['Request-Id']).toBe('trace-1');
+  expect(world.provisioner.calls).toContainEqual(
+    expect.objectContaining({ path: '/provision', requestId: 'trace-1' }),
+  );
+  const operation = await world.owner
+    .selectFrom('operations')
+    .select('request_id')
+    .where('id', '=', made.body.operation.id)
+    .executeTakeFirst();
+  expect(operation?.request_id).toBe('trace-1');
+  const events = await world.call('GET', `/server-containers/${made.body.id}/events`, { as: 'owner' });
+  expect(events.body.events[0]).toMatchObject({ status: 'provisioning', requestId: 'trace-1' });
+});

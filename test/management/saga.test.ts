@@ -1,0 +1,208 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { creation, World } from '../fixtures/management/world.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+let world: World;
+let client: string;
+beforeEach(async () => {
+  world = await World.open({ ports: { first: 20000, last: 20003 } });
+  client = await world.client();
+});
+afterEach(() => world.close());
+
+const create = (key?: string) =>
+  world.call('POST', '/server-containers', {
+    as: 'owner',
+    body: creation(client),
+    ...(key === undefined ? {} : { headers: { 'idempotency-key': key } }),
+  });
+const read = async (id: string) =>
+  (await world.call('GET', `/server-containers/${id}`, { as: 'owner' })).body;
+const becomes = (id: string, expected: object) =>
+  eventually(async () => expect(await read(id)).toMatchObject(expected));
+const claims = () => world.db.selectFrom('domain_claims').selectAll().execute();
+
+describe('a provisioner that doesn’t take a site', () => {
+  it('down: 502, ports and domains free, the manifest out of git, the record failed', async () => {
+    await world.provisioner.stop();
+    const answer = await create('retry');
+    expect([answer.status, answer.body.code]).toEqual([502, 'provisioning_failed']);
+    const { container } = answer.body;
+    expect(await read(container)).toMatchObject({
+      status: 'failed',
+      statusReason: 'provisioner_unreachable',
+      siteId: 'acme-shop',
+    });
+    expect([await world.leased(), await claims()]).toEqual([0, []]);
+    expect(await world.file('acme-shop')).toBeNull();
+    const subjects = (await world.repo.history('acme-shop')).map(({ subject }) => subject);
+    expect(subjects).toEqual(['Withdraw acme-shop', 'Create acme-shop']);
+    expect((await create('retry')).body).toMatchObject({ code: 'provisioning_failed', container });
+  });
+
+  it('refusing: the same, with a tombstone for what it may have seen', async () => {
+    world.provisioner.refuse = { status: 422, code: 'wrong_host' };
+    const answer = await create();
+    expect(answer.status).toBe(502);
+    expect(await read(answer.body.container)).toMatchObject({
+      status: 'failed',
+      statusReason: 'provisioner_refused',
+    });
+    expect([await world.leased(), await claims()]).toEqual([0, []]);
+    expect(await world.file('acme-shop')).toContain('state: absent');
+  });
+
+  it('leaves name and domains to the next try, under another site id', async () => {
+    world.provisioner.refuse = { status: 500, code: 'internal' };
+    await create();
+    world.provisioner.refuse = null;
+    const { status, body } = await create();
+    expect(status).toBe(202);
+    expect(body.siteId).toMatch(/^acme-shop-[a-z0-9]{5}$/);
+    await becomes(body.id, { status: 'active' });
+  });
+
+  it('failing after it had accepted: the record fails at once, the ports wait until all is gone', async () => {
+    world.provisioner.auto = false;
+    const { status, body } = await create();
+    expect(status).toBe(202);
+    world.provisioner.finish('acme-shop', 'failed', 'the image can’t be pulled');
+    await becomes(body.id, {
+      status: 'failed',
+      statusReason: 'provisioning_failed',
+      statusDetail: 'the image can’t be pulled',
+    });
+    expect(await world.file('acme-shop')).toContain('state: absent');
+    expect(await world.leased()).toBe(1);
+    await eventually(() =>
+      expect(world.provisioner.calls).toContainEqual(expect.objectContaining({ path: '/deprovision' })),
+    );
+    world.provisioner.finish('acme-shop', 'succeeded');
+    world.provisioner.sites.set('acme-shop', { reason: 'Removed', message: '' });
+    await eventually(async () => expect([await world.leased(), await claims()]).toEqual([0, []]));
+  });
+});
+
+it('says when the pool is empty, and leaves no record of it', async () => {
+  for (const domain of ['a.example', 'b.example']) {
+    const answer = await world.call('POST', '/server-containers', {
+      as: 'owner',
+      body: creation(client, domain),
+    });
+    expect(answer.status).toBe(202);
+  }
+  const answer = await world.call('POST', '/server-containers', {
+    as: 'owner',
+    body: creation(client, 'c.example'),
+    headers: { 'idempotency-key': 'again' },
+  });
+  expect([answer.status, answer.body.code]).toEqual([503, 'no_free_port']);
+  const { body } = await world.call('GET', '/server-containers', { as: 'owner' });
+  expect(body.containers).toHaveLength(2);
+});
+
+describe('a restart', () => {
+  it('goes on following a creation, also when the provisioner has forgotten its operation', async () => {
+    world.provisioner.auto = false;
+    const { body } = await create();
+    await world.stop();
+    world.provisioner.operations.clear();
+    world.provisioner.auto = true;
+    await world.start();
+    await becomes(body.id, { status: 'active', operation: { status: 'succeeded' } });
+  });
+
+  it.each(['commit', 'provision', 'record'] as const)('finishes what stopped before “%s”', async (step) => {
+    world.provisioner.auto = false;
+    const { body } = await create();
+    await world.stop();
+    // What a process killed at that step leaves: the step is recorded, and nothing after it has happened.
+    const manifest = await world.db.selectFrom('operations').select('manifest').executeTakeFirstOrThrow();
+    expect(manifest.manifest).not.toBeNull();
+    await world.db.deleteFrom('site_domains').execute();
+    await world.db.deleteFrom('sites').execute();
+    await world.db.updateTable('operations').set({ step }).execute();
+    if (step === 'commit') {
+      const edit = { site: 'acme-shop', subject: 'Undo', author: { name: 'x', email: 'x@example.test' } };
+      await world.repo.commit({ ...edit, trailers: {}, edit: () => null });
+    }
+    world.provisioner.auto = true;
+    world.provisioner.operations.forEach((operation) => {
+      operation.status = 'succeeded';
+    });
+    await world.start();
+    await becomes(body.id, { status: 'active' });
+    expect(await world.file('acme-shop')).toContain('state: present');
+    const sites = await world.db.selectFrom('sites').select('site_id').execute();
+    expect(sites).toEqual([{ site_id: 'acme-shop' }]);
+  });
+
+  it('answers a repeated request from where the killed one left it', async () => {
+    const { body } = await create('lost');
+    await becomes(body.id, { status: 'active' });
+    await world.stop();
+    await world.db.updateTable('idempotency_keys').set({ answer: 'null' }).execute();
+    await world.start();
+    const again = await create('lost');
+    expect([again.status, again.body.id]).toEqual([202, body.id]);
+  });
+
+  it('sees what an operator did while nobody looked', async () => {
+    const { body } = await create();
+    await becomes(body.id, { status: 'active' });
+    await world.stop();
+    const clone = await world.clone();
+    await world.git(clone, 'rm', '--quiet', 'acme-shop.yaml');
+    await world.git(clone, 'commit', '--quiet', '-m', 'Remove');
+    await world.git(clone, 'push', '--quiet', 'origin', 'HEAD:main');
+    await world.start();
+    await becomes(body.id, { status: 'removed' });
+    expect(await world.leased()).toBe(0);
+  });
+
+  it('gives back a domain that was claimed for a change that never came', async () => {
+    const { body } = await create();
+    await world.stop();
+    await world.db
+      .insertInto('domain_claims')
+      .values({ domain: 'stray.example', container_id: body.id })
+      .execute();
+    await world.start();
+    await eventually(async () =>
+      expect(await claims()).toEqual([{ domain: 'acme.example', container_id: body.id }]),
+    );
+  });
+});
+
+it('doesn’t take a provisioner’s word that a site is gone before it has looked', async () => {
+  const { body } = await create();
+  await becomes(body.id, { status: 'active' });
+  // Just started again: it knows of no site, and containers may well be running.
+  world.provisioner.sites.clear();
+  world.provisioner.ready = false;
+  await world.call('DELETE', `/server-containers/${body.id}`, { as: 'owner' });
+  const asked = () => world.provisioner.calls.filter(({ path }) => path === '/readyz').length;
+  await eventually(() => expect(asked()).toBeGreaterThan(1));
+  expect(await read(body.id)).toMatchObject({ status: 'deprovisioning' });
+  expect(await world.leased()).toBe(1);
+  world.provisioner.ready = true;
+  await becomes(body.id, { status: 'removed' });
+});
+
+it('removes a container that is still coming up, or has failed', async () => {
+  world.provisioner.auto = false;
+  const { body } = await create();
+  const early = await world.call('DELETE', `/server-containers/${body.id}`, { as: 'owner' });
+  expect(early.body.status).toBe('deprovisioning');
+  world.provisioner.auto = true;
+  world.provisioner.finish('acme-shop', 'succeeded');
+  world.provisioner.sites.set('acme-shop', { reason: 'Removed', message: '' });
+  await becomes(body.id, { status: 'removed' });
+
+  world.provisioner.refuse = { status: 500, code: 'internal' };
+  const failed = await create();
+  world.provisioner.refuse = null;
+  await world.call('DELETE', `/server-containers/${failed.body.container}`, { as: 'owner' });
+  await becomes(failed.body.container, { status: 'removed' });
+  expect([await world.leased(), await claims()]).toEqual([0, []]);
+});

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
+
+let stage: Stage;
+let site: StagedSite;
+beforeAll(async () => {
+  stage = await startStage();
+  site = await stage.site();
+});
+beforeEach(async () => {
+  await stage.seen();
+});
+afterAll(() => stage.close());
+
+const ID = /^[0-9a-f]{32}$/;
+const known = 'a'.repeat(32);
+const cookie = (id: string) => ({ cookie: `other=1; _fpid=${id}` });
+const viaCustomDomain = (host: string) => ({
+  'x-tagyard-hop': HOP_SECRET,
+  'x-forwarded-host': host,
+  'x-forwarded-proto': 'https',
+});
+
+describe('POST /boot', () => {
+  test('answers what the page needs, and nothing more', async () => {
+    const answer = await stage.boot(site);
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+    const [domain] = site.domains;
+    expect(answer.json).toEqual({
+      container: {
+        id: site.container,
+        token: domain?.token,
+        webTagId: domain?.webTagId,
+        scriptUrl: `http://${site.host}/c/${domain?.token}.js`,
+      },
+      site: { id: site.id, domain: domain?.domain },
+      features: {},
+      profile: { id: expect.stringMatching(ID), isNew: true },
+      session: { id: expect.stringMatching(ID), isNew: true, expiresAt: expect.stringMatching(/Z$/) },
+      restoreCookies: [],
+    });
+    const life = Date.parse(answer.json.session.expiresAt) - Date.now();
+    expect(life).toBeGreaterThan(29 * 60_000);
+    expect(life).toBeLessThanOrEqual(30 * 60_000);
+  });
+
+  test.each([
+    ['an unknown loader', { loader: 'lt_unknown000000000' }, 'unknown_loader'],
+    ['a malformed loader', { loader: '../../ROUTES' }, 'unknown_loader'],
+    ['a page elsewhere', { url: 'https://elsewhere.example/' }, 'unknown_site'],
+    ['a page whose host only ends alike', { url: 'https://evilsite1-0.example/' }, 'unknown_site'],
+  ])('%s: 404', async (_name, body, code) => {
+    expect(await stage.boot(site, body)).toMatchObject({ status: 404, json: { code } });
+  });
+
+  test('a registry that holds no such container: 404', async () => {
+    const lost = await stage.site();
+    await stage.remove('SITE_REGISTRY', lost.container);
+    expect((await stage.boot(lost)).json.code).toBe('unknown_container');
+  });
+});
+
+describe('_fpid', () => {
+  test.each([
+    ['from the cookie', {}, cookie(known), known, false],
+    ['from the body where there is no cookie', { fpid: known }, {}, known, false],
+    ['from the cookie before the body', { fpid: 'b'.repeat(32) }, cookie(known), known, false],
+    ['from the body where the cookie is malformed', { fpid: known }, cookie('<script>'), known, false],
+    ['made where neither is well formed', { fpid: 'ZZZ' }, cookie(known.toUpperCase()), null, true],
+    ['made where it is too long', { fpid: `${known}a` }, {}, null, true],
+  ])('%s', async (_name, body, headers, expected, isNew) => {
+    const { json, text } = await stage.boot(site, body, headers);
+    expect(json.profile).toEqual({ id: expected ?? expect.stringMatching(ID), isNew });
+    expect(text).not.toMatch(/ZZZ|AAAA/);
+    expect(text).not.toContain('script>');
+  });
+
+  test('is 128 bits, anew for everybody', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => stage.boot(site)));
+    expect(new Set(answers.map(({ json }) => json.profile.id)).size).toBe(20);
+  });
+
+  test.each([
+    ['on the edge hostname: host-only', {}, ''],
+    [
+      'on a custom domain: for the registrable domain',
+      viaCustomDomain('m.site1-0.example'),
+      '; Domain=site1-0.example',
+    ],
+    ['on a foreign host that our proxy names: host-only', viaCustomDomain('elsewhere.example'), ''],
+    ['without the hop secret: host-only', { 'x-forwarded-host': 'm.site1-0.example' }, ''],
+  ])('is set %s', async (_name, headers, domain) => {
+    const answer = await stage.boot(site, {}, headers);
+    expect(answer.headers['set-cookie']).toEqual([
+      `_fpid=${answer.json.profile.id}; Path=/; Max-Age=34560000${domain}; Secure; SameSite=Lax`,
+    ]);
+  });
+
+  test('is never read from the store when it was just made', async () => {
+    await stage.boot(site);
+    const { reads, writes } = await stage.seen();
+    expect(reads.filter((key) => key.startsWith('COOKIES'))).toEqual([]);
+    expect(writes).toHaveLength(1);
+  });
+
+  test('costs one read and one write when it is known', async () => {
+    const { json } = await stage.boot(site);
+    await stage.seen();
+    await stage.boot(site, {}, cookie(json.profile.id));
+    const { reads, writes } = await stage.seen();
+    const key = `COOKIES/${site.id}:${json.profile.id}`;
+    expect({ reads, writes }).toEqual({ reads: [key], writes: [key] });
+  });
+});
+
+describe('the session', () => {
+  test('goes on where the caller names the one that the store knows, until 30 minutes idle', async () => {
+    const { json: first } = await stage.boot(site);
+    const again = () => stage.boot(site, { session: { id: first.session.id } }, cookie(first.profile.id));
+    expect((await again()).json.session).toMatchObject({ id: first.session.id, isNew: false });
+    await stage.forward(30 * 60_000 - 1000);
+    expect((await again()).json.session).toMatchObject({ id: first.session.id, isNew: false });
+    await stage.forward(30 * 60_000 + 1000);
+    const { session } = (await again()).json;
+    expect(session.isNew).toBe(true);
+    expect(session.id).not.toBe(first.session.id);
+  });
+
+  test.each([
+    ['one that nobody made', 'c'.repeat(32)],
+    ['one that is no id', '"><script>'],
+    ['none', undefined],
+  ])('is new where the caller names %s', async (_name, id) => {
+    const { json: first } = await stage.boot(site);
+    const body = id === undefined ? {} : { session: { id } };
+    const { session } = (await stage.boot(site, body, cookie(first.profile.id))).json;
+    expect(session).toMatchObject({ id: expect.stringMatching(ID), isNew: true });
+    expect([first.session.id, id]).not.toContain(session.id);
+  });
+
+  test("another profile's, and the same profile's on another site, is not taken", async () => {
+    const { json: first } = await stage.boot(site);
+    const session = { id: first.session.id };
+    expect((await stage.boot(site, { session }, cookie(known))).json.session.isNew).toBe(true);
+    const other = await stage.site();
+    expect((await stage.boot(other, { session }, cookie(first.profile.id))).json.session.isNew).toBe(true);
+  });
+});
+
+describe('domains', () => {
+  const two = { domains: [{}, { domain: 'shop.site.co.uk', cookieDomain: 'site.co.uk' }] };
+
+  test('multi_domain off: only the primary domain boots, asks across origins and has a container token', async () => {
+    const single = await stage.site({ ...two, features: { multi_domain: false } });
+    const url = 'https://shop.site.co.uk/';
+    expect((await stage.boot(single)).status).toBe(200);
+    expect((await stage.boot(single, { url })).json.code).toBe('unknown_site');
+    expect((await stage.boot(single, { url }, { origin: 'https://shop.site.co.uk' })).status).toBe(403);
+    expect((await stage.send(single.host, `/c/${single.domains[1]?.token}.js`)).json.code).toBe(
+      'unknown_container',
+    );
+  });
+
+  test('multi_domain on: each with its own web tag, token, cookie domain and CORS', async () => {
+    const both = await stage.site({ ...two, features: { multi_domain: true } });
+    const second = await stage.boot(
+      both,
+      { url: 'https://www.shop.site.co.uk/' },
+      { origin: 'https://www.shop.site.co.uk', ...viaCustomDomain('m.site.co.uk') },
+    );
+    expect(second.json).toMatchObject({
+      container: { token: both.domains[1]?.token, webTagId: both.domains[1]?.webTagId },
+      site: { domain: 'shop.site.co.uk' },
+    });
+    expect(second.headers['access-control-allow-origin']).toBe('https://www.shop.site.co.uk');
+    expect(second.headers['set-cookie']?.[0]).toContain('; Domain=site.co.uk;');
+  });
+
+  test('a domain that the registry calls inactive stays off, whatever the flag says', async () => {
+    const inert = await stage.site({ domains: [{}, { active: false }], features: { multi_domain: true } });
+    expect((await stage.boot(inert, { url: `https://${inert.domains[1]?.domain}/` })).json.code).toBe(
+      'unknown_site',
+    );
+  });
+
+  test('the longest match wins', async () => {
+    const nested = await stage.site({
+      domains: [{ domain: 'acme.example' }, { domain: 'shop.acme.example' }],
+      features: { multi_domain: true },
+    });
+    const at = async (url: string) => (await stage.boot(nested, { url })).json.site.domain;
+    expect(await at('https://a.shop.acme.example/')).toBe('shop.acme.example');
+    expect(await at('https://a.acme.example/')).toBe('acme.example');
+  });
+});

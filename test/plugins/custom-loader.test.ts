@@ -1,0 +1,123 @@
+import { gzipSync } from 'node:zlib';
+import { transform } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
+import { type Stage, type StagedSite, startStage } from '../edge/stage.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await startStage();
+});
+afterAll(() => stage.close());
+
+const load = (site: StagedSite, headers = {}) => stage.send(site.host, `/l/${site.loader}.js`, { headers });
+
+describe('GET /l/<loader token>.js', () => {
+  test('is a script for the site, cacheable and short', async () => {
+    const site = await stage.site({ features: { cookie_restoration: true } });
+    const answer = await load(site);
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
+      etag: expect.stringMatching(/^"[0-9a-f]{32}"$/),
+    });
+    expect(gzipSync(answer.text).byteLength).toBeLessThan(2048);
+  });
+
+  test('is ES2018 that asks nothing of a strict policy', async () => {
+    const { text } = await load(await stage.site());
+    expect(text).not.toMatch(/\beval\b|new Function|document\.write|innerHTML|javascript:/);
+    // What esbuild would have to rewrite is newer than ES2018.
+    const compact = async (target: string) => (await transform(text, { target })).code;
+    expect(await compact('es2018')).toBe(await compact('esnext'));
+  });
+
+  test('304s for who has it, and another tag for another site', async () => {
+    const [one, two] = [await stage.site(), await stage.site()];
+    const etag = String((await load(one)).headers.etag);
+    expect(await load(one, { 'if-none-match': etag })).toMatchObject({ status: 304, text: '' });
+    expect((await load(one, { 'if-none-match': '*' })).status).toBe(304);
+    expect((await load(two, { 'if-none-match': etag })).status).toBe(200);
+  });
+
+  test.each([
+    '',
+    'x',
+    'lt_short',
+    `lt_${'a'.repeat(65)}`,
+    'lt_unknown000000000',
+    '..%2f..%2fROUTES',
+    '__proto__',
+  ])('token "%s": 404, and a malformed one is not looked up', async (token) => {
+    const site = await stage.site();
+    await load(site);
+    await stage.seen();
+    const answer = await stage.send(site.host, `/l/${token}.js`);
+    expect(answer.status).toBe(404);
+    const { reads } = await stage.seen();
+    expect(reads).toEqual(token === 'lt_unknown000000000' ? [`LOADER_TOKEN_MAP/${token}`] : []);
+  });
+
+  test('a rotated token resolves until its date begins (UTC)', async () => {
+    const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10);
+    expect((await load(await stage.site({ until: day(1) }))).status).toBe(200);
+    expect((await load(await stage.site({ until: day(0) }))).status).toBe(404);
+    expect((await load(await stage.site({ until: day(-1) }))).status).toBe(404);
+  });
+
+  test('carries only what is on: no detection where it is off, no cookie names without restoration', async () => {
+    const off = await load(await stage.site({ modules: { adblock_itp_detection: { enabled: false } } }));
+    expect(off.text).not.toContain('mark-session-detection');
+    expect(off.text).toContain('"cookies":[]');
+    const on = await load(await stage.site({ features: { cookie_restoration: true } }));
+    expect(on.text).toContain('mark-session-detection');
+    expect(on.text).toContain('"cookies":["_ga","_ga_*"');
+  });
+
+  test('warm, it touches no store', async () => {
+    const site = await stage.site();
+    await load(site);
+    await stage.seen();
+    await load(site);
+    const { reads, writes, cacheMatches } = await stage.seen();
+    expect({ reads, writes, cacheMatches }).toEqual({ reads: [], writes: [], cacheMatches: [] });
+  });
+});
+
+describe('the snippet', () => {
+  const options = {
+    edgeUrl: 'https://shop.example.net',
+    loaderToken: 'lt_abcdefghijklmnop',
+    webTagId: 'GTM-ABC1234',
+  };
+
+  test('names the loader and the vendor’s script, and parses', async () => {
+    const html = renderSnippet(options);
+    expect(html).toMatch(/^<script>\n[^<]*\n<\/script>$/);
+    expect(html).toContain('"https://shop.example.net/l/lt_abcdefghijklmnop.js"');
+    expect(html).toContain('"https://www.googletagmanager.com/gtm.js?id=GTM-ABC1234"');
+    const script = html.slice('<script>'.length, -'</script>'.length);
+    await expect(transform(script, { target: 'es2018' })).resolves.toMatchObject({ warnings: [] });
+  });
+
+  test('takes another vendor, and ports', () => {
+    const html = renderSnippet({
+      ...options,
+      edgeUrl: 'http://shop.tagyard.localhost:8787',
+      vendorUrl: 'http://vendor.localhost:9000',
+    });
+    expect(html).toContain('"http://shop.tagyard.localhost:8787/l/');
+    expect(html).toContain('"http://vendor.localhost:9000/gtm.js?id=GTM-ABC1234"');
+  });
+
+  test('no value can end the script or leave its literal', () => {
+    const html = renderSnippet({
+      ...options,
+      loaderToken: '"</script><script>alert(1)//\u2028',
+      webTagId: '"+x+"',
+    });
+    expect(html.match(/<\/?script>/g)).toHaveLength(2);
+    expect(html).not.toContain('"+x+"');
+  });
+});

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Stage, type StagedSite, startStage } from '../edge/stage.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await startStage();
+});
+beforeEach(async () => {
+  stage.upstream.received.length = 0;
+  stage.upstream.reply = () => ({});
+  await stage.seen();
+});
+afterAll(() => stage.close());
+
+const session = { id: 'e'.repeat(32) };
+const mark = (site: StagedSite, body: object, headers = {}) =>
+  stage.send(site.host, '/mark-session-detection', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ loader: site.loader, session, signals: { adblock: true, itp: false }, ...body }),
+  });
+
+describe('POST /mark-session-detection', () => {
+  test('hands the signals to the tag server, with the visitor’s address, and counts them', async () => {
+    const site = await stage.site();
+    const answer = await mark(
+      site,
+      {},
+      { 'cf-connecting-ip': '203.0.113.9', origin: `https://${site.domains[0]?.domain}` },
+    );
+    expect(answer).toMatchObject({ status: 202, json: { forwarded: true } });
+    expect(answer.headers['access-control-allow-credentials']).toBe('true');
+    await expect.poll(() => stage.upstream.received).toHaveLength(1);
+    const [received] = stage.upstream.received;
+    expect(received).toMatchObject({
+      method: 'POST',
+      url: `https://${site.id}-origin.test:8443/tagyard/detection`,
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': '203.0.113.9' },
+    });
+    expect(JSON.parse(received?.body ?? '')).toEqual({
+      site: site.id,
+      session,
+      signals: { adblock: true, itp: false },
+      at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+    });
+    expect((await stage.seen()).records[0]).toMatchObject({
+      site: site.id,
+      route: '/mark-session-detection',
+      signals: { adblock: true, itp: false },
+    });
+  });
+
+  test('counts each site’s signals by themselves', async () => {
+    const [one, other] = [await stage.site(), await stage.site()];
+    for (const adblock of [true, true, false]) await mark(one, { signals: { adblock } });
+    await mark(other, { signals: { adblock: false } });
+    const { records } = await stage.seen();
+    const counted = (site: StagedSite, adblock: boolean) =>
+      records.filter((record) => record.site === site.id && record.signals?.adblock === adblock).length;
+    expect([counted(one, true), counted(one, false), counted(other, true), counted(other, false)]).toEqual([
+      2, 1, 0, 1,
+    ]);
+  });
+
+  test('a receiver that refuses is written down, by its status only', async () => {
+    stage.upstream.reply = () => ({ status: 403, body: 'secret' });
+    await mark(await stage.site(), {});
+    await expect
+      .poll(async () => (await stage.seen()).events)
+      .toEqual([
+        {
+          event: 'background_failed',
+          fields: { error: 'Error: the receiver of signals answered 403' },
+        },
+      ]);
+  });
+
+  test('the bait answers who isn’t blocked, is never cached and reaches no other server', async () => {
+    const site = await stage.site();
+    expect(await stage.send(site.host, '/bait/gtm.js?v=1&ad_type=banner')).toMatchObject({
+      status: 204,
+      text: '',
+      headers: { 'cache-control': 'no-store' },
+    });
+    const off = await stage.site({ modules: { adblock_itp_detection: { enabled: false } } });
+    expect((await stage.send(off.host, '/bait/gtm.js')).status).toBe(404);
+    expect(stage.upstream.received.filter(({ url }) => url.includes('bait'))).toEqual([]);
+  });
+
+  test('switched off: accepted, and nothing leaves', async () => {
+    const site = await stage.site({ modules: { adblock_itp_detection: { enabled: false } } });
+    expect(await mark(site, {})).toMatchObject({ status: 202, json: { forwarded: false } });
+    expect((await mark(site, {}, { origin: 'https://evil.example' })).status).toBe(403);
+    expect(stage.upstream.received.filter(({ url }) => url.includes(`${site.id}-`))).toEqual([]);
+  });
+
+  test.each([
+    ['breaks the connection', () => Promise.reject(new Error('gone'))],
+    ['answers 500', () => ({ status: 500 })],
+    ['never answers', () => new Promise<never>(() => undefined)],
+  ])('a receiver that %s doesn’t fail the call', async (_name, reply) => {
+    stage.upstream.reply = reply;
+    expect(await mark(await stage.site(), {})).toMatchObject({ status: 202, json: { forwarded: true } });
+  });
+
+  test.each([
+    ['a foreign origin', {}, { origin: 'https://evil.example' }, 403, 'origin_not_allowed'],
+    ['an unknown loader', { loader: 'lt_unknown000000000' }, {}, 404, 'unknown_loader'],
+    ['a session that is no id', { session: { id: 'x' } }, {}, 400, 'malformed_request'],
+    ['signals that are no booleans', { signals: { adblock: 'yes' } }, {}, 400, 'malformed_request'],
+    ['a signal with a strange name', { signals: { 'a b': true } }, {}, 400, 'malformed_request'],
+    [
+      'too many signals',
+      { signals: Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`s${i}`, true])) },
+      {},
+      400,
+      'malformed_request',
+    ],
+  ])('%s: nothing leaves', async (_name, body, headers, status, code) => {
+    const site = await stage.site();
+    expect(await mark(site, body, headers)).toMatchObject({ status, json: { code } });
+    expect(stage.upstream.received.filter(({ url }) => url.includes(`${site.id}-`))).toEqual([]);
+  });
+});
+
+describe('records', () => {
+  test('one a request, without cookie values, addresses, tokens or query strings', async () => {
+    const site = await stage.site({ features: { cookie_restoration: true } });
+    const secrets = {
+      cookie: 'secret-cookie=1',
+      'cf-connecting-ip': '203.0.113.9',
+      'user-agent': 'secret-agent',
+    };
+    await stage.boot(site, { cookies: { _ga: 'secret-value' } }, secrets);
+    await stage.send(site.host, '/g/collect?secret=query', { headers: secrets });
+    await stage.send(site.host, `/l/${site.loader}.js`, { headers: secrets });
+    await stage.send(site.host, '/secret/path', { headers: secrets });
+    const { records } = await stage.seen();
+    expect(records.map(({ route, status, error }) => [route, status, error])).toEqual([
+      ['/boot', 200, null],
+      ['/g/collect', 200, null],
+      ['/l/:token.js', 200, null],
+      ['', 404, 'not_found'],
+    ]);
+    expect(JSON.stringify(records)).not.toMatch(/secret|203\.0\.113|lt_/);
+    expect(records[0]?.plugins).toHaveProperty('custom_loader');
+    expect(records[0]?.plugins).toHaveProperty('cookie_restoration');
+  });
+});

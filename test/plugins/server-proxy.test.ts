@@ -1,0 +1,305 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
+import { vendorScript } from '../edge/upstream.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await startStage();
+});
+beforeEach(async () => {
+  stage.upstream.received.length = 0;
+  stage.upstream.reply = () => ({});
+  await stage.seen();
+});
+afterAll(() => stage.close());
+
+const script = (site: StagedSite, query = '', headers = {}) =>
+  stage.send(site.host, `/c/${site.domains[0]?.token}.js${query}`, { headers });
+const asked = () => stage.upstream.received.map(({ url }) => url);
+
+describe('GET /c/<container token>.js', () => {
+  test('is the vendor’s script of the domain’s web tag, with safe headers only', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => vendorScript('var a=1');
+    const answer = await script(site, '?id=GTM-EVIL&x=1', { cookie: 'secret=1', 'user-agent': 'ua' });
+    expect(answer).toMatchObject({ status: 200, text: 'var a=1' });
+    expect(answer.headers).toMatchObject({
+      'content-type': 'application/javascript; charset=UTF-8',
+      'cache-control': expect.stringMatching(/^public, max-age=(?:899|900), stale-if-error=86400$/),
+      'cross-origin-resource-policy': 'cross-origin',
+    });
+    expect(answer.headers['set-cookie']).toBeUndefined();
+    expect(answer.headers.server).toBeUndefined();
+    expect(asked()).toEqual([`https://vendor.test/gtm.js?id=${site.domains[0]?.webTagId}`]);
+    expect(stage.upstream.received[0]?.headers.cookie).toBeUndefined();
+  });
+
+  test('is fetched once for many at once, then served from memory, per data layer name', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => vendorScript();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => script(site)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(asked()).toHaveLength(1);
+    await script(site, '?l=dataLayer');
+    expect(asked()).toHaveLength(1);
+    await script(site, '?l=other');
+    expect(asked()).toHaveLength(2);
+    await stage.seen();
+    await script(site);
+    const { reads, cacheMatches, records } = await stage.seen();
+    expect({ reads, matches: cacheMatches.length, cache: records[0]?.cache }).toEqual({
+      reads: [],
+      matches: 0,
+      cache: 'hit',
+    });
+    // Another isolate of the data centre: its memory is empty.
+    await stage.restart();
+    await script(site);
+    expect((await stage.seen()).cacheMatches.filter((url) => url.includes('/vendor/'))).toHaveLength(1);
+    expect(asked()).toHaveLength(2);
+  });
+
+  test('304s work, on a fresh copy and on a cached one', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => vendorScript();
+    const { headers } = await script(site);
+    const etag = String(headers.etag);
+    expect(await script(site, '', { 'if-none-match': etag })).toMatchObject({ status: 304, text: '' });
+    expect((await script(site, '', { 'if-none-match': `"other", W/${etag}` })).status).toBe(304);
+    expect((await script(site, '', { 'if-none-match': '"other"' })).status).toBe(200);
+  });
+
+  test('is fresh for what the vendor says, at most 15 minutes, then fetched anew', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => ({
+      ...vendorScript(),
+      headers: { ...vendorScript().headers, 'cache-control': 'private, max-age=100' },
+    });
+    expect((await script(site)).headers['cache-control']).toMatch(/max-age=(?:99|100),/);
+    await stage.forward(60_000);
+    expect((await script(site)).headers['cache-control']).toMatch(/max-age=(?:38|39|40),/);
+    expect(asked()).toHaveLength(1);
+    await stage.forward(41_000);
+    await script(site);
+    expect(asked()).toHaveLength(2);
+  });
+
+  test.each([
+    ['breaks the connection', () => Promise.reject(new Error('gone'))],
+    ['answers 404', () => ({ status: 404, headers: { 'content-type': 'text/html' }, body: 'no' })],
+    ['answers 500', () => ({ status: 500 })],
+    [
+      'answers something that is no script',
+      () => ({ headers: { 'content-type': 'text/html' }, body: '<html>' }),
+    ],
+    ['redirects elsewhere', () => ({ status: 302, headers: { location: 'https://evil.example/' } })],
+  ])('the vendor %s: the last good copy, without one 502, and nothing of it is kept', async (_name, fail) => {
+    const [seen, unseen] = [await stage.site(), await stage.site()];
+    stage.upstream.reply = () => vendorScript('good');
+    await script(seen);
+    stage.upstream.reply = fail;
+    await stage.forward(3_600_000);
+    expect(await script(seen)).toMatchObject({ status: 200, text: 'good' });
+    expect(await script(unseen)).toMatchObject({ status: 502, json: { code: 'upstream_failed' } });
+    expect(asked().filter((url) => url.includes('evil'))).toEqual([]);
+    stage.upstream.reply = () => vendorScript('again');
+    expect((await script(unseen)).text).toBe('again');
+  });
+
+  test.each([
+    [
+      'gtm_auth',
+      '?gtm_auth=a&gtm_preview=env-1&gtm_cookies_win=x&id=GTM-EVIL',
+      {},
+      '&gtm_auth=a&gtm_preview=env-1&gtm_cookies_win=x',
+    ],
+    ['gtm_debug', '?gtm_debug=x', {}, '&gtm_debug=x'],
+    ['an empty preview parameter', '?gtm_preview=', {}, '&gtm_preview='],
+    ['the preview header', '', { 'x-gtm-server-preview': 'ZW52' }, ''],
+    ['a debug cookie', '', { cookie: 'a=1; gtm_debug=x' }, ''],
+  ])('with %s it is never cached, on either side', async (_name, query, headers, passed) => {
+    const site = await stage.site();
+    let made = 0;
+    stage.upstream.reply = () => vendorScript(String(++made));
+    expect((await script(site)).text).toBe('1');
+    for (const expected of ['2', '3']) {
+      const answer = await script(site, query, headers);
+      expect(answer.text).toBe(expected);
+      expect(answer.headers['cache-control']).toBe('no-store');
+      expect(asked().at(-1)).toBe(`https://vendor.test/gtm.js?id=${site.domains[0]?.webTagId}${passed}`);
+    }
+    expect((await script(site)).text).toBe('1');
+  });
+
+  test.each(['ct_unknown', 'ct_container00tok9999', '..%2fgtm', '%00'])(
+    'unknown token %s: 404',
+    async (token) => {
+      const site = await stage.site();
+      const answer = await stage.send(site.host, `/c/${token}.js`);
+      expect(answer).toMatchObject({ status: 404, json: { code: 'unknown_container' } });
+      expect(asked()).toEqual([]);
+    },
+  );
+});
+
+describe('the tag server’s paths', () => {
+  const origin = (site: StagedSite) => `https://${site.id}-origin.test:8443`;
+
+  test.each([
+    ['POST', '/g/collect?v=2&tid=G-1&z=%20a+b&v=3&_p=%7B', 'en=page_view\r\nen=x'],
+    ['GET', '/g/collect?z=1', ''],
+    ['HEAD', '/healthy', ''],
+    ['OPTIONS', '/g/collect', ''],
+    ['POST', '/mp/collect', '{"a":1}'],
+    ['GET', '/gtm.js?id=GTM-1', ''],
+    ['GET', '/gtm/debug?id=GTM-1&gtm_auth=a&gtm_preview=env-1', ''],
+    ['GET', '/gtm/get_memo//x', ''],
+    ['PUT', '/_/set_cookie', 'x'],
+    ['POST', '/data', 'own'],
+  ])('%s %s goes on as it came', async (method, path, body) => {
+    const site = await stage.site({ proxyPaths: ['/data'] });
+    stage.upstream.reply = () => ({ status: 201, headers: { 'x-gtm-note': 'n' }, body: 'done' });
+    const answer = await stage.send(site.host, path, { method, ...(body === '' ? {} : { body }) });
+    expect(stage.upstream.received).toHaveLength(1);
+    expect(stage.upstream.received[0]).toMatchObject({ method, url: `${origin(site)}${path}`, body });
+    expect(answer).toMatchObject({ status: 201, text: method === 'HEAD' ? '' : 'done' });
+    expect(answer.headers['x-gtm-note']).toBe('n');
+  });
+
+  test.each(['/data', '/datax', '/data/x', '/Data', '/g/collectx', '//evil.example/g/collect', '/gtmx'])(
+    '%s is nobody’s',
+    async (path) => {
+      const site = await stage.site();
+      expect((await stage.send(site.host, path)).status).toBe(404);
+      expect(asked()).toEqual([]);
+    },
+  );
+
+  test('switched off, none of them answers', async () => {
+    const site = await stage.site({ modules: { server_proxy: { enabled: false } }, proxyPaths: ['/data'] });
+    for (const path of ['/g/collect', '/gtm/debug', '/data', `/c/${site.domains[0]?.token}.js`]) {
+      expect((await stage.send(site.host, path)).status).toBe(404);
+    }
+    expect(asked()).toEqual([]);
+  });
+
+  test('cookies pass both ways, each Set-Cookie by itself', async () => {
+    const site = await stage.site();
+    const cookies = ['FPID=a%2Fb; Path=/; HttpOnly', 'FPLC=c; Expires=Wed, 21 Oct 2027 07:28:00 GMT'];
+    stage.upstream.reply = () => ({ headers: { 'set-cookie': cookies } });
+    const answer = await stage.send(site.host, '/g/collect', { headers: { cookie: 'a=1; gtm_debug=x' } });
+    expect(stage.upstream.received[0]?.headers.cookie).toBe('a=1; gtm_debug=x');
+    expect(answer.headers['set-cookie']).toEqual(cookies);
+  });
+
+  test('redirects are handed back, not followed', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => ({ status: 302, headers: { location: 'http://169.254.169.254/' } });
+    const answer = await stage.send(site.host, '/gtm/debug');
+    expect(answer.status).toBe(302);
+    expect(answer.headers.location).toBe('http://169.254.169.254/');
+    expect(asked()).toHaveLength(1);
+  });
+
+  test('a tag server that doesn’t answer: 502', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => Promise.reject(new Error('gone'));
+    expect(await stage.send(site.host, '/g/collect')).toMatchObject({
+      status: 502,
+      json: { code: 'upstream_failed' },
+    });
+  });
+
+  test('what the visitor claims of addresses, hosts and trust is stripped, what must pass passes', async () => {
+    const site = await stage.site();
+    await stage.send(site.host, '/g/collect', {
+      headers: {
+        'x-forwarded-for': '6.6.6.6',
+        'x-forwarded-host': 'evil.example',
+        'x-forwarded-proto': 'gopher',
+        'x-forwarded-country': 'XX',
+        'x-forwarded-countryregion': 'XX-1',
+        forwarded: 'for=6.6.6.6',
+        'x-real-ip': '6.6.6.6',
+        'true-client-ip': '6.6.6.6',
+        'x-client-ip': '6.6.6.6',
+        'x-tagyard-hop': 'guess',
+        'cf-ipcountry': 'XX',
+        connection: 'x-mine, close',
+        'x-mine': 'timeout',
+        'x-gtm-server-preview': 'ZW52',
+        'user-agent': 'ua',
+        'sec-ch-ua': '"x"',
+        'accept-language': 'de',
+      },
+    });
+    const { headers } = stage.upstream.received[0] ?? {};
+    expect(JSON.stringify(headers)).not.toMatch(/6\.6\.6\.6|evil|gopher|XX|guess|timeout/);
+    expect(headers).toMatchObject({
+      'x-tagyard-hop': HOP_SECRET,
+      'x-forwarded-host': site.host,
+      'x-forwarded-proto': 'http',
+      'x-gtm-server-preview': 'ZW52',
+      'user-agent': 'ua',
+      'sec-ch-ua': '"x"',
+      'accept-language': 'de',
+    });
+  });
+
+  test.each([
+    ['as the platform knows it', { country: 'DE', regionCode: 'BE' }, 'DE', 'BE'],
+    ['none where it knows none', {}, undefined, undefined],
+    ['none where it is no code', { country: 'a\r\nb', regionCode: 7 }, undefined, undefined],
+  ])('the visitor’s place: %s, whatever the visitor claims', async (_name, cf, country, region) => {
+    const site = await stage.site();
+    const claims = { 'x-forwarded-country': 'XX', 'x-forwarded-region': 'X1', 'cf-region': 'X2' };
+    // The runtime takes `request.cf` from this header; on Cloudflare, and behind the embedded front, nobody can send it.
+    const headers = { ...claims, 'mf-cf-blob': JSON.stringify(cf) };
+    await stage.send(site.host, '/g/collect', { headers });
+    const got = stage.upstream.received[0]?.headers;
+    expect([got?.['x-forwarded-country'], got?.['x-forwarded-region'], got?.['cf-region']]).toEqual([
+      country,
+      region,
+      undefined,
+    ]);
+  });
+
+  test('bodies of any size pass both ways, whatever the edge’s own paths refuse', async () => {
+    const site = await stage.site();
+    const large = 'x'.repeat(1_048_576);
+    stage.upstream.reply = ({ body }) => ({ body });
+    const answer = await stage.send(site.host, '/mp/collect', { method: 'POST', body: large });
+    expect([answer.status, answer.text.length]).toEqual([200, large.length]);
+  });
+
+  test('headers that `connection` names stay here', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => ({ headers: { 'keep-alive': 'timeout=9', 'x-own': '1' } });
+    const answer = await stage.send(site.host, '/g/collect');
+    expect(answer.headers['x-own']).toBe('1');
+    expect(answer.headers['keep-alive']).toBeUndefined();
+  });
+
+  const hop = { 'x-tagyard-hop': HOP_SECRET };
+  test.each([
+    ['the platform’s', { 'cf-connecting-ip': '203.0.113.7' }, '203.0.113.7'],
+    [
+      'the platform’s, whatever else is claimed',
+      { 'cf-connecting-ip': '203.0.113.7', 'x-forwarded-for': '6.6.6.6' },
+      '203.0.113.7',
+    ],
+    [
+      'our proxy’s',
+      { ...hop, 'cf-connecting-ip': '10.0.0.1', 'x-forwarded-for': '203.0.113.8' },
+      '203.0.113.8',
+    ],
+    ['our proxy’s own entry of a list', { ...hop, 'x-forwarded-for': '6.6.6.6, 203.0.113.8' }, '203.0.113.8'],
+    ['our proxy’s, IPv6', { ...hop, 'x-forwarded-for': '2001:db8::1' }, '2001:db8::1'],
+    ['none where nobody says', {}, undefined],
+    ['none where it is no address', { 'cf-connecting-ip': 'x, y' }, undefined],
+  ])('the visitor’s address: %s', async (_name, headers, expected) => {
+    const site = await stage.site();
+    await stage.send(site.host, '/g/collect', { headers });
+    expect(stage.upstream.received[0]?.headers['x-forwarded-for']).toBe(expected);
+  });
+});

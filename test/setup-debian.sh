@@ -1,0 +1,78 @@
+#!/bin/bash
+# Installs the real components that the full test run uses, on Debian, and sees to it that a Docker daemon answers.
+# Needs root or sudo; can be repeated; works with and without systemd. Nothing that it installs is started by itself:
+# the tests run private instances of nginx, PostgreSQL and Knot under folders of their own.
+#
+# DOCKERD_PIDFILE  where the process id goes of a dockerd that this script had to start (/var/run/docker.pid)
+# DOCKERD_FLAGS    further flags for it
+set -euo pipefail
+
+packages=(
+  ca-certificates
+  docker.io iptables        # containers; iptables for Docker's published ports
+  nginx
+  postgresql
+  knot knot-dnsutils        # a DNS server that takes RFC 2136 updates, and its clients
+  pebble                    # an ACME server
+  chromium fonts-dejavu-core fonts-liberation
+  busybox-static            # the base of images that are built without a registry
+  wrk hyperfine             # benchmarks
+)
+
+root=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || { echo "setup-debian: needs root, or sudo" >&2; exit 1; }
+  root=(sudo)
+fi
+
+is_installed() {
+  [ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+wanted=()
+for package in "${packages[@]}"; do
+  is_installed "$package" || wanted+=("$package")
+done
+
+# Debian's packages start their services on installation unless this policy says no (invoke-rc.d(8): 101 is a no).
+policy=/usr/sbin/policy-rc.d
+drop_policy() { "${root[@]}" rm -f "$policy"; }
+
+if [ "${#wanted[@]}" -gt 0 ]; then
+  if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$policy" >/dev/null
+    "${root[@]}" chmod 755 "$policy"
+    trap drop_policy EXIT
+  fi
+  "${root[@]}" apt-get update -q
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${wanted[@]}"
+fi
+
+docker_answers() { "${root[@]}" docker info >/dev/null 2>&1; }
+
+if ! docker_answers; then
+  if [ -d /run/systemd/system ]; then
+    "${root[@]}" systemctl start docker
+  else
+    log=$(mktemp --suffix=.dockerd.log)
+    # A session of its own, so that it outlives this script and its terminal.
+    # shellcheck disable=SC2086  # DOCKERD_FLAGS is a list of words
+    "${root[@]}" setsid dockerd --pidfile "${DOCKERD_PIDFILE:-/var/run/docker.pid}" ${DOCKERD_FLAGS:-} \
+      </dev/null >"$log" 2>&1 &
+  fi
+  for _ in $(seq 120); do
+    docker_answers && break
+    sleep 0.5
+  done
+  if ! docker_answers; then
+    echo "setup-debian: dockerd does not answer after a minute${log:+; the end of its log:}" >&2
+    [ -z "${log:-}" ] || tail -n 20 "$log" >&2
+    exit 1
+  fi
+fi
+
+if ! docker info >/dev/null 2>&1; then
+  echo "setup-debian: Docker runs, but not for you: add $(id -un) to the group docker and log in again" >&2
+  exit 1
+fi
+echo "setup-debian: all components are here"

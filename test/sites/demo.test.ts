@@ -1,0 +1,70 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (typeof address !== 'object' || address === null) throw new Error('a TCP server has an address');
+  return address.port;
+}
+
+async function get(port: number, path: string): Promise<{ status: number; text: string }> {
+  const { statusCode, body } = await request(`http://127.0.0.1:${port}${path}`);
+  return { status: statusCode, text: await body.text() };
+}
+
+describe('the demo’s process', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tagyard-demo-'));
+  const file = join(folder, 'site.json');
+  let child: ChildProcess;
+  let shop = 0;
+  let vendor = 0;
+
+  beforeAll(async () => {
+    [shop, vendor] = [await freePort(), await freePort()];
+    child = fork(new URL('../../sites/demo/main.ts', import.meta.url), {
+      execArgv: [],
+      env: { ...process.env, SHOP_PORT: String(shop), VENDOR_PORT: String(vendor), DEMO_SITE_FILE: file },
+    });
+    const [message] = await once(child, 'message');
+    expect(message).toEqual({ type: 'ready' });
+  });
+  afterAll(() => {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true });
+  });
+
+  test('serves the vendor’s script', async () => {
+    expect(await get(vendor, '/gtm.js?id=GTM-DEMO1234')).toMatchObject({ status: 200 });
+  });
+
+  test.each([
+    ['not there yet', undefined, 'data-trouble="the demo site is still being made"'],
+    [
+      'without a snippet',
+      { snippet: '', edgeUrl: 'http://edge.localhost' },
+      'data-trouble="the demo site has no snippet"',
+    ],
+    ['complete', { snippet: '<i>pasted</i>', edgeUrl: 'http://edge.localhost' }, '<i>pasted</i>'],
+  ])('serves the shop, its site %s', async (_what, site, expected) => {
+    if (site !== undefined) writeFileSync(file, JSON.stringify(site));
+    const { status, text } = await get(shop, '/');
+    expect(status).toBe(200);
+    expect(text).toContain(expected);
+  });
+
+  test('ends with its supervisor', async () => {
+    const exit = once(child, 'exit');
+    child.disconnect();
+    expect(await exit).toEqual([0, null]);
+  });
+});

@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { manifestJsonSchema } from '../../gitops/manifest/json-schema.ts';
+import { parseManifest } from '../../gitops/manifest/load.ts';
+
+const read = (name: string) => readFileSync(new URL(`../../sites/${name}`, import.meta.url), 'utf8');
+const example = read('example.yaml');
+
+/** What JSON Schema says of one value, as far as these tests walk it. */
+interface Schema {
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+}
+
+/** Every key of a schema with what it says, as dotted paths; a list counts as its items. */
+function keys({ properties = {}, items }: Schema, prefix = ''): { path: string; description?: string }[] {
+  const inside = Object.entries(properties).flatMap(([name, schema]) => {
+    const path = prefix === '' ? name : `${prefix}.${name}`;
+    const { description } = schema;
+    return [{ path, ...(description === undefined ? {} : { description }) }, ...keys(schema, path)];
+  });
+  return items === undefined ? inside : [...inside, ...keys(items, prefix)];
+}
+
+/** The same paths, of a value. */
+function paths(value: unknown, prefix = ''): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => paths(item, prefix));
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const path = prefix === '' ? name : `${prefix}.${name}`;
+    return [path, ...paths(inner, path)];
+  });
+}
+
+describe('sites/example.yaml, the reference of the manifest', () => {
+  const schema = manifestJsonSchema(example) as Schema; // the draft's full type is wider than what is walked here
+
+  test('is a valid manifest', () => {
+    expect(parseManifest(example, 'example.yaml')).toMatchObject({ ok: true, manifest: { site: 'example' } });
+  });
+
+  test('names every key that a manifest can have', () => {
+    const named = new Set(paths(parse(example)));
+    expect(
+      keys(schema)
+        .map(({ path }) => path)
+        .filter((path) => !named.has(path)),
+    ).toEqual([]);
+  });
+
+  test('says a line of meaning on each', () => {
+    expect(keys(schema).filter(({ description = '' }) => description.length < 10)).toEqual([]);
+  });
+});
+
+describe('sites/schema.json', () => {
+  test('is what `npm run generate:schema` writes today', () => {
+    expect(JSON.parse(read('schema.json'))).toEqual(JSON.parse(JSON.stringify(manifestJsonSchema(example))));
+  });
+
+  test('describes a key by the comment right above it, without the file’s heading', () => {
+    const text = '# heading\n#\n# more\n\n# The format.\nversion: 1\ntls:\n  # From where.\n  mode: files\n';
+    expect(manifestJsonSchema(text)).toMatchObject({
+      properties: {
+        version: { description: 'The format.' },
+        tls: { properties: { mode: { description: 'From where.' } } },
+      },
+    });
+  });
+});
