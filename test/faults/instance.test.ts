@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -133,6 +133,25 @@ describe('an instance that is killed with SIGKILL', () => {
     await instance.stop();
     expect(processesOf(home.path)).toEqual([]);
   });
+});
+
+describe('a start that is stopped', () => {
+  it.each([1, 2, 3, 4])(
+    'with %i of its processes there leaves none, no lock and no run.json',
+    async (count) => {
+      using home = temporaryHome();
+      const env = { ...process.env, ...FREE, ...EMBEDDED, TAGYARD_HOME: home.path };
+      const child = spawn(process.execPath, ['gitops/cli.ts', 'up'], { cwd: ROOT, stdio: 'ignore', env });
+      const exit = once(child, 'exit');
+      // The command itself is one of them.
+      await eventually(() => expect(processesOf(home.path).length).toBeGreaterThan(count), { intervalMs: 5 });
+      child.kill('SIGTERM');
+      expect(await exit).toEqual([0, null]);
+      expect(processesOf(home.path)).toEqual([]);
+      expect(existsSync(join(home.path, 'run.json'))).toBe(false);
+      expect(existsSync(join(home.path, 'lock.pid'))).toBe(false);
+    },
+  );
 });
 
 describe('a start that can’t succeed says so in one line', () => {

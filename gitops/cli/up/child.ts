@@ -15,6 +15,7 @@ export interface ChildSpec {
 
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
+const GROUP_MS = 5_000;
 /** A part that has run this long wasn't broken when it started. */
 const STEADY_MS = 60_000;
 
@@ -89,6 +90,7 @@ export class Child {
     const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
     await promise;
     clearTimeout(timer);
+    if (child.pid !== undefined) await endGroup(child.pid);
   }
 
   async #restart(): Promise<void> {
@@ -110,6 +112,21 @@ export class Child {
     const text = await readFile(this.spec.logFile, 'utf8').catch(() => '');
     const lines = text.trim().split('\n').slice(-3).join(' | ').slice(-600);
     return `its log (${this.spec.logFile}) ends with: ${lines || 'nothing'}`;
+  }
+}
+
+/** One that was stopped in the middle of its start may leave processes of its own: they end with its group. */
+async function endGroup(leader: number): Promise<void> {
+  const deadline = Date.now() + GROUP_MS;
+  while (killGroup(leader) && Date.now() < deadline) await wait(10);
+}
+
+/** False where nobody is left in it. */
+function killGroup(leader: number): boolean {
+  try {
+    return process.kill(-leader, 'SIGKILL');
+  } catch {
+    return false;
   }
 }
 

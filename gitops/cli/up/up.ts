@@ -16,6 +16,9 @@ import { settlePorts } from './ports.ts';
 import { type Run, removeRun, writeRun } from './run-file.ts';
 import { awaitSettled } from './settled.ts';
 
+const RUN_FILE = 'run.json';
+const noop = () => undefined;
+
 /**
  * Runs a whole instance under `homePath` until SIGTERM or SIGINT: each part is a child process of its own, started
  * from its own root. Throws `CliError` where it can't start; nothing is left running then.
@@ -29,11 +32,12 @@ export async function up(homePath: string, env: NodeJS.ProcessEnv): Promise<void
   stack.defer(() => lock.release());
   // A part that was stopped in the middle of its start may have left something of its own.
   stack.defer(() => clearLeftovers(home));
+  stack.defer(() => removeRun(home.at(RUN_FILE)));
   const stopped = stopSignal();
   try {
     const starting = start(home, env, stack);
-    // A stop while starting leaves the start to fail by itself: what it would launch next is refused.
-    starting.catch(() => undefined);
+    // A start that is stopped fails by itself: its parts end, and the stack takes no more. Only then is all known.
+    stack.defer(() => starting.then(noop, noop));
     const started = await Promise.race([starting, stopped]);
     if (started !== undefined) say(started, performance.now() - startedAt);
     await stopped;
@@ -68,8 +72,7 @@ interface Started {
 }
 
 async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableStack): Promise<Started> {
-  const runFile = home.at('run.json');
-  await removeRun(runFile);
+  await removeRun(home.at(RUN_FILE));
   await clearLeftovers(home);
   const remembered = await home.instance();
   const { ports, remember } = await settlePorts(env, remembered.ports);
@@ -95,6 +98,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
     tagServerImage: docker ? await buildDemoImage() : await processImageId(),
   };
   const jwks = await serveJwks(instance, ports.issuer);
+  if (stack.disposed) await jwks.close();
   stack.defer(() => jwks.close());
 
   const children: Child[] = [];
@@ -120,8 +124,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
   await writeOwnerOnly(setup.demoSiteFile, JSON.stringify({ snippet, edgeUrl }));
 
   const run = describeRun(setup, demo, (await zone).accountId);
-  await writeRun(runFile, run);
-  stack.defer(() => removeRun(runFile));
+  await writeRun(home.at(RUN_FILE), run);
   return { run, drivers, demoStatus: container.status };
 }
 
