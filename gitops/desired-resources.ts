@@ -1,9 +1,14 @@
 import type { Applier, Resource } from './appliers/contract.ts';
 import type { LoadedManifest } from './manifest/containers.ts';
 
-/** What each manifest asks of an applier, computed once: a manifest that is the same object asks for the same. */
+interface Known {
+  readonly edition: string | undefined;
+  readonly resources: readonly Resource[];
+}
+
+/** What each manifest asks of an applier, computed once an edition: the same object asks for the same. */
 export class DesiredResources {
-  readonly #byApplier = new WeakMap<Applier, WeakMap<LoadedManifest, readonly Resource[]>>();
+  readonly #byApplier = new WeakMap<Applier, WeakMap<LoadedManifest, Known>>();
 
   of(applier: Applier, manifest: LoadedManifest): readonly Resource[] {
     let known = this.#byApplier.get(applier);
@@ -11,11 +16,12 @@ export class DesiredResources {
       known = new WeakMap();
       this.#byApplier.set(applier, known);
     }
-    let resources = known.get(manifest);
-    if (resources === undefined) {
-      resources = applier.desired(manifest);
-      known.set(manifest, resources);
+    const edition = applier.edition?.(manifest);
+    let entry = known.get(manifest);
+    if (entry === undefined || entry.edition !== edition) {
+      entry = { edition, resources: applier.desired(manifest) };
+      known.set(manifest, entry);
     }
-    return resources;
+    return entry.resources;
   }
 }

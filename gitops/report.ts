@@ -41,6 +41,7 @@ export const OPERATION_KINDS = [
   'revert',
   'suspend',
   'resume',
+  'image',
   'apply',
 ] as const;
 

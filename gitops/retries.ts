@@ -1,4 +1,4 @@
-import { RetryableError } from './appliers/contract.ts';
+import { GivenUpError, RetryableError } from './appliers/contract.ts';
 import { backoffMs } from './backoff.ts';
 import type { SiteEntry } from './desired-state.ts';
 
@@ -7,7 +7,7 @@ const SLOW_LANE = 8;
 
 interface Retry {
   readonly failures: number;
-  /** By `performance.now()`: a wall clock that jumps must neither hold retries back nor let them all loose. */
+  /** By `performance.now()`: a wall clock that jumps must neither hold retries back nor let them all loose. Infinity: never. */
   readonly at: number;
   /** What failed: another wish starts afresh. */
   readonly entry: SiteEntry | undefined;
@@ -22,7 +22,10 @@ export class Retries {
     const before = this.#bySite.get(site);
     const failures = (before?.entry === entry ? (before?.failures ?? 0) : 0) + 1;
     const asked = errors.map((error) => (error instanceof RetryableError ? (error.retryAfter ?? 0) : 0));
-    const pause = Math.max(backoffMs(failures, Math.random), ...asked.map((seconds) => seconds * 1000));
+    const givenUp = errors.some((error) => error instanceof GivenUpError);
+    const pause = givenUp
+      ? Number.POSITIVE_INFINITY
+      : Math.max(backoffMs(failures, Math.random), ...asked.map((seconds) => seconds * 1000));
     this.#bySite.set(site, { failures, entry, at: performance.now() + pause });
   }
 
@@ -34,10 +37,12 @@ export class Retries {
     return this.#bySite.get(site)?.failures ?? 0;
   }
 
-  /** ISO 8601; `null`: nothing failed. */
+  /** ISO 8601; `null`: nothing failed, or it has been given up. */
   next(site: string): string | null {
     const retry = this.#bySite.get(site);
-    return retry === undefined ? null : new Date(Date.now() + retry.at - performance.now()).toISOString();
+    return retry === undefined || !Number.isFinite(retry.at)
+      ? null
+      : new Date(Date.now() + retry.at - performance.now()).toISOString();
   }
 
   /** Whether the site may run now: it never failed with this wish, or its time has come and the slow lane has room. */

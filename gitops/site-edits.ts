@@ -77,6 +77,14 @@ export function suspendSite(site: string, suspend: boolean, current: string | nu
   return write({ ...manifest, suspend });
 }
 
+/** Gives a site another image; its containers are swapped for new ones by the next pass. */
+export function changeImage(site: string, image: string, current: string | null): string {
+  const manifest = currentManifest(site, current);
+  if (manifest.state === 'absent') throw new ProblemError('unknown_site', `the site ${site} is removed`);
+  if (manifest.image === image) return current ?? '';
+  return write({ ...manifest, image });
+}
+
 /** Takes a tombstone's file out of the tree; any other file stays. */
 export function pruneTombstone(site: string, current: string | null): string | null {
   return current !== null && currentManifest(site, current).state === 'absent' ? null : current;

@@ -80,6 +80,8 @@ export interface Scope {
 export interface Applier<Spec = unknown, Ref = unknown> {
   readonly target: Target;
   desired(manifest: LoadedManifest): readonly Resource<Spec>[];
+  /** What `desired` depends on besides the manifest (the date, say): once it is another, the wish is asked for anew. */
+  edition?(manifest: LoadedManifest): string;
   observe(
     desired: readonly Resource<Spec>[],
     signal: AbortSignal,
@@ -106,4 +108,9 @@ export class RetryableError extends Error {
 /** Will fail again until somebody changes the manifest, the host or a permission. */
 export class TerminalError extends Error {
   override name = 'TerminalError';
+}
+
+/** Has failed so often that only another wish, or somebody who asks for it, has it tried again. */
+export class GivenUpError extends TerminalError {
+  override name = 'GivenUpError';
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { claims } from '../claims.ts';
 import { ProblemError } from '../errors.ts';
-import { siteId } from '../manifest/schema.ts';
+import { imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report.ts';
 import { revertOf } from '../revert.ts';
 import * as edits from '../site-edits.ts';
@@ -13,6 +13,7 @@ import { header, manifestOf, parse, pick } from './request.ts';
 const siteBody = z.strictObject({ site: siteId });
 const customDomainBody = z.strictObject({ site: siteId, domain: z.string().min(1).max(253) });
 const revertBody = z.strictObject({ revision: z.string().min(1).max(200).optional() });
+const imageBody = z.strictObject({ image: imageReference });
 const pruneBody = z.strictObject({ olderThanDays: z.number().min(0).max(36_500).default(30) });
 const waitQuery = z.looseObject({ wait: z.coerce.number().min(0).max(60).optional() });
 const siteParams = z.object({ site: siteId });
@@ -97,6 +98,16 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
       return answer(request, reply, site, verb, revision);
     });
   }
+
+  app.post('/sites/:site/image', async (request, reply) => {
+    const { site } = parse(siteParams, request.params);
+    const { image } = parse(imageBody, request.body);
+    const { revision, changed } = await commitEdit(request, site, 'Change the image of', (text) =>
+      edits.changeImage(site, image, text),
+    );
+    if (!changed) return reply.send({ site, revision, changed: false });
+    return answer(request, reply, site, 'image', revision);
+  });
 
   app.post('/prune', async (request) => {
     const { olderThanDays } = parse(pruneBody, request.body ?? {});

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import type { Applier } from '../../gitops/appliers/contract.ts';
+import { memoryApplier } from '../../gitops/appliers/memory.ts';
+import { DesiredResources } from '../../gitops/desired-resources.ts';
+import { loadedManifest } from '../fixtures/manifest.ts';
+
+it('asks an applier once a manifest and edition', () => {
+  let edition = 'first';
+  let asked = 0;
+  const applier: Applier = {
+    ...memoryApplier({
+      target: 'containers',
+      identity: { instance: 'test', host: 'tag-1' },
+      world: new Map(),
+      desired: () => [],
+    }),
+    desired: () => {
+      asked += 1;
+      return [];
+    },
+    edition: () => edition,
+  };
+  const cache = new DesiredResources();
+  const manifest = loadedManifest();
+  const read = () => cache.of(applier, manifest);
+  expect(read()).toBe(read());
+  expect(asked).toBe(1);
+  edition = 'second';
+  expect(read()).toBe(read());
+  expect(asked).toBe(2);
+});

@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { GivenUpError } from '../../gitops/appliers/contract.ts';
+import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
+
+let daemon: MemoryDaemon;
+beforeEach(async () => {
+  daemon = await memoryDaemon();
+});
+afterEach(() => daemon.close());
+
+describe('what was given up', () => {
+  let attempts: number;
+  beforeEach(async () => {
+    attempts = 0;
+    daemon.control.before = ({ site, target, op }) => {
+      if (site !== 'bad' || target !== 'containers' || op === 'delete') return;
+      attempts += 1;
+      throw new GivenUpError('it never starts');
+    };
+    await daemon.push('bad', daemon.manifest('bad', 1));
+    await daemon.reaches('bad', 'Failed');
+  });
+
+  it('is not tried by later looks, and has no next time', async () => {
+    await daemon.looked();
+    await daemon.looked();
+    expect(attempts).toBe(1);
+    const status = await daemon.reaches('bad', 'Failed');
+    expect(status?.message).toContain('it never starts');
+    expect(status?.resources.filter(({ nextRetry }) => nextRetry !== undefined)).toEqual([]);
+  });
+
+  it('is tried when somebody asks for it', async () => {
+    const { body } = await daemon.call('POST', '/apply', {});
+    expect(body.operations).toMatchObject([{ site: 'bad' }]);
+    await daemon.reaches('bad', 'Failed');
+    await expect.poll(() => attempts).toBe(2);
+  });
+
+  it('is tried when another thing is wished for', async () => {
+    daemon.control.before = () => undefined;
+    await daemon.push('bad', daemon.manifest('bad', 1, { name: 'Mended' }));
+    await daemon.reaches('bad', 'Ready');
+  });
+});
+
+describe('an image', () => {
+  it('is changed by a commit of its own, and only where it is another', async () => {
+    await daemon.push('one', daemon.manifest('one', 1));
+    await daemon.reaches('one', 'Ready');
+    const image = `sha256:${'c'.repeat(64)}`;
+    const first = await daemon.call('POST', '/sites/one/image?wait=20', { image });
+    expect(first).toMatchObject({ status: 200, body: { operation: { kind: 'image', status: 'succeeded' } } });
+    const [commit] = await daemon.repo.history('one', 1);
+    expect(commit).toMatchObject({ revision: first.body.revision, subject: 'Change the image of one' });
+    const again = await daemon.call('POST', '/sites/one/image', { image });
+    expect(again).toMatchObject({ status: 200, body: { changed: false, revision: first.body.revision } });
+  });
+
+  it.each([
+    ['one', { image: 'nginx:latest' }, 400, 'malformed_request'],
+    ['nobody', { image: `sha256:${'c'.repeat(64)}` }, 404, 'unknown_site'],
+  ])('is refused for %s: %j', async (site, body, status, code) => {
+    await daemon.push('one', daemon.manifest('one', 1));
+    await daemon.reaches('one', 'Ready');
+    expect(await daemon.call('POST', `/sites/${site}/image`, body)).toMatchObject({ status, body: { code } });
+  });
+});
