@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { openSitesRepo } from '../gitops/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
 import { createAuthenticator } from './auth.ts';
@@ -14,7 +13,6 @@ const STOP_MS = 10_000;
 async function connect(env: Environment): Promise<Database> {
   const { DATABASE_URL: url, PORT_POOL_DATABASE_URL: privileged, PGLITE_DIR: dir } = env;
   const onIdleError = (error: Error) => process.stderr.write(`management: database: ${error.message}\n`);
-  if (url === undefined) await mkdir(dir, { recursive: true });
   const db = url === undefined ? connectEmbedded(dir) : connectPostgres(url, onIdleError);
   const owner = url === undefined || privileged === undefined ? db : connectPostgres(privileged, onIdleError);
   await prepare(db, owner, { host: env.HOST_NAME, ports: env.PORT_POOL });

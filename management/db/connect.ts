@@ -2,6 +2,7 @@ import { PGlite } from '@electric-sql/pglite';
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import type { Database, Tables } from './database.ts';
+import { ensureCluster } from './embedded-cluster.ts';
 import { EmbeddedDialect } from './embedded-dialect.ts';
 
 const POOL_SIZE = 10;
@@ -16,6 +17,12 @@ export function connectPostgres(url: string, onIdleError: (error: Error) => void
 /** PGlite in this process, kept under `dir`, or in memory without one. */
 export function connectEmbedded(dir?: string): Database {
   return new Kysely<Tables>({
-    dialect: new EmbeddedDialect({ pglite: () => (dir === undefined ? new PGlite() : PGlite.create(dir)) }),
+    dialect: new EmbeddedDialect({
+      pglite: async () => {
+        if (dir === undefined) return await PGlite.create();
+        await ensureCluster(dir);
+        return await PGlite.create(dir);
+      },
+    }),
   });
 }

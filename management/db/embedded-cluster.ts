@@ -1,0 +1,34 @@
+import { access, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join, normalize } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
+import { dataDir } from '@electric-sql/pglite-prepopulatedfs';
+import { extract } from 'tar-stream';
+
+/**
+ * Lays PGlite's own empty cluster under `dir` unless there is one: a third of a second where `initdb` takes several.
+ * It is there whole or not at all, so that a kill in the middle leaves nothing that the next start would trip over.
+ */
+export async function ensureCluster(dir: string): Promise<void> {
+  const present = await access(join(dir, 'PG_VERSION')).then(
+    () => true,
+    () => false,
+  );
+  if (present) return;
+  const draft = `${dir}.draft`;
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true, mode: 0o700 });
+  await unpack(Buffer.from(await (await dataDir()).arrayBuffer()), draft);
+  await rm(dir, { recursive: true, force: true });
+  await rename(draft, dir);
+}
+
+async function unpack(archive: Buffer, into: string): Promise<void> {
+  const entries = extract();
+  entries.end(gunzipSync(archive));
+  for await (const entry of entries) {
+    const path = join(into, normalize(entry.header.name));
+    if (entry.header.type === 'directory') await mkdir(path, { recursive: true, mode: 0o700 });
+    else await writeFile(path, await buffer(entry), { mode: 0o600 });
+  }
+}
