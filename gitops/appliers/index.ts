@@ -21,7 +21,7 @@ import { edgeStore } from './edge/store.ts';
 import { wildcardRouteApplier } from './edge/wildcard-route.ts';
 import { proxyApplier } from './proxy/applier.ts';
 import type { EdgeUpstream, ProxyBackend } from './proxy/backend.ts';
-import { type CertificateSource, certificateFiles } from './proxy/certificates.ts';
+import { type CertificateSource, certificateFiles, certificatesByMode } from './proxy/certificates.ts';
 import { nginxBackend } from './proxy/nginx/backend.ts';
 
 /** How long a new container may take until it is healthy: the real image fetches its code from Google first. */
@@ -33,7 +33,8 @@ const STARTUP_DEADLINE_MS = 60_000;
  */
 export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Promise<Applier[]> {
   const identity: Identity = { instance: env.TAGYARD_INSTANCE, host: env.HOST_NAME };
-  const backend = await proxyBackend(env, identity);
+  const source = await certificates(env);
+  const backend = proxyBackend(env, identity, source);
   stack.defer(() => backend.close());
   const { tlsPort: originPort } = await backend.start();
 
@@ -57,7 +58,7 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Prom
   };
   return [
     stack.adopt(containersApplier(containers, containerRuntime(env)), (applier) => applier.close?.()),
-    proxyApplier({ backend, identity, containers }),
+    proxyApplier({ backend, identity, containers, certificates: source }),
     kvApplier({ client, store, identity, settings: { originPort } }),
     env.EDGE_ROUTE_MODE === 'wildcard'
       ? wildcardRouteApplier({ ...route, zone: env.EDGE_DOMAIN })
@@ -94,7 +95,7 @@ function containerRuntime(env: Env): Runtime {
   return processRuntime({ entry: env.TAG_SERVER_ENTRY, ...caOf(env) });
 }
 
-async function proxyBackend(env: Env, identity: Identity): Promise<ProxyBackend> {
+function proxyBackend(env: Env, identity: Identity, source: CertificateSource): ProxyBackend {
   const settings = {
     prefix: join(env.STATE_DIR, 'proxy'),
     listen: env.PROXY_LISTEN,
@@ -102,7 +103,7 @@ async function proxyBackend(env: Env, identity: Identity): Promise<ProxyBackend>
     tlsPort: env.PROXY_TLS_PORT,
     hopSecret: env.HOP_SECRET,
     edgeUpstream: edgeUpstream(env.EDGE_UPSTREAM),
-    certificates: await certificates(env),
+    certificates: source,
     identity,
   };
   return env.PROXY_DRIVER === 'nginx'
@@ -117,6 +118,10 @@ function edgeUpstream(text: string): EdgeUpstream {
 }
 
 async function certificates(env: Env): Promise<CertificateSource> {
+  return certificatesByMode({ files: await fileCertificates(env) });
+}
+
+async function fileCertificates(env: Env): Promise<CertificateSource> {
   if (env.LOCAL_CA_DIR !== undefined) return await ensureLocalCa(env.LOCAL_CA_DIR);
   if (env.TLS_DIR !== undefined) return certificateFiles(env.TLS_DIR);
   throw new Error(

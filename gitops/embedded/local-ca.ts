@@ -1,13 +1,16 @@
 // The certificate library's container of dependencies asks for it before anything else.
 import 'reflect-metadata';
 import { createPrivateKey, randomBytes, type webcrypto, X509Certificate } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join, parse } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import type { CertificatePaths, CertificateSource } from '../appliers/proxy/certificates.ts';
 import { writeDurably } from '../appliers/proxy/durable.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+/** Stem of the CA's own files, which no host name is: those have a dot. */
+const CA = 'ca';
+const LEAF_ENDINGS: ReadonlySet<string> = new Set(['.pem', '.key']);
 const DAY_MS = 86_400_000;
 const CA_DAYS = 3650;
 const LEAF_DAYS = 397;
@@ -17,6 +20,8 @@ const BACKDATE_MS = 3_600_000;
 export interface LocalCa extends CertificateSource {
   /** PEM of the CA's certificate, for those who are to trust it. */
   readonly caFile: string;
+  /** Always there: it is made for whoever asks. */
+  pathsFor(host: string): Promise<CertificatePaths>;
 }
 
 interface Issuer {
@@ -47,16 +52,30 @@ export async function ensureLocalCa(
       pending.set(host, issued);
       return issued;
     },
+    retain: (served) => removeOthers(directory, new Set(served.map(({ host }) => host))),
   };
 }
 
+/** Leaves are made again for whoever asks again, so that nothing is lost by one that goes too early. */
+async function removeOthers(directory: string, kept: ReadonlySet<string>): Promise<void> {
+  const others = (await readdir(directory)).filter((name) => {
+    const { name: host, ext } = parse(name);
+    return LEAF_ENDINGS.has(ext) && host !== CA && !kept.has(host);
+  });
+  await Promise.all(others.map((name) => rm(join(directory, name), { force: true })));
+}
+
 /** The same for a place that can't wait: the CA is opened, or made, when the first certificate is asked for. */
-export function localCertificates(directory: string): CertificateSource {
+export function localCertificates(directory: string): Omit<LocalCa, 'caFile'> {
   let opened: Promise<LocalCa> | undefined;
   return {
     async pathsFor(host) {
       opened ??= ensureLocalCa(directory);
       return await (await opened).pathsFor(host);
+    },
+    async retain(served) {
+      opened ??= ensureLocalCa(directory);
+      await (await opened).retain(served);
     },
   };
 }

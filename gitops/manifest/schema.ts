@@ -147,7 +147,7 @@ const shape = z.strictObject({
   domains: z.array(domainEntry).min(1).max(20),
   customDomains: z.array(ownableDomain).max(20).default([]),
   image: imageReference,
-  tls: z.strictObject({ mode: z.enum(['files']) }).prefault({ mode: 'files' }),
+  tls: z.strictObject({ mode: z.enum(['files', 'acme']) }).prefault({ mode: 'files' }),
   /** `age` armor around the CONTAINER_CONFIG; never plain. */
   containerConfig: z
     .string()

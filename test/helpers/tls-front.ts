@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createSecureContext } from 'node:tls';
-import type { CertificateSource } from '../../gitops/appliers/proxy/certificates.ts';
+import type { LocalCa } from '../../gitops/embedded/local-ca.ts';
 
 export interface TlsFront {
   readonly port: number;
@@ -14,7 +14,7 @@ export interface TlsFront {
 
 /** One real HTTPS server on a loopback port for many names, each with a certificate of its own. */
 export async function startTlsFront(
-  certificates: CertificateSource,
+  certificates: Pick<LocalCa, 'pathsFor'>,
   handlerOf: (host: string) => RequestListener,
 ): Promise<TlsFront> {
   const seen: IncomingMessage[] = [];
@@ -40,7 +40,7 @@ export async function startTlsFront(
   };
 }
 
-async function contextFor(certificates: CertificateSource, name: string) {
+async function contextFor(certificates: Pick<LocalCa, 'pathsFor'>, name: string) {
   const paths = await certificates.pathsFor(name);
   const [cert, key] = await Promise.all([readFile(paths.cert), readFile(paths.key)]);
   return createSecureContext({ cert, key });

@@ -36,7 +36,7 @@ function conformance(
       const upstreams = new Map<string, Awaited<ReturnType<typeof startUpstream>>>();
       const sites = join(home.settings.prefix, layout.sites);
       return {
-        applier: proxyApplier({ backend, identity: CONFORMANCE_IDENTITY, containers }),
+        applier: proxyApplier({ backend, identity: CONFORMANCE_IDENTITY, containers, certificates: home.ca }),
         async prepare(manifest: LoadedManifest) {
           for (const { address, port } of containerSpecs(manifest, containers)) {
             const at = `${address}:${port}`;

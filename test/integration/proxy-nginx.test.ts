@@ -224,7 +224,13 @@ describeWith('nginx', 'an nginx of its own', () => {
   it('reloads once for many sites, and answers for a site only when its upstream does', async () => {
     const { backend, endpoint } = await start();
     const containers = { loopbackSubnet: '127.92', originPort: endpoint.tlsPort };
-    const applier = proxyApplier({ backend, identity: IDENTITY, containers, probeTimeoutMs: 500 });
+    const applier = proxyApplier({
+      backend,
+      identity: IDENTITY,
+      containers,
+      certificates: home.ca,
+      probeTimeoutMs: 500,
+    });
     const manifests = ['acme-shop', 'beta-shop', 'gamma-shop'].map((site, index) =>
       loadedManifest(site, 500 + index, { customDomains: [`tags.${site}.example`] }),
     );

@@ -4,7 +4,8 @@ import { formatMark, type Identity, readMark } from '../../ownership.ts';
 import { planResources } from '../../plan.ts';
 import type { Applier, Change } from '../contract.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';
-import { type ProxySpec, proxyResources } from './desired.ts';
+import type { CertificateSource, ServedName } from './certificates.ts';
+import { type ProxySpec, proxyResources, servedName } from './desired.ts';
 import { awaitForwarding } from './probe.ts';
 
 /** Long enough for the sites of one revision to share a reload, short enough that nobody waits for it. */
@@ -15,6 +16,8 @@ export interface ProxyApplierDeps {
   readonly backend: ProxyBackend;
   readonly identity: Identity;
   readonly containers: ContainerSettings;
+  /** The backend's own. */
+  readonly certificates: CertificateSource;
   /** How long a new upstream may answer 502 before `apply` fails, milliseconds. */
   readonly probeTimeoutMs?: number;
 }
@@ -24,10 +27,10 @@ export interface ProxyApplierDeps {
  * the proxy serves the change and the site's origin is reached through it.
  */
 export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string> {
-  const { backend, identity, containers, probeTimeoutMs = 10_000 } = deps;
-  const install = coalesce<ProxyChange, { changed: boolean }>((items) => backend.install(items), {
-    windowMs: WINDOW_MS,
-  });
+  const { backend, identity, containers, certificates, probeTimeoutMs = 10_000 } = deps;
+  const install = coalesce<ProxyChange, { changed: boolean }>(installBatch, { windowMs: WINDOW_MS });
+  /** Something was removed or replaced, of which a certificate may be left. */
+  let namesMayGo = false;
   /** Served, but not yet seen to reach their upstream: shown as drift, so that the next pass asks again. */
   const unproven = new Set<string>();
 
@@ -45,9 +48,11 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     plan: planResources,
     async apply(change, signal) {
       signal.throwIfAborted();
+      namesMayGo ||= change.op !== 'create';
       const { changed } = await install(toProxyChange(identity, change));
       const origin = change.desired?.spec.vhosts.find(({ kind }) => kind === 'origin');
-      if (origin === undefined) {
+      // Without a certificate there is no TLS to be probed through; DNS and the certificate come first.
+      if (origin === undefined || !(await hasCertificate(servedName(origin)))) {
         unproven.delete(change.key);
         return;
       }
@@ -59,6 +64,34 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     events: (signal) => backend.events(signal),
     close: () => backend.close(),
   };
+
+  async function hasCertificate({ host, tls }: ServedName): Promise<boolean> {
+    return (await certificates.pathsFor(host, tls)) !== null;
+  }
+
+  async function installBatch(items: readonly ProxyChange[]) {
+    const outcomes = await backend.install(items);
+    if (namesMayGo) {
+      // What was installed is installed; the certificates are tried again with the next batch.
+      await dropCertificates().catch(() => undefined);
+    }
+    return outcomes;
+  }
+
+  /**
+   * A certificate goes once nothing serves its name any more: last in a batch, since another one may be asking for
+   * certificates of names that aren't served yet.
+   */
+  async function dropCertificates(): Promise<void> {
+    const served: ServedName[] = [];
+    for (const { names, mark } of await backend.installed()) {
+      // A file of ours that can't be read may be about any name.
+      if (names === null && readMark(identity, mark).owner.kind === 'ours') return;
+      served.push(...(names ?? []));
+    }
+    await certificates.retain(served);
+    namesMayGo = false;
+  }
 }
 
 function toProxyChange(identity: Identity, change: Change<ProxySpec, string>): ProxyChange {

@@ -1,5 +1,5 @@
 import type { Identity } from '../../ownership.ts';
-import type { CertificateSource } from './certificates.ts';
+import type { CertificateSource, ServedName } from './certificates.ts';
 import type { ProxySpec } from './desired.ts';
 
 /** Where custom domains lead: the edge's own socket. `Host` and SNI are the site's edge hostname. */
@@ -20,6 +20,8 @@ export interface ProxySettings {
   readonly httpPort: number;
   readonly tlsPort: number;
   readonly hopSecret: string;
+  /** Thumbprint of the key of the ACME account whose challenges are answered (RFC 7638); unset: none are. */
+  readonly challengeKey?: string;
   readonly edgeUpstream: EdgeUpstream;
   readonly certificates: CertificateSource;
   readonly identity: Identity;
@@ -49,6 +51,8 @@ export interface InstalledVhosts {
   readonly mark: string | undefined;
   /** False where it isn't what was written, or isn't what the proxy serves now. */
   readonly intact: boolean;
+  /** The names in it; `null` where it can't be read as what was written. */
+  readonly names: readonly ServedName[] | null;
   readonly path: string;
 }
 

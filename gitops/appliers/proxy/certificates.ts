@@ -9,9 +9,64 @@ export interface CertificatePaths {
   readonly key: string;
 }
 
-/** Where the proxy's certificates come from. Throws `TerminalError` where there is none for `host`. */
+/** How a name comes by its certificate: an operator's files, or ordered from a certificate authority. */
+export const TLS_MODES = ['files', 'acme'] as const;
+export type TlsMode = (typeof TLS_MODES)[number];
+
+/** A name that a proxy answers on. */
+export interface ServedName {
+  readonly host: string;
+  readonly tls: TlsMode;
+}
+
+/** Where the proxy's certificates come from. */
 export interface CertificateSource {
-  pathsFor(host: string): Promise<CertificatePaths>;
+  /**
+   * `null`: none yet, so that the name is served without TLS until there is one. Throws `TerminalError` where a person
+   * must do something first.
+   */
+  pathsFor(host: string, tls: TlsMode): Promise<CertificatePaths | null>;
+  /** What was kept for any other name may go: these are all that the proxy still needs. */
+  retain(served: readonly ServedName[]): Promise<void>;
+}
+
+/** Each name's certificate from where its manifest says. `acme` unset: this host has no authority to order from. */
+export function certificatesByMode(sources: {
+  readonly files: CertificateSource;
+  readonly acme?: CertificateSource;
+}): CertificateSource {
+  return {
+    async pathsFor(host, tls) {
+      const source = sources[tls];
+      if (source === undefined) {
+        throw new TerminalError(`${host} wants tls: acme, and ACME_DIRECTORY_URL isn’t set on this host`);
+      }
+      return await source.pathsFor(host, tls);
+    },
+    async retain(served) {
+      for (const tls of TLS_MODES) await sources[tls]?.retain(served.filter((name) => name.tls === tls));
+    },
+  };
+}
+
+/** What a vhost was made with; `null`: there was no certificate. */
+export interface UsedCertificate extends ServedName {
+  readonly files: (CertificatePaths & { readonly fingerprint: string }) | null;
+}
+
+export async function certificateFor(
+  source: CertificateSource,
+  { host, tls }: ServedName,
+): Promise<UsedCertificate> {
+  const paths = await source.pathsFor(host, tls);
+  const files = paths === null ? null : { ...paths, fingerprint: await certificateFingerprint(paths) };
+  return { host, tls, files };
+}
+
+/** False where the files have changed since, or where there is a certificate now and was none. */
+export async function isStillCurrent(source: CertificateSource, used: UsedCertificate): Promise<boolean> {
+  if (used.files !== null) return (await certificateFingerprint(used.files)) === used.files.fingerprint;
+  return (await source.pathsFor(used.host, used.tls)) === null;
 }
 
 /**
@@ -20,6 +75,8 @@ export interface CertificateSource {
  */
 export function certificateFiles(directory: string): CertificateSource {
   return {
+    // They are the operator's.
+    async retain() {},
     async pathsFor(host) {
       const names = [host, `_.${host.split('.').slice(1).join('.')}`];
       for (const name of names) {

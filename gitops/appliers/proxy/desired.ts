@@ -3,21 +3,30 @@ import { type ContainerSettings, containerSpecs, type LoadedManifest } from '../
 import { hostname, siteId } from '../../manifest/schema.ts';
 import { contentHash } from '../../ownership.ts';
 import type { Resource } from '../contract.ts';
+import type { ServedName } from './certificates.ts';
 
 const upstream = z.strictObject({ address: z.ipv4(), port: z.int().min(1).max(65535) });
 /** Addresses, never names: nothing waits for DNS while the proxy reads its configuration. */
 const upstreams = z.array(upstream).min(1).max(16);
 
+/** Unset: from files. With `acme`, plain HTTP answers the authority's challenges, and TLS comes with the certificate. */
+const tls = z.literal('acme').optional();
+
 /** One name that the proxy answers on, and where it leads. */
 const vhostSchema = z.discriminatedUnion('kind', [
   /** TLS only, to the processing containers; believes `x-forwarded-*` of whoever knows the hop secret. */
-  z.strictObject({ kind: z.literal('origin'), host: hostname, upstreams }),
+  z.strictObject({ kind: z.literal('origin'), host: hostname, tls, upstreams }),
   /** TLS only, to the preview container. */
-  z.strictObject({ kind: z.literal('preview'), host: hostname, upstreams }),
+  z.strictObject({ kind: z.literal('preview'), host: hostname, tls, upstreams }),
   /** Plain HTTP and TLS, to the edge under the site's edge hostname. */
-  z.strictObject({ kind: z.literal('custom'), host: hostname, edgeHost: hostname }),
+  z.strictObject({ kind: z.literal('custom'), host: hostname, tls, edgeHost: hostname }),
 ]);
 export type Vhost = z.output<typeof vhostSchema>;
+
+/** The name of a vhost, and how it comes by its certificate. */
+export function servedName({ host, tls }: Vhost): ServedName {
+  return { host, tls: tls ?? 'files' };
+}
 
 /** What one resource puts into the proxy: the site's own two names, or one of its custom domains. */
 export const proxySpecSchema = z.strictObject({ site: siteId, vhosts: z.array(vhostSchema).min(1) });
@@ -32,18 +41,19 @@ export function proxyResources(manifest: LoadedManifest, settings: ContainerSett
   const specs = containerSpecs(manifest, settings);
   const of = (role: 'processing' | 'preview') =>
     specs.filter((spec) => spec.role === role).map(({ address, port }) => ({ address, port }));
+  const tls = manifest.tls.mode === 'acme' ? ({ tls: 'acme' } as const) : {};
   const resource = (key: string, summary: string, vhosts: Vhost[]): Resource<ProxySpec> => {
     const spec: ProxySpec = { site, vhosts };
     return { target: 'proxy', site, key, hash: contentHash(spec), summary, adopt, spec };
   };
   return [
     resource(site, `serve ${hostnames.origin} and ${hostnames.preview}`, [
-      { kind: 'origin', host: hostnames.origin, upstreams: of('processing') },
-      { kind: 'preview', host: hostnames.preview, upstreams: of('preview') },
+      { kind: 'origin', host: hostnames.origin, ...tls, upstreams: of('processing') },
+      { kind: 'preview', host: hostnames.preview, ...tls, upstreams: of('preview') },
     ]),
     ...customDomains.map((host) =>
       resource(`${site}/${host}`, `serve ${host} for ${hostnames.edge}`, [
-        { kind: 'custom', host, edgeHost: hostnames.edge },
+        { kind: 'custom', host, ...tls, edgeHost: hostnames.edge },
       ]),
     ),
   ];

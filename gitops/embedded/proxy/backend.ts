@@ -10,7 +10,7 @@ import {
   type ProxySettings,
   reachableAddress,
 } from '../../appliers/proxy/backend.ts';
-import { proxySpecSchema } from '../../appliers/proxy/desired.ts';
+import { proxySpecSchema, servedName } from '../../appliers/proxy/desired.ts';
 import { settlePorts } from '../../appliers/proxy/ports.ts';
 import { wakes } from '../../appliers/proxy/wake.ts';
 import { type Identity, readMark } from '../../ownership.ts';
@@ -49,8 +49,9 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
     async installed() {
       const found = (await store.all()).map(async ({ key, mark, spec, path }) => {
         const served = table.get(key);
-        const intact = served !== undefined && spec !== null && (await isCurrent(served, spec));
-        return { key, mark, path, intact };
+        const intact =
+          served !== undefined && spec !== null && (await isCurrent(served, spec, settings.certificates));
+        return { key, mark, path, intact, names: spec?.vhosts.map(servedName) ?? null };
       });
       return await Promise.all(found);
     },
@@ -123,10 +124,15 @@ function refuseClaimed(key: string, { vhosts }: LoadedVhosts, table: VhostTable)
 }
 
 async function serve(table: VhostTable, settings: ProxySettings): Promise<Started> {
-  const { prefix, listen, httpPort, tlsPort, hopSecret, edgeUpstream, ca } = settings;
+  const { prefix, listen, httpPort, tlsPort, hopSecret, challengeKey, edgeUpstream, ca } = settings;
   const ports = await settlePorts(join(prefix, 'ports.json'), listen, { httpPort, tlsPort });
-  const trust = ca === undefined ? {} : { ca: await readFile(ca, 'utf8') };
-  const proxy = buildEmbeddedProxy({ find: (host) => table.find(host), hopSecret, edgeUpstream, ...trust });
+  const proxy = buildEmbeddedProxy({
+    find: (host) => table.find(host),
+    hopSecret,
+    edgeUpstream,
+    ...(challengeKey === undefined ? {} : { challengeKey }),
+    ...(ca === undefined ? {} : { ca: await readFile(ca, 'utf8') }),
+  });
   const servers: Listening[] = [];
   const close = async () => {
     await Promise.all(servers.map((server) => server.close()));

@@ -4,18 +4,21 @@ import type { SecureContext } from 'node:tls';
 import { createProxyServer } from 'httpxy';
 import type { EdgeUpstream } from '../../appliers/proxy/backend.ts';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
+import { answerChallenge, isChallenge } from './challenge.ts';
 import { type Asked, forwardedHeaders, readAsked } from './forward.ts';
 
-/** A vhost that can be served: its certificate is loaded. */
+/** A vhost that can be served: its certificate is loaded; `null`: it has none yet, and so no TLS. */
 export interface ServedVhost {
   readonly vhost: Vhost;
-  readonly context: SecureContext;
+  readonly context: SecureContext | null;
 }
 
 export interface EmbeddedProxyDeps {
   /** Asked at every handshake and request. */
   readonly find: (host: string) => ServedVhost | undefined;
   readonly hopSecret: string;
+  /** See `ProxySettings`. */
+  readonly challengeKey?: string;
   readonly edgeUpstream: EdgeUpstream;
   /** PEM that an `https` edge is verified by; Node's own unless given. */
   readonly ca?: string;
@@ -38,7 +41,7 @@ const CLIENT_IDLE_MS = 75_000;
 
 /** The same vhosts as nginx serves, by a library: streams both ways, rejects unknown names before it answers. */
 export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
-  const { find, hopSecret, edgeUpstream, ca } = deps;
+  const { find, hopSecret, challengeKey, edgeUpstream, ca } = deps;
   const idle = { keepAlive: true, timeout: UPSTREAM_IDLE_MS };
   const plain = new http.Agent(idle);
   const secure = new https.Agent({ ...idle, ...(ca === undefined ? {} : { ca }) });
@@ -69,6 +72,10 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
     (request, response) => {
       const asked = readAsked(request);
       const vhost = asked === null ? undefined : find(asked.host)?.vhost;
+      if (asked !== null && scheme === 'http' && vhost?.tls === 'acme' && isChallenge(asked)) {
+        answerChallenge(asked, challengeKey, response);
+        return;
+      }
       if (asked === null || vhost === undefined || (scheme === 'http' && vhost.kind !== 'custom')) {
         request.socket.destroy();
         return;
@@ -92,8 +99,8 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
           minVersion: 'TLSv1.2',
           SNICallback: (name, done) => {
             const served = find(name.toLowerCase());
-            if (served === undefined) done(new Error(`${name} isn't served here`));
-            else done(null, served.context);
+            if (served?.context) done(null, served.context);
+            else done(new Error(`${name} isn't served here`));
           },
         },
         listener('https'),

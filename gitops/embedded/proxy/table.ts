@@ -2,11 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { TerminalError } from '../../appliers/contract.ts';
 import {
-  type CertificatePaths,
   type CertificateSource,
-  certificateFingerprint,
+  certificateFor,
+  isStillCurrent,
+  type UsedCertificate,
 } from '../../appliers/proxy/certificates.ts';
-import type { ProxySpec, Vhost } from '../../appliers/proxy/desired.ts';
+import { type ProxySpec, servedName, type Vhost } from '../../appliers/proxy/desired.ts';
 import { contentHash } from '../../ownership.ts';
 import type { ServedVhost } from './server.ts';
 
@@ -14,7 +15,7 @@ import type { ServedVhost } from './server.ts';
 export interface LoadedVhosts {
   readonly vhosts: readonly ServedVhost[];
   readonly specHash: string;
-  readonly certificates: readonly (CertificatePaths & { readonly fingerprint: string })[];
+  readonly certificates: readonly UsedCertificate[];
 }
 
 /** Throws `TerminalError` where a certificate is missing or can't be used. */
@@ -27,22 +28,26 @@ export async function loadVhosts(spec: ProxySpec, source: CertificateSource): Pr
   };
 }
 
-/** True where this is what `spec` asks for, with the certificates that stand on disk. */
-export async function isCurrent({ specHash, certificates }: LoadedVhosts, spec: ProxySpec): Promise<boolean> {
+/** True where this is what `spec` asks for, with the certificates that there are now. */
+export async function isCurrent(
+  { specHash, certificates }: LoadedVhosts,
+  spec: ProxySpec,
+  source: CertificateSource,
+): Promise<boolean> {
   if (specHash !== contentHash(spec)) return false;
-  const found = await Promise.all(certificates.map(certificateFingerprint));
-  return found.every((fingerprint, index) => fingerprint === certificates[index]?.fingerprint);
+  const current = await Promise.all(certificates.map((used) => isStillCurrent(source, used)));
+  return current.every(Boolean);
 }
 
 async function loadVhost(vhost: Vhost, source: CertificateSource) {
-  const paths = await source.pathsFor(vhost.host);
-  const certificate = { ...paths, fingerprint: await certificateFingerprint(paths) };
+  const certificate = await certificateFor(source, servedName(vhost));
+  const { files } = certificate;
+  if (files === null) return { served: { vhost, context: null }, certificate };
   try {
-    const [cert, key] = await Promise.all([readFile(paths.cert), readFile(paths.key)]);
-    const served: ServedVhost = { vhost, context: createSecureContext({ cert, key }) };
-    return { served, certificate };
+    const [cert, key] = await Promise.all([readFile(files.cert), readFile(files.key)]);
+    return { served: { vhost, context: createSecureContext({ cert, key }) }, certificate };
   } catch (cause) {
-    throw new TerminalError(`the certificate ${paths.cert} or its key can’t be used`, { cause });
+    throw new TerminalError(`the certificate ${files.cert} or its key can’t be used`, { cause });
   }
 }
 

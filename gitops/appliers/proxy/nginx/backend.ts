@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { readMark } from '../../../ownership.ts';
 import { RetryableError } from '../../contract.ts';
 import { type ProxyBackend, type ProxyEndpoint, reachableAddress } from '../backend.ts';
-import { certificateFingerprint } from '../certificates.ts';
+import { isStillCurrent } from '../certificates.ts';
 import { keyOf } from '../file-name.ts';
 import { settlePorts } from '../ports.ts';
 import { wakes } from '../wake.ts';
@@ -52,8 +52,9 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       const served = current.main === main && (await daemon.servedVersion()) === current.version;
       const look = async ([name, text]: readonly [string, string]) => {
         const { mark, head } = readSiteFile(text);
-        const intact = served && head?.form === renderer.form && (await isCurrent(head));
-        return { key: keyOf(name), mark, intact, path: join(prefix, current.name, 'sites', name) };
+        const intact = served && head?.form === renderer.form && (await areCurrent(settings, head));
+        const names = head?.certificates ?? null;
+        return { key: keyOf(name), mark, intact, names, path: join(prefix, current.name, 'sites', name) };
       };
       return await Promise.all([...current.files].map(look));
     },
@@ -111,13 +112,11 @@ async function prepare(settings: NginxSettings): Promise<Started> {
  */
 async function renewCertificates({ certificates }: NginxSettings, generations: Generations): Promise<void> {
   const files = (await generations.current())?.files ?? new Map<string, string>();
-  const hosts = [...files.values()].flatMap((text) =>
-    (readSiteFile(text).head?.certificates ?? []).map(({ host }) => host),
-  );
-  await Promise.allSettled(hosts.map((host) => certificates.pathsFor(host)));
+  const used = [...files.values()].flatMap((text) => readSiteFile(text).head?.certificates ?? []);
+  await Promise.allSettled(used.map(({ host, tls }) => certificates.pathsFor(host, tls)));
 }
 
-async function isCurrent({ certificates }: SiteFileHead): Promise<boolean> {
-  const found = await Promise.all(certificates.map(certificateFingerprint));
-  return found.every((fingerprint, index) => fingerprint === certificates[index]?.fingerprint);
+async function areCurrent({ certificates }: NginxSettings, head: SiteFileHead): Promise<boolean> {
+  const current = await Promise.all(head.certificates.map((used) => isStillCurrent(certificates, used)));
+  return current.every(Boolean);
 }

@@ -1,8 +1,8 @@
 import { type Identity, readMark } from '../../../ownership.ts';
 import { RetryableError } from '../../contract.ts';
 import type { ProxyChange } from '../backend.ts';
-import { type CertificateSource, certificateFingerprint } from '../certificates.ts';
-import type { ProxySpec } from '../desired.ts';
+import { type CertificateSource, certificateFor } from '../certificates.ts';
+import { type ProxySpec, servedName } from '../desired.ts';
 import { fileNameOf } from '../file-name.ts';
 import type { Generation } from './generations.ts';
 import type { FileChange } from './isolate.ts';
@@ -42,10 +42,8 @@ async function writeOne(change: ProxyChange, writer: FileWriter): Promise<FileCh
 async function siteText(mark: string, spec: ProxySpec, writer: FileWriter): Promise<string> {
   const { renderer } = writer;
   const certificates = await Promise.all(
-    spec.vhosts.map(async ({ host }) => {
-      const paths = await writer.certificates.pathsFor(host);
-      return { host, ...paths, fingerprint: await certificateFingerprint(paths) };
-    }),
+    spec.vhosts.map((vhost) => certificateFor(writer.certificates, servedName(vhost))),
   );
-  return formatSiteFile(mark, { form: renderer.form, certificates }, renderer.vhosts(spec, certificates));
+  const paths = certificates.map(({ files }) => files);
+  return formatSiteFile(mark, { form: renderer.form, certificates }, renderer.vhosts(spec, paths));
 }

@@ -10,7 +10,7 @@ const address = z.union([
 /** An absolute path that is one word between nginx's quotes. */
 const path = z.string().regex(/^\/[\w@%+=:,./ -]*$/, 'must be an absolute path without quotes or variables');
 
-export const certificatePaths = z.object({ cert: path, key: path });
+export const certificatePaths = z.object({ cert: path, key: path }).nullable();
 
 /** `<number>-<hash>`. */
 export const versionText = z.string().regex(/^[0-9]+-[0-9a-f]+$/);
@@ -25,6 +25,11 @@ export const mainSchema = z.object({
   tlsPort: port,
   statusPort: port,
   hopSecret: secret,
+  /** Thumbprint of the ACME account's key (RFC 7638); `null`: no challenge is answered. */
+  challengeKey: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{43}$/)
+    .nullable(),
   edge: z.object({ scheme: z.enum(['http', 'https']), address, port }),
   ca: path,
   shutdownSeconds: z.int().min(1),

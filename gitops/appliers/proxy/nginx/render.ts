@@ -1,7 +1,7 @@
 import Handlebars from 'handlebars';
 import { contentHash } from '../../../ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
-import { type ProxySpec, proxySpecSchema, type Vhost } from '../desired.ts';
+import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
 import { droppedHeaders, HOP_HEADER } from '../policy.ts';
 import { certificatePaths, type MainSettings, plain, versionText } from './quote.ts';
 import type { Templates } from './templates.ts';
@@ -13,13 +13,18 @@ export interface Renderer {
   main(): string;
   /** `version.conf`, the endpoint that tells which generation the workers serve. */
   version(version: string): string;
-  /** `certificates` has one entry a vhost, in order. Throws `TerminalError` for a value that isn't plain. */
-  vhosts(spec: ProxySpec, certificates: readonly CertificatePaths[]): string;
+  /**
+   * `certificates` has one entry a vhost, in order; `null`: no TLS yet. Throws `TerminalError` for a value that isn't
+   * plain.
+   */
+  vhosts(spec: ProxySpec, certificates: readonly (CertificatePaths | null)[]): string;
 }
 
 /** Fills the templates in. Handlebars escapes nothing here, so that every value goes through `plain` first. */
 export function nginxRenderer(templates: Templates, settings: MainSettings): Renderer {
-  const compile = (template: string) => Handlebars.compile(template, { noEscape: true, strict: true });
+  const handlebars = Handlebars.create();
+  handlebars.registerPartial('challenge', templates.challenge);
+  const compile = (template: string) => handlebars.compile(template, { noEscape: true, strict: true });
   const main = compile(templates.nginx);
   const version = compile(templates.version);
   const containers = compile(templates.containers);
@@ -27,8 +32,9 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   const { listen, httpPort, tlsPort, edge, ca } = settings;
   const socket = { listen, httpPort, tlsPort };
 
-  function vhost(site: string, vhost: Vhost, paths: CertificatePaths): string {
-    const common = { ...socket, ...vhost, ...paths };
+  function vhost(site: string, vhost: Vhost, paths: CertificatePaths | null): string {
+    const acme = servedName(vhost).tls === 'acme';
+    const common = { ...socket, ...vhost, acme, cert: null, ...paths };
     if (vhost.kind !== 'custom') {
       const name = `tagyard_${vhost.kind}_${site}`;
       return containers({ ...common, name, dropped: droppedHeaders(vhost.kind) });
@@ -45,7 +51,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   }
 
   return {
-    form: contentHash([templates.containers, templates.custom, socket, edge.scheme, ca]),
+    form: contentHash([templates.containers, templates.custom, templates.challenge, socket, edge.scheme, ca]),
     main: () =>
       main({
         ...settings,

@@ -21,6 +21,7 @@ export function mainSettings(
     ...ports,
     listen: settings.listen,
     hopSecret: settings.hopSecret,
+    challengeKey: settings.challengeKey ?? null,
     edge: settings.edgeUpstream,
     // nginx has no trust of its own to fall back on; this bundle is Debian's and Alpine's.
     ca: settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { contentHash } from '../../../ownership.ts';
+import { TLS_MODES } from '../certificates.ts';
 
+/** See `UsedCertificate`. */
 const certificate = z.strictObject({
   host: z.string(),
-  cert: z.string(),
-  key: z.string(),
-  fingerprint: z.string(),
+  tls: z.enum(TLS_MODES),
+  files: z.nullable(z.strictObject({ cert: z.string(), key: z.string(), fingerprint: z.string() })),
 });
 const headSchema = z.strictObject({
   /** See `Renderer.form`. */

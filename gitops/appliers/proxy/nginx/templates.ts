@@ -8,5 +8,6 @@ export const TEMPLATES = {
   version: text('version'),
   containers: text('containers'),
   custom: text('custom'),
+  challenge: text('challenge'),
 } as const;
 export type Templates = typeof TEMPLATES;

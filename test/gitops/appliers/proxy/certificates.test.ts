@@ -26,14 +26,14 @@ describe('certificates from files', () => {
     ],
   ])('are %s', async (_case, files, expected) => {
     for (const name of files) await writeFile(join(directory, name), '');
-    expect(await certificateFiles(directory).pathsFor('a.example.net')).toEqual({
+    expect(await certificateFiles(directory).pathsFor('a.example.net', 'files')).toEqual({
       cert: join(directory, `${expected}.pem`),
       key: join(directory, `${expected}.key`),
     });
   });
 
   it('say which file belongs where, when there is none', async () => {
-    const missing = certificateFiles(directory).pathsFor('a.example.net');
+    const missing = certificateFiles(directory).pathsFor('a.example.net', 'files');
     await expect(missing).rejects.toBeInstanceOf(TerminalError);
     await expect(missing).rejects.toThrow(
       `put a.example.net.pem and a.example.net.key, or _.example.net.pem and _.example.net.key into ${directory}`,

@@ -12,6 +12,7 @@ const SETTINGS: MainSettings = {
   tlsPort: 8443,
   statusPort: 8099,
   hopSecret: 'hop-secret-of-the-tests-0123456789',
+  challengeKey: null,
   edge: { scheme: 'https', address: '192.0.2.1', port: 443 },
   ca: '/etc/ssl/certs/ca-certificates.crt',
   shutdownSeconds: 30,

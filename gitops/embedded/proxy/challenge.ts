@@ -1,0 +1,22 @@
+import type { ServerResponse } from 'node:http';
+import type { Asked } from './forward.ts';
+
+const CHALLENGES = '/.well-known/acme-challenge/';
+const TOKEN = /^[A-Za-z0-9_-]+$/;
+
+/** Whether somebody asks for what stands under a challenge's path (RFC 8555, 8.3). */
+export function isChallenge({ target }: Asked): boolean {
+  return target.startsWith(CHALLENGES);
+}
+
+/** Any token of the account's own: only the holder of its key can have the authority ask for one. */
+export function answerChallenge(
+  { target }: Asked,
+  challengeKey: string | undefined,
+  response: ServerResponse,
+): void {
+  const [token = ''] = target.slice(CHALLENGES.length).split('?');
+  const known = challengeKey !== undefined && TOKEN.test(token);
+  response.writeHead(known ? 200 : 404, { 'content-type': 'text/plain' });
+  response.end(known ? `${token}.${challengeKey}` : '');
+}

@@ -1,0 +1,164 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
+import type { ProxyBackend, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
+import type { CertificateSource, ServedName } from '../../gitops/appliers/proxy/certificates.ts';
+import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
+import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
+import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
+import { containerSpecs } from '../../gitops/manifest/containers.ts';
+import type { ManifestInput } from '../../gitops/manifest/schema.ts';
+import { loadedManifest } from '../fixtures/manifest.ts';
+import { describeWith } from '../helpers/components.ts';
+import { NGINX } from '../helpers/nginx.ts';
+import { ask, IDENTITY, proxyHome, put } from '../helpers/proxy.ts';
+import { startUpstream } from '../helpers/upstream.ts';
+
+const ORIGIN = 'acme-origin.example.net';
+const CUSTOM = 'metrics.acme.example';
+const CHALLENGE = '/.well-known/acme-challenge/';
+const THUMBPRINT = 'Zm9yLXRoZS10ZXN0cy1vbmx5LW5vdC1hLWtleS0wMTI';
+const REFUSED = /alert|handshake|reset|disconnected|hang up/i;
+
+function certificateBehaviour(name: string, backendOf: (settings: ProxySettings) => ProxyBackend): void {
+  describe(`${name} and its certificates`, () => {
+    const { signal } = new AbortController();
+    let home: Awaited<ReturnType<typeof proxyHome>>;
+    let upstream: Awaited<ReturnType<typeof startUpstream>>;
+    let backend: ProxyBackend;
+    /** Names whose certificate has come; what the local CA makes stands for the authority's. */
+    let issued: Set<string>;
+    let retained: (readonly ServedName[])[];
+
+    beforeEach(async () => {
+      home = await proxyHome();
+      upstream = await startUpstream();
+      issued = new Set();
+      retained = [];
+      const { ca } = home;
+      const certificates: CertificateSource = {
+        pathsFor: async (host, tls) => (tls === 'files' || issued.has(host) ? await ca.pathsFor(host) : null),
+        async retain(served) {
+          retained.push(served);
+          await ca.retain(served);
+        },
+      };
+      backend = backendOf({
+        ...home.settings,
+        edgeUpstream: { scheme: 'http', address: upstream.address, port: upstream.port },
+        certificates,
+        challengeKey: THUMBPRINT,
+      });
+      await backend.start();
+    });
+    afterEach(async () => {
+      await backend.close();
+      await upstream.close();
+      await home.remove();
+    });
+
+    const at = () => [{ address: upstream.address, port: upstream.port }];
+    const origin = (): ProxySpec => ({
+      site: 'acme',
+      vhosts: [{ kind: 'origin', host: ORIGIN, tls: 'acme', upstreams: at() }],
+    });
+    const custom: ProxySpec = {
+      site: 'acme',
+      vhosts: [{ kind: 'custom', host: CUSTOM, tls: 'acme', edgeHost: 'acme.example.net' }],
+    };
+    const both = () => [put('acme', origin()), put(`acme/${CUSTOM}`, custom)];
+    const over = (host: string, path: string, headers = {}) =>
+      ask(backend.endpoint(), { host, path, servername: null, headers });
+    const intact = async () => (await backend.installed()).map(({ key, intact }) => [key, intact]);
+
+    it('answer the authority on both names before there is one, and serve no TLS', async () => {
+      const outcomes = await backend.install(both());
+      expect(outcomes).toEqual(both().map(() => ({ status: 'fulfilled', value: { changed: true } })));
+      for (const host of [ORIGIN, CUSTOM]) {
+        const answer = await over(host, `${CHALLENGE}a-token_1`);
+        expect(answer).toMatchObject({ status: 200, body: `a-token_1.${THUMBPRINT}` });
+        expect(answer.headers['content-type']).toBe('text/plain');
+        for (const path of [CHALLENGE, `${CHALLENGE}a/b`, `${CHALLENGE}a%3Cb`, `${CHALLENGE}a.b`]) {
+          expect((await over(host, path)).status, path).toBe(404);
+        }
+        await expect(ask(backend.endpoint(), { host })).rejects.toThrow(REFUSED);
+      }
+      expect(await intact()).toEqual([
+        ['acme', true],
+        [`acme/${CUSTOM}`, true],
+      ]);
+    });
+
+    it('leave everything else on plain HTTP as it is', async () => {
+      const fromFiles: ProxySpec = {
+        site: 'beta',
+        vhosts: [{ kind: 'custom', host: 'tags.beta.example', edgeHost: 'beta.example.net' }],
+      };
+      await backend.install([...both(), put('beta/tags.beta.example', fromFiles)]);
+      await expect(over(ORIGIN, '/g/collect')).rejects.toThrow(REFUSED);
+      expect((await over(CUSTOM, '/boot')).status).toBe(200);
+      // A name that comes by its certificate otherwise has no challenges: the path is its edge's.
+      expect((await over('tags.beta.example', `${CHALLENGE}token`)).body).toContain('"url":"/.well-known/');
+      await expect(over('unknown.example', `${CHALLENGE}token`)).rejects.toThrow(REFUSED);
+    });
+
+    it('come to TLS name by name, and go on answering the authority', async () => {
+      await backend.install(both());
+      issued.add(CUSTOM);
+      expect(await intact()).toEqual([
+        ['acme', true],
+        [`acme/${CUSTOM}`, false],
+      ]);
+      await backend.install(both());
+      expect((await ask(backend.endpoint(), { host: CUSTOM })).status).toBe(200);
+      await expect(ask(backend.endpoint(), { host: ORIGIN })).rejects.toThrow(REFUSED);
+      expect((await over(CUSTOM, `${CHALLENGE}token`)).status).toBe(200);
+      issued.add(ORIGIN);
+      await backend.install(both());
+      expect((await ask(backend.endpoint(), { host: ORIGIN })).status).toBe(200);
+      await expect(over(ORIGIN, '/g/collect')).rejects.toThrow(REFUSED);
+    });
+
+    it('go with the custom domain, and with the site', async () => {
+      const containers = { loopbackSubnet: '127.93', originPort: backend.endpoint().tlsPort };
+      const certificates = home.ca;
+      const applier = proxyApplier({ backend, identity: IDENTITY, containers, certificates });
+      const site = (extra: Partial<ManifestInput> = {}) => loadedManifest('acme-shop', 900, extra);
+      const running = await Promise.all(
+        containerSpecs(site(), containers).map(({ address, port }) => startUpstream({ address, port })),
+      );
+      const reach = async (...manifests: ReturnType<typeof site>[]) => {
+        const desired = manifests.flatMap((manifest) => applier.desired(manifest));
+        const { changes } = applier.plan(desired, await applier.observe(desired, signal));
+        await Promise.all(changes.map((change) => applier.apply(change, signal)));
+      };
+      const leaves = async () => {
+        const names = await readdir(join(home.directory, 'ca'));
+        return names.filter((file) => !file.startsWith('ca.')).sort();
+      };
+      const files = (...hosts: string[]) => hosts.flatMap((host) => [`${host}.key`, `${host}.pem`]);
+      const [own, preview, tags] = [
+        'acme-shop-origin.example.net',
+        'acme-shop-preview.example.net',
+        'tags.acme-shop.example',
+      ];
+      await reach(site({ customDomains: [tags] }));
+      expect(await leaves()).toEqual(files(own, preview, tags));
+      await reach(site());
+      expect(await leaves()).toEqual(files(own, preview));
+      const renamed = 'acme-shop-o2.example.net';
+      await reach(site({ hostnames: { edge: 'acme-shop.example.net', origin: renamed, preview } }));
+      expect(await leaves()).toEqual(files(renamed, preview));
+      await reach();
+      expect(await leaves()).toEqual([]);
+      await Promise.all(running.map((one) => one.close()));
+    });
+  });
+}
+
+certificateBehaviour('the embedded proxy', embeddedBackend);
+
+describeWith('nginx', 'with nginx', () => {
+  certificateBehaviour('nginx', (settings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 }));
+});
