@@ -7,6 +7,7 @@ import { files } from './architecture/tree.ts';
 /** Each service's closed set of error codes: an object keyed by code in its `errors.ts`. */
 const ERROR_SETS = [
   ['edge', 'EDGE_ERRORS'],
+  ['edge/verification', 'VERIFICATION_ERRORS'],
   ['gitops', 'ERRORS'],
   ['management', 'ERRORS'],
 ] as const;
@@ -46,7 +47,7 @@ describe('the tree', () => {
   });
 
   test.each(ERROR_SETS)('documents every error code of %s in the README', async (service, name) => {
-    const { [name]: errors } = await import(`../${service}/errors.ts`);
+    const { [name]: errors } = await import(new URL(`../${service}/errors.ts`, import.meta.url).href);
     const [readme] = files('README.md');
     expect(Object.keys(errors).length).toBeGreaterThan(0);
     expect(undocumented(Object.keys(errors), readme?.text ?? '')).toEqual([]);

@@ -2,6 +2,8 @@ import type { Row } from './rules.ts';
 
 const ROOTS = ['**/main.ts', 'gitops/cli.ts', 'edge/worker.ts'];
 const ANY_PACKAGE = ['npm/**', 'node/**'];
+/** What the verification worker is asked and answers: who asks it parses with the same schemas. */
+const VERIFICATION = 'edge/verification/contract.ts';
 const ZOD_MINI = 'npm/zod/mini';
 /** The worker's runtime has none of these, and its parts know nothing of the parts behind it. */
 const NOT_IN_A_WORKER = ['gitops/**', 'management/**', 'sites/**', 'test/**', 'node/**'];
@@ -59,6 +61,7 @@ export const MATRIX: readonly Row[] = [
       'plugins/*/config.ts',
       ...ANY_PACKAGE,
     ],
+    types: [VERIFICATION],
     never: ROOTS,
   },
   {
@@ -94,13 +97,14 @@ export const MATRIX: readonly Row[] = [
   },
   {
     from: '{gitops/cli.ts,gitops/cli/**}',
-    may: ['gitops/**', 'management/**', 'sites/demo/**', 'plugins/document.ts', ...ANY_PACKAGE],
+    may: ['gitops/**', 'management/**', 'sites/demo/**', 'plugins/document.ts', VERIFICATION, ...ANY_PACKAGE],
     never: ROOTS,
     because: 'it is a root: it puts an instance together from all parts',
   },
   {
     from: 'gitops/**',
     may: ['gitops/**', 'plugins/document.ts', 'plugins/*/config.ts', ...ANY_PACKAGE],
+    types: [VERIFICATION],
     never: ['gitops/cli/**', ...ROOTS],
   },
 
@@ -112,6 +116,7 @@ export const MATRIX: readonly Row[] = [
       'gitops/sites-repo.ts',
       'plugins/document.ts',
       'plugins/custom_loader/snippet.ts',
+      VERIFICATION,
       ...ANY_PACKAGE,
     ],
     types: ['gitops/report.ts'],

@@ -1,0 +1,39 @@
+import { activeDomains, type CheckContext } from '../check.ts';
+import type { NameAnswer } from '../contract.ts';
+import { type Finding, passed, skipped } from '../result.ts';
+import { safariVerdict } from '../safari.ts';
+
+/**
+ * A verdict for each domain, by the host that its pages had best ask: a custom domain under the same registrable part,
+ * else the edge hostname. Short-lived cookies are no fault of the site, so this passes either way and advises.
+ */
+export function checkCookieLifetime({ site, host }: CheckContext) {
+  if (host === null) return [skipped(null, 'only the host asks the resolver')];
+  const { names } = host;
+  const edge = names.find(({ kind }) => kind === 'edge');
+  return activeDomains(site).map(({ domain }): Finding => {
+    const page = names.find(({ kind, name }) => kind === 'page' && name === domain);
+    if (page === undefined || edge === undefined) return skipped(domain, `${domain} wasn’t looked up`);
+    if (page.addresses.length === 0) {
+      return skipped(domain, `${domain} doesn’t resolve (${page.problem ?? 'no address'})`);
+    }
+    const own = names.filter(
+      ({ kind, registrable }) => kind === 'custom' && registrable === page.registrable,
+    );
+    const verdicts = (own.length === 0 ? [edge] : own).map((tag) => ({
+      tag,
+      reason: safariVerdict(page, tag),
+    }));
+    const full = verdicts.find(({ reason }) => reason === null);
+    if (full !== undefined) return passed(domain, `full (by ${full.tag.name})`);
+    const [{ tag, reason } = { tag: edge, reason: null }] = verdicts;
+    return passed(domain, `7 days, because ${reason}`, advice(page, tag, own.length > 0));
+  });
+}
+
+function advice(page: NameAnswer, tag: NameAnswer, hasOwn: boolean): string {
+  if (!hasOwn) {
+    return `Add a custom domain under ${page.registrable ?? page.name} and paste its snippet, so that cookies are set by the site’s own server.`;
+  }
+  return `Lead ${tag.name} by an address record, not by a CNAME, into the network of ${page.name} (the same /16, or /64 of IPv6), or serve it from ${page.name} itself.`;
+}

@@ -1,0 +1,34 @@
+import type { SiteCheck } from '../check.ts';
+import type { CheckName } from '../contract.ts';
+import { checkClientAddress } from './client-address.ts';
+import { checkCookieLifetime } from './cookie-lifetime.ts';
+import { checkCorsAllowed, checkCorsRefused } from './cors.ts';
+import { checkCookiesForwarded, checkQueryForwarded, checkUnderscorePaths } from './forwarding.ts';
+import { checkHostReport } from './host-report.ts';
+import { checkCertificate, checkDns } from './names.ts';
+import { checkPathPrefix, checkPreviewUrl, checkSinglePreview } from './preview.ts';
+import { checkContainerConfig, checkPreviewHealth, checkProcessingHealth } from './servers.ts';
+import { checkBoot, checkLoader, checkScript } from './tags.ts';
+
+/** Every check by its name: what the list of names holds, and nothing else. */
+export const SITE_CHECKS: Readonly<Record<CheckName, SiteCheck>> = {
+  host_report: checkHostReport,
+  container_config: checkContainerConfig,
+  processing_health: checkProcessingHealth,
+  preview_health: checkPreviewHealth,
+  preview_url: checkPreviewUrl,
+  single_preview: checkSinglePreview,
+  path_prefix: checkPathPrefix,
+  underscore_paths: checkUnderscorePaths,
+  query_forwarded: checkQueryForwarded,
+  cookies_forwarded: checkCookiesForwarded,
+  loader: checkLoader,
+  boot: checkBoot,
+  script: checkScript,
+  cors_allowed: checkCorsAllowed,
+  cors_refused: checkCorsRefused,
+  dns: checkDns,
+  certificate: checkCertificate,
+  client_address: checkClientAddress,
+  cookie_lifetime: checkCookieLifetime,
+};

@@ -1,0 +1,65 @@
+import type { CheckContext } from '../check.ts';
+import { failed, passed, skipped } from '../result.ts';
+import { described, isProblem, type Visit } from '../visit.ts';
+
+/** What proxies answer in the place of a server that isn't there. */
+const GATEWAY_ERRORS: readonly (number | null)[] = [null, 502, 504];
+
+/** Any path that ends so is the tag server's own health, whatever stands before it (facts of Google's image). */
+const HEALTH = '/healthy';
+
+/** The configuration is on the host only, encrypted; that a server runs with it shows from outside. */
+export async function checkContainerConfig({ site, host, visit }: CheckContext) {
+  if (host?.config.problem) {
+    return [
+      failed(
+        null,
+        `the container configuration can’t be used: ${host.config.problem}`,
+        'Copy the configuration anew from Tag Manager (Admin, Container settings, Manually provision) into the site.',
+      ),
+    ];
+  }
+  const health = await visit(new URL(HEALTH, site.edge));
+  if (GATEWAY_ERRORS.includes(health.status)) {
+    return [
+      failed(
+        null,
+        `no server runs with it: ${described(health)}`,
+        'See tagyard status for why it doesn’t start. One that Google refuses the configuration ends at once: copy it anew from Tag Manager.',
+      ),
+    ];
+  }
+  if (host === null) return [skipped(null, 'a server runs; only its host can read the configuration')];
+  return [passed(null, `a server of ${host.config.id ?? 'the container'} runs with it`)];
+}
+
+export async function checkProcessingHealth({ site, visit }: CheckContext) {
+  const health = await visit(new URL(HEALTH, site.edge));
+  if (isWell(health)) return [passed(null, `${site.edge}${HEALTH} is well`)];
+  return [
+    failed(
+      null,
+      `${site.edge}${HEALTH}: ${described(health)}`,
+      isProblem(health)
+        ? 'The edge doesn’t reach the tag server: see tagyard status for its container, and the checks of the origin’s name and certificate.'
+        : 'The processing container isn’t well: tagyard status says why. One of 12 days or more says so on purpose and is replaced.',
+    ),
+  ];
+}
+
+export async function checkPreviewHealth({ site, visit }: CheckContext) {
+  const url = new URL('/healthz', site.preview);
+  const health = await visit(url);
+  if (isWell(health)) return [passed(null, `${url.href} is well`)];
+  return [
+    failed(
+      null,
+      `${url.href}: ${described(health)}`,
+      'The preview container isn’t well or isn’t reached: see tagyard status, and the checks of the preview’s name and certificate.',
+    ),
+  ];
+}
+
+function isWell(visit: Visit): boolean {
+  return visit.status === 200 && !isProblem(visit);
+}

@@ -1,0 +1,76 @@
+import type { NameAnswer } from './contract.ts';
+
+/** Leading bits that two addresses must share to count as one network. */
+const IPV4_BITS = 16;
+const IPV6_BITS = 64;
+
+type Names = Pick<NameAnswer, 'name' | 'addresses' | 'alias' | 'registrable' | 'aliasRegistrable'>;
+
+/**
+ * Why Safari caps the cookies that `tag` sets for pages of `page` at 7 days; `null`: it keeps them in full. A host of
+ * another site sets none at all, and what a script writes instead lives 7 days. A same-site host is capped where it
+ * looks like a disguise (WebKit, NetworkTaskCocoa): by a CNAME into another registrable domain, unless the page's own
+ * host has it too; without a CNAME, by an address outside the page's network. A CNAME that matches skips the address.
+ */
+export function safariVerdict(page: Names, tag: Names): string | null {
+  if (tag.name === page.name) return null;
+  if (tag.registrable === null || tag.registrable !== page.registrable) {
+    return `${tag.name} is no part of ${page.registrable ?? page.name}: its cookies are written by script`;
+  }
+  if (tag.alias !== null) {
+    const matches = tag.aliasRegistrable === page.registrable || tag.alias === page.alias;
+    return matches ? null : `${tag.name} is a CNAME to ${tag.alias}, which is no part of ${page.registrable}`;
+  }
+  if (tag.addresses.length === 0) return `${tag.name} doesn’t resolve`;
+  return addressReason(page, tag);
+}
+
+/** A visitor takes the newer family where there is one, on either side: families that differ share no prefix. */
+function addressReason(page: Names, tag: Names): string | null {
+  const [pageFour, pageSix] = families(page.addresses);
+  const [tagFour, tagSix] = families(tag.addresses);
+  if (pageSix.length > 0 !== tagSix.length > 0 || pageFour.length > 0 !== tagFour.length > 0) {
+    return `${tag.name} and ${page.name} don’t both have IPv4 and IPv6 addresses`;
+  }
+  for (const [bits, ours, theirs] of [
+    [IPV4_BITS, tagFour, pageFour],
+    [IPV6_BITS, tagSix, pageSix],
+  ] as const) {
+    for (const one of ours) {
+      const stranger = theirs.find((other) => sharedBits(one, other) < bits);
+      if (stranger !== undefined) {
+        return `${tag.name} (${one}) is in another network than ${page.name} (${stranger}): fewer than ${bits} leading bits are the same`;
+      }
+    }
+  }
+  return null;
+}
+
+function families(addresses: readonly string[]): [four: string[], six: string[]] {
+  return [addresses.filter((one) => !one.includes(':')), addresses.filter((one) => one.includes(':'))];
+}
+
+function sharedBits(one: string, other: string): number {
+  const [a, b] = [bitsOf(one), bitsOf(other)];
+  let shared = 0;
+  while (shared < a.length && a[shared] === b[shared]) shared += 1;
+  return shared;
+}
+
+/** Of one family, as text of 0 and 1. */
+function bitsOf(address: string): string {
+  if (!address.includes(':')) {
+    return address
+      .split('.')
+      .map((octet) => Number(octet).toString(2).padStart(8, '0'))
+      .join('');
+  }
+  // The URL parser writes an embedded IPv4 address as groups.
+  const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1);
+  const [head = '', tail] = canonical.split('::');
+  const groups = (text: string | undefined) => (text ? text.split(':') : []);
+  const missing = 8 - groups(head).length - groups(tail).length;
+  const all =
+    tail === undefined ? groups(head) : [...groups(head), ...Array(missing).fill('0'), ...groups(tail)];
+  return all.map((group: string) => Number.parseInt(group, 16).toString(2).padStart(16, '0')).join('');
+}
