@@ -4,6 +4,7 @@ import { ProblemError, problem } from './errors.ts';
 import { renderMetrics } from './metrics.ts';
 import type { DaemonDeps } from './routes/deps.ts';
 import { editRoutes } from './routes/edits.ts';
+import { hostReportRoutes } from './routes/host-report.ts';
 import { planRoutes } from './routes/plans.ts';
 import { SitesRepoError } from './sites-repo.ts';
 
@@ -67,6 +68,7 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
 
   editRoutes(app, deps);
   planRoutes(app, deps);
+  hostReportRoutes(app, deps);
   return app;
 }
 

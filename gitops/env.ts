@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { TARGETS } from './appliers/contract.ts';
 import { DRIFT_MODES } from './drift.ts';
+import { edgePublicUrl } from './manifest/description.ts';
 import { POLICIES } from './policy.ts';
 
 const optional = z
@@ -79,6 +80,9 @@ const envSchema = z.object({
   EDGE_SCRIPT_NAME: z.string().default('tagyard-edge'),
   EDGE_ROUTE_MODE: z.enum(['site', 'wildcard']).default('site'),
   HOST_ADDRESS: z.ipv4(),
+  EDGE_PUBLIC_URL: optional.pipe(edgePublicUrl),
+  /** `<address>` or `<address>:<port>`; none: the system's. */
+  DNS_RESOLVERS: list.default([]),
   PROXY_DRIVER: z.enum(['nginx', 'embedded']).default('nginx'),
   NGINX_BIN: z.string().default('nginx'),
   PROXY_LISTEN: list.default(['0.0.0.0']),

@@ -13,6 +13,7 @@ export const ERRORS = {
   not_found: [404, 'There is nothing at this address'],
   name_taken: [409, 'Another site of this host has one of the manifest’s names, ports or tokens'],
   site_protected: [409, 'The manifest protects the site from removal'],
+  site_stalled: [409, 'The site has no manifest that this host can use'],
   checksum_mismatch: [409, 'The checksum is not that of the plan as it is now'],
   still_running: [504, 'The operation goes on; look at its address again'],
   sites_repo_unavailable: [503, 'The sites repository can’t be read or written'],

@@ -2,15 +2,22 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { buildDaemon } from './app.ts';
+import type { Applier } from './appliers/contract.ts';
 import { buildAppliers } from './appliers/index.ts';
+import { reachableAddress } from './appliers/proxy/backend.ts';
 import { DesiredStateReader } from './desired-state.ts';
 import { type Env, readEnv } from './env.ts';
 import { frozenBy } from './freeze.ts';
+import { dnsLookup } from './host-report/names.ts';
+import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { acquireLock } from './lock.ts';
 import { Loop } from './loop.ts';
 import { Operations } from './operations.ts';
 import { openSitesRepo } from './sites-repo.ts';
 import { StateFile } from './state.ts';
+
+/** For each resolver that a verification asks. */
+const DNS_PATIENCE_MS = 2_000;
 
 /** The provisioner daemon: environment → clients → application → loop. */
 async function start(env: Env): Promise<{ url: string; look(): void; stop(): Promise<void> }> {
@@ -59,7 +66,17 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     log,
   });
   const secrets = [env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS].filter((secret) => secret !== undefined);
-  const app = buildDaemon({ repo, reader, loop, operations, host, ageIdentity, secrets, logger: log });
+  const app = buildDaemon({
+    repo,
+    reader,
+    loop,
+    operations,
+    host,
+    ageIdentity,
+    secrets,
+    reportSite: siteReporter(env, appliers),
+    logger: log,
+  });
   stack.defer(() => file.flush());
   stack.defer(() => loop.stop());
   stack.defer(() => app.close());
@@ -68,6 +85,21 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
 
   const running = stack.move();
   return { url, look: () => loop.sync(), stop: () => running.disposeAsync() };
+}
+
+/** What this host says of its sites to a verification. */
+function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
+  const containers = appliers.find(({ target }) => target === 'containers');
+  if (containers === undefined) throw new Error('this host runs no containers');
+  return hostReporter({
+    host: env.HOST_NAME,
+    hostAddress: env.HOST_ADDRESS,
+    edgeTarget: env.EDGE_TARGET,
+    edgePublicUrl: env.EDGE_PUBLIC_URL,
+    proxy: { address: reachableAddress(env.PROXY_LISTEN), port: env.PROXY_TLS_PORT },
+    lookup: dnsLookup(env.DNS_RESOLVERS, DNS_PATIENCE_MS),
+    containers,
+  });
 }
 
 // Heard from the first moment: what a start has brought up by then must be taken down too.

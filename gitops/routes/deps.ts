@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { DesiredStateReader } from '../desired-state.ts';
+import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop.ts';
 import type { Operations } from '../operations.ts';
 import type { SitesRepo } from '../sites-repo.ts';
@@ -13,5 +14,7 @@ export interface DaemonDeps {
   readonly ageIdentity: string;
   /** Accepted values of `x-secret`: the current one first, the previous one during a rotation. Empty: nothing is served. */
   readonly secrets: readonly string[];
+  /** What a verification asks of this host; without it there is no such route. */
+  readonly reportSite?: ReportSite;
   readonly logger?: FastifyBaseLogger;
 }

@@ -3,6 +3,12 @@ import type { Vhost } from './desired.ts';
 /** Carries `HOP_SECRET` between the proxy and the edge, both ways; it never reaches a container. */
 export const HOP_HEADER = 'x-tagyard-hop';
 
+/**
+ * Answered by an origin itself: the address that it would tell the tag server. Under a prefix that the edge hands on,
+ * and told to nobody but the visitor whose address it is.
+ */
+export const ARRIVAL_PATH = '/_/tagyard/arrival';
+
 /** What every vhost says itself of the visitor, instead of what the client says. */
 export const STATED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 

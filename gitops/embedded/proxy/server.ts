@@ -4,6 +4,7 @@ import type { SecureContext } from 'node:tls';
 import { createProxyServer } from 'httpxy';
 import type { EdgeUpstream } from '../../appliers/proxy/backend.ts';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
+import { ARRIVAL_PATH } from '../../appliers/proxy/policy.ts';
 import { answerChallenge, isChallenge } from './challenge.ts';
 import { type Asked, forwardedHeaders, readAsked } from './forward.ts';
 
@@ -32,6 +33,7 @@ export interface EmbeddedProxy {
   close(): void;
 }
 
+const ARRIVAL_HEADERS = { 'content-type': 'text/plain', 'cache-control': 'no-store' };
 /** Long GA4 URLs and the cookies of a whole site; Node's own limit is 16 KiB. */
 const MAX_HEADER_BYTES = 256 * 1024;
 /** Below the 5 s after which the tag server closes an idle connection. */
@@ -85,6 +87,10 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
         return;
       }
       request.headers = forwardedHeaders(request, vhost, asked, hopSecret);
+      if (vhost.kind === 'origin' && asked.target === ARRIVAL_PATH) {
+        response.writeHead(200, ARRIVAL_HEADERS).end(String(request.headers['x-forwarded-for'] ?? ''));
+        return;
+      }
       request.url = asked.target;
       void proxy.web(request, response, targetOf(vhost)).catch(() => badGateway(response));
     };

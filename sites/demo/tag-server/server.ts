@@ -5,6 +5,7 @@ import { health, isHealthPath } from './health.ts';
 import { buildMemos } from './memos.ts';
 import { preview } from './preview.ts';
 import { handToPreview, isPreviewPath } from './preview-proxy.ts';
+import { isUnauthorised } from './preview-session.ts';
 import { buildRecorder } from './recorder.ts';
 import { SCRIPT_PATHS, script } from './scripts.ts';
 import type { TagServerSettings } from './settings.ts';
@@ -34,6 +35,7 @@ export function buildTagServer(settings: TagServerSettings): Server {
     if (isPreviewPath(path) && settings.previewServerUrl !== null) {
       return await handToPreview(exchange, settings.previewServerUrl);
     }
+    if (isUnauthorised(request, settings.config)) return answer(exchange, 401, 'text/plain', '');
     if (COLLECT_PATHS.has(path)) {
       return method === 'OPTIONS' ? preflight(exchange) : await collect(exchange, recorder);
     }

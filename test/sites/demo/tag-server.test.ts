@@ -166,6 +166,18 @@ describe('what clients claim', () => {
   });
 });
 
+describe('a draft of the container', () => {
+  test.each([
+    ['gtm_preview=GTM-SERVER1=env-3', 401],
+    ['gtm_preview=GTM-OTHER=env-1:GTM-SERVER1=env-3; a=b', 401],
+    ['gtm_preview=GTM-SERVER1=env-3; gtm_auth=GTM-SERVER1=x', 200],
+    ['gtm_preview=GTM-OTHER=env-3', 200],
+  ])('is shown only to who brings its auth: %s → %i', async (cookie, status) => {
+    await using server = await startTagServer();
+    expect((await request(`${server.url}/g/collect`, { headers: { cookie } })).statusCode).toBe(status);
+  });
+});
+
 describe('the preview role', () => {
   const debug = '/gtm/debug?id=GTM-SERVER1&gtm_auth=s3cret-auth-t0ken&gtm_preview=env-1';
 

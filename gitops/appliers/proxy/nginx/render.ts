@@ -2,7 +2,7 @@ import Handlebars from 'handlebars';
 import { contentHash } from '../../../ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
-import { droppedHeaders, HOP_HEADER } from '../policy.ts';
+import { ARRIVAL_PATH, droppedHeaders, HOP_HEADER } from '../policy.ts';
 import { certificatePaths, type MainSettings, plain, versionText } from './quote.ts';
 import type { Templates } from './templates.ts';
 
@@ -37,7 +37,8 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     const common = { ...socket, ...vhost, acme, cert: null, ...paths };
     if (vhost.kind !== 'custom') {
       const name = `tagyard_${vhost.kind}_${site}`;
-      return containers({ ...common, name, dropped: droppedHeaders(vhost.kind) });
+      const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;
+      return containers({ ...common, name, arrival, dropped: droppedHeaders(vhost.kind) });
     }
     return custom({
       ...common,
