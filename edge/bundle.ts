@@ -10,6 +10,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 
 /** The bundle that Cloudflare gets, beside the sources in a folder that git ignores. */
 export const BUNDLE_PATH = resolve(here, '../dist/worker.js');
+export const VERIFICATION_BUNDLE_PATH = resolve(here, '../dist/verification.js');
 
 /**
  * `import source from './loader.ts?page'` gives the text of a script for the visitor's browser: bundled, minified, as
@@ -71,8 +72,19 @@ export function bundleFront(): Promise<string> {
   return frontBundle;
 }
 
-// `node edge/bundle.ts`: what wrangler runs before it deploys.
+let verificationBundle: Promise<string> | undefined;
+
+/** The verification worker's bundle, made once a process. */
+export function bundleVerification(): Promise<string> {
+  verificationBundle ??= bundleWorker(resolve(here, 'verification/worker.ts'));
+  return verificationBundle;
+}
+
+// `node edge/bundle.ts`: what wrangler runs before it deploys, either worker.
 if (import.meta.main) {
   await mkdir(dirname(BUNDLE_PATH), { recursive: true });
-  await writeFile(BUNDLE_PATH, await bundleEdge());
+  await Promise.all([
+    writeFile(BUNDLE_PATH, await bundleEdge()),
+    writeFile(VERIFICATION_BUNDLE_PATH, await bundleVerification()),
+  ]);
 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Miniflare, type MiniflareOptions } from 'miniflare';
 import { KV_NAMESPACES, type KvNamespace } from '../plugins/document.ts';
-import { bundleEdge, bundleFront, COMPATIBILITY_DATE } from './bundle.ts';
+import { bundleEdge, bundleFront, bundleVerification, COMPATIBILITY_DATE } from './bundle.ts';
 
 /** The namespaces that gitops writes, and the edge's own. */
 export const HOST_NAMESPACES = [...KV_NAMESPACES, 'COOKIES'] as const;
@@ -61,10 +61,14 @@ export interface EdgeHostOptions {
   readonly vars: Readonly<Record<string, string>>;
   /** A forward proxy that all of the worker's fetches go to, with absolute request targets (RFC 9112, 3.2.2). */
   readonly egress?: { readonly host: string; readonly port: number };
+  /** The verification worker beside it, in the same runtime; 0 picks a free port on 127.0.0.1. */
+  readonly verification?: { readonly port: number; readonly secret: string };
 }
 
 export interface EdgeHost {
   readonly url: URL;
+  /** Where the verification worker answers; `null` where none was asked for. */
+  readonly verificationUrl: URL | null;
   readonly kv: Readonly<Record<HostNamespace, HostKv>>;
   /** The bucket of the raw logs. */
   readonly rawLogs: HostObjects;
@@ -85,7 +89,7 @@ const PROXY_STYLE = 1;
  * own rather than behind Miniflare's, which costs two thirds of the throughput.
  */
 export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost> {
-  if (options.port !== 0) await claimable(options.port);
+  for (const port of [options.port, options.verification?.port ?? 0]) if (port !== 0) await claimable(port);
   const miniflare = new Miniflare(await runtimeOptions(options));
   try {
     await miniflare.ready;
@@ -97,6 +101,8 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
     );
     return {
       url,
+      verificationUrl:
+        options.verification === undefined ? null : await miniflare.unsafeGetDirectURL('verification'),
       kv: Object.fromEntries(kv),
       rawLogs: hostObjects(await miniflare.getR2Bucket('RAW_LOGS', 'edge')),
       setRoutes: (patterns) => front.setRoutes(patterns),
@@ -117,7 +123,11 @@ async function claimable(port: number): Promise<void> {
 }
 
 async function runtimeOptions(options: EdgeHostOptions): Promise<MiniflareOptions> {
-  const [edge, front] = await Promise.all([bundleEdge(), bundleFront()]);
+  const [edge, front, verification] = await Promise.all([
+    bundleEdge(),
+    bundleFront(),
+    options.verification === undefined ? null : bundleVerification(),
+  ]);
   const worker = (name: string, contents: string) => ({
     name,
     compatibilityDate: COMPATIBILITY_DATE,
@@ -143,19 +153,26 @@ async function runtimeOptions(options: EdgeHostOptions): Promise<MiniflareOption
         queueProducers: { RAW_LOG_QUEUE: { queueName: RAW_LOG_QUEUE } },
         // Batches come out of the worker full: none waits here for others, in a memory that a stop would lose.
         queueConsumers: { [RAW_LOG_QUEUE]: { maxBatchTimeout: 0, maxRetries: 100 } },
-        ...(options.egress === undefined
-          ? {}
-          : {
-              outboundService: {
-                external: {
-                  address: `${options.egress.host}:${options.egress.port}`,
-                  http: { style: PROXY_STYLE },
-                },
-              },
-            }),
+        ...outbound(options),
       },
+      ...(verification === null || options.verification === undefined
+        ? []
+        : [
+            {
+              ...worker('verification', verification),
+              bindings: { VERIFICATION_SECRET: options.verification.secret },
+              unsafeDirectSockets: [{ host: '127.0.0.1', port: options.verification.port }],
+              ...outbound(options),
+            },
+          ]),
     ],
   };
+}
+
+function outbound({ egress }: EdgeHostOptions) {
+  if (egress === undefined) return {};
+  const address = `${egress.host}:${egress.port}`;
+  return { outboundService: { external: { address, http: { style: PROXY_STYLE } } } };
 }
 
 type MiniflareKv = Awaited<ReturnType<Miniflare['getKVNamespace']>>;

@@ -24,6 +24,7 @@ import { registerSecurityHeaders } from './security-headers.ts';
 import { releaseStrayClaims } from './sites/claims.repository.ts';
 import { HostWatch } from './sites/host-watch.ts';
 import { Projection } from './sites/projection.ts';
+import { verificationRoutes } from './verification/verification.routes.ts';
 
 const BODY_LIMIT = 128 * 1024;
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -92,6 +93,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     registerAudit(api, context.db);
     await api.register(containersRoutes(context, runner, projection));
     await api.register(changesRoutes(context, projection));
+    await api.register(verificationRoutes(context));
     await api.register(membersRoutes(context));
   });
   await app.ready();

@@ -4,6 +4,7 @@ import type { SitesRepo } from '../gitops/sites-repo.ts';
 import type { Database } from './db/database.ts';
 import type { Limits } from './limits.ts';
 import type { ProvisionerClient } from './provisioner-client.ts';
+import type { VerificationClient } from './verification-client.ts';
 
 /** What an installation decides once. */
 export interface Settings {
@@ -33,6 +34,8 @@ export interface Context {
   readonly db: Database;
   readonly repo: SitesRepo;
   readonly provisioner: ProvisionerClient;
+  /** `null`: this installation has no verification worker. */
+  readonly verifier: VerificationClient | null;
   readonly settings: Settings;
   readonly log: FastifyBaseLogger;
 }

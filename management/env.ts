@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { z } from 'zod';
+import { edgePublicUrl } from '../gitops/manifest/description.ts';
 import { hostname, imageReference } from '../gitops/manifest/schema.ts';
 import { portRange } from './ports/pool-range.ts';
 
@@ -26,6 +27,9 @@ const environment = z.object({
   SITES_REPO: z.string(),
   INFRA_PROVISIONER_URL: z.url(),
   INFRA_SECRET: z.string(),
+  /** Both or none: without them nothing can be verified. */
+  VERIFICATION_WORKER_URL: z.url().optional(),
+  VERIFICATION_SECRET: z.string().optional(),
   PORT_POOL: portRange.prefault('20000-20999'),
   AUTH_JWKS_URL: z.url(),
   AUTH_ISSUER: z.string(),
@@ -37,10 +41,7 @@ const environment = z.object({
   AGE_RECIPIENT: z.string().regex(/^age1[a-z0-9]+$/, 'must be an age recipient (age1…)'),
   EDGE_DOMAIN: hostname,
   ORIGIN_DOMAIN: hostname,
-  EDGE_PUBLIC_URL: z
-    .string()
-    .regex(/^https?:\/\/\{host\}(?::\d+)?$/, 'must be like https://{host}')
-    .default('https://{host}'),
+  EDGE_PUBLIC_URL: edgePublicUrl,
   TAG_UPSTREAM: z.url().default('https://www.googletagmanager.com'),
   HOST_NAME: z.string().default('tag-1'),
   TAG_SERVER_IMAGE: imageReference,

@@ -25,6 +25,7 @@ export const ERRORS = {
   rate_limited: [429, 'Too many requests in a minute'],
   internal: [500, 'Something went wrong inside the management API'],
   provisioning_failed: [502, 'The provisioner could not take the container'],
+  verification_unavailable: [502, 'The verification worker can’t be asked; the status is as it was'],
   auth_unavailable: [503, 'The keys that tokens are checked with can’t be fetched'],
   no_free_port: [503, 'The port pool is empty'],
   sites_repo_unavailable: [503, 'The sites repository can’t be read or written'],

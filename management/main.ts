@@ -6,6 +6,7 @@ import type { Database } from './db/database.ts';
 import { prepare } from './db/prepare.ts';
 import { type Environment, readEnvironment } from './env.ts';
 import { ProvisionerClient } from './provisioner-client.ts';
+import { VerificationClient } from './verification-client.ts';
 
 /** How long a stop may wait for requests and steps in hand. */
 const STOP_MS = 10_000;
@@ -20,11 +21,16 @@ async function connect(env: Environment): Promise<Database> {
   return db;
 }
 
+function verifierOf({ VERIFICATION_WORKER_URL: url, VERIFICATION_SECRET: secret }: Environment) {
+  return url === undefined || secret === undefined ? null : new VerificationClient({ url, secret });
+}
+
 async function build(env: Environment, db: Database): Promise<Management> {
   return await buildManagement({
     db,
     repo: await openSitesRepo({ url: env.SITES_REPO, cacheDir: env.STATE_DIR }),
     provisioner: new ProvisionerClient({ url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET }),
+    verifier: verifierOf(env),
     authenticate: createAuthenticator({
       jwksUrl: env.AUTH_JWKS_URL,
       issuer: env.AUTH_ISSUER,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type HostReport, hostReport } from '../edge/verification/contract.ts';
 import type { Manifest } from '../gitops/manifest/schema.ts';
 import { HEALTHS } from './containers/status.ts';
 
@@ -110,6 +111,19 @@ export class ProvisionerClient {
     return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context);
   }
 
+  /** What only its host sees of a site; `null`: it knows no such site. */
+  async hostReport(name: string, context: CallContext, timeoutMs: number): Promise<HostReport | null> {
+    const path = `/sites/${encodeURIComponent(name)}/host-report`;
+    try {
+      const report = hostReport.safeParse(await this.#call('GET', path, context, undefined, timeoutMs));
+      if (report.success) return report.data;
+      throw new ProvisionerError('refused', 'the provisioner answered no report; is it of another release?');
+    } catch (error) {
+      if (isUnknown(error)) return null;
+      throw error;
+    }
+  }
+
   /** All that it knows. */
   async sites(context: CallContext): Promise<ProvisionerSite[]> {
     return sites.parse(await this.#call('GET', '/sites', context)).sites;
@@ -128,8 +142,14 @@ export class ProvisionerClient {
     }
   }
 
-  async #call(method: string, path: string, context: CallContext, body?: unknown): Promise<unknown> {
-    const { url, secret, timeoutMs = TIMEOUT_MS } = this.#options;
+  async #call(
+    method: string,
+    path: string,
+    context: CallContext,
+    body?: unknown,
+    timeoutMs = this.#options.timeoutMs ?? TIMEOUT_MS,
+  ): Promise<unknown> {
+    const { url, secret } = this.#options;
     let response: Response;
     try {
       response = await fetch(new URL(path, url), {

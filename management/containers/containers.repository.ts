@@ -142,6 +142,16 @@ export async function setReason(
   }
 }
 
+/** Says anew in words why the status is what it is. */
+export async function setDetail(db: Database, id: string, detail: string): Promise<void> {
+  await db
+    .updateTable('containers')
+    .set({ status_detail: detail, updated_at: new Date() })
+    .where('id', '=', id)
+    .where('status_reason', '=', 'checks_failed')
+    .execute();
+}
+
 /** What the host says of a container that stands; the trouble in words, `null` where there is none. */
 export async function setHealth(
   db: Database,

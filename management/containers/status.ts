@@ -49,6 +49,7 @@ export const STATUS_REASONS = {
   site_taken: 'the sites repository already holds another site of this name',
   port_taken: 'one of the site’s ports was leased to another site meanwhile',
   domain_in_use: 'another site holds one of the domains',
+  checks_failed: 'the last verification found something that doesn’t work',
   host_trouble: 'the host can’t bring the site to what git says; what stands is the last good state',
   invalid_manifest: 'the newest manifest in the sites repository is refused; the one before it stays',
 } as const;

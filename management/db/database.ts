@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, Kysely } from 'kysely';
+import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { ContainerStatus, EventKind, Health, StatusReason } from '../containers/status.ts';
 import type { OperationKind, OperationStatus, Step } from '../operations/steps.ts';
@@ -111,6 +112,14 @@ interface ContainerEvents {
   revision: string | null;
 }
 
+interface Verifications {
+  seq: Generated<string>;
+  container_id: string;
+  status: VerificationReport['status'];
+  checked_at: ColumnType<Date, string, never>;
+  checks: Json<Check[]>;
+}
+
 interface IdempotencyKeys {
   subject: string;
   key: string;
@@ -145,6 +154,7 @@ export interface Tables {
   site_domains: SiteDomains;
   operations: Operations;
   container_events: ContainerEvents;
+  verifications: Verifications;
   idempotency_keys: IdempotencyKeys;
   audit_log: AuditLog;
 }

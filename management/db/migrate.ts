@@ -3,12 +3,14 @@ import type { Database } from './database.ts';
 import * as foundation from './migrations/0001_foundation.ts';
 import * as poolFunctions from './migrations/0002_pool_functions.ts';
 import * as healthAndAudit from './migrations/0003_health_and_audit.ts';
+import * as verifications from './migrations/0004_verifications.ts';
 
 /** In order; a name, once released, keeps its content for ever. */
 export const MIGRATIONS = {
   '0001_foundation': foundation,
   '0002_pool_functions': poolFunctions,
   '0003_health_and_audit': healthAndAudit,
+  '0004_verifications': verifications,
 };
 
 /** Brings the schema to the newest version, or to `last`; the database's own lock keeps two processes apart. */

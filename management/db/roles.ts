@@ -12,6 +12,7 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   site_domains: 'select, insert, delete',
   operations: 'select, insert, update',
   container_events: 'select, insert',
+  verifications: 'select, insert, delete',
   idempotency_keys: 'select, insert, update, delete',
   audit_log: 'select (seq), insert, update (container_id, client_id, status, code, revision)',
 };

@@ -35,12 +35,14 @@ it('is an OpenAPI 3.1 document of the endpoints that exist, and of no others', (
     'GET /server-containers',
     'GET /server-containers/{id}',
     'GET /server-containers/{id}/events',
+    'GET /server-containers/{id}/verifications',
     'PATCH /server-containers/{id}',
     'POST /clients',
     'POST /server-containers',
     'POST /server-containers/{id}/custom-domains',
     'POST /server-containers/{id}/domains',
     'POST /server-containers/{id}/loader-token',
+    'POST /server-containers/{id}/verify',
     'PUT /clients/{id}/members/{subject}',
   ]);
 });

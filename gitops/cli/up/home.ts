@@ -15,6 +15,8 @@ const instanceSchema = z.object({
   loopbackSubnet: z.string(),
   infraSecret: z.string(),
   hopSecret: z.string(),
+  /** Homes of before there were verifications have none yet. */
+  verificationSecret: z.string().default(newSecret),
   cloudflareToken: z.string(),
   age: z.object({ identity: z.string(), recipient: z.string() }),
   /** Private signing key (JWK) of the development issuer. */
@@ -82,17 +84,21 @@ export async function writeOwnerOnly(path: string, text: string): Promise<void> 
   await rename(temporary, path);
 }
 
+function newSecret(): string {
+  return randomBytes(24).toString('base64url');
+}
+
 async function newInstance(): Promise<Instance> {
-  const secret = () => randomBytes(24).toString('base64url');
   const identity = await generateIdentity();
   const { privateKey } = await generateKeyPair('ES256', { extractable: true });
   return {
     version: 1,
     instance: `t${randomBytes(4).toString('hex')}`,
     loopbackSubnet: `127.${randomInt(64, 250)}`,
-    infraSecret: secret(),
-    hopSecret: secret(),
-    cloudflareToken: secret(),
+    infraSecret: newSecret(),
+    hopSecret: newSecret(),
+    verificationSecret: newSecret(),
+    cloudflareToken: newSecret(),
     age: { identity, recipient: await identityToRecipient(identity) },
     signingKey: { ...(await exportJWK(privateKey)), kid: randomBytes(8).toString('hex'), alg: 'ES256' },
     ports: {},

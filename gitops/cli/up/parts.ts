@@ -49,6 +49,8 @@ export function edgePart(setup: Setup): ChildSpec {
     TAG_UPSTREAM: env.TAG_UPSTREAM || `http://127.0.0.1:${ports.vendor}`,
     CONFIG_TTL_SECONDS: env.CONFIG_TTL_SECONDS || '2',
     EGRESS_CA_FILE: caFile,
+    VERIFICATION_PORT: String(ports.verification),
+    VERIFICATION_SECRET: instance.verificationSecret,
   });
 }
 
@@ -81,6 +83,7 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
     PROXY_LISTEN: setup.proxyAddresses.join(','),
     PROXY_HTTP_PORT: String(ports.proxy),
     PROXY_TLS_PORT: String(ports.proxyTls),
+    EDGE_PUBLIC_URL: `http://{host}:${ports.edge}`,
     EDGE_UPSTREAM: `http://127.0.0.1:${ports.edge}`,
     LOCAL_CA_DIR: home.at('ca'),
     CONTAINERS_DRIVER: drivers.containers.name,
@@ -97,6 +100,8 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     MANAGEMENT_PORT: String(ports.management),
     INFRA_PROVISIONER_URL: `http://127.0.0.1:${ports.provisioner}`,
     INFRA_SECRET: instance.infraSecret,
+    VERIFICATION_WORKER_URL: `http://127.0.0.1:${ports.verification}`,
+    VERIFICATION_SECRET: instance.verificationSecret,
     SITES_REPO: home.at('sites.git'),
     STATE_DIR: home.at('management'),
     PGLITE_DIR: home.at('management', 'pglite'),

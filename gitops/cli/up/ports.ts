@@ -16,6 +16,7 @@ export const PORTS = {
   proxy: { name: 'proxy', variable: 'PROXY_PORT', fallback: 8088 },
   proxyTls: { name: 'proxyTls', variable: 'PROXY_TLS_PORT', fallback: 0 },
   cloudflare: { name: 'cloudflare', fallback: 0 },
+  verification: { name: 'verification', fallback: 0 },
   shop: { name: 'shop', variable: 'SHOP_PORT', fallback: 0 },
   vendor: { name: 'vendor', fallback: 0 },
   issuer: { name: 'issuer', fallback: 0 },

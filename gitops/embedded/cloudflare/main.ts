@@ -24,6 +24,9 @@ const environment = z.object({
   TAG_UPSTREAM: z.url(),
   CONFIG_TTL_SECONDS: z.string().default('60'),
   EGRESS_CA_FILE: z.string().optional(),
+  VERIFICATION_PORT: port.default(0),
+  /** Without it there is no verification worker beside the edge. */
+  VERIFICATION_SECRET: z.string().optional(),
 });
 
 /** Cloudflare at home: its API, and behind it the worker that serves what the API was told. */
@@ -49,6 +52,9 @@ async function start(env: z.infer<typeof environment>) {
       CONFIG_TTL_SECONDS: env.CONFIG_TTL_SECONDS,
     },
     egress,
+    ...(env.VERIFICATION_SECRET === undefined
+      ? {}
+      : { verification: { port: env.VERIFICATION_PORT, secret: env.VERIFICATION_SECRET } }),
   });
   stack.defer(() => edge.close());
   await rememberChildren(orphans);

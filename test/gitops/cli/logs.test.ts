@@ -185,6 +185,7 @@ describe('tagyard logs', () => {
       management: away,
       provisioner: { ...away, secret: '' },
       edge: away,
+      verification: { ...away, secret: '' },
       cloudflare: { url, accountId: account },
       proxy: away,
       sitesRepo: '',
