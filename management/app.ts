@@ -21,7 +21,6 @@ import { forgetOldKeys } from './operations/idempotency.repository.ts';
 import { provisionSteps } from './operations/provision.steps.ts';
 import { Runner } from './operations/runner.ts';
 import { registerSecurityHeaders } from './security-headers.ts';
-import { releaseStrayClaims } from './sites/claims.repository.ts';
 import { HostWatch } from './sites/host-watch.ts';
 import { Projection } from './sites/projection.ts';
 import { verificationRoutes } from './verification/verification.routes.ts';
@@ -102,7 +101,6 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     app,
     async follow(signal) {
       await forgetOldKeys(context.db);
-      await releaseStrayClaims(context.db);
       await Promise.all([runner.run(signal), projection.follow(signal), hostWatch.run(signal)]);
     },
   };

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { errors, type JWTPayload, jwtVerify } from 'jose';
+import { type CryptoKey, errors, type JWTPayload, type JWTVerifyResult, jwtVerify } from 'jose';
 import type { Actor } from './db/database.ts';
 import { ProblemError } from './errors.ts';
 import { createKeySource, type JwksOptions } from './jwks.ts';
@@ -21,6 +21,8 @@ const ALGORITHMS = [
 const CLOCK_TOLERANCE_SECONDS = 60;
 /** Characters; longer ones aren't even taken apart. */
 const LONGEST_TOKEN = 8_192;
+/** Tokens whose signature is remembered; the oldest is forgotten first. */
+const REMEMBERED = 1_000;
 
 export interface AuthOptions {
   readonly jwksUrl: string;
@@ -32,26 +34,60 @@ export interface AuthOptions {
 /** Who calls, from an `authorization` header; throws the problem to answer otherwise. */
 export type Authenticate = (authorization: string | undefined) => Promise<Actor>;
 
-/** Checks bearer tokens (RFC 7519, RFC 8725) against the issuer's keys, by the one URL of the configuration. */
+/** A token that passed, with all that its passing depended on beside the clock. */
+interface Passed {
+  readonly key: CryptoKey;
+  readonly header: JWTVerifyResult['protectedHeader'];
+  readonly payload: JWTPayload;
+  readonly actor: Actor;
+}
+
+/**
+ * Checks bearer tokens (RFC 7519, RFC 8725) against the issuer's keys, by the one URL of the configuration. That a
+ * signature is good under a key doesn't change, so it is worked out once; which key counts for the token, and whether
+ * its time has come and not gone, is asked at every request.
+ */
 export function createAuthenticator({ jwksUrl, issuer, audience, jwks }: AuthOptions): Authenticate {
   const keys = createKeySource(new URL(jwksUrl), jwks);
+  const passed = new Map<string, Passed>();
+
+  async function verify(token: string): Promise<Actor> {
+    const { payload, protectedHeader, key } = await jwtVerify(token, keys, {
+      issuer,
+      audience,
+      algorithms: ALGORITHMS,
+      clockTolerance: CLOCK_TOLERANCE_SECONDS,
+      requiredClaims: ['exp', 'sub'],
+    });
+    const actor = actorOf(payload);
+    passed.set(token, { key, header: protectedHeader, payload, actor });
+    const [oldest] = passed.keys();
+    if (passed.size > REMEMBERED && oldest !== undefined) passed.delete(oldest);
+    return actor;
+  }
+
   return async (authorization) => {
     const token = /^Bearer +([^\s]+)$/i.exec(authorization ?? '')?.[1];
     if (token === undefined) throw new ProblemError('missing_token');
     if (token.length > LONGEST_TOKEN) throw new ProblemError('invalid_token', 'the token is too long');
     try {
-      const { payload } = await jwtVerify(token, keys, {
-        issuer,
-        audience,
-        algorithms: ALGORITHMS,
-        clockTolerance: CLOCK_TOLERANCE_SECONDS,
-        requiredClaims: ['exp', 'sub'],
-      });
-      return actorOf(payload);
+      const before = passed.get(token);
+      if (before !== undefined) {
+        // Another object once the keys were fetched again, be it the same key: then the signature is checked anew.
+        if ((await keys(before.header)) === before.key && isTimely(before.payload)) return before.actor;
+        passed.delete(token);
+      }
+      return await verify(token);
     } catch (cause) {
       throw problemOf(cause);
     }
   };
+}
+
+/** As `jwtVerify` judges `exp` and `nbf`, which it has found to be numbers where they are there. */
+function isTimely({ exp = 0, nbf = 0 }: JWTPayload): boolean {
+  const now = Math.floor(Date.now() / 1000);
+  return exp > now - CLOCK_TOLERANCE_SECONDS && nbf <= now + CLOCK_TOLERANCE_SECONDS;
 }
 
 function actorOf({ sub, name, email }: JWTPayload): Actor {

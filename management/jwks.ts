@@ -1,9 +1,11 @@
 import {
+  type CryptoKey,
   createLocalJWKSet,
   createRemoteJWKSet,
   type ExportedJWKSCache,
   errors,
-  type JWTVerifyGetKey,
+  type FlattenedJWSInput,
+  type JWSHeaderParameters,
   jwksCache,
 } from 'jose';
 
@@ -18,12 +20,15 @@ export interface JwksOptions {
   readonly pauseMs?: number;
 }
 
+/** The key that counts now for a token with this header; the same object for as long as the keys aren't fetched again. */
+export type KeySource = (header?: JWSHeaderParameters, token?: FlattenedJWSInput) => Promise<CryptoKey>;
+
 /**
  * The issuer's keys from its one address; a token's `kid` is compared with theirs and is nothing else. Known keys go on
  * counting through an outage, for an hour. Throws jose's errors; one that isn't about the token means that the keys
  * can't be had.
  */
-export function createKeySource(url: URL, options: JwksOptions = {}): JWTVerifyGetKey {
+export function createKeySource(url: URL, options: JwksOptions = {}): KeySource {
   const { cooldownMs = 30_000, maxAgeMs = 600_000, staleMs = 3_600_000, pauseMs = 5_000 } = options;
   // jose fills it in, and reads it only where it is full.
   const cache: Partial<ExportedJWKSCache> = {};

@@ -1,16 +1,16 @@
+import { randomUUID } from 'node:crypto';
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo.ts';
 import { type Context, withoutConfig } from '../context.ts';
 import type { Actor } from '../db/database.ts';
 import { fieldErrors, ProblemError } from '../errors.ts';
-import { demandRole } from '../members/access.ts';
+import { judgeRole } from '../members/access.ts';
 import { UNSETTLED } from '../operations/steps.ts';
 import { ProvisionerError } from '../provisioner-client.ts';
-import { claimDomains, releaseDomains } from '../sites/claims.repository.ts';
+import { claimForChange, settleClaims } from '../sites/claims.repository.ts';
 import type { Projection } from '../sites/projection.ts';
-import { claimedNames } from '../sites/sites.repository.ts';
-import { type ContainerWithOperation, findContainer } from './containers.repository.ts';
+import { type ContainerWithOperation, findContainerFor } from './containers.repository.ts';
 import { isMatch } from './etag.ts';
 
 export interface Change {
@@ -33,10 +33,10 @@ export async function demandContainer(
   caller: Actor,
   purpose: 'read' | 'act',
 ): Promise<ContainerWithOperation> {
-  const row = await findContainer(db, id);
-  if (row === undefined) throw new ProblemError('unknown_container');
-  await demandRole(db, row.client_id, caller.subject, purpose, 'unknown_container');
-  return row;
+  const found = await findContainerFor(db, id, caller.subject);
+  if (found === null) throw new ProblemError('unknown_container');
+  judgeRole(found.role, purpose);
+  return found.container;
 }
 
 /**
@@ -55,8 +55,10 @@ export async function changeContainer(
   if (operation?.status === 'running' && UNSETTLED.includes(operation.step)) {
     throw new ProblemError('container_busy');
   }
-  const contested = await claimDomains(db, id, claims);
+  const own = randomUUID();
+  const contested = await claimForChange(db, id, own, claims);
   if (contested.length > 0) {
+    await settleClaims(db, id, own);
     throw new ProblemError('domain_in_use', `another site holds ${contested.join(', ')}`, {
       errors: [{ path: 'domain', message: 'is held by another site' }],
     });
@@ -64,15 +66,13 @@ export async function changeContainer(
   try {
     await commit(context, row, change);
   } catch (error) {
-    const had = claimedNames(row.manifest);
-    await releaseDomains(
-      db,
-      id,
-      claims.filter((name) => !had.includes(name)),
-    );
+    // Where the repository itself failed, nobody knows whether the commit came: the claims wait until that is seen.
+    const refused = error instanceof ProblemError && error.code !== 'sites_repo_unavailable';
+    if (refused && claims.length > 0) await settleClaims(db, id, own);
     throw error;
   }
   await projection.run();
+  if (claims.length > 0) await settleClaims(db, id, own);
   await provisioner.sync({ requestId }).catch((err: unknown) => {
     if (!(err instanceof ProvisionerError)) throw err;
     log.warn({ err, site: row.site_id }, 'the provisioner will see the commit when it looks by itself');

@@ -3,7 +3,7 @@ import { type Context, withoutConfig } from '../context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { ProblemError } from '../errors.ts';
 import { type IdempotencyKey, takeKey } from '../operations/idempotency.repository.ts';
-import { insertOperation } from '../operations/operations.repository.ts';
+import { insertOperation, type OperationRow } from '../operations/operations.repository.ts';
 import { leasePorts } from '../ports/ports.repository.ts';
 import { claimDomains } from '../sites/claims.repository.ts';
 import { insertContainer } from './containers.repository.ts';
@@ -19,14 +19,23 @@ export interface Origin {
   readonly key: IdempotencyKey | null;
 }
 
-/** Record, domains and ports in one transaction; answers the operation's id, or `null` where the key is taken. */
-export async function begin(context: Context, draft: Draft, origin: Origin): Promise<string | null> {
+/**
+ * Record, domains, ports and operation in one transaction; `null` where the key is taken. Site ids are never reused:
+ * neither one that has a record, nor one that stands in the sites repository or ever did.
+ */
+export async function begin(context: Context, draft: Draft, origin: Origin): Promise<OperationRow | null> {
   const base = slug(draft.name);
   for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
     const site = attempt > 0 || needsSuffix(base) ? withSuffix(base) : base;
-    if (await wasEverUsed(context, site)) continue;
     try {
-      return await context.db.transaction().execute((trx) => claim(trx, context, draft, site, origin));
+      return await context.db.transaction().execute(async (trx) => {
+        const [operation, history] = await Promise.all([
+          claim(trx, context, draft, site, origin),
+          context.repo.history(site, 1),
+        ]);
+        if (history.length > 0) throw new NameTaken();
+        return operation;
+      });
     } catch (error) {
       if (error instanceof NameTaken) continue;
       if (error instanceof KeyTaken) return null;
@@ -45,7 +54,7 @@ async function claim(
   draft: Draft,
   site: string,
   { caller, requestId, key }: Origin,
-): Promise<string> {
+): Promise<OperationRow> {
   // The ports aren't known yet; the row is there first because leases and claims refer to it.
   const provisional = draftManifest(draft, site, { processing: 1024, preview: 1025 }, settings);
   const cause = { actor: caller.subject, requestId, revision: null };
@@ -81,9 +90,8 @@ async function claim(
     .set({ manifest: JSON.stringify(withoutConfig(manifest)) })
     .where('id', '=', draft.id)
     .execute();
-  const id = randomUUID();
-  await insertOperation(trx, {
-    id,
+  return await insertOperation(trx, {
+    id: randomUUID(),
     container_id: draft.id,
     kind: 'provision',
     step: 'commit',
@@ -91,12 +99,4 @@ async function claim(
     actor: JSON.stringify(caller),
     request_id: requestId,
   });
-  return id;
-}
-
-/** Site ids are never reused: neither one that stands in the sites repository nor one that ever did. */
-async function wasEverUsed({ db, repo }: Context, site: string): Promise<boolean> {
-  const known = await db.selectFrom('containers').select('id').where('site_id', '=', site).executeTakeFirst();
-  if (known !== undefined) return true;
-  return (await repo.history(site, 1)).length > 0;
 }

@@ -57,6 +57,24 @@ export async function findContainer(db: Database, id: string): Promise<Container
   return await selectContainers(db).where('containers.id', '=', id).executeTakeFirst();
 }
 
+/** The same with the subject's role in its client; `null`: there is no such container, or the subject is no member. */
+export async function findContainerFor(
+  db: Database,
+  id: string,
+  subject: string,
+): Promise<{ container: ContainerWithOperation; role: string } | null> {
+  const row = await selectContainers(db)
+    .innerJoin('client_memberships as member', (join) =>
+      join.onRef('member.client_id', '=', 'containers.client_id').on('member.subject', '=', subject),
+    )
+    .select('member.role')
+    .where('containers.id', '=', id)
+    .executeTakeFirst();
+  if (row === undefined) return null;
+  const { role, ...container } = row;
+  return { container, role };
+}
+
 /** Locks the row until the transaction ends. */
 export async function lockContainer(db: Database, id: string): Promise<ContainerRow> {
   return await db
@@ -173,6 +191,16 @@ export async function setHealth(
     .execute();
   const cause = { actor: null, requestId: null, revision: null };
   await addEvent(db, { ...event(id, 'host', status, cause), reason, detail: trouble });
+}
+
+/** Whether any container waits for another one to give its ports or domains up. */
+export async function isAnyObstructed(db: Database): Promise<boolean> {
+  const waiting = await db
+    .selectFrom('containers')
+    .select('id')
+    .where('status_reason', 'in', ['port_taken', 'domain_in_use'])
+    .executeTakeFirst();
+  return waiting !== undefined;
 }
 
 /** Takes over what the manifest in git says. */

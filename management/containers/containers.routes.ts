@@ -98,7 +98,7 @@ export function containersRoutes(
       async (request) => {
         const { subject } = callerOf(request);
         const { clientId, limit } = request.query;
-        if (clientId !== undefined) await demandRole(db, clientId, subject, 'read', 'unknown_client');
+        if (clientId !== undefined) await demandRole(db, clientId, subject, 'read');
         const rows = await listContainers(db, { ...request.query, subject, limit: limit + 1 });
         const page = rows.slice(0, limit);
         return {

@@ -29,7 +29,7 @@ export async function createContainer(
   { body, caller, requestId, idempotencyKey }: Creation,
 ): Promise<ContainerView> {
   const { db, settings } = context;
-  await demandRole(db, body.clientId, caller.subject, 'act', 'unknown_client');
+  await demandRole(db, body.clientId, caller.subject, 'act');
   const config = checkContainerConfig(body.containerConfigB64);
   const key =
     idempotencyKey === undefined
@@ -54,7 +54,7 @@ export async function createContainer(
     if (answer === null) throw new ProblemError('request_in_progress');
     return reply(answer);
   }
-  await runner.advance(operation);
+  await runner.settle(operation);
   runner.wake();
   const answer = await answerNow(context, draft.id);
   if (key !== null) await storeAnswer(db, key, answer);

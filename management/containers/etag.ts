@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ManifestView } from '../db/database.ts';
 import type { ContainerView } from './containers.schema.ts';
 
@@ -7,25 +7,25 @@ import type { ContainerView } from './containers.schema.ts';
  * read: that a status has moved meanwhile is no reason to refuse it.
  */
 export function etagOf(manifest: ManifestView, view: ContainerView): string {
-  return `"${digest(manifest)}.${digest(view)}"`;
+  return `"${digest(canonical(manifest))}.${digest(JSON.stringify(view))}"`;
 }
 
 /** Whether an `If-Match` speaks of a container with this manifest (RFC 9110, 13.1.1). */
 export function isMatch(ifMatch: string, manifest: ManifestView): boolean {
   if (ifMatch.trim() === '*') return true;
-  const wanted = digest(manifest);
+  const wanted = digest(canonical(manifest));
   return ifMatch.split(',').some((tag) => tag.trim().startsWith(`"${wanted}.`));
 }
 
-function digest(value: object): string {
-  return createHash('sha256').update(canonical(value)).digest('hex').slice(0, 16);
+function digest(text: string): string {
+  return hash('sha256', text, 'hex').slice(0, 16);
 }
 
-/** The database keeps members in an order of its own. */
-function canonical(value: object): string {
-  return JSON.stringify(value, (_key, member: unknown) =>
-    typeof member === 'object' && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : member,
-  );
+/** JSON with sorted members: git and the database each keep them in orders of their own. */
+function canonical(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  const sorted = members.sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${sorted.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join()}}`;
 }

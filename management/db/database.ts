@@ -57,6 +57,10 @@ interface PortPool {
 interface DomainClaims {
   domain: string;
   container_id: string;
+  /** Changes in flight that want the name. */
+  changes: Generated<string[]>;
+  /** When the newest of them began. */
+  changed_at: Date | null;
 }
 
 interface Sites {

@@ -4,6 +4,7 @@ import * as foundation from './migrations/0001_foundation.ts';
 import * as poolFunctions from './migrations/0002_pool_functions.ts';
 import * as healthAndAudit from './migrations/0003_health_and_audit.ts';
 import * as verifications from './migrations/0004_verifications.ts';
+import * as changesInFlight from './migrations/0005_changes_in_flight.ts';
 
 /** In order; a name, once released, keeps its content for ever. */
 export const MIGRATIONS = {
@@ -11,6 +12,7 @@ export const MIGRATIONS = {
   '0002_pool_functions': poolFunctions,
   '0003_health_and_audit': healthAndAudit,
   '0004_verifications': verifications,
+  '0005_changes_in_flight': changesInFlight,
 };
 
 /** Brings the schema to the newest version, or to `last`; the database's own lock keeps two processes apart. */

@@ -7,7 +7,7 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   client_memberships: 'select, insert, update',
   containers: 'select, insert, update',
   port_pool: null,
-  domain_claims: 'select, insert, delete',
+  domain_claims: 'select, insert, update (changes, changed_at), delete',
   sites: 'select, insert, update',
   site_domains: 'select, insert, delete',
   operations: 'select, insert, update',

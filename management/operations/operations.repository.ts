@@ -1,11 +1,14 @@
-import type { Insertable, Selectable, Updateable } from 'kysely';
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
 import type { Step } from './steps.ts';
 
 export type OperationRow = Selectable<Tables['operations']>;
 
-export async function insertOperation(db: Database, row: Insertable<Tables['operations']>): Promise<void> {
-  await db.insertInto('operations').values(row).execute();
+export async function insertOperation(
+  db: Database,
+  row: Insertable<Tables['operations']>,
+): Promise<OperationRow> {
+  return await db.insertInto('operations').values(row).returningAll().executeTakeFirstOrThrow();
 }
 
 export async function findRunning(db: Database, id: string): Promise<OperationRow | undefined> {
@@ -26,21 +29,37 @@ export async function runningOperations(db: Database): Promise<Pick<OperationRow
     .execute();
 }
 
-/** Writes only while the operation still stands at `step`; `false`: somebody cancelled it or went on with it. */
+/**
+ * Writes only while the operation still stands at `step`, in one statement, and answers it as it stands then;
+ * `undefined`: somebody cancelled it or went on with it. A `revision` is its container's.
+ */
 export async function moveOperation(
   db: Database,
   { id, step }: { readonly id: string; readonly step: Step },
-  values: Updateable<Tables['operations']>,
-): Promise<boolean> {
-  const moved = await db
-    .updateTable('operations')
-    .set({ ...values, updated_at: new Date() })
-    .where('id', '=', id)
-    .where('status', '=', 'running')
-    .where('step', '=', step)
-    .returning('id')
+  { revision, ...values }: Updateable<Tables['operations']> & { readonly revision?: string | undefined },
+): Promise<OperationRow | undefined> {
+  return await db
+    .with('moved', (inner) =>
+      inner
+        .updateTable('operations')
+        .set({ ...values, updated_at: new Date() })
+        .where('id', '=', id)
+        .where('status', '=', 'running')
+        .where('step', '=', step)
+        .returningAll(),
+    )
+    .with('committed', (inner) =>
+      inner
+        .updateTable('containers')
+        .from('moved')
+        .set({ revision: revision ?? null })
+        .whereRef('containers.id', '=', 'moved.container_id')
+        .where(sql<boolean>`${revision !== undefined}`)
+        .returning('containers.id'),
+    )
+    .selectFrom('moved')
+    .selectAll()
     .executeTakeFirst();
-  return moved !== undefined;
 }
 
 /** A newer decision about the container replaces what is being done for it. */

@@ -12,6 +12,8 @@ export type Outcome =
       readonly effect?: (trx: Database) => Promise<void>;
       readonly reason?: StatusReason;
       readonly detail?: string;
+      /** The commit that the step has made. */
+      readonly revision?: string;
       /** The provisioner's operation to follow from now on; `null` forgets the one before. */
       readonly provisionerOperation?: string | null;
     };

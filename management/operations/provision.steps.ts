@@ -6,7 +6,7 @@ import { type Context, withoutConfig } from '../context.ts';
 import type { Database } from '../db/database.ts';
 import { releasePorts } from '../ports/ports.repository.ts';
 import { ProvisionerError } from '../provisioner-client.ts';
-import { releaseDomains } from '../sites/claims.repository.ts';
+import { releaseAllDomains } from '../sites/claims.repository.ts';
 import { recordSite } from '../sites/sites.repository.ts';
 import type { OperationRow } from './operations.repository.ts';
 import type { Outcome, StepFunction } from './outcome.ts';
@@ -15,7 +15,7 @@ import type { Step } from './steps.ts';
 /** A creation up to the point where the provisioner has it, and the way back from there (`withdraw`). */
 export function provisionSteps(
   context: Context,
-): Record<Extract<Step, 'commit' | 'provision' | 'record' | 'withdraw'>, StepFunction> {
+): Record<Extract<Step, 'commit' | 'provision' | 'withdraw'>, StepFunction> {
   const { repo, provisioner } = context;
 
   return {
@@ -30,7 +30,7 @@ export function provisionSteps(
             return current ?? formatManifest(manifest);
           },
         });
-        return { to: 'provision', effect: (trx) => setRevision(trx, operation.container_id, revision) };
+        return { to: 'provision', revision };
       } catch (error) {
         if (error instanceof SiteTaken) return withdraw('site_taken', error);
         if (error instanceof SitesRepoError) return withdraw('sites_repo_unavailable', error);
@@ -39,9 +39,13 @@ export function provisionSteps(
     },
 
     async provision(operation) {
+      const manifest = plannedManifest(operation);
       try {
-        const id = await provisioner.provision(plannedManifest(operation), requestOf(operation));
-        return { to: 'record', provisionerOperation: id };
+        return {
+          to: 'follow',
+          provisionerOperation: await provisioner.provision(manifest, requestOf(operation)),
+          effect: (trx) => recordSite(trx, withoutConfig(manifest), { revision: null, blob: null }),
+        };
       } catch (error) {
         if (!(error instanceof ProvisionerError)) throw error;
         return withdraw(
@@ -49,11 +53,6 @@ export function provisionSteps(
           error,
         );
       }
-    },
-
-    async record(operation) {
-      const view = withoutConfig(plannedManifest(operation));
-      return { to: 'follow', effect: (trx) => recordSite(trx, view, { revision: null, blob: null }) };
     },
 
     /**
@@ -132,15 +131,11 @@ export function requestOf({ request_id }: OperationRow): { requestId: string } {
 /** Ports and domains go back; site-domain records go with the domains. */
 export async function releaseAll(db: Database, container: string): Promise<void> {
   await releasePorts(db, container);
-  await releaseDomains(db, container);
+  await releaseAllDomains(db, container);
 }
 
 export async function failContainer(db: Database, operation: OperationRow): Promise<void> {
   const { container_id, actor, request_id, reason, detail } = operation;
   const cause = { actor: actor.subject, requestId: request_id, revision: null, reason, detail };
   await moveContainer(db, container_id, 'failed', cause);
-}
-
-async function setRevision(db: Database, container: string, revision: string): Promise<void> {
-  await db.updateTable('containers').set({ revision }).where('id', '=', container).execute();
 }

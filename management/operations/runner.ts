@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
-import { findRunning, moveOperation, runningOperations } from './operations.repository.ts';
-import type { StepFunction } from './outcome.ts';
-import type { Step } from './steps.ts';
+import { findRunning, moveOperation, type OperationRow, runningOperations } from './operations.repository.ts';
+import type { Outcome, StepFunction } from './outcome.ts';
+import { type Step, UNSETTLED } from './steps.ts';
 
 /** How often to look when nothing is known to run: another process may have left something. */
 const IDLE_MS = 5_000;
@@ -28,13 +28,11 @@ export class Runner {
     this.#steps = steps;
   }
 
-  /** Goes as far as it goes now; callers that come while it goes share its end. */
-  async advance(id: string): Promise<void> {
-    const running = this.#inHand.get(id);
-    if (running !== undefined) return await running;
-    const turn = this.#advance(id).finally(() => this.#inHand.delete(id));
-    this.#inHand.set(id, turn);
-    await turn;
+  /** Takes an operation that was just begun through the steps that a request waits for. */
+  async settle(operation: OperationRow): Promise<void> {
+    await this.#takeUp(operation.id, async () => {
+      await this.#advance(operation, ({ step }) => !UNSETTLED.includes(step));
+    });
   }
 
   /** There is a new operation. */
@@ -76,35 +74,60 @@ export class Runner {
       if (this.#inHand.has(id) || (looked !== undefined && performance.now() - looked < pause * 0.9))
         continue;
       this.#looked.set(id, performance.now());
-      this.advance(id).catch((err: unknown) => this.#report(id, err));
+      this.#takeUp(id, () => this.#resume(id)).catch((err: unknown) => this.#report(id, err));
     }
     const ids = new Set(operations.map(({ id }) => id));
     for (const id of this.#looked.keys()) if (!ids.has(id)) this.#looked.delete(id);
     return operations.length > 0;
   }
 
-  async #advance(id: string): Promise<void> {
-    for (;;) {
-      const operation = await findRunning(this.#context.db, id);
-      if (operation === undefined) return;
+  /** Callers that come while somebody has it in hand share the end of that. */
+  async #takeUp(id: string, work: () => Promise<void>): Promise<void> {
+    const running = this.#inHand.get(id);
+    if (running !== undefined) return await running;
+    const turn = work().finally(() => this.#inHand.delete(id));
+    this.#inHand.set(id, turn);
+    await turn;
+  }
+
+  async #resume(id: string): Promise<void> {
+    const operation = await findRunning(this.#context.db, id);
+    if (operation !== undefined) await this.#advance(operation, () => false);
+  }
+
+  /** Goes as far as it goes now, and no further than to a step that `isEnough`. */
+  async #advance(from: OperationRow, isEnough: (operation: OperationRow) => boolean): Promise<void> {
+    for (let operation = from; ; ) {
       const outcome = await this.#steps[operation.step](operation);
       if (outcome === 'wait') return;
-      const { to, effect, reason, detail, provisionerOperation } = outcome;
-      const ended = to === 'succeeded' || to === 'failed';
-      await this.#context.db.transaction().execute(async (trx) => {
-        const moved = await moveOperation(trx, operation, {
-          ...(ended ? { status: to, manifest: null } : { step: to }),
-          ...(reason === undefined ? {} : { reason }),
-          ...(detail === undefined ? {} : { detail }),
-          ...(provisionerOperation === undefined ? {} : { provisioner_operation: provisionerOperation }),
-        });
-        if (moved) await effect?.(trx);
-      });
+      const moved = await this.#move(operation, outcome);
+      const { id, container_id: container, kind, step } = operation;
       this.#context.log.info(
-        { operation: id, container: operation.container_id, kind: operation.kind, from: operation.step, to },
+        { operation: id, container, kind, from: step, to: outcome.to },
         'operation moved',
       );
+      // Where it could not be moved, somebody else has gone on with it, or ended it.
+      const next = moved ?? (await findRunning(this.#context.db, id));
+      if (next?.status !== 'running' || isEnough(next)) return;
+      operation = next;
     }
+  }
+
+  async #move(operation: OperationRow, outcome: Exclude<Outcome, 'wait'>): Promise<OperationRow | undefined> {
+    const { to, effect, reason, detail, revision, provisionerOperation } = outcome;
+    const values = {
+      ...(to === 'succeeded' || to === 'failed' ? { status: to, manifest: null } : { step: to }),
+      ...(reason === undefined ? {} : { reason }),
+      ...(detail === undefined ? {} : { detail }),
+      ...(provisionerOperation === undefined ? {} : { provisioner_operation: provisionerOperation }),
+      revision,
+    };
+    if (effect === undefined) return await moveOperation(this.#context.db, operation, values);
+    return await this.#context.db.transaction().execute(async (trx) => {
+      const moved = await moveOperation(trx, operation, values);
+      if (moved !== undefined) await effect(trx);
+      return moved;
+    });
   }
 
   #report(id: string, err: unknown): void {

@@ -7,11 +7,11 @@ export type OperationStatus = (typeof OPERATION_STATUSES)[number];
 
 /**
  * Each step is recorded before it is done and can be done again, so that a restart goes on where it stopped.
- * A creation goes `commit → provision → record → follow`. What fails before the provisioner accepted goes to
+ * A creation goes `commit → provision → follow`. What fails before the provisioner accepted goes to
  * `withdraw`, what fails after it to `tombstone → clean`.
  */
-export const STEPS = ['commit', 'provision', 'record', 'follow', 'withdraw', 'tombstone', 'clean'] as const;
+export const STEPS = ['commit', 'provision', 'follow', 'withdraw', 'tombstone', 'clean'] as const;
 export type Step = (typeof STEPS)[number];
 
 /** Steps in which git doesn't yet say what the operation has decided, so that git must not be projected. */
-export const UNSETTLED: readonly Step[] = ['commit', 'provision', 'record', 'withdraw', 'tombstone'];
+export const UNSETTLED: readonly Step[] = ['commit', 'provision', 'withdraw', 'tombstone'];

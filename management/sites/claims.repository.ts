@@ -1,6 +1,9 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 
+/** How long a change may take whose end nobody has reported; then its process is taken for dead. */
+const LONGEST_CHANGE_MINUTES = 10;
+
 /**
  * Claims domains for a container and answers those that another one holds. Sorted, so that two that claim the same
  * names at once wait for each other in one order instead of for ever.
@@ -10,13 +13,15 @@ export async function claimDomains(
   container: string,
   domains: readonly string[],
 ): Promise<string[]> {
-  const names = [...new Set(domains)].sort();
+  const names = namesOf(domains);
   if (names.length === 0) return [];
-  await db
+  const taken = await db
     .insertInto('domain_claims')
     .values(names.map((domain) => ({ domain, container_id: container })))
     .onConflict((conflict) => conflict.doNothing())
+    .returning('domain')
     .execute();
+  if (taken.length === names.length) return [];
   const held = await db
     .selectFrom('domain_claims')
     .select('domain')
@@ -26,25 +31,111 @@ export async function claimDomains(
   return held.map(({ domain }) => domain).sort();
 }
 
-/** Gives up some of a container's domains, or all of them; their site-domain records go with them. */
+/**
+ * The same for a change that is about to be committed. Until `settleClaims` is told of its end, its names are given up
+ * by nobody: neither by another change of the container that fails, nor by one that takes the name away.
+ */
+export async function claimForChange(
+  db: Database,
+  container: string,
+  change: string,
+  domains: readonly string[],
+): Promise<string[]> {
+  const names = namesOf(domains);
+  if (names.length === 0) return [];
+  const ours = await db
+    .insertInto('domain_claims')
+    .values(
+      names.map((domain) => ({
+        domain,
+        container_id: container,
+        changes: sql<string[]>`array[${change}::uuid]`,
+        changed_at: sql<Date>`now()`,
+      })),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .column('domain')
+        .doUpdateSet({
+          changes: sql<string[]>`domain_claims.changes || excluded.changes`,
+          changed_at: sql<Date>`now()`,
+        })
+        .where('domain_claims.container_id', '=', container),
+    )
+    .returning('domain')
+    .execute();
+  return names.filter((name) => !ours.some(({ domain }) => domain === name));
+}
+
+/** A change has ended, one way or the other: of its names, the container keeps those that something still wants. */
+export async function settleClaims(db: Database, container: string, change: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    // The projection holds the same lock while it takes a manifest over.
+    await sql`select from containers where id = ${container} for update`.execute(trx);
+    const { rows } = await sql<{ domain: string }>`
+      update domain_claims set changes = array_remove(changes, ${change}::uuid)
+      where container_id = ${container} and ${change}::uuid = any (changes)
+      returning domain`.execute(trx);
+    await releaseUnwanted(
+      trx,
+      rows.map(({ domain }) => domain),
+    );
+  });
+}
+
+/** Changes whose end was never reported: of a killed process, or of one that can't know whether its commit came. */
+export async function hasOverdueClaims(db: Database): Promise<boolean> {
+  const { rows } = await sql`select from domain_claims where ${overdue} limit 1`.execute(db);
+  return rows.length > 0;
+}
+
+/** To be called when the database has caught up with git: what no manifest carries by now never will. */
+export async function settleOverdueClaims(db: Database): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const { rows } = await sql<{ domain: string }>`
+      update domain_claims set changes = '{}' where ${overdue} returning domain`.execute(trx);
+    await releaseUnwanted(
+      trx,
+      rows.map(({ domain }) => domain),
+    );
+  });
+}
+
+/** Gives up some of a container's domains, but for those that a change in flight wants; their records go with them. */
 export async function releaseDomains(
   db: Database,
   container: string,
-  domains?: readonly string[],
+  domains: readonly string[],
 ): Promise<void> {
-  if (domains?.length === 0) return;
-  let query = db.deleteFrom('domain_claims').where('container_id', '=', container);
-  if (domains !== undefined) query = query.where('domain', 'in', domains);
-  await query.execute();
+  if (domains.length === 0) return;
+  await db
+    .deleteFrom('domain_claims')
+    .where('container_id', '=', container)
+    .where('domain', 'in', domains)
+    .where(sql<boolean>`changes = '{}'`)
+    .execute();
 }
 
-/** Claims that no manifest carries: of a change whose process was killed before it came to its commit. */
-export async function releaseStrayClaims(db: Database): Promise<void> {
+/** Gives up all of a container that is no more. */
+export async function releaseAllDomains(db: Database, container: string): Promise<void> {
+  await db.deleteFrom('domain_claims').where('container_id', '=', container).execute();
+}
+
+const overdue = sql`changes <> '{}' and changed_at < now() - make_interval(mins => ${LONGEST_CHANGE_MINUTES})`;
+
+async function releaseUnwanted(db: Database, domains: readonly string[]): Promise<void> {
+  if (domains.length === 0) return;
   await sql`
     delete from domain_claims as claim
     using containers as container
     where container.id = claim.container_id
+      and claim.domain in (${sql.join(domains)})
+      and claim.changes = '{}'
       and not container.manifest->'customDomains' @> to_jsonb(claim.domain)
       and not container.manifest->'domains' @> jsonb_build_array(jsonb_build_object('domain', claim.domain))
   `.execute(db);
+}
+
+function namesOf(domains: readonly string[]): string[] {
+  return [...new Set(domains)].sort();
 }

@@ -3,11 +3,12 @@ import { setInterval } from 'node:timers/promises';
 import { type ParsedManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { SiteFile } from '../../gitops/sites-repo.ts';
-import { insertContainer, setReason } from '../containers/containers.repository.ts';
+import { insertContainer, isAnyObstructed, setReason } from '../containers/containers.repository.ts';
 import type { Cause } from '../containers/events.repository.ts';
 import { LIVE, PROJECTION_REASONS } from '../containers/status.ts';
 import { type Context, withoutConfig } from '../context.ts';
 import { UNSETTLED } from '../operations/steps.ts';
+import { hasOverdueClaims, settleOverdueClaims } from './claims.repository.ts';
 import { follow, type KnownSite, refuse, remove, restore } from './project-site.ts';
 import { rememberBlob } from './sites.repository.ts';
 
@@ -54,13 +55,11 @@ export class Projection {
   async #retryObstructed(signal: AbortSignal): Promise<void> {
     const { db, log } = this.#context;
     for await (const _ of setInterval(RETRY_MS, null, { signal, ref: false })) {
-      const waiting = await db
-        .selectFrom('containers')
-        .select('id')
-        .where('status_reason', 'in', ['port_taken', 'domain_in_use'])
-        .executeTakeFirst();
-      if (waiting !== undefined)
-        await this.run().catch((err) => log.error({ err }, 'a retry could not be projected'));
+      try {
+        if ((await isAnyObstructed(db)) || (await hasOverdueClaims(db))) await this.run();
+      } catch (err) {
+        log.error({ err }, 'a retry could not be projected');
+      }
     }
   }
 
@@ -70,12 +69,14 @@ export class Projection {
     // No branch yet, or one that can't be read, isn't a repository from which everything was deleted.
     if (head === null) return;
     const [files, known] = [await repo.read(head), await this.#known()];
+    let complete = true;
     for (const file of files) {
       const site = known.get(file.site);
       if (site !== undefined && !isDue(site, file)) continue;
       try {
         await this.#project(site, file, head);
       } catch (err) {
+        complete = false;
         log.error({ err, site: file.site, revision: head }, 'a site could not be projected');
       }
     }
@@ -89,6 +90,7 @@ export class Projection {
         this.#onOperation();
       }
     }
+    if (complete) await settleOverdueClaims(this.#context.db);
   }
 
   async #project(site: KnownSite | undefined, file: SiteFile, revision: string): Promise<void> {

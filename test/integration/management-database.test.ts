@@ -67,6 +67,7 @@ describeWith('postgresql', 'the database of management', () => {
       "update container_events set actor = 'somebody else'",
       'delete from audit_log',
       "update audit_log set actor = 'somebody else'",
+      'update domain_claims set container_id = gen_random_uuid()',
       'create table public.mine (id integer)',
     ])('may not: %s', async (statement) => {
       await expect(sql.raw(statement).execute(db)).rejects.toMatchObject({ code: '42501' });
@@ -144,11 +145,16 @@ describeWith('postgresql', 'the database of management', () => {
       const container = await fill(grown);
       await fitPool(grown, POOL.host, POOL.ports);
       await sql`update port_pool set leased_by = ${container} where processing = 20002`.execute(grown);
+      await sql`insert into operations (id, container_id, kind, step, actor, request_id)
+        values (gen_random_uuid(), ${container}, 'provision', ${version < '0005' ? 'record' : 'provision'}, '{}', 'r')`.execute(
+        grown,
+      );
       await migrate(grown);
       await migrate(grown);
       expect(await shape(grown)).toEqual(await shape(fresh));
       const rows = await grown.selectFrom('containers').select(['id', 'health', 'status']).execute();
       expect(rows).toEqual([{ id: container, health: 'unknown', status: 'active' }]);
+      expect(await grown.selectFrom('operations').select('step').execute()).toEqual([{ step: 'provision' }]);
       expect(await countFreePorts(grown)).toBe(2);
       await Promise.all([fresh.destroy(), grown.destroy()]);
     });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { creation, World } from '../fixtures/management/world.ts';
+import { eventually } from '../helpers/eventually.ts';
 
 let world: World;
 let client: string;
@@ -194,7 +195,7 @@ describe('the audit log', () => {
     const body = creation(client, 'held.example');
     const answer = call('audit-6', 'POST', '/server-containers', { as: 'owner', body });
     try {
-      await expect.poll(() => world.provisioner.calls.length).toBeGreaterThan(length);
+      await eventually(() => expect(world.provisioner.calls.length).toBeGreaterThan(length));
       expect(await of('audit-6')).toMatchObject([{ actor: 'owner', status: null }]);
     } finally {
       resolve();

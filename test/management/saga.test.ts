@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { creation, World } from '../fixtures/management/world.ts';
 import { eventually } from '../helpers/eventually.ts';
@@ -112,7 +113,7 @@ describe('a restart', () => {
     await becomes(body.id, { status: 'active', operation: { status: 'succeeded' } });
   });
 
-  it.each(['commit', 'provision', 'record'] as const)('finishes what stopped before “%s”', async (step) => {
+  it.each(['commit', 'provision'] as const)('finishes what stopped before “%s”', async (step) => {
     world.provisioner.auto = false;
     const { body } = await create();
     await world.stop();
@@ -160,16 +161,25 @@ describe('a restart', () => {
     expect(await world.leased()).toBe(0);
   });
 
-  it('gives back a domain that was claimed for a change that never came', async () => {
+  it('gives back a domain that was claimed for a change that never came, once it can’t come any more', async () => {
     const { body } = await create();
+    await becomes(body.id, { status: 'active' });
     await world.stop();
-    await world.db
-      .insertInto('domain_claims')
-      .values({ domain: 'stray.example', container_id: body.id })
-      .execute();
+    const left = (domain: string, minutes: number) => ({
+      domain,
+      container_id: body.id,
+      changes: [randomUUID()],
+      changed_at: new Date(Date.now() - minutes * 60_000),
+    });
+    const names = [left('late.example', 11), left('acme.example', 11), left('young.example', 9)];
+    await world.db.deleteFrom('domain_claims').execute();
+    await world.db.insertInto('domain_claims').values(names).execute();
     await world.start();
     await eventually(async () =>
-      expect(await claims()).toEqual([{ domain: 'acme.example', container_id: body.id }]),
+      expect((await claims()).map(({ domain, changes }) => [domain, changes.length]).sort()).toEqual([
+        ['acme.example', 0],
+        ['young.example', 1],
+      ]),
     );
   });
 });

@@ -1,0 +1,172 @@
+import { sql } from 'kysely';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { parseManifest } from '../../gitops/manifest/load.ts';
+import { type SitesRepo, SitesRepoError } from '../../gitops/sites-repo.ts';
+import { claimedNames } from '../../management/sites/sites.repository.ts';
+import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
+import { type Answer, creation, World } from '../fixtures/management/world.ts';
+import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+type Commit = SitesRepo['commit'];
+const NAME = 'shop.elsewhere.example';
+
+describeWith('postgresql', 'a domain that several want at once', () => {
+  let postgresql: PostgresqlFixture;
+  beforeAll(async () => {
+    postgresql = await PostgresqlFixture.start();
+  });
+  afterAll(() => postgresql?.stop());
+
+  let world: World;
+  /** Two containers that aren't each other's. */
+  let ours: string;
+  let theirs: string;
+  beforeEach(async () => {
+    world = await World.open(await postgresql.connections());
+    const client = await world.client();
+    const create = async (domain: string) => {
+      const body = creation(client, domain, { name: domain });
+      const { body: made } = await world.call('POST', '/server-containers', { as: 'owner', body });
+      return await becomes(made.id, 'active');
+    };
+    ours = await create('ours.example');
+    theirs = await create('theirs.example');
+  });
+  /** Of what a failed test has left held. */
+  const releases: (() => void)[] = [];
+  afterEach(async () => {
+    for (const release of releases.splice(0)) release();
+    await world?.close();
+  });
+
+  const becomes = (id: string, status: string): Promise<string> =>
+    eventually(async () => {
+      const { body } = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
+      expect(body.status).toBe(status);
+      return id;
+    });
+  const add = (id: string, domain = NAME): Promise<Answer> =>
+    world.call('POST', `/server-containers/${id}/domains`, {
+      as: 'owner',
+      body: { domain, webTagId: 'GTM-ABC1234' },
+    });
+  const remove = (id: string, domain = NAME): Promise<Answer> =>
+    world.call('DELETE', `/server-containers/${id}/domains?domain=${domain}`, { as: 'owner' });
+  /** Refused after its name was claimed: it isn't first-party to any domain of the container. */
+  const addForeignHost = (id: string): Promise<Answer> =>
+    world.call('POST', `/server-containers/${id}/custom-domains`, { as: 'owner', body: { domain: NAME } });
+  const result = ({ status, body }: Answer) => [status, body.code ?? null];
+
+  /** Puts something between the API and the repository's commits. */
+  function around(wrap: (commit: Commit, edit: Parameters<Commit>[0]) => ReturnType<Commit>): void {
+    const commit: Commit = world.repo.commit.bind(world.repo);
+    world.repo.commit = (edit) => wrap(commit, edit);
+  }
+
+  /** Holds commits whose subject begins so; `reached` resolves when the first one has come. */
+  function hold(subject: string): { reached: Promise<void>; release(): void } {
+    const reached = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    releases.push(held.resolve);
+    around(async (commit, edit) => {
+      if (edit.subject.startsWith(subject)) {
+        reached.resolve();
+        await held.promise;
+      }
+      return await commit(edit);
+    });
+    return { reached: reached.promise, release: held.resolve };
+  }
+
+  /** Whoever has a name in git holds it, nobody else does, and nothing is in flight any more. */
+  async function consistent(): Promise<Record<string, string>> {
+    const files = await world.repo.read((await world.repo.head()) ?? '');
+    const inGit = files.flatMap(({ text, path }) => {
+      const parsed = parseManifest(text, path);
+      if (!parsed.ok) throw new Error(`${path} can't be read`);
+      return claimedNames(parsed.manifest).map((name): [string, string] => [name, parsed.manifest.container]);
+    });
+    const claims = await world.owner.selectFrom('domain_claims').selectAll().execute();
+    expect(claims.flatMap(({ changes }) => changes)).toEqual([]);
+    expect(claims.map(({ domain, container_id }) => [domain, container_id]).sort()).toEqual(inGit.sort());
+    return Object.fromEntries(inGit);
+  }
+
+  it('isn’t lost to a change of the same container that fails meanwhile', async () => {
+    const held = hold('Add domain');
+    const adding = add(ours);
+    await held.reached;
+    expect(result(await addForeignHost(ours))).toEqual([422, 'foreign_domain']);
+    expect(result(await add(theirs))).toEqual([409, 'domain_in_use']);
+    held.release();
+    expect(result(await adding)).toEqual([200, null]);
+    expect((await consistent())[NAME]).toBe(ours);
+  });
+
+  it('isn’t lost to a change of the same container that takes it away meanwhile', async () => {
+    expect(result(await add(ours))).toEqual([200, null]);
+    const held = hold('Add domain');
+    const adding = add(ours);
+    await held.reached;
+    expect(result(await remove(ours))).toEqual([200, null]);
+    expect(result(await add(theirs))).toEqual([409, 'domain_in_use']);
+    held.release();
+    expect(result(await adding)).toEqual([200, null]);
+    expect((await consistent())[NAME]).toBe(ours);
+  });
+
+  it('is free at once where the change that claimed it was refused', async () => {
+    expect(result(await addForeignHost(ours))).toEqual([422, 'foreign_domain']);
+    expect(result(await add(theirs))).toEqual([200, null]);
+    expect((await consistent())[NAME]).toBe(theirs);
+  });
+
+  it('is kept where the repository failed and the commit came all the same', async () => {
+    around(async (commit, edit) => {
+      await commit(edit);
+      throw new SitesRepoError('the answer to the push was lost');
+    });
+    expect(result(await add(ours))).toEqual([503, 'sites_repo_unavailable']);
+    expect(result(await add(theirs))).toEqual([409, 'domain_in_use']);
+    await eventually(async () => {
+      const { body } = await world.call('GET', `/server-containers/${ours}`, { as: 'owner' });
+      expect(body.domains.map(({ domain }: { domain: string }) => domain)).toContain(NAME);
+    });
+    await passed(11);
+    await eventually(async () => expect((await consistent())[NAME]).toBe(ours));
+  });
+
+  it('is given back in a while where the repository failed and the commit never came', async () => {
+    around(async () => {
+      throw new SitesRepoError('no route to the repository');
+    });
+    expect(result(await add(ours))).toEqual([503, 'sites_repo_unavailable']);
+    expect(result(await add(theirs))).toEqual([409, 'domain_in_use']);
+    await passed(11);
+    await eventually(async () => expect(Object.keys(await consistent())).not.toContain(NAME));
+  });
+
+  /** Makes claims older, as the database sees it. */
+  async function passed(minutes: number): Promise<void> {
+    await sql`update domain_claims set changed_at = changed_at - make_interval(mins => ${minutes}::integer)`.execute(
+      world.owner,
+    );
+  }
+
+  it('has one holder, the one that git names, whatever comes in whatever order', async () => {
+    const names = ['a.example', 'b.example', NAME];
+    const requests = Array.from({ length: 36 }, (_, index) => {
+      const container = index % 2 === 0 ? ours : theirs;
+      const name = names[index % 3] ?? NAME;
+      if (index % 4 === 3) return remove(container, name);
+      return index % 9 === 5 ? addForeignHost(container) : add(container, name);
+    });
+    const answers = await Promise.all(requests);
+    expect(answers.map(({ status }) => status)).toEqual(
+      answers.map(() => expect.toBeOneOf([200, 404, 409, 422])),
+    );
+    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThan(3);
+    await eventually(() => consistent());
+  });
+});
