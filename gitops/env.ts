@@ -94,6 +94,10 @@ const envSchema = z.object({
   LOCAL_CA_DIR: optional,
   CONTAINERS_DRIVER: z.enum(['docker', 'process']).default('docker'),
   CONTAINER_CA_FILE: optional,
+  SWAP_STEADY_SECONDS: z.coerce.number().min(0).default(5),
+  SWAP_DRAIN_SECONDS: z.coerce.number().min(0).default(30),
+  PREVIEW_IDLE_SECONDS: z.coerce.number().positive().default(900),
+  RECYCLE_DAYS: z.coerce.number().min(0).max(11).default(10),
   TAG_SERVER_ENTRY: z.string().default('sites/demo/tag-server/main.ts'),
   LOOPBACK_SUBNET: z
     .string()

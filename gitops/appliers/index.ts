@@ -10,6 +10,7 @@ import type { Env } from '../env.ts';
 import type { Identity } from '../ownership.ts';
 import { containersApplier } from './containers/applier.ts';
 import { dockerRuntime } from './containers/docker-runtime.ts';
+import { Recycling } from './containers/recycling.ts';
 import type { Runtime } from './containers/runtime.ts';
 import type { Applier } from './contract.ts';
 import { type DnsProvider, dnsApplier } from './dns/applier.ts';
@@ -23,6 +24,9 @@ import { proxyApplier } from './proxy/applier.ts';
 import type { EdgeUpstream, ProxyBackend } from './proxy/backend.ts';
 import { type CertificateSource, certificateFiles, certificatesByMode } from './proxy/certificates.ts';
 import { nginxBackend } from './proxy/nginx/backend.ts';
+
+/** nginx hands on what it has accepted within this, before an old container goes. */
+const LEAST_DRAIN_MS = 1_000;
 
 /** How long a new container may take until it is healthy: the real image fetches its code from Google first. */
 const STARTUP_DEADLINE_MS = 60_000;
@@ -49,11 +53,17 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Prom
   const scriptName = env.EDGE_SCRIPT_NAME;
   const store = edgeStore(client, scriptName);
   const route = { client, store, identity, zoneId, scriptName };
+  const recycling = new Recycling({ days: env.RECYCLE_DAYS, now: Date.now });
   const containers = {
     identity,
     loopbackSubnet: env.LOOPBACK_SUBNET,
     originPort,
     startupDeadlineMs: STARTUP_DEADLINE_MS,
+    steadyMs: env.SWAP_STEADY_SECONDS * 1000,
+    drain: { leastMs: LEAST_DRAIN_MS, mostMs: env.SWAP_DRAIN_SECONDS * 1000 },
+    previewIdleMs: env.PREVIEW_IDLE_SECONDS * 1000,
+    recycling,
+    edition: (site: string) => recycling.edition(site),
     ...caOf(env),
   };
   return [

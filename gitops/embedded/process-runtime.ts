@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, on } from 'node:events';
-import type { Instance, Launch, Runtime } from '../appliers/containers/runtime.ts';
+import { boundEndpoint, type Instance, type Launch, type Runtime } from '../appliers/containers/runtime.ts';
 import { type Supervised, supervise } from './supervisor.ts';
 
 export interface ProcessRuntimeOptions {
@@ -16,7 +16,8 @@ export interface ProcessRuntimeOptions {
 interface Entry {
   readonly id: string;
   readonly launch: Launch;
-  readonly child: Supervised;
+  child: Supervised;
+  stopped: boolean;
 }
 
 /**
@@ -28,30 +29,46 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
   const entries = new Map<string, Entry>();
   const news = new EventEmitter();
 
-  async function remove(id: string): Promise<void> {
+  function run(launch: Launch): Supervised {
+    return supervise(
+      () => spawn(launch, options),
+      () => news.emit('loss', launch.name),
+    );
+  }
+
+  async function stop(id: string): Promise<void> {
     const entry = entries.get(id);
     if (entry === undefined) return;
+    entry.stopped = true;
     await entry.child.stop(stopGraceSeconds * 1000);
+  }
+
+  async function remove(id: string): Promise<void> {
+    await stop(id);
     entries.delete(id);
   }
 
   return {
     async list() {
-      return [...entries.values()].map(({ id, launch: { name, mark, spec }, child }): Instance => {
-        const running = child.death() === null;
-        const endpoint = running ? { address: spec.address, port: spec.port } : null;
-        return { id, name, mark, running, endpoint };
+      return [...entries.values()].map(({ id, launch: { name, mark, spec }, child, stopped }): Instance => {
+        const running = !stopped && child.death() === null;
+        return { id, name, mark, running, stopped, endpoint: running ? boundEndpoint(spec) : null };
       });
     },
 
     async start(launch) {
       const id = randomUUID();
-      const child = supervise(
-        () => spawn(launch, options),
-        () => news.emit('loss', launch.name),
-      );
-      entries.set(id, { id, launch, child });
+      entries.set(id, { id, launch, child: run(launch), stopped: false });
       return id;
+    },
+
+    stop,
+
+    async resume(id) {
+      const entry = entries.get(id);
+      if (entry === undefined || !entry.stopped) return;
+      entry.child = run(entry.launch);
+      entry.stopped = false;
     },
 
     async death(id) {
@@ -81,7 +98,7 @@ function spawn({ name, spec }: Launch, { entry, caFile }: ProcessRuntimeOptions)
   return fork(entry, [], {
     env: {
       ...spec.env,
-      HOST: spec.address,
+      HOST: spec.boundAddress,
       PORT: String(spec.port),
       CONTAINER_CONFIG: spec.config.reveal(),
       ...(caFile === undefined ? {} : { NODE_EXTRA_CA_CERTS: caFile }),

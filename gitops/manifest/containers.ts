@@ -10,7 +10,7 @@ export interface LoadedManifest extends Manifest {
 
 export type Role = 'processing' | 'preview';
 
-/** One container as it must run. `address:port` is where the host reaches it; nothing else can. */
+/** One container as it must run. `address:port` is where the proxy reaches it; nothing outside this host can. */
 export interface ContainerSpec {
   readonly site: string;
   readonly role: Role;
@@ -25,6 +25,10 @@ export interface ContainerSpec {
   readonly config: Secret;
   readonly address: string;
   readonly port: number;
+  /** Runs only while it is used: what listens on `address` starts it for the first request. */
+  readonly onDemand: boolean;
+  /** Where the container itself is bound, on `port` too: `address`, unless something else listens there. */
+  readonly boundAddress: string;
   /** The name that the processing role must resolve to the host to reach its preview server. */
   readonly previewHost: string;
   readonly hash: string;
@@ -35,6 +39,11 @@ export interface ContainerSettings {
   readonly loopbackSubnet: string;
   /** The port on which the proxy answers TLS for preview hostnames. */
   readonly originPort: number;
+  /**
+   * Which edition of a site's containers is due; another one makes other containers of the same manifest. Everything
+   * that derives from `containerSpecs` must be given the same one. Default: there is one edition.
+   */
+  edition?(site: string): string;
 }
 
 /**
@@ -46,8 +55,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
   const spec = (
     role: Role,
     replica: number,
-    memory: string,
-    cpus: number,
+    { memory, cpus, onDemand = false }: { memory: string; cpus: number; onDemand?: boolean },
     env: Record<string, string>,
   ): ContainerSpec => {
     const port = ports[role];
@@ -61,7 +69,10 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       env,
       config: config.fingerprint,
       port,
+      // One that ends whenever nobody uses it is never old.
+      ...(onDemand ? { onDemand } : { edition: settings.edition?.(site) }),
     });
+    const address = loopbackAddress(settings.loopbackSubnet, hash);
     return {
       site,
       role,
@@ -71,8 +82,10 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       cpus,
       env,
       config,
-      address: loopbackAddress(settings.loopbackSubnet, hash),
+      address,
       port,
+      onDemand,
+      boundAddress: onDemand ? loopbackAddress(settings.loopbackSubnet, hash.slice(8)) : address,
       previewHost: hostnames.preview,
       hash,
     };
@@ -80,11 +93,11 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
   const { processing, preview } = resources;
   return [
     ...Array.from({ length: processing.replicas }, (_, replica) =>
-      spec('processing', replica, processing.memory, processing.cpus, {
+      spec('processing', replica, processing, {
         PREVIEW_SERVER_URL: originUrl(hostnames.preview, settings.originPort),
       }),
     ),
-    spec('preview', 0, preview.memory, preview.cpus, { RUN_AS_PREVIEW_SERVER: 'true' }),
+    spec('preview', 0, preview, { RUN_AS_PREVIEW_SERVER: 'true' }),
   ];
 }
 

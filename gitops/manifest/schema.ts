@@ -94,6 +94,7 @@ const preview = z
   .strictObject({
     memory: memory.default('256m'),
     cpus: z.number().positive().max(1).default(0.5),
+    onDemand: z.boolean().default(false),
   })
   .prefault({});
 

@@ -13,7 +13,9 @@ import { RetryableError, TerminalError } from '../../gitops/appliers/contract.ts
 import { dockerBridgeGateway, isDockerUsable } from '../../gitops/clients/docker.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { buildDemoImage } from '../../sites/demo/image.ts';
-import { containersBehaviour, slotUrl } from '../fixtures/containers-behaviour.ts';
+import { containersBehaviour } from '../fixtures/containers-behaviour.ts';
+import { containersLifecycle } from '../fixtures/containers-lifecycle.ts';
+import { containersSettings, slotUrl } from '../fixtures/containers-stage.ts';
 import { loadedManifest } from '../fixtures/manifest.ts';
 import { containerSecret } from '../fixtures/tag-server.ts';
 import { removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
@@ -21,12 +23,7 @@ import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/con
 import { describeWith } from '../helpers/components.ts';
 
 const INSTANCE = 'test-docker';
-const SETTINGS: ContainersSettings = {
-  identity: { instance: INSTANCE, host: 'tag-1' },
-  loopbackSubnet: '127.82',
-  originPort: 8443,
-  startupDeadlineMs: 30_000,
-};
+const SETTINGS = containersSettings(INSTANCE, '127.82');
 
 const TLS = new URL('../fixtures/tls/', import.meta.url);
 const CERTIFICATE = fileURLToPath(new URL('localhost.cert.pem', TLS));
@@ -45,19 +42,21 @@ describeWith('docker', 'containers in Docker', () => {
   });
 
   describe('behave', () => {
-    containersBehaviour(SETTINGS, async () => ({
+    const setup = async () => ({
       runtime: dockerRuntime({ docker, stopGraceSeconds: 2 }),
       image: built.image,
-      kill: async (name) => {
+      kill: async (name: string) => {
         // The engine takes its own `kill` for a wish and doesn't restart; a dead process it does.
         const { State } = await docker.getContainer(name).inspect();
         process.kill(State.Pid, 'SIGKILL');
       },
-      freeze: async (name) => {
+      freeze: async (name: string) => {
         await docker.getContainer(name).pause();
       },
       close: () => removeContainers(docker, INSTANCE),
-    }));
+    });
+    containersBehaviour(SETTINGS, setup);
+    containersLifecycle(SETTINGS, setup);
   });
 
   describe('are', () => {

@@ -5,19 +5,16 @@ import { RetryableError } from '../../gitops/appliers/contract.ts';
 import { processRuntime } from '../../gitops/embedded/process-runtime.ts';
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
 import { containersBehaviour } from '../fixtures/containers-behaviour.ts';
+import { containersLifecycle } from '../fixtures/containers-lifecycle.ts';
+import { containersSettings } from '../fixtures/containers-stage.ts';
 import { containerSecret } from '../fixtures/tag-server.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
 import { childBySlot } from '../helpers/child-by-slot.ts';
 
-const SETTINGS = {
-  identity: { instance: 'test-procs', host: 'tag-1' },
-  loopbackSubnet: '127.81',
-  originPort: 8443,
-  startupDeadlineMs: 20_000,
-};
+const SETTINGS = containersSettings('test-procs', '127.81');
 
 describe('containers as child processes', () => {
-  containersBehaviour(SETTINGS, async () => {
+  const setup = async () => {
     const runtime = processRuntime({ entry: TAG_SERVER_ENTRY, stopGraceSeconds: 1 });
     const signalTo = async (name: string, signal: NodeJS.Signals) => {
       const found = (await runtime.list(new Set(), AbortSignal.abort())).find((each) => each.name === name);
@@ -26,11 +23,13 @@ describe('containers as child processes', () => {
     return {
       runtime,
       image: `sha256:${'a'.repeat(64)}`,
-      kill: (name) => signalTo(name, 'SIGKILL'),
-      freeze: (name) => signalTo(name, 'SIGSTOP'),
+      kill: (name: string) => signalTo(name, 'SIGKILL'),
+      freeze: (name: string) => signalTo(name, 'SIGSTOP'),
       close: () => runtime.close(),
     };
-  });
+  };
+  containersBehaviour(SETTINGS, setup);
+  containersLifecycle(SETTINGS, setup);
 });
 
 applierConformance(

@@ -1,11 +1,15 @@
+import { EventEmitter, on } from 'node:events';
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import { type Identity, readMark } from '../../ownership.ts';
 import { planResources } from '../../plan.ts';
 import { type Applier, type Change, type Observed, TerminalError } from '../contract.ts';
 import { buildBringUp } from './bring-up.ts';
 import { containerName, desiredContainers, keyOfName } from './desired.ts';
-import { isHealthy } from './health.ts';
-import type { Instance, Runtime } from './runtime.ts';
+import { healthOf } from './health.ts';
+import { OnDemand } from './on-demand.ts';
+import type { Recycling } from './recycling.ts';
+import type { Endpoint, Instance, Runtime } from './runtime.ts';
+import { type Drain, drained, released } from './sockets.ts';
 
 export interface ContainersSettings {
   readonly identity: Identity;
@@ -17,11 +21,24 @@ export interface ContainersSettings {
   readonly caFile?: string;
   /** How long a new one may take until it is healthy. */
   readonly startupDeadlineMs: number;
+  /** How long one that takes another's place must be healthy before it does; a first start needn't. */
+  readonly steadyMs: number;
+  /** How traffic runs dry before one is removed. */
+  readonly drain: Drain;
+  /** How long a preview server that is started on demand stays up when nobody uses it. */
+  readonly previewIdleMs: number;
+  readonly recycling: Recycling;
+  /** How many may be starting at once; default 8. */
+  readonly startsAtOnce?: number;
+  /** A spec that never was healthy is left alone after so many failures; default 12, in half an hour at most. */
+  readonly giveUpAfter?: number;
 }
 
 export interface ContainerRef {
   readonly id: string;
   readonly name: string;
+  /** `null` where it wasn't running. */
+  readonly endpoint: Endpoint | null;
 }
 
 /** Health is asked of so many at a time. */
@@ -32,36 +49,71 @@ export function containersApplier(
   settings: ContainersSettings,
   runtime: Runtime,
 ): Applier<ContainerSpec, ContainerRef> {
-  const { identity, startupDeadlineMs } = settings;
+  const { identity, recycling, startupDeadlineMs } = settings;
   const { instance } = identity;
-  const bringUp = buildBringUp({ runtime, identity, startupDeadlineMs });
+  const wishes = { ...settings, edition: (site: string) => recycling.edition(site) };
+  const news = new EventEmitter();
+  const bringUp = buildBringUp({
+    startsAtOnce: 8,
+    giveUpAfter: 12,
+    ...settings,
+    runtime,
+    renew(site) {
+      recycling.renew(site);
+      news.emit('news');
+    },
+  });
   /** Names under change right now: what dies of them is our own doing. */
   const busy = new Set<string>();
+  const whileBusy = async (name: string, work: () => Promise<void>) => {
+    busy.add(name);
+    try {
+      await work();
+    } finally {
+      busy.delete(name);
+    }
+  };
+  const onDemand = new OnDemand({ runtime, startupDeadlineMs, idleMs: settings.previewIdleMs, whileBusy });
 
-  async function observeOne(found: Instance, signal: AbortSignal): Promise<Observed<ContainerRef>> {
+  async function observeOne(found: Instance, needsDoor: boolean, signal: AbortSignal) {
     const { id, name, mark, running, endpoint } = found;
     const { owner, hash } = readMark(identity, mark);
-    const asks = owner.kind === 'ours' && running && endpoint !== null;
-    const serves = asks && (await isHealthy(endpoint, signal));
+    const serves = async () => {
+      if (owner.kind !== 'ours' || (needsDoor && !onDemand.isTended(name))) return false;
+      if (needsDoor && onDemand.isResting(found)) return true;
+      return running && endpoint !== null && (await healthOf(endpoint, signal)) === 'healthy';
+    };
     // A renamed one of ours stands under no wanted key, and so goes.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
-    return { target: 'containers', key, hash: serves ? hash : null, owner, ref: { id, name } };
+    const ref = { id, name, endpoint: running ? endpoint : null };
+    return { target: 'containers', key, hash: (await serves()) ? hash : null, owner, ref } as const;
+  }
+
+  async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
+    if (endpoint !== null) await drained(endpoint, settings.drain, signal);
+    await onDemand.leave(name);
+    await runtime.remove(id, signal);
+    // Its port may be given to another site from now on.
+    if (endpoint !== null) await released(endpoint, signal);
   }
 
   return {
     target: 'containers',
-    desired: (manifest) => desiredContainers(manifest, settings),
+    desired: (manifest) => desiredContainers(manifest, wishes),
+    edition: ({ site }) => recycling.edition(site),
     plan: planResources,
 
-    async observe(desired, signal) {
-      const names = new Set(desired.map(({ spec }) => containerName(instance, spec)));
-      const found = (await runtime.list(names, signal)).filter(
-        ({ name, mark }) => names.has(name) || readMark(identity, mark).owner.kind === 'ours',
-      );
+    async observe(desired, signal, scope) {
+      const specs = new Map(desired.map(({ spec }) => [containerName(instance, spec), spec]));
+      const found = (await runtime.list(new Set(specs.keys()), signal)).filter(({ name, mark }) => {
+        const { owner } = readMark(identity, mark);
+        return specs.has(name) || (owner.kind === 'ours' && (scope?.sites.has(owner.site) ?? true));
+      });
       const observed: Observed<ContainerRef>[] = [];
       for (let at = 0; at < found.length; at += PROBES_AT_ONCE) {
         const some = found.slice(at, at + PROBES_AT_ONCE);
-        observed.push(...(await Promise.all(some.map((each) => observeOne(each, signal)))));
+        const looks = some.map((one) => observeOne(one, specs.get(one.name)?.onDemand ?? false, signal));
+        observed.push(...(await Promise.all(looks)));
       }
       return observed;
     },
@@ -69,21 +121,29 @@ export function containersApplier(
     async apply({ key, op, desired, observed }: Change<ContainerSpec, ContainerRef>, signal) {
       const name = desired === undefined ? observed?.ref.name : containerName(instance, desired.spec);
       if (name === undefined) throw new TerminalError(`${key} names nothing to ${op}`);
-      busy.add(name);
-      try {
-        if (desired !== undefined) await bringUp(desired, signal);
-        else if (observed !== undefined) await runtime.remove(observed.ref.id, signal);
-      } finally {
-        busy.delete(name);
-      }
+      await whileBusy(name, async () => {
+        if (desired !== undefined) {
+          await bringUp(desired, signal);
+          if (desired.spec.onDemand) await onDemand.tend(name, desired.spec);
+        } else if (observed !== undefined) await remove(observed.ref, signal);
+      });
     },
 
     async *events(signal) {
-      for await (const name of runtime.losses(signal)) {
-        if (!busy.has(name)) yield;
+      const follow = async () => {
+        for await (const name of runtime.losses(signal)) if (!busy.has(name)) news.emit('news');
+      };
+      void follow();
+      try {
+        for await (const _ of on(news, 'news', { signal })) yield;
+      } catch (error) {
+        if (!signal.aborted) throw error;
       }
     },
 
-    close: () => runtime.close(),
+    async close() {
+      await onDemand.close();
+      await runtime.close();
+    },
   };
 }

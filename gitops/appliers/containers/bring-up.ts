@@ -1,33 +1,39 @@
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import { formatMark, type Identity, readMark } from '../../ownership.ts';
-import { type Resource, RetryableError, TerminalError } from '../contract.ts';
-import { containerName } from './desired.ts';
-import { waitForHealth } from './health.ts';
-import { redact } from './redact.ts';
-import type { Instance, Launch, Runtime } from './runtime.ts';
+import { type Resource, RetryableError } from '../contract.ts';
+import { containerName, isOfSamePlace } from './desired.ts';
+import { Failures } from './failures.ts';
+import { type Outcome, staysHealthy, waitForHealth } from './health.ts';
+import { lane } from './lane.ts';
+import { boundEndpoint, type Instance, type Launch, type Runtime } from './runtime.ts';
 
 export interface BringUpDeps {
   readonly runtime: Runtime;
   readonly identity: Identity;
   /** How long a new one may take until it is healthy. */
   readonly startupDeadlineMs: number;
+  /** How long one that takes another's place must be healthy before it does. */
+  readonly steadyMs: number;
+  /** How many may be starting at once: the others' deadlines don't run while they wait. */
+  readonly startsAtOnce: number;
+  /** A spec that never was healthy is left alone after so many failures. */
+  readonly giveUpAfter: number;
+  /** Asks for another edition of a site's containers. */
+  readonly renew: (site: string) => void;
 }
 
 /** One that runs already and doesn't answer gets this long to think again before it is replaced. */
 const SECOND_CHANCE_MS = 5_000;
-/** A spec that has died this often while starting is taken to be wrong itself. */
-const DEATHS_UNTIL_TERMINAL = 3;
-const SHOWN_LINES = 5;
-const LONGEST_LINE = 300;
 
 /**
- * Brings a container up and answers when it is healthy: one that stands already and is right is kept, one that isn't
- * is replaced. A new one that fails is removed, and the error says why; aborted in between, it stays for the next
- * pass to judge.
+ * Brings a container up and answers when it is healthy: one that stands already and is right is kept; one that serves
+ * and asks to be replaced is, by a new edition beside it; any other is replaced where it stands. A new one that fails
+ * is removed, and the error says why; aborted in between, it stays for the next pass to judge.
  */
-export function buildBringUp({ runtime, identity, startupDeadlineMs }: BringUpDeps) {
-  /** Deaths while starting, by the resource's hash. */
-  const deaths = new Map<string, number>();
+export function buildBringUp(deps: BringUpDeps) {
+  const { runtime, identity, startupDeadlineMs, steadyMs, renew } = deps;
+  const failures = new Failures(deps.giveUpAfter);
+  const starting = lane(deps.startsAtOnce);
 
   return async function bringUp(resource: Resource<ContainerSpec>, signal: AbortSignal): Promise<void> {
     const { spec, site, hash } = resource;
@@ -35,55 +41,75 @@ export function buildBringUp({ runtime, identity, startupDeadlineMs }: BringUpDe
     const mark = formatMark(identity, site, hash);
     const instances = await runtime.list(new Set([name]), signal);
     const standing = instances.find((instance) => instance.name === name);
+    const others = instances.filter((other) => other.id !== standing?.id && isOurs(other));
+    const isSwap = others.some(
+      (other) => other.running && isOfSamePlace(identity.instance, other.name, spec),
+    );
     if (standing !== undefined) {
-      const { owner } = readMark(identity, standing.mark);
-      if (owner.kind === 'foreign' && !resource.adopt) {
-        throw new RetryableError(`${name} was taken by ${owner.by} since it was observed`);
+      refuseForeign(standing, resource);
+      if (standing.mark === mark) {
+        const health = await judge(standing, spec, signal);
+        if (health === 'healthy') return;
+        if (health === 'unwell' && !spec.onDemand) return renew(site);
+        // Only what was healthy once is kept, unless it was left half-way, beside the one that it was to replace.
+        if (!isSwap) failures.prove(hash);
       }
-      if (standing.mark === mark && (await recovers(standing, spec, signal))) return;
       await runtime.remove(standing.id, signal);
     }
-    const rival = instances.find((other) => other.id !== standing?.id && holdsSlotOf(spec, other));
+    const rival = others.find(({ endpoint }) => isAt(endpoint, spec));
     if (rival !== undefined) await runtime.remove(rival.id, signal);
-    await launch({ name, mark, spec }, hash, signal);
+    await launch({ name, mark, spec }, hash, isSwap, signal);
   };
 
-  /** Two specs of one site and role can fall on one slot (1 in 65,024); then it is one after the other. */
-  function holdsSlotOf(spec: ContainerSpec, { endpoint, mark }: Instance): boolean {
-    const same = endpoint?.address === spec.address && endpoint.port === spec.port;
-    return same && readMark(identity, mark).owner.kind === 'ours';
+  function isOurs({ mark }: Instance): boolean {
+    return readMark(identity, mark).owner.kind === 'ours';
   }
 
-  async function recovers({ id, running }: Instance, spec: ContainerSpec, signal: AbortSignal) {
-    if (!running) return false;
-    const lost = () => runtime.death(id, signal);
-    return (await waitForHealth(spec, { deadlineMs: SECOND_CHANCE_MS, lost }, signal)) === true;
-  }
-
-  async function launch(wanted: Launch, hash: string, signal: AbortSignal): Promise<void> {
-    const { name, spec } = wanted;
-    const id = await runtime.start(wanted, signal);
-    const lost = () => runtime.death(id, signal);
-    const outcome = await waitForHealth(spec, { deadlineMs: startupDeadlineMs, lost }, signal);
-    if (outcome === true) {
-      deaths.delete(hash);
-      return;
+  function refuseForeign({ name, mark }: Instance, { adopt }: Resource): void {
+    const { owner } = readMark(identity, mark);
+    if (owner.kind === 'foreign' && !adopt) {
+      throw new RetryableError(`${name} was taken by ${owner.by} since it was observed`);
     }
+  }
+
+  /** One that rests until it is wanted counts as healthy: it was, or it would not have been put to rest. */
+  async function judge({ id, running, stopped }: Instance, spec: ContainerSpec, signal: AbortSignal) {
+    if (!running) return spec.onDemand && stopped ? 'healthy' : 'silent';
+    const lost = () => runtime.death(id, signal);
+    const outcome = await waitForHealth(boundEndpoint(spec), { deadlineMs: SECOND_CHANCE_MS, lost }, signal);
+    return typeof outcome === 'string' ? outcome : 'silent';
+  }
+
+  async function launch(wanted: Launch, hash: string, isSwap: boolean, signal: AbortSignal): Promise<void> {
+    const { name, spec } = wanted;
+    const endpoint = boundEndpoint(spec);
+    const { id, outcome, ms } = await starting(async () => {
+      const begun = performance.now();
+      const id = await runtime.start(wanted, signal);
+      const lost = () => runtime.death(id, signal);
+      const outcome = await waitForHealth(endpoint, { deadlineMs: startupDeadlineMs, lost }, signal);
+      return { id, outcome, ms: Math.round(performance.now() - begun) };
+    });
+    const lost = () => runtime.death(id, signal);
+    const well = outcome === 'healthy';
+    const end = well && isSwap ? await staysHealthy(endpoint, { forMs: steadyMs, lost }, signal) : outcome;
+    if (end === 'healthy') return failures.prove(hash);
     const lines = await runtime.lastLines(id, signal);
     await runtime.remove(id, signal);
-    const wrote = quote(spec, lines);
-    if (outcome === false) {
-      throw new RetryableError(`${name} was not healthy after ${startupDeadlineMs} ms; ${wrote}`);
-    }
-    const times = (deaths.get(hash) ?? 0) + 1;
-    deaths.set(hash, times);
-    const message = `${name} died while starting (${outcome}); ${wrote}`;
-    if (times >= DEATHS_UNTIL_TERMINAL) throw new TerminalError(`${message}; ${times} times in a row`);
-    throw new RetryableError(message);
+    const what = well
+      ? `healthy after ${ms} ms, ${describe(end)} soon after`
+      : describe(end, startupDeadlineMs);
+    throw failures.count(hash, { name, spec, what, lines });
   }
 }
 
-function quote({ config }: ContainerSpec, lines: readonly string[]): string {
-  const shown = lines.slice(-SHOWN_LINES).map((line) => redact(config, line).slice(0, LONGEST_LINE));
-  return shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
+function describe(end: Outcome, afterMs?: number): string {
+  if (typeof end !== 'string') return `it died (${end.death})`;
+  const how = end === 'unwell' ? 'it answered that it is not healthy' : 'it was not healthy';
+  return afterMs === undefined ? how : `${how} after ${afterMs} ms`;
+}
+
+/** Two specs of one site and role can fall on one slot (1 in 65,024); then it is one after the other. */
+function isAt(endpoint: Instance['endpoint'], spec: ContainerSpec): boolean {
+  return endpoint?.address === spec.boundAddress && endpoint.port === spec.port;
 }

@@ -31,10 +31,10 @@ export function desiredContainers(
     hash: contentHash({
       recipe: RECIPE,
       spec: spec.hash,
-      address: spec.address,
+      address: spec.boundAddress,
       caFile: settings.caFile,
     }),
-    summary: `run ${spec.site} ${spec.role} ${spec.replica} of ${shortImage(spec.image)} on ${spec.address}:${spec.port} (${spec.memory}, ${spec.cpus} CPU)`,
+    summary: `run ${spec.site} ${spec.role} ${spec.replica} of ${shortImage(spec.image)} on ${spec.address}:${spec.port} (${spec.memory}, ${spec.cpus} CPU${spec.onDemand ? ', on demand' : ''})`,
     adopt: manifest.adopt,
     spec,
   }));
@@ -59,6 +59,16 @@ export function keyOfName(instance: string, name: string): string | null {
   const prefix = `tagyard-${instance}-`;
   const match = name.startsWith(prefix) ? NAME.exec(name.slice(prefix.length)) : null;
   return match === null ? null : match.slice(1).join('/');
+}
+
+/** True for the name of another version of the very container: same site, role and replica. */
+export function isOfSamePlace(instance: string, name: string, spec: Identifying): boolean {
+  const key = keyOfName(instance, name);
+  return key !== null && key !== containerKey(spec) && placeOf(key) === placeOf(containerKey(spec));
+}
+
+function placeOf(key: string): string {
+  return key.slice(0, key.lastIndexOf('/'));
 }
 
 function shortImage(image: string): string {

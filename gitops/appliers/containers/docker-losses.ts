@@ -18,7 +18,8 @@ export async function* dockerLosses(docker: Docker, signal: AbortSignal): AsyncG
   const filters = {
     type: ['container'],
     label: [MARK_LABEL],
-    event: ['die', 'oom', 'destroy', 'pause', 'rename'],
+    // The image has a health check of its own.
+    event: ['die', 'oom', 'destroy', 'pause', 'rename', 'health_status: unhealthy'],
   };
   for (let connected = false; !signal.aborted; ) {
     try {

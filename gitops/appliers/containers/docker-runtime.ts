@@ -21,12 +21,15 @@ const SHOWN_LINES = 20;
 export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerRuntimeOptions): Runtime {
   const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]);
 
-  async function remove(id: string, signal: AbortSignal): Promise<void> {
-    const container = docker.getContainer(id);
+  async function stop(id: string, signal: AbortSignal): Promise<void> {
     const options = { t: stopGraceSeconds, abortSignal: within(signal) };
-    await unlessGone(callDocker('stopping a container', container.stop(options)));
+    await unlessGone(callDocker('stopping a container', docker.getContainer(id).stop(options)));
+  }
+
+  async function remove(id: string, signal: AbortSignal): Promise<void> {
+    await stop(id, signal);
     const gone = { force: true, v: true, abortSignal: within(signal) };
-    await unlessGone(callDocker('removing a container', container.remove(gone)));
+    await unlessGone(callDocker('removing a container', docker.getContainer(id).remove(gone)));
   }
 
   return {
@@ -49,6 +52,13 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
         throw error;
       }
       return container.id;
+    },
+
+    stop,
+
+    async resume(id, signal) {
+      const started = docker.getContainer(id).start({ abortSignal: within(signal) });
+      await unlessGone(callDocker('starting a container again', started));
     },
 
     async death(id, signal) {
@@ -86,6 +96,8 @@ function readInstance({ Id, Names, Labels, State, Ports }: Docker.ContainerInfo)
     name: (Names[0] ?? '').replace(/^\//, ''),
     mark: Labels[MARK_LABEL] ?? null,
     running: State === 'running',
+    // With its restart policy the engine starts again whatever ends by itself.
+    stopped: State === 'exited',
     endpoint: published === undefined ? null : { address: published.IP, port: published.PublicPort },
   };
 }

@@ -32,7 +32,7 @@ export function createOptions({ name, mark, spec }: Launch, caFile?: string): Co
     Labels: { [MARK_LABEL]: mark },
     ExposedPorts: { [port]: {} },
     HostConfig: {
-      PortBindings: { [port]: [{ HostIp: spec.address, HostPort: String(spec.port) }] },
+      PortBindings: { [port]: [{ HostIp: spec.boundAddress, HostPort: String(spec.port) }] },
       // The preview server is behind this host's proxy, by a name that only the host may know.
       ExtraHosts: spec.role === 'processing' ? [`${spec.previewHost}:host-gateway`] : [],
       ...(caFile === undefined ? {} : { Binds: [`${caFile}:${CA_PATH}:ro`] }),

@@ -6,8 +6,11 @@ import type { Endpoint } from './runtime.ts';
 const PROBE_MS = 2_000;
 const INTERVAL_MS = 100;
 
+/** `unwell`: it answers, and asks to be replaced; it may well go on serving until then. */
+export type Health = 'healthy' | 'unwell' | 'silent';
+
 /** Asks from outside, because there is no shell in the image. Only the status counts (facts.md, Health). */
-export async function isHealthy({ address, port }: Endpoint, signal: AbortSignal): Promise<boolean> {
+export async function healthOf({ address, port }: Endpoint, signal: AbortSignal): Promise<Health> {
   try {
     const { statusCode, body } = await request(`http://${address}:${port}/healthz`, {
       signal: AbortSignal.any([signal, AbortSignal.timeout(PROBE_MS)]),
@@ -15,29 +18,47 @@ export async function isHealthy({ address, port }: Endpoint, signal: AbortSignal
       reset: true,
     });
     await body.dump();
-    return statusCode === 200;
+    return statusCode === 200 ? 'healthy' : 'unwell';
   } catch {
     signal.throwIfAborted();
     // Refused, reset or too slow: that is the answer to the question.
-    return false;
+    return 'silent';
   }
 }
 
-/**
- * Polls until it is healthy: `true`. Ends with `false` at the deadline, or with the answer of `lost` as soon as there
- * is one.
- */
+/** A reason that it isn't running any more, see `Runtime.death`; else the last answer by the deadline. */
+export type Outcome = { readonly death: string } | Health;
+
+/** Polls until it is healthy, at most until the deadline, or until `lost` has a reason. */
 export async function waitForHealth(
   endpoint: Endpoint,
   { deadlineMs, lost }: { deadlineMs: number; lost: () => Promise<string | null> },
   signal: AbortSignal,
-): Promise<true | false | string> {
+): Promise<Outcome> {
   const deadline = performance.now() + deadlineMs;
   for (;;) {
-    if (await isHealthy(endpoint, signal)) return true;
-    const reason = await lost();
-    if (reason !== null) return reason;
-    if (performance.now() >= deadline) return false;
+    const health = await healthOf(endpoint, signal);
+    if (health === 'healthy') return health;
+    const death = await lost();
+    if (death !== null) return { death };
+    if (performance.now() >= deadline) return health;
     await wait(INTERVAL_MS, undefined, { signal });
   }
+}
+
+/** Polls for so long; ends early with the first answer that isn't `healthy`. */
+export async function staysHealthy(
+  endpoint: Endpoint,
+  { forMs, lost }: { forMs: number; lost: () => Promise<string | null> },
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const deadline = performance.now() + forMs;
+  while (performance.now() < deadline) {
+    await wait(Math.min(INTERVAL_MS, forMs), undefined, { signal });
+    const health = await healthOf(endpoint, signal);
+    if (health === 'healthy') continue;
+    const death = await lost();
+    return death === null ? health : { death };
+  }
+  return 'healthy';
 }

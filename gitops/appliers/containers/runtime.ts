@@ -8,6 +8,8 @@ export interface Instance {
   /** The ownership mark, see `formatMark`; `null`: it bears none. */
   readonly mark: string | null;
   readonly running: boolean;
+  /** It ended because it was told to, and doesn't start again by itself. */
+  readonly stopped: boolean;
   /** Where the host reaches it, while it runs. */
   readonly endpoint: Endpoint | null;
 }
@@ -23,6 +25,11 @@ export interface Launch {
   readonly spec: ContainerSpec;
 }
 
+/** Where a spec's container itself answers. */
+export function boundEndpoint({ boundAddress, port }: ContainerSpec): Endpoint {
+  return { address: boundAddress, port };
+}
+
 /**
  * What runs containers, and no more: it knows nothing of desired state, health or when to give up. Calls throw
  * `RetryableError` or `TerminalError`.
@@ -32,13 +39,17 @@ export interface Runtime {
   list(names: ReadonlySet<string>, signal: AbortSignal): Promise<readonly Instance[]>;
   /** Makes and starts it, and answers its id; nothing is left of one that doesn't start. Restarts it when it dies later. */
   start(launch: Launch, signal: AbortSignal): Promise<string>;
+  /** Ends it with a grace and keeps it, `stopped`. */
+  stop(id: string, signal: AbortSignal): Promise<void>;
+  /** Starts one that was stopped, as it was; one that runs is left as it is. */
+  resume(id: string, signal: AbortSignal): Promise<void>;
   /** Why it isn't running (`exit code 1`); `null` while it is. */
   death(id: string, signal: AbortSignal): Promise<string | null>;
   /** The last lines that it wrote, oldest first; secrets may be in them. */
   lastLines(id: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Stops it with a grace and removes it; one that is gone already is no error. */
   remove(id: string, signal: AbortSignal): Promise<void>;
-  /** Names of those that died or vanished, as it happens. */
+  /** Names of those that died, vanished or turned unhealthy, as it happens; empty where nobody knows who. */
   losses(signal: AbortSignal): AsyncIterable<string>;
   close(): Promise<void>;
 }

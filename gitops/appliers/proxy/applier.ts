@@ -37,6 +37,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   return {
     target: 'proxy',
     desired: (manifest) => proxyResources(manifest, containers),
+    edition: ({ site }) => containers.edition?.(site) ?? '',
     async observe(_desired, signal) {
       signal.throwIfAborted();
       return (await backend.installed()).map(({ key, mark, intact, path }) => {

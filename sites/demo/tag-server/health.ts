@@ -1,3 +1,4 @@
+import type { Age } from './age.ts';
 import { answer, type Exchange } from './exchange.ts';
 
 /** Both roles are healthy under any prefix: a path's end decides. */
@@ -7,10 +8,14 @@ export function isHealthPath(path: string): boolean {
 
 const OLDEST = /(?:^|[,\s])server_start_millis=(\d+)/;
 
-/** `x-sgtm-healthz: server_start_millis=<N>`: not healthy once up for longer than that. */
-export function health(exchange: Exchange, uptimeMs: number): void {
+/**
+ * 503 from a server that has been up for its time, though it serves on. `x-sgtm-healthz: server_start_millis=<N>`: not
+ * healthy once up for longer than that.
+ */
+export function health(exchange: Exchange, age: Age): void {
   const limit = OLDEST.exec(String(exchange.request.headers['x-sgtm-healthz'] ?? ''))?.[1];
   const type = new URLSearchParams(exchange.query).get('servertype') ?? 'serverjs';
-  const well = type === 'serverjs' && (limit === undefined || uptimeMs <= Number(limit));
-  answer(exchange, well ? 200 : 500, 'text/plain', well ? 'ok' : 'not ok', { 'cache-control': 'no-store' });
+  const asAsked = type === 'serverjs' && (limit === undefined || age.uptimeMs() <= Number(limit));
+  const status = age.isPastService() ? 503 : asAsked ? 200 : 500;
+  answer(exchange, status, 'text/plain', status === 200 ? 'ok' : 'not ok', { 'cache-control': 'no-store' });
 }

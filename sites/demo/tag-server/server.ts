@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http';
+import { buildAge } from './age.ts';
 import { COLLECT_PATHS, collect, preflight, recordRequest } from './collect.ts';
 import { answer, type Exchange, openExchange } from './exchange.ts';
 import { health, isHealthPath } from './health.ts';
@@ -12,6 +13,8 @@ import type { TagServerSettings } from './settings.ts';
 
 /** Where the stand-in shows what it was sent; the real image has no such path. */
 const EVENTS_PATH = '/tagyard-demo/events';
+/** `POST ?days=13` makes the stand-in that much older. */
+const AGE_PATH = '/tagyard-demo/age';
 /** Where the edge forwards detection signals to. */
 const DETECTION_PATH = '/tagyard/detection';
 
@@ -20,14 +23,18 @@ const INTERFACE_ORIGIN = 'https://tagmanager.googleusercontent.com';
 
 /** The tag server, either role; plain HTTP. Node closes idle connections after 5 s, as the real one's does. */
 export function buildTagServer(settings: TagServerSettings): Server {
-  const startedAt = performance.now();
+  const age = buildAge();
   const recorder = buildRecorder();
   const previewing = { config: settings.config, memos: buildMemos(settings) };
 
   async function route(exchange: Exchange): Promise<void> {
     const { path, method, request } = exchange;
     if (isHealthPath(path) && (method === 'GET' || method === 'HEAD')) {
-      return health(exchange, performance.now() - startedAt);
+      return health(exchange, age);
+    }
+    if (path === AGE_PATH && method === 'POST') {
+      age.add(Number(new URLSearchParams(exchange.query).get('days')));
+      return answer(exchange, 200, 'text/plain', 'ok');
     }
     if (method === 'OPTIONS' && request.headers.origin === INTERFACE_ORIGIN)
       return interfacePreflight(exchange);

@@ -51,6 +51,17 @@ describe('health', () => {
     expect((await request(`${server.url}/healthz?servertype=other`)).statusCode).toBe(500);
   });
 
+  test('ends on purpose after a fortnight, while everything else goes on', async () => {
+    await using server = await startTagServer();
+    const grow = (days: number) => request(`${server.url}/tagyard-demo/age?days=${days}`, { method: 'POST' });
+    const asked = async (path: string) => (await request(`${server.url}${path}`)).statusCode;
+    await grow(12);
+    expect(await asked('/healthz')).toBe(200);
+    await grow(2);
+    expect(await asked('/healthz')).toBe(503);
+    expect(await asked('/g/collect?v=2')).toBe(200);
+  });
+
   test('ends where the caller wants a younger server', async () => {
     await using server = await startTagServer();
     const asked = async (value: string) =>

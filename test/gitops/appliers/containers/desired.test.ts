@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   containerName,
   desiredContainers,
+  isOfSamePlace,
   keyOfName,
 } from '../../../../gitops/appliers/containers/desired.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
@@ -49,6 +50,26 @@ describe('the containers that a manifest asks for', () => {
     expect(moved).toEqual(touched);
   });
 
+  test('are others in another edition, but for a preview server that ends whenever nobody uses it', () => {
+    const keys = (edition: string, onDemand: boolean) =>
+      desired(loadedManifest('acme-shop', 0, { resources: { preview: { onDemand } } }), {
+        edition: () => edition,
+      }).map(({ key }) => key);
+    const kept = (onDemand: boolean) =>
+      keys('1', onDemand).filter((key) => keys('2', onDemand).includes(key));
+    expect(kept(false)).toEqual([]);
+    expect(kept(true)).toEqual([expect.stringContaining('/preview/')]);
+  });
+
+  test('are bound at their slot, but for one that is started on demand: something listens there for it', () => {
+    const manifest = loadedManifest('acme-shop', 0, { resources: { preview: { onDemand: true } } });
+    const [processing, preview] = desired(manifest).map(({ spec }) => spec);
+    expect(processing?.boundAddress).toBe(processing?.address);
+    expect(preview?.boundAddress).toMatch(/^127\.77\./);
+    expect(preview?.boundAddress).not.toBe(preview?.address);
+    expect(desired(manifest)[1]?.summary).toContain('on demand');
+  });
+
   test.each([
     ['the CA', { caFile: '/etc/ca.pem' }],
     ['the loopback range', { loopbackSubnet: '127.78' }],
@@ -66,6 +87,18 @@ describe('the containers that a manifest asks for', () => {
       expect(name).toMatch(/^tagyard-demo-1-a-preview-0-b-(processing|preview)-0-[0-9a-f]{8}$/);
       expect(keyOfName('demo-1', name)).toBe(key);
     }
+  });
+
+  test('know other versions of themselves by their names', () => {
+    const [spec, ...rest] = desired(
+      loadedManifest('acme', 0, { resources: { processing: { replicas: 2 } } }),
+    ).map((one) => one.spec);
+    if (spec === undefined) throw new Error('there is none');
+    const name = (change: object) => containerName('demo', { ...spec, ...change });
+    expect(isOfSamePlace('demo', name({ hash: 'ffffffffffff' }), spec)).toBe(true);
+    expect(isOfSamePlace('demo', name({}), spec)).toBe(false);
+    expect(isOfSamePlace('demo', name({ site: 'other', hash: 'ffffffffffff' }), spec)).toBe(false);
+    for (const other of rest) expect(isOfSamePlace('demo', containerName('demo', other), spec)).toBe(false);
   });
 
   test.each(['other', 'tagyard-demo-1-shop', 'tagyard-demo-2-shop-preview-0-0123abcd'])(

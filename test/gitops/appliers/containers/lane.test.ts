@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { lane } from '../../../../gitops/appliers/containers/lane.ts';
+
+test('a lane lets so many in at once, in order, whatever becomes of those before', async () => {
+  const enter = lane(2);
+  const gates = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
+  const begun: number[] = [];
+  const ends = gates.map(({ promise }, index) =>
+    enter(async () => {
+      begun.push(index);
+      await promise;
+      return index;
+    }),
+  );
+  const settled = Promise.allSettled(ends);
+  await expect.poll(() => begun).toEqual([0, 1]);
+  gates[1]?.reject(new Error('no'));
+  await expect.poll(() => begun).toEqual([0, 1, 2]);
+  for (const { resolve } of gates) resolve();
+  expect((await settled).map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'fulfilled',
+    'fulfilled',
+  ]);
+  expect(begun).toEqual([0, 1, 2, 3, 4]);
+});

@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { drained, released } from '../../../../gitops/appliers/containers/sockets.ts';
+
+const { signal } = new AbortController();
+const NOBODY = { address: '127.99.3.5', port: 1 };
+
+async function listen() {
+  const server = createServer().listen(0, '127.99.3.4');
+  await once(server, 'listening');
+  const { address, port } = server.address() as AddressInfo; // it listens on TCP
+  return { server, endpoint: { address, port } };
+}
+
+describe('an endpoint of this host', () => {
+  test('is drained once its last connection has gone', async () => {
+    const { server, endpoint } = await listen();
+    const client = connect(endpoint.port, endpoint.address);
+    await once(client, 'connect');
+    let over = false;
+    const drain = drained(endpoint, { leastMs: 0, mostMs: 60_000 }, signal).then(() => {
+      over = true;
+    });
+    // Long enough for one that nobody is connected to.
+    await drained(NOBODY, { leastMs: 0, mostMs: 60_000 }, signal);
+    await drained(NOBODY, { leastMs: 250, mostMs: 60_000 }, signal);
+    expect(over).toBe(false);
+    client.destroy();
+    await drain;
+    server.close();
+  });
+
+  test('is drained by force at the latest', async () => {
+    const { server, endpoint } = await listen();
+    const client = connect(endpoint.port, endpoint.address);
+    await once(client, 'connect');
+    await drained(endpoint, { leastMs: 0, mostMs: 200 }, signal);
+    client.destroy();
+    server.close();
+  });
+
+  test('is released once nobody listens', async () => {
+    const { server, endpoint } = await listen();
+    let over = false;
+    const release = released(endpoint, signal).then(() => {
+      over = true;
+    });
+    await drained(NOBODY, { leastMs: 250, mostMs: 60_000 }, signal);
+    expect(over).toBe(false);
+    server.close();
+    await release;
+  });
+});

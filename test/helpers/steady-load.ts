@@ -1,0 +1,88 @@
+import https from 'node:https';
+import type { ProxyEndpoint } from '../../gitops/appliers/proxy/backend.ts';
+
+export interface LoadReport {
+  readonly sent: number;
+  /** What went wrong, once for each request that was not answered with a 2xx. */
+  readonly failures: readonly string[];
+  /** Kept connections that ended under a request, before any answer; it was sent again on another one. */
+  readonly reopened: number;
+  /** Milliseconds that the slowest took. */
+  readonly slowest: number;
+}
+
+/**
+ * So many requests a second through a proxy until it is ended: GET and POST by turns, three in four on connections of
+ * their own, one on a kept one. Each is sent on time, whatever became of those before. A kept connection may be closed
+ * by the other side at the very moment in which it is used again, which no server can prevent; it is met as Node's
+ * manual says (`request.reusedSocket`), and counted.
+ */
+export function startLoad(endpoint: ProxyEndpoint, host: string, { perSecond }: { perSecond: number }) {
+  const kept = new https.Agent({ keepAlive: true, maxSockets: 16, timeout: 20_000 });
+  const failures: string[] = [];
+  const open = new Set<Promise<void>>();
+  const begun = performance.now();
+  let sent = 0;
+  let slowest = 0;
+  let reopened = 0;
+
+  const options = {
+    host: endpoint.address,
+    port: endpoint.tlsPort,
+    servername: host,
+    rejectUnauthorized: false,
+    headers: { host: `${host}:${endpoint.tlsPort}` },
+    timeout: 20_000,
+  };
+
+  /** `null`: answered with a 2xx; else what went wrong. */
+  function ask(number: number, agent: https.Agent | false): Promise<string | null> {
+    const post = number % 2 === 0;
+    const { promise, resolve } = Promise.withResolvers<string | null>();
+    const request = https.request(
+      { ...options, agent, method: post ? 'POST' : 'GET', path: `/g/collect?v=2&n=${number}` },
+      (response) => {
+        const { statusCode = 0 } = response;
+        response.resume();
+        response.on('end', () =>
+          resolve(statusCode >= 200 && statusCode < 300 ? null : `status ${statusCode}`),
+        );
+        response.on('error', (error) => resolve(error.message));
+      },
+    );
+    request.on('timeout', () => request.destroy(new Error('no answer in 20 s')));
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      if (!request.reusedSocket || error.code !== 'ECONNRESET') return resolve(`${error.message}`);
+      reopened += 1;
+      resolve(ask(number, false));
+    });
+    request.end(post ? `en=purchase&n=${number}&${'x'.repeat(2_000)}` : undefined);
+    return promise;
+  }
+
+  async function one(number: number): Promise<void> {
+    const started = performance.now();
+    const failure = await ask(number, number % 8 < 2 ? kept : false);
+    slowest = Math.max(slowest, performance.now() - started);
+    if (failure !== null) failures.push(`request ${number}: ${failure}`);
+  }
+
+  const timer = setInterval(() => {
+    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond);
+    for (; sent < due; sent += 1) {
+      const asked = one(sent);
+      open.add(asked);
+      void asked.finally(() => open.delete(asked));
+    }
+  }, 5);
+
+  return {
+    /** Answers once everything that was sent has come back. */
+    async end(): Promise<LoadReport> {
+      clearInterval(timer);
+      await Promise.all(open);
+      kept.destroy();
+      return { sent, failures, reopened, slowest };
+    },
+  };
+}
