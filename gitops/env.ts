@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { TARGETS } from './appliers/contract.ts';
+import { cidrRange } from './appliers/proxy/policy.ts';
 import { DRIFT_MODES } from './drift.ts';
 import { edgePublicUrl } from './manifest/description.ts';
 import { POLICIES } from './policy.ts';
@@ -88,6 +89,9 @@ const envSchema = z.object({
   PROXY_LISTEN: list.default(['0.0.0.0']),
   PROXY_HTTP_PORT: port.default(80),
   PROXY_TLS_PORT: port.default(443),
+  TRUSTED_PROXIES: list.pipe(z.array(cidrRange)).default([]),
+  NAME_REQUESTS_PER_SECOND: z.coerce.number().int().min(1).max(1_000_000).default(500),
+  NAME_CONNECTIONS: z.coerce.number().int().min(1).max(65_535).default(500),
   /** Where the worker answers for custom domains: scheme and address. */
   EDGE_UPSTREAM: z.url(),
   TLS_DIR: optional,

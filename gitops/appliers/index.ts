@@ -23,6 +23,7 @@ import { wildcardRouteApplier } from './edge/wildcard-route.ts';
 import { proxyApplier } from './proxy/applier.ts';
 import type { EdgeUpstream, ProxyBackend } from './proxy/backend.ts';
 import { type CertificateSource, certificateFiles, certificatesByMode } from './proxy/certificates.ts';
+import { type CloudflareRanges, cloudflareRanges } from './proxy/cloudflare-ranges.ts';
 import { nginxBackend } from './proxy/nginx/backend.ts';
 
 /** nginx hands on what it has accepted within this, before an old container goes. */
@@ -38,16 +39,23 @@ const STARTUP_DEADLINE_MS = 60_000;
 export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Promise<Applier[]> {
   const identity: Identity = { instance: env.TAGYARD_INSTANCE, host: env.HOST_NAME };
   const source = await certificates(env);
-  const backend = proxyBackend(env, identity, source);
-  stack.defer(() => backend.close());
-  const { tlsPort: originPort } = await backend.start();
-
   const client = cloudflareClient({
     url: env.CLOUDFLARE_API_URL,
     token: env.CLOUDFLARE_API_TOKEN,
     accountId: env.CLOUDFLARE_ACCOUNT_ID,
     rate: env.CLOUDFLARE_RATE,
   });
+  const stopping = new AbortController();
+  stack.defer(() => stopping.abort());
+  const ranges = await cloudflareRanges({
+    file: join(env.STATE_DIR, 'cloudflare-ranges.json'),
+    ask: () => client.ranges(stopping.signal),
+    now: Date.now,
+  });
+  const backend = proxyBackend(env, identity, source, ranges);
+  stack.defer(() => backend.close());
+  const { tlsPort: originPort } = await backend.start();
+
   const zoneId = env.CLOUDFLARE_ZONE_ID;
   const zone = env.DNS_ZONE ?? env.EDGE_DOMAIN;
   const scriptName = env.EDGE_SCRIPT_NAME;
@@ -68,7 +76,7 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Prom
   };
   return [
     stack.adopt(containersApplier(containers, containerRuntime(env)), (applier) => applier.close?.()),
-    proxyApplier({ backend, identity, containers, certificates: source }),
+    proxyApplier({ backend, identity, containers, certificates: source, ranges }),
     kvApplier({ client, store, identity, settings: { originPort } }),
     env.EDGE_ROUTE_MODE === 'wildcard'
       ? wildcardRouteApplier({ ...route, zone: env.EDGE_DOMAIN })
@@ -105,7 +113,13 @@ function containerRuntime(env: Env): Runtime {
   return processRuntime({ entry: env.TAG_SERVER_ENTRY, ...caOf(env) });
 }
 
-function proxyBackend(env: Env, identity: Identity, source: CertificateSource): ProxyBackend {
+function proxyBackend(
+  env: Env,
+  identity: Identity,
+  source: CertificateSource,
+  ranges: CloudflareRanges,
+): ProxyBackend {
+  const limits = { requestsPerSecond: env.NAME_REQUESTS_PER_SECOND, connections: env.NAME_CONNECTIONS };
   const settings = {
     prefix: join(env.STATE_DIR, 'proxy'),
     listen: env.PROXY_LISTEN,
@@ -114,10 +128,11 @@ function proxyBackend(env: Env, identity: Identity, source: CertificateSource): 
     hopSecret: env.HOP_SECRET,
     edgeUpstream: edgeUpstream(env.EDGE_UPSTREAM),
     certificates: source,
+    trusted: () => ({ cloudflare: ranges.current(), own: env.TRUSTED_PROXIES }),
     identity,
   };
   return env.PROXY_DRIVER === 'nginx'
-    ? nginxBackend({ ...settings, bin: env.NGINX_BIN })
+    ? nginxBackend({ ...settings, bin: env.NGINX_BIN, limits })
     : embeddedBackend(settings);
 }
 

@@ -35,6 +35,9 @@ export type KvKey = z.infer<typeof kvKey>;
 const kvNamespace = z.object({ id: z.string(), title: z.string() });
 export type KvNamespaceInfo = z.infer<typeof kvNamespace>;
 
+export const ipsAnswer = enveloped(
+  z.object({ ipv4_cidrs: z.array(z.string()), ipv6_cidrs: z.array(z.string()) }),
+);
 export const zoneAnswer = enveloped(z.object({ id: z.string(), name: z.string() }));
 export const dnsPage = counted(dnsRecord);
 export const dnsBatchAnswer = enveloped(z.object({}).nullable());

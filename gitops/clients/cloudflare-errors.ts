@@ -2,13 +2,14 @@ import { z } from 'zod';
 import { RetryableError, TerminalError } from '../appliers/contract.ts';
 
 /** Families of endpoints: a code means something only together with one of them. */
-export type Endpoint = 'zones' | 'dns' | 'routes' | 'kv';
+export type Endpoint = 'ips' | 'zones' | 'dns' | 'routes' | 'kv';
 
 /** What a refusal means to an applier; `refused` is everything that only a person can change. */
 export type Meaning = 'absent' | 'exists' | 'quota' | 'transient' | 'unauthorized' | 'refused';
 
 /** Sources: Workers error codes; certbot and ddns clients for DNS. No complete list exists. */
 const MEANINGS: Record<Endpoint, Readonly<Record<number, Meaning>>> = {
+  ips: {},
   zones: {},
   dns: { 81044: 'absent', 81045: 'quota', 81053: 'exists', 81057: 'exists', 81058: 'exists' },
   routes: { 10009: 'absent', 10013: 'transient', 10020: 'exists' },

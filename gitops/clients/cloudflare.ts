@@ -66,6 +66,12 @@ export function cloudflareClient(options: CloudflareOptions) {
   const kvPath = (namespace_id: string) => ({ path: { account_id: accountId, namespace_id } });
 
   return {
+    /** The ranges that Cloudflare's own servers call from. */
+    async ranges(signal: AbortSignal): Promise<readonly string[]> {
+      const { result } = await answer('ips', answers.ipsAnswer, api.GET('/ips', { signal }));
+      return [...result.ipv4_cidrs, ...result.ipv6_cidrs];
+    },
+
     async zone(zoneId: string, signal: AbortSignal) {
       const call = api.GET('/zones/{zone_id}', { params: zonePath(zoneId), signal });
       return (await answer('zones', answers.zoneAnswer, call)).result;

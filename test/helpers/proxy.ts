@@ -48,6 +48,8 @@ export interface Ask {
   readonly method?: string;
   readonly headers?: Record<string, string | string[]>;
   readonly body?: string | Buffer;
+  /** The loopback address to ask from. */
+  readonly from?: string;
   /** PEM to verify by; without it the certificate isn't looked at. */
   readonly ca?: string;
   /** Called with each piece as it comes. */
@@ -56,7 +58,17 @@ export interface Ask {
 
 /** One request through a proxy on a connection of its own; rejects where the connection is closed or refused. */
 export function ask(endpoint: ProxyEndpoint, asked: Ask): Promise<Answer> {
-  const { host, servername = host, path = '/', method = 'GET', headers = {}, body, ca, onChunk } = asked;
+  const {
+    host,
+    servername = host,
+    path = '/',
+    method = 'GET',
+    headers = {},
+    body,
+    from,
+    ca,
+    onChunk,
+  } = asked;
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const port = servername === null ? endpoint.httpPort : endpoint.tlsPort;
   const options = {
@@ -66,6 +78,7 @@ export function ask(endpoint: ProxyEndpoint, asked: Ask): Promise<Answer> {
     method,
     headers: { host: `${host}:${port}`, ...headers },
     agent: false,
+    ...(from === undefined ? {} : { localAddress: from }),
     maxHeaderSize: 512 * 1024,
     timeout: 20_000,
   };

@@ -10,6 +10,10 @@ const PREVIEW = 'acme-preview.example.net';
 const CUSTOM = 'metrics.acme.example';
 const EDGE = 'acme.example.net';
 
+/** Peers that are trusted in these tests. */
+const CLOUDFLARE = '127.0.0.8';
+const BALANCER = '127.0.0.9';
+
 /** Everything that a client could say of itself; an honest proxy lets none of it through. */
 const SPOOFED = {
   'x-forwarded-for': '203.0.113.9',
@@ -18,6 +22,9 @@ const SPOOFED = {
   'x-forwarded-port': '1',
   'x-real-ip': '203.0.113.9',
   'true-client-ip': '203.0.113.9',
+  'x-forwarded-country': 'XX',
+  'x-forwarded-region': 'YY',
+  'cf-ipcountry': 'XX',
   'cf-connecting-ip': '203.0.113.9',
   forwarded: 'for=203.0.113.9;host=evil.example',
 };
@@ -56,6 +63,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       settings = {
         ...home.settings,
         edgeUpstream: { scheme: 'https', address: edge.address, port: edge.port },
+        trusted: () => ({ cloudflare: [`${CLOUDFLARE}/32`], own: [`${BALANCER}/32`] }),
       };
       backend = backendOf(settings);
       endpoint = await backend.start();
@@ -102,12 +110,14 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
         'x-forwarded-for': '198.51.100.7',
         'x-forwarded-host': 'metrics.acme.example:8443',
         'x-forwarded-proto': 'http',
+        'x-forwarded-country': 'AT',
       };
       const { body } = await ask(endpoint, { host: ORIGIN, headers });
       expect(seen(body).headers).toMatchObject({
         'x-forwarded-for': '198.51.100.7',
         'x-forwarded-host': 'metrics.acme.example:8443',
         'x-forwarded-proto': 'http',
+        'x-forwarded-country': 'AT',
       });
       expect(seen(body).headers).not.toHaveProperty('x-tagyard-hop');
     });
@@ -124,6 +134,21 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
         'x-forwarded-for': '127.0.0.1',
         'x-forwarded-host': `${ORIGIN}:${endpoint.tlsPort}`,
         'x-forwarded-proto': 'https',
+      });
+    });
+
+    describe.each([ORIGIN, CUSTOM])('the visitor of %s', (host) => {
+      it.each([
+        ['is whom Cloudflare names', CLOUDFLARE, { 'cf-connecting-ip': '203.0.113.9' }, '203.0.113.9'],
+        ['may have an IPv6 address', CLOUDFLARE, { 'cf-connecting-ip': '2001:db8::9' }, '2001:db8::9'],
+        ['is the peer where it says no address', CLOUDFLARE, { 'cf-connecting-ip': 'evil' }, CLOUDFLARE],
+        ['is not what Cloudflare passes on', CLOUDFLARE, { 'x-forwarded-for': '203.0.113.9' }, CLOUDFLARE],
+        ['is whom our balancer saw', BALANCER, { 'x-forwarded-for': '1.1.1.1, 203.0.113.9' }, '203.0.113.9'],
+        ['is not what our balancer passes on', BALANCER, { 'cf-connecting-ip': '203.0.113.9' }, BALANCER],
+        ['is a stranger, whatever it says', '127.0.0.7', SPOOFED, '127.0.0.7'],
+      ])('%s', async (_case, from, headers, expected) => {
+        const { body } = await ask(endpoint, { host, from, headers });
+        expect(seen(body).headers['x-forwarded-for']).toBe(expected);
       });
     });
 

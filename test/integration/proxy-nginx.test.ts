@@ -207,7 +207,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     const answer = await ask(endpoint, { host: 'tags.one.example', servername: null, path });
     expect(answer.status).toBe(502);
     const access = await eventually(async () => {
-      const text = await readFile(join(settings.prefix, 'logs', 'access.log'), 'utf8');
+      const text = await readFile(join(settings.prefix, 'logs', 'sites', 'one.log'), 'utf8');
       expect(text).toContain('"path":"/g/collect","status":502');
       return text;
     });

@@ -5,6 +5,7 @@ import { planResources } from '../../plan.ts';
 import type { Applier, Change } from '../contract.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
+import type { CloudflareRanges } from './cloudflare-ranges.ts';
 import { type ProxySpec, proxyResources, servedName } from './desired.ts';
 import { awaitForwarding } from './probe.ts';
 
@@ -20,6 +21,8 @@ export interface ProxyApplierDeps {
   readonly certificates: CertificateSource;
   /** How long a new upstream may answer 502 before `apply` fails, milliseconds. */
   readonly probeTimeoutMs?: number;
+  /** Asked for anew with whole looks, where they are old. */
+  readonly ranges?: CloudflareRanges;
 }
 
 /**
@@ -33,13 +36,15 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   let namesMayGo = false;
   /** Served, but not yet seen to reach their upstream: shown as drift, so that the next pass asks again. */
   const unproven = new Set<string>();
+  let keptUp: Promise<void> | null = null;
 
   return {
     target: 'proxy',
     desired: (manifest) => proxyResources(manifest, containers),
     edition: ({ site }) => containers.edition?.(site) ?? '',
-    async observe(_desired, signal) {
+    async observe(_desired, signal, scope) {
       signal.throwIfAborted();
+      if (scope === undefined) keepUp();
       return (await backend.installed()).map(({ key, mark, intact, path }) => {
         const { owner, hash } = readMark(identity, mark);
         const sound = intact && !unproven.has(key);
@@ -65,6 +70,22 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     events: (signal) => backend.events(signal),
     close: () => backend.close(),
   };
+
+  /**
+   * What is to be done now and then, and holds nobody up: ranges that changed show as drift in the next look, and logs
+   * that can't be put aside today can tomorrow.
+   */
+  function keepUp(): void {
+    void deps.ranges?.refresh();
+    if (keptUp === null && backend.upkeep !== undefined) {
+      keptUp = backend
+        .upkeep()
+        .catch(() => undefined)
+        .finally(() => {
+          keptUp = null;
+        });
+    }
+  }
 
   async function hasCertificate({ host, tls }: ServedName): Promise<boolean> {
     return (await certificates.pathsFor(host, tls)) !== null;

@@ -1,6 +1,7 @@
 import type { Identity } from '../../ownership.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 import type { ProxySpec } from './desired.ts';
+import type { TrustedPeers } from './policy.ts';
 
 /** Where custom domains lead: the edge's own socket. `Host` and SNI are the site's edge hostname. */
 export interface EdgeUpstream {
@@ -9,6 +10,16 @@ export interface EdgeUpstream {
   readonly address: string;
   readonly port: number;
 }
+
+/** What one name may have of this host; more is answered with 429 (requests) or 503 (connections). */
+export interface NameLimits {
+  readonly requestsPerSecond: number;
+  /** Requests that are being answered at a time. */
+  readonly connections: number;
+}
+
+/** More than one tag server answers, and a small part of what nginx takes: 8,192 connections a worker. */
+export const DEFAULT_LIMITS: NameLimits = { requestsPerSecond: 500, connections: 500 };
 
 /** What every proxy is told, whatever it is made of. */
 export interface ProxySettings {
@@ -24,6 +35,8 @@ export interface ProxySettings {
   readonly challengeKey?: string;
   readonly edgeUpstream: EdgeUpstream;
   readonly certificates: CertificateSource;
+  /** Who is believed about the visitor's address; asked at every change. Nobody unless given. */
+  readonly trusted?: () => TrustedPeers;
   readonly identity: Identity;
   /** PEM file that an `https` edge is verified by; the system's certificates unless told. */
   readonly ca?: string;
@@ -73,6 +86,8 @@ export interface ProxyBackend {
   install(changes: readonly ProxyChange[]): Promise<readonly PromiseSettledResult<{ changed: boolean }>[]>;
   /** Something ended that should have stayed. */
   events(signal: AbortSignal): AsyncIterable<void>;
+  /** Housekeeping that changes nothing of what is served; called now and then, and never at once with itself. */
+  upkeep?(): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -19,6 +19,16 @@ export async function writeSynced(path: string, text: string, mode = 0o600): Pro
   }
 }
 
+/** Makes what was written to a file last. */
+export async function syncFile(path: string): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
 /** Makes names that were added, renamed or removed in a directory last. */
 export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');

@@ -124,13 +124,14 @@ function refuseClaimed(key: string, { vhosts }: LoadedVhosts, table: VhostTable)
 }
 
 async function serve(table: VhostTable, settings: ProxySettings): Promise<Started> {
-  const { prefix, listen, httpPort, tlsPort, hopSecret, challengeKey, edgeUpstream, ca } = settings;
+  const { prefix, listen, httpPort, tlsPort, hopSecret, challengeKey, edgeUpstream, ca, trusted } = settings;
   const ports = await settlePorts(join(prefix, 'ports.json'), listen, { httpPort, tlsPort });
   const proxy = buildEmbeddedProxy({
     find: (host) => table.find(host),
     hopSecret,
     edgeUpstream,
     ...(challengeKey === undefined ? {} : { challengeKey }),
+    ...(trusted === undefined ? {} : { trusted }),
     ...(ca === undefined ? {} : { ca: await readFile(ca, 'utf8') }),
   });
   const servers: Listening[] = [];

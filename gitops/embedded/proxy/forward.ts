@@ -1,7 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
-import { droppedHeaders, HOP_HEADER, STATED } from '../../appliers/proxy/policy.ts';
+import { droppedHeaders, HOP_HEADER, RELAYED, STATED } from '../../appliers/proxy/policy.ts';
+import type { VisitorOf } from '../../appliers/proxy/visitor-address.ts';
 import { endToEndHeaders } from '../hop-by-hop.ts';
 
 /** What a request asks for, as nginx reads it: an absolute target wins over the Host header. */
@@ -33,7 +34,7 @@ export function forwardedHeaders(
   request: IncomingMessage,
   vhost: Vhost,
   { host, port }: Asked,
-  hopSecret: string,
+  { hopSecret, visitorOf }: { hopSecret: string; visitorOf: VisitorOf },
 ): Record<string, string | string[]> {
   const passed = new Set(endToEndHeaders(request.rawHeaders).filter((_, index) => index % 2 === 0));
   const names = new Set([...passed].map((name) => name.toLowerCase()));
@@ -42,7 +43,7 @@ export function forwardedHeaders(
     names.has(name) && value !== undefined ? [[name, value] as const] : [],
   );
   const known = {
-    'x-forwarded-for': peerAddress(request),
+    'x-forwarded-for': visitorOf(peerAddress(request), request.headers),
     'x-forwarded-host': `${host}${port}`,
     'x-forwarded-proto': 'encrypted' in request.socket ? 'https' : 'http',
   };
@@ -50,7 +51,7 @@ export function forwardedHeaders(
     return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [HOP_HEADER]: hopSecret };
   }
   const trusted = isEqual(request.headers[HOP_HEADER], hopSecret);
-  const untold = trusted ? [] : STATED;
+  const untold = trusted ? [] : [...STATED, ...RELAYED];
   const rest = given.filter(([name]) => !untold.some((told) => told === name));
   return { ...Object.fromEntries(rest), ...(trusted ? {} : known), host: `${host}${port}` };
 }

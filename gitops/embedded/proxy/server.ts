@@ -4,7 +4,8 @@ import type { SecureContext } from 'node:tls';
 import { createProxyServer } from 'httpxy';
 import type { EdgeUpstream } from '../../appliers/proxy/backend.ts';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
-import { ARRIVAL_PATH } from '../../appliers/proxy/policy.ts';
+import { ARRIVAL_PATH, NOBODY, type TrustedPeers } from '../../appliers/proxy/policy.ts';
+import { visitorAddress } from '../../appliers/proxy/visitor-address.ts';
 import { answerChallenge, isChallenge } from './challenge.ts';
 import { type Asked, forwardedHeaders, readAsked } from './forward.ts';
 
@@ -23,6 +24,8 @@ export interface EmbeddedProxyDeps {
   readonly edgeUpstream: EdgeUpstream;
   /** PEM that an `https` edge is verified by; Node's own unless given. */
   readonly ca?: string;
+  /** Who is believed about the visitor's address. */
+  readonly trusted?: () => TrustedPeers;
 }
 
 export interface EmbeddedProxy {
@@ -54,6 +57,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
     delete headers['keep-alive'];
   });
   proxy.on('error', (_error, _request, response) => badGateway(response));
+  const visitorOf = visitorAddress(deps.trusted ?? (() => NOBODY));
   let turn = 0;
 
   function targetOf(vhost: Vhost) {
@@ -86,7 +90,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
         response.writeHead(421).end();
         return;
       }
-      request.headers = forwardedHeaders(request, vhost, asked, hopSecret);
+      request.headers = forwardedHeaders(request, vhost, asked, { hopSecret, visitorOf });
       if (vhost.kind === 'origin' && asked.target === ARRIVAL_PATH) {
         response.writeHead(200, ARRIVAL_HEADERS).end(String(request.headers['x-forwarded-for'] ?? ''));
         return;

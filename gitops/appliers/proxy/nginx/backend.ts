@@ -5,12 +5,14 @@ import { RetryableError } from '../../contract.ts';
 import { type ProxyBackend, type ProxyEndpoint, reachableAddress } from '../backend.ts';
 import { isStillCurrent } from '../certificates.ts';
 import { keyOf } from '../file-name.ts';
+import { NOBODY } from '../policy.ts';
 import { settlePorts } from '../ports.ts';
 import { wakes } from '../wake.ts';
 import { type ConvergerDeps, converge } from './converge.ts';
 import { NginxDaemon } from './daemon.ts';
 import { writeFiles } from './files.ts';
 import { Generations } from './generations.ts';
+import { keepLogs } from './logs.ts';
 import { nginxRenderer, type Renderer } from './render.ts';
 import { mainSettings, type NginxSettings } from './settings.ts';
 import { readSiteFile, type SiteFileHead } from './site-file.ts';
@@ -19,7 +21,9 @@ import { TEMPLATES } from './templates.ts';
 /** A reload of 1,000 sites takes 5 s on two cores. */
 const RELOAD_TIMEOUT_MS = 30_000;
 
-interface Started extends ConvergerDeps {
+interface Started extends Omit<ConvergerDeps, 'main'> {
+  /** `nginx.conf` as it must be now. */
+  readonly main: () => string;
   readonly renderer: Renderer;
   readonly endpoint: ProxyEndpoint;
 }
@@ -37,7 +41,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
     async start() {
       const parts = await prepare(settings);
       await renewCertificates(settings, parts.generations);
-      await converge(parts, []);
+      await converge({ ...parts, main: parts.main() }, []);
       await parts.daemon.adopt();
       started = parts;
       return parts.endpoint;
@@ -49,7 +53,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       const { generations, daemon, renderer, main } = running();
       const current = await generations.current();
       if (current === null) throw new RetryableError(`${prefix} has no current generation`);
-      const served = current.main === main && (await daemon.servedVersion()) === current.version;
+      const served = current.main === main() && (await daemon.servedVersion()) === current.version;
       const look = async ([name, text]: readonly [string, string]) => {
         const { mark, head } = readSiteFile(text);
         const intact = served && head?.form === renderer.form && (await areCurrent(settings, head));
@@ -60,11 +64,11 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
     },
 
     async install(changes) {
-      const { generations, renderer, ...rest } = running();
+      const { generations, renderer, main, ...rest } = running();
       const current = await generations.current();
       const files = await writeFiles(changes, { ...settings, renderer, current });
       const asked = files.flatMap((file) => (file.status === 'fulfilled' && file.value ? [file.value] : []));
-      const { changed, refused } = await converge({ generations, ...rest }, asked);
+      const { changed, refused } = await converge({ generations, ...rest, main: main() }, asked);
       return files.map((file) => {
         if (file.status === 'rejected') return file;
         const reason = file.value === null ? undefined : refused.get(file.value);
@@ -74,6 +78,15 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
     },
 
     events: (signal) => wakes(running().daemon, 'lost', signal),
+
+    async upkeep() {
+      const { generations, daemon } = running();
+      const files = [...((await generations.current())?.files.keys() ?? [])];
+      const sites = new Set(files.map((name) => keyOf(name).split('/')[0] ?? ''));
+      const kept = { directory: join(prefix, 'logs'), sites, now: Date.now() };
+      if (await keepLogs(kept)) await daemon.reread();
+    },
+
     async close() {
       await started?.daemon.stop();
     },
@@ -100,7 +113,7 @@ async function prepare(settings: NginxSettings): Promise<Started> {
     renderer,
     daemon,
     generations: new Generations(prefix, renderer.version),
-    main: renderer.main(),
+    main: () => renderer.main(settings.trusted?.() ?? NOBODY),
     isOurs: (text) => readMark(identity, readSiteFile(text).mark).owner.kind === 'ours',
     endpoint: { ...ports, address: reachableAddress(listen) },
   };

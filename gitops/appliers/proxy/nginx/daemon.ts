@@ -33,6 +33,8 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   #child: ChildProcess | null = null;
   /** How the child of this process ended, `null` while none has. */
   #ended: string | null = null;
+  /** How long nginx last took to read a configuration: a reload reads it too, and there may be 1,000 sites in it. */
+  #readingMs = 0;
 
   constructor(settings: DaemonSettings) {
     super();
@@ -41,12 +43,14 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
 
   async prepare(): Promise<void> {
     const { prefix } = this.#settings;
-    for (const name of ['logs', 'temp']) await mkdir(join(prefix, name), { recursive: true, mode: 0o700 });
+    for (const name of ['logs/sites', 'temp'])
+      await mkdir(join(prefix, name), { recursive: true, mode: 0o700 });
   }
 
   /** `nginx -t` on the staged candidate; a name that two vhosts claim is a fault too, which nginx only warns of. */
   async test(): Promise<ConfigFault | null> {
     const { bin, prefix } = this.#settings;
+    const startedAt = performance.now();
     const args = ['-t', '-p', prefix, '-e', 'stderr', '-c', Generations.candidateConfig];
     try {
       const { stderr } = await runCommand(bin, args);
@@ -59,6 +63,8 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
       const said = message.replace(/^.*\[emerg\] (?:[0-9]+#[0-9]+: )?/, '');
       const file = /\/sites\/([^/:]+\.conf):[0-9]+$/.exec(said.trim())?.[1] ?? null;
       return { error: new TerminalError(`nginx refuses it: ${said}`, { cause: error }), file };
+    } finally {
+      this.#readingMs = performance.now() - startedAt;
     }
   }
 
@@ -81,7 +87,8 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
    * before takes connections any more. Throws `RetryableError` with nginx's own last words.
    */
   async activate(version: string): Promise<void> {
-    const { prefix, timeoutMs } = this.#settings;
+    const { prefix } = this.#settings;
+    const timeoutMs = Math.round(this.#settings.timeoutMs + 5 * this.#readingMs);
     const log = await ErrorLog.fromNow(join(prefix, 'logs', 'error.log'));
     const master = await runningMaster(prefix);
     const old = master === null ? [] : await workersOf(master);

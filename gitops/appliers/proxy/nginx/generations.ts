@@ -2,7 +2,7 @@ import { link, mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFil
 import { join } from 'node:path';
 import { contentHash } from '../../../ownership.ts';
 import { RetryableError } from '../../contract.ts';
-import { syncDirectory, writeSynced } from '../durable.ts';
+import { syncDirectory, syncFile } from '../durable.ts';
 
 /** Text by file name, in the order in which nginx's `include` reads them. */
 export type Files = ReadonlyMap<string, string>;
@@ -79,18 +79,13 @@ export class Generations {
     ]);
   }
 
-  /** Makes the candidate last under its own number, and then the current one. */
+  /** Makes the candidate last, byte for byte as it was tested, under its own number, and then the current one. */
   async promote({ main, files }: Tree, base: Generation | null): Promise<Generation> {
     const staged = join(this.#prefix, CANDIDATE);
     const version = await readFile(join(staged, 'version'), 'utf8');
     const fresh = [...files].filter(([name, text]) => base?.files.get(name) !== text);
-    const texts: (readonly [string, string])[] = [
-      ['nginx.conf', main],
-      ['version', version],
-      ['version.conf', this.#endpoint(version)],
-      ...fresh.map(([name, text]) => [join('sites', name), text] as const),
-    ];
-    for (const [name, text] of texts) await writeSynced(join(staged, name), text);
+    const written = ['nginx.conf', 'version', 'version.conf', ...fresh.map(([name]) => join('sites', name))];
+    for (const name of written) await syncFile(join(staged, name));
     await syncDirectory(join(staged, 'sites'));
     await syncDirectory(staged);
     const name = `sites.${version.split('-')[0]}`;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { TerminalError } from '../../contract.ts';
+import { cidrRange } from '../policy.ts';
 
 const port = z.int().min(1).max(65535);
 const address = z.union([
@@ -18,6 +19,8 @@ export const versionText = z.string().regex(/^[0-9]+-[0-9a-f]+$/);
 /** A secret of which no character means anything in a header, a pattern or between quotes. */
 const secret = z.string().regex(/^[A-Za-z0-9_-]{16,256}$/, 'must be 16 to 256 of A-Z, a-z, 0-9, - and _');
 
+export const trustedPeers = z.object({ cloudflare: z.array(cidrRange), own: z.array(cidrRange) });
+
 /** What is rendered into `nginx.conf`. */
 export const mainSchema = z.object({
   listen: z.array(address).min(1),
@@ -33,6 +36,11 @@ export const mainSchema = z.object({
   edge: z.object({ scheme: z.enum(['http', 'https']), address, port }),
   ca: path,
   shutdownSeconds: z.int().min(1),
+  limits: z.object({
+    requestsPerSecond: z.int().min(1).max(1_000_000),
+    burst: z.int().min(1).max(10_000_000),
+    connections: z.int().min(1).max(65_535),
+  }),
   workerProcesses: z.union([z.int().min(1), z.literal('auto')]),
 });
 export type MainSettings = z.output<typeof mainSchema>;

@@ -2,15 +2,15 @@ import Handlebars from 'handlebars';
 import { contentHash } from '../../../ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
-import { ARRIVAL_PATH, droppedHeaders, HOP_HEADER } from '../policy.ts';
-import { certificatePaths, type MainSettings, plain, versionText } from './quote.ts';
+import { ARRIVAL_PATH, droppedHeaders, HOP_HEADER, type TrustedPeers } from '../policy.ts';
+import { certificatePaths, type MainSettings, plain, trustedPeers, versionText } from './quote.ts';
 import type { Templates } from './templates.ts';
 
 export interface Renderer {
   /** Changes with everything that a site's file depends on besides its own vhosts and certificates. */
   readonly form: string;
   /** `nginx.conf`, with the hop secret. */
-  main(): string;
+  main(trusted: TrustedPeers): string;
   /** `version.conf`, the endpoint that tells which generation the workers serve. */
   version(version: string): string;
   /**
@@ -29,12 +29,14 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   const version = compile(templates.version);
   const containers = compile(templates.containers);
   const custom = compile(templates.custom);
-  const { listen, httpPort, tlsPort, edge, ca } = settings;
+  const { listen, httpPort, tlsPort } = settings;
+  const edge = `${settings.edge.address}:${settings.edge.port}`;
+  const verify = settings.edge.scheme === 'https';
   const socket = { listen, httpPort, tlsPort };
 
   function vhost(site: string, vhost: Vhost, paths: CertificatePaths | null): string {
     const acme = servedName(vhost).tls === 'acme';
-    const common = { ...socket, ...vhost, acme, cert: null, ...paths };
+    const common = { ...socket, ...vhost, acme, cert: null, ...paths, site };
     if (vhost.kind !== 'custom') {
       const name = `tagyard_${vhost.kind}_${site}`;
       const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;
@@ -42,22 +44,24 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     }
     return custom({
       ...common,
-      ca,
+      name: `tagyard_custom_${site}_${vhost.host}`,
+      edge,
       // The hop header is replaced, not dropped.
       dropped: droppedHeaders(vhost.kind).filter((name) => name !== HOP_HEADER),
       hopHeader: HOP_HEADER,
-      edgeScheme: edge.scheme,
-      verify: edge.scheme === 'https',
+      edgeScheme: settings.edge.scheme,
+      verify,
     });
   }
 
   return {
-    form: contentHash([templates.containers, templates.custom, templates.challenge, socket, edge.scheme, ca]),
-    main: () =>
+    form: contentHash([templates.containers, templates.custom, templates.challenge, socket, settings.edge]),
+    main: (trusted) =>
       main({
         ...settings,
         hopVariable: `http_${HOP_HEADER.replaceAll('-', '_')}`,
-        edge: `${edge.address}:${edge.port}`,
+        verify,
+        trusted: plain(trustedPeers, trusted, 'the trusted peers'),
       }),
     version: (text) =>
       version({ version: plain(versionText, text, 'the version'), statusPort: settings.statusPort }),

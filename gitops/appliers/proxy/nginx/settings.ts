@@ -1,9 +1,10 @@
-import type { ProxySettings } from '../backend.ts';
+import { DEFAULT_LIMITS, type NameLimits, type ProxySettings } from '../backend.ts';
 import { type MainSettings, mainSchema, plain } from './quote.ts';
 
 export interface NginxSettings extends ProxySettings {
   /** The program; `nginx` on PATH, or an absolute path. 1.19.5 or newer. */
   readonly bin: string;
+  readonly limits?: NameLimits;
   /** How long a start or a reload may take before the tree before it is put back, milliseconds. */
   readonly reloadTimeoutMs?: number;
   /** How long connections of an old generation may live on, seconds. */
@@ -17,6 +18,7 @@ export function mainSettings(
   settings: NginxSettings,
   ports: { httpPort: number; tlsPort: number; statusPort: number },
 ): MainSettings {
+  const limits = settings.limits ?? DEFAULT_LIMITS;
   const main = {
     ...ports,
     listen: settings.listen,
@@ -25,6 +27,12 @@ export function mainSettings(
     edge: settings.edgeUpstream,
     // nginx has no trust of its own to fall back on; this bundle is Debian's and Alpine's.
     ca: settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',
+    limits: {
+      requestsPerSecond: limits.requestsPerSecond,
+      // Two seconds' worth at once: pages send their hits in bursts.
+      burst: 2 * limits.requestsPerSecond,
+      connections: limits.connections,
+    },
     shutdownSeconds: settings.shutdownSeconds ?? 30,
     workerProcesses: settings.workerProcesses ?? 'auto',
   };

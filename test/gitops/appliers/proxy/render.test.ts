@@ -2,9 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TerminalError } from '../../../../gitops/appliers/contract.ts';
 import type { ProxySpec } from '../../../../gitops/appliers/proxy/desired.ts';
-import type { MainSettings } from '../../../../gitops/appliers/proxy/nginx/quote.ts';
+import { type MainSettings, mainSchema } from '../../../../gitops/appliers/proxy/nginx/quote.ts';
 import { nginxRenderer } from '../../../../gitops/appliers/proxy/nginx/render.ts';
 import { TEMPLATES } from '../../../../gitops/appliers/proxy/nginx/templates.ts';
+import { NOBODY } from '../../../../gitops/appliers/proxy/policy.ts';
+import { parseNginx, shapeOf } from '../../../helpers/nginx-syntax.ts';
 
 const SETTINGS: MainSettings = {
   listen: ['127.0.0.1', '[::1]'],
@@ -15,6 +17,7 @@ const SETTINGS: MainSettings = {
   challengeKey: null,
   edge: { scheme: 'https', address: '192.0.2.1', port: 443 },
   ca: '/etc/ssl/certs/ca-certificates.crt',
+  limits: { requestsPerSecond: 500, burst: 1000, connections: 500 },
   shutdownSeconds: 30,
   workerProcesses: 'auto',
 };
@@ -29,15 +32,6 @@ const domain = (host: string, edgeHost: string): ProxySpec => ({
   site: 'acme',
   vhosts: [{ kind: 'custom', host, edgeHost }],
 });
-
-/** The directives' names in order, blocks and all: the shape of a configuration. */
-function shape(text: string): string[] {
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '' && !line.startsWith('#'))
-    .map((line) => `${line.split(' ')[0]} ${line.at(-1)}`);
-}
 
 describe('the rendered vhosts', () => {
   it('put every address, name and file where it belongs', () => {
@@ -58,7 +52,7 @@ describe('the rendered vhosts', () => {
 
   it('verify an https edge by name', () => {
     const text = renderer.vhosts(domain('tags.acme.example', 'acme.example.net'), [paths]);
-    expect(text).toContain('proxy_ssl_verify on;');
+    expect(renderer.main(NOBODY)).toContain('proxy_ssl_verify on;');
     expect(text).toContain('proxy_ssl_name acme.example.net;');
     expect(text).toContain('proxy_set_header Host "acme.example.net";');
   });
@@ -66,7 +60,7 @@ describe('the rendered vhosts', () => {
   it('hold no secret; only the main file does', () => {
     const spec = domain('tags.acme.example', 'acme.example.net');
     expect(renderer.vhosts(spec, [paths])).not.toContain(SETTINGS.hopSecret);
-    expect(renderer.main()).toContain(SETTINGS.hopSecret);
+    expect(renderer.main(NOBODY)).toContain(SETTINGS.hopSecret);
   });
 
   it('have another form when a setting that they depend on changes', () => {
@@ -109,40 +103,124 @@ describe('a hostile value', () => {
     },
   );
 
-  it('is refused or leaves the shape of the configuration as it is', () => {
-    const expected = shape(renderer.vhosts(domain('tags.acme.example', 'acme.example.net'), [paths]));
-    const piece = fc.constantFrom(
+  const piece = fc.constantFrom(
+    ...[
       'a',
       '.',
       '-',
+      '_',
       'example',
       ';',
       '{',
       '}',
       '$',
+      '${',
       '"',
       "'",
       '\\',
       '\n',
+      '\r',
       '#',
       ' ',
+      '\t',
       '\0',
-      'é',
+    ],
+    ...['é', '\u2028', '\ud800', '*', '~', ':', '/', '@', '%', '|', '0', '127.0.0.1', 'include', 'on'],
+  );
+  const hostile = fc.oneof(
+    fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.uint8Array({ maxLength: 24 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
+    fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join('')),
+    // Sound ones too, or the property would hold for a renderer that refuses everything.
+    fc.domain(),
+    fc.array(piece, { maxLength: 4 }).map((pieces) => `a.example${pieces.join('')}`),
+  );
+  const maybe = <T>(value: T) => fc.option(fc.constant(value), { nil: null });
+
+  it.each([
+    ['origin', 'files'],
+    ['preview', 'acme'],
+    ['custom', 'files'],
+    ['custom', 'acme'],
+  ] as const)(
+    'is refused, or is one word in a tree that has the shape of the template: %s, %s',
+    (kind, mode) => {
+      const tls = mode === 'acme' ? ({ tls: 'acme' } as const) : {};
+      const vhosts = (host: string, edgeHost: string, address: string): ProxySpec['vhosts'] => [
+        kind === 'custom'
+          ? { kind, host, ...tls, edgeHost }
+          : { kind, host, ...tls, upstreams: [{ address, port: 20000 }] },
+      ];
+      const spec = (site: string, ...rest: Parameters<typeof vhosts>): ProxySpec => ({
+        site,
+        vhosts: vhosts(...rest),
+      });
+      const expected = parseNginx(
+        renderer.vhosts(spec('acme', 'a.example', 'b.example', '127.0.0.1'), [paths]),
+      );
+      let rendered = 0;
+      fc.assert(
+        fc.property(
+          fc.oneof(maybe('acme'), hostile),
+          hostile,
+          fc.oneof(maybe('b.example'), hostile),
+          fc.oneof(maybe('127.0.0.1'), hostile),
+          fc.oneof(maybe(''), hostile),
+          (site, host, edgeHost, address, file) => {
+            const wanted = spec(site ?? 'acme', host, edgeHost ?? 'b.example', address ?? '127.0.0.1');
+            const certificate = { cert: `/tls/${file ?? ''}a.pem`, key: `/tls/${file ?? ''}a.key` };
+            let text: string;
+            try {
+              text = renderer.vhosts(wanted, [certificate]);
+            } catch (error) {
+              expect(error).toBeInstanceOf(TerminalError);
+              return;
+            }
+            rendered += 1;
+            const tree = parseNginx(text);
+            expect(shapeOf(tree)).toEqual(shapeOf(expected));
+            const server = tree.findLast(({ name }) => name === 'server')?.block ?? [];
+            const argument = (name: string) => server.find((directive) => directive.name === name)?.args;
+            expect(argument('server_name')).toEqual([host]);
+            expect(argument('ssl_certificate')).toEqual([certificate.cert]);
+            expect(argument('access_log')).toEqual([`logs/sites/${wanted.site}.log`, 'tagyard']);
+          },
+        ),
+        { numRuns: 2_000 },
+      );
+      expect(rendered).toBeGreaterThan(50);
+    },
+  );
+
+  it('of the main file is refused too, or leaves its shape as it is', () => {
+    const range = fc.oneof(
+      hostile,
+      fc.ipV4().map((address) => `${address}/24`),
+      fc.ipV6().map((a) => `${a}/48`),
     );
-    const name = fc.oneof(
-      fc.string(),
-      fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join('')),
-    );
+    let rendered = 0;
     fc.assert(
-      fc.property(name, name, name, (host, edgeHost, file) => {
+      fc.property(hostile, range, range, (text, cloudflare, own) => {
+        const expected = parseNginx(renderer.main({ cloudflare: ['192.0.2.0/24'], own: ['2001:db8::/32'] }));
         try {
-          const certificate = { cert: `/tls/${file}`, key: '/tls/a.key' };
-          expect(shape(renderer.vhosts(domain(host, edgeHost), [certificate]))).toEqual(expected);
+          const main = renderer.main({ cloudflare: [cloudflare], own: [own] });
+          expect(shapeOf(parseNginx(main))).toEqual(shapeOf(expected));
+          rendered += 1;
         } catch (error) {
           expect(error).toBeInstanceOf(TerminalError);
         }
+        const settings = { ...SETTINGS, hopSecret: text, listen: [text], ca: `/${text}` };
+        const kept = mainSchema.safeParse(settings);
+        if (kept.success) throw new Error('a text is a secret and an address at once');
+        const ca = mainSchema.safeParse({ ...SETTINGS, ca: `/${text}` });
+        if (ca.success) {
+          const main = nginxRenderer(TEMPLATES, ca.data).main(NOBODY);
+          expect(shapeOf(parseNginx(main))).toEqual(shapeOf(parseNginx(renderer.main(NOBODY))));
+        }
       }),
-      { numRuns: 2_000 },
+      { numRuns: 300 },
     );
+    expect(rendered).toBeGreaterThan(10);
   });
 });

@@ -1,0 +1,62 @@
+import { readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const MAX_BYTES = 64 * 1024 * 1024;
+/** Full logs of before that are kept beside the one that is written: `<name>.1`, the newest, and `<name>.2`. */
+const KEPT = 2;
+/** How long the logs of a site that is gone are kept. */
+const GONE_MS = 7 * 24 * 60 * 60 * 1000;
+
+export interface LogKeeping {
+  /** Where nginx writes: `error.log`, and `sites/<site>.log`. */
+  readonly directory: string;
+  /** The sites that are served. */
+  readonly sites: ReadonlySet<string>;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  readonly maxBytes?: number;
+}
+
+/**
+ * Puts full logs aside and removes those of sites that went a week ago. True where nginx must open its logs anew: until
+ * then it goes on writing to the ones that were renamed.
+ */
+export async function keepLogs({
+  directory,
+  sites,
+  now,
+  maxBytes = MAX_BYTES,
+}: LogKeeping): Promise<boolean> {
+  const folder = join(directory, 'sites');
+  const names = (await readdir(folder)).filter((name) => /\.log(?:\.[0-9]+)?$/.test(name));
+  const gone = names.filter((name) => !sites.has(name.replace(/\.log.*$/, '')));
+  for (const name of gone) await dropIfOld(join(folder, name), now);
+
+  const live = [...sites].map((site) => join(folder, `${site}.log`));
+  const full: string[] = [];
+  for (const path of [join(directory, 'error.log'), ...live]) {
+    if ((await sizeOf(path)) > maxBytes) full.push(path);
+  }
+  for (const path of full) await putAside(path);
+  return full.length > 0;
+}
+
+async function putAside(path: string): Promise<void> {
+  for (let number = KEPT; number > 1; number -= 1) {
+    await rename(`${path}.${number - 1}`, `${path}.${number}`).catch(ignoreAbsent);
+  }
+  await rename(path, `${path}.1`);
+}
+
+async function dropIfOld(path: string, now: number): Promise<void> {
+  const written = (await stat(path).catch(ignoreAbsent))?.mtimeMs ?? now;
+  if (now - written > GONE_MS) await rm(path, { force: true });
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return (await stat(path).catch(ignoreAbsent))?.size ?? 0;
+}
+
+function ignoreAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
+}
