@@ -5,6 +5,7 @@ import { addClient, type MemberWish, parseMember } from './client.ts';
 import { diff } from './diff.ts';
 import { doctor } from './doctor.ts';
 import { prune, resume, revert, suspend } from './edits.ts';
+import { type ImageOptions, image } from './image.ts';
 import { type LogsOptions, logs } from './logs.ts';
 import { approve, history, plan, status } from './sites.ts';
 import { token } from './token.ts';
@@ -92,6 +93,17 @@ export function program(env: NodeJS.ProcessEnv): Command {
       .option('--json', 'print the commit as JSON')
       .action((site: string, options: { reason?: string; json?: true }) => act({ home, env }, site, options));
   }
+  tagyard
+    .command('image')
+    .description('bring sites to an image: one first and watched, then the rest; one that fails goes back')
+    .argument('<image>', 'pinned, as a manifest names it: name@sha256:…, or sha256:<id> of a local one')
+    .option('--sites <sites>', 'only these, comma-separated, the first one first (default: all of the host)')
+    .option('--at-once <number>', 'how many at a time after the first', '5')
+    .option('--watch <seconds>', 'how long each must be well before it counts', '60')
+    .option('--max-failures <number>', 'how many may go back before the rest is left as it is', '1')
+    .option('--reason <text>', 'stands in the commits')
+    .option('--json', 'print the outcome as JSON')
+    .action((wanted: string, options: ImageOptions) => image({ home, env }, wanted, options));
   tagyard
     .command('prune')
     .description('take the files of removed sites out of the repository')
