@@ -6,7 +6,7 @@ import { contextFactory, textOf } from './context.ts';
 import { dispatch, dispatchDynamic } from './dispatch.ts';
 import { EdgeError, toEdgeError, toResponse } from './errors.ts';
 import type { GuardDependencies } from './guard.ts';
-import { readHop } from './hops.ts';
+import { publicUrl, readHop } from './hops.ts';
 import type { EventLog, RequestRecord, WaitUntil } from './logs.ts';
 import { type ProfileKv, profileStore } from './profile-store.ts';
 import { buildRouter } from './router.ts';
@@ -47,8 +47,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   const router = buildRouter(plugins);
   const stores = configStores(namespaces, { cache, now, log, ttl: dependencies.configTtl });
   const resolveSite = siteResolver(plugins, stores, log);
-  const flight = singleFlight<SharedBody>(now);
-  const memory = bodyMemory();
+  const services = { ...dependencies, stores, flight: singleFlight<SharedBody>(now), memory: bodyMemory() };
 
   async function answer(
     request: Request,
@@ -59,25 +58,22 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const requested = new URL(request.url);
     const hop = readHop(request.headers, hopSecret);
     const trip = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
-    const resolved = await resolveSite(requested, hop, trip);
-    const { site } = resolved;
+    const resolved = await resolveSite(requested.hostname, trip);
+    const { site, enabled } = resolved;
     notes.site = site.siteId;
     notes.container = site.containerId;
 
-    const contextOf = contextFactory({
-      ...dependencies,
+    const contextOf = contextFactory(services, {
       request,
+      url: publicUrl(requested, hop, resolved.ownHosts),
       resolved,
       hop,
       trip,
-      stores,
       guard,
-      flight,
-      memory,
       profiles: profileStore(namespaces.COOKIES, site.siteId, waitUntil, log),
       record: (fields) => Object.assign(notes, fields),
     });
-    const call = { request, site, enabled: resolved.gated.enabled, contextOf, guard };
+    const call = { request, site, enabled, contextOf, guard };
     const match = await router(requested.pathname);
     if (match !== undefined) notes.route = match.path;
     const response =

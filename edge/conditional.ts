@@ -6,9 +6,10 @@ export async function etagOf(data: ArrayBuffer | Uint8Array): Promise<string> {
 
 /** 304 in place of a 200 whose etag the caller names (RFC 9110, 13.1.2: weak comparison, `*` matches any). */
 export function answerConditional(request: Request, response: Response): Response {
-  const etag = response.headers.get('etag');
   const asked = request.headers.get('if-none-match');
-  if (response.status !== 200 || etag === null || asked === null) return response;
+  if (asked === null || response.status !== 200) return response;
+  const etag = response.headers.get('etag');
+  if (etag === null) return response;
   const bare = (tag: string) => tag.trim().replace(/^W\//, '');
   if (asked.trim() !== '*' && !asked.split(',').some((tag) => bare(tag) === bare(etag))) return response;
   const headers = new Headers(response.headers);

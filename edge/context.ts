@@ -6,28 +6,22 @@ import { decideConsent } from './consent.ts';
 import type { Trip } from './document-store.ts';
 import { EdgeError } from './errors.ts';
 import type { Enabled } from './gate.ts';
-import { ask, type GuardDependencies, guardHook } from './guard.ts';
+import { type GuardDependencies, guardHook } from './guard.ts';
 import type { Hop } from './hops.ts';
 import { fetchOrigin, type Visitor } from './origin.ts';
 import { type ResolvedSite, storeUnavailable } from './site.ts';
 
 type LogFields = Parameters<PluginContext['log']>[0];
 
-export interface ContextDependencies {
-  readonly request: Request;
-  readonly resolved: ResolvedSite;
-  readonly hop: Hop;
-  readonly trip: Trip;
+/** What contexts are made of, for as long as an isolate lives. */
+export interface ContextServices {
   readonly stores: ConfigStores;
-  readonly profiles: ProfileStore;
   readonly memory: PluginContext['memory'];
   readonly cache: Pick<Cache, 'match' | 'put'>;
   readonly fetch: typeof fetch;
   readonly vendor: string;
   readonly variables: PluginContext['variables'];
   readonly hopSecret: string | undefined;
-  readonly guard: GuardDependencies;
-  readonly record: (fields: LogFields) => void;
   readonly flight: (
     key: string,
     waitUntil: Trip['waitUntil'],
@@ -35,30 +29,41 @@ export interface ContextDependencies {
   ) => Promise<SharedBody>;
 }
 
+/** One request, as far as the core knows it before any plugin does. */
+export interface ContextRequest {
+  readonly request: Request;
+  /** As the visitor's browser sees it. */
+  readonly url: URL;
+  readonly resolved: ResolvedSite;
+  readonly hop: Hop;
+  readonly trip: Trip;
+  readonly profiles: ProfileStore;
+  readonly guard: GuardDependencies;
+  readonly record: (fields: LogFields) => void;
+}
+
 const LOADER_TOKEN = /^lt_[A-Za-z0-9]{16,64}$/;
 
 /** Builds the contexts of one request: the same for every plugin but for its settings. */
-export function contextFactory(dependencies: ContextDependencies): (enabled: Enabled) => PluginContext {
-  const { request, resolved, hop, trip, stores, cache, guard } = dependencies;
-  const { site, gated } = resolved;
+export function contextFactory(
+  services: ContextServices,
+  { request, url, resolved, hop, trip, profiles, guard, record }: ContextRequest,
+): (enabled: Enabled) => PluginContext {
+  const { cache, stores } = services;
+  const { site } = resolved;
   const cacheUrl = (key: string) => `${trip.cacheBase}/plugins${key}`;
 
-  const base: Omit<PluginContext, 'settings'> = {
+  const contextOf = ({ settings }: Enabled): PluginContext => ({
+    settings,
     site,
-    url: resolved.url,
-    vendor: dependencies.vendor,
-    variables: dependencies.variables,
+    url,
+    vendor: services.vendor,
+    variables: services.variables,
     features: resolved.features,
-    get pageScripts() {
-      return gated.enabled.flatMap(({ plugin }) => plugin.pageScript ?? []);
-    },
-    get wantedCookies() {
-      return gated.enabled.flatMap(({ plugin, settings }) =>
-        ask(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], guard.log),
-      );
-    },
-    profiles: dependencies.profiles,
-    memory: dependencies.memory,
+    pageScripts: resolved.pageScripts,
+    wantedCookies: resolved.wantedCookies,
+    profiles,
+    memory: services.memory,
     cache: {
       match: (key) => cache.match(cacheUrl(key)),
       put: (key, response) =>
@@ -66,7 +71,7 @@ export function contextFactory(dependencies: ContextDependencies): (enabled: Ena
           .put(cacheUrl(key), response)
           .catch((error) => guard.log('store_failed', { store: 'cache', error: String(error) })),
     },
-    fetch: dependencies.fetch,
+    fetch: services.fetch,
     now: guard.now,
     domainOf: (host) => longestMatch(site.domains, host),
     async ownsLoader(token) {
@@ -80,23 +85,20 @@ export function contextFactory(dependencies: ContextDependencies): (enabled: Ena
     consent: (choices) =>
       decideConsent(resolved.consentMode, request.headers.get('sec-gpc') === '1', choices),
     async bootstrap(draft: BootDraft) {
-      for (const enabled of gated.enabled) {
+      for (const enabled of resolved.enabled) {
         const { boot } = enabled.plugin;
         if (boot !== undefined) await guardHook(enabled.plugin, () => boot(contextOf(enabled), draft), guard);
       }
     },
     fetchOrigin: (pathAndQuery, init) =>
-      fetchOrigin(resolved.origin, pathAndQuery, init, visitorOf(request, resolved.url, hop), dependencies),
-    shared: (key, run) => dependencies.flight(key, trip.waitUntil, run),
-    log: dependencies.record,
+      fetchOrigin(resolved.origin, pathAndQuery, init, visitorOf(request, url, hop), services),
+    shared: (key, run) => services.flight(key, trip.waitUntil, run),
+    log: record,
     waitUntil: (work) =>
       trip.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) }))),
     etagOf,
     problem: (code, detail) => new EdgeError(code, { detail }),
-  };
-  // Getters stay getters: what only the loader asks for is made only for it.
-  const contextOf = ({ settings }: Enabled): PluginContext =>
-    Object.defineProperty(Object.create(base), 'settings', { value: settings });
+  });
   return contextOf;
 }
 

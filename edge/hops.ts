@@ -36,6 +36,20 @@ export function readHop(headers: Headers, secret: string | undefined): Hop {
   };
 }
 
+/**
+ * The address as the visitor's browser sees it: the proxy's word on host and scheme, where it names a host that is the
+ * site's own (its domains, active or not); else the edge hostname.
+ */
+export function publicUrl(requested: URL, hop: Hop, ownHosts: readonly string[]): URL {
+  if (hop.forwardedHost === null && hop.forwardedProto === null) return requested;
+  const protocol = hop.forwardedProto ?? requested.protocol.slice(0, -1);
+  const forwarded = hop.forwardedHost?.replace(/:\d+$/, '');
+  const ours =
+    forwarded !== undefined && ownHosts.some((own) => forwarded === own || forwarded.endsWith(`.${own}`));
+  const host = ours ? hop.forwardedHost : requested.host;
+  return new URL(`${protocol}://${host}${requested.pathname}${requested.search}`);
+}
+
 function wellFormed(address: string | null): string | null {
   return address !== null && ADDRESS.test(address) ? address : null;
 }

@@ -1,24 +1,36 @@
 import type { Plugin, Site } from '../plugins/contract.ts';
-import type { ConsentMode, EdgeConfigDocument, RegistryDocument } from '../plugins/document.ts';
+import type {
+  ConsentMode,
+  EdgeConfigDocument,
+  RegistryDocument,
+  RoutingDocument,
+} from '../plugins/document.ts';
 import type { ConfigStores } from './config-store.ts';
 import type { Lookup, Trip } from './document-store.ts';
 import { EdgeError } from './errors.ts';
-import { type Gated, gate, OPEN_GATE } from './gate.ts';
+import { type Enabled, gate, OPEN_GATE } from './gate.ts';
 import { ask } from './guard.ts';
-import type { Hop } from './hops.ts';
 import type { EventLog } from './logs.ts';
 import { within } from './single-flight.ts';
 
-/** A request's site with all that the core found out about it, once. */
+/** What follows from a site's documents alone: found out once for each state of them, not for each request. */
 export interface ResolvedSite {
   readonly site: Site;
   /** Where the site's tag server answers, as the routing entry has it. */
   readonly origin: string;
-  /** The address as the visitor's browser sees it. */
-  readonly url: URL;
-  readonly gated: Gated;
+  /** The registrable parts of all its domains, active or not: hosts there are the site's own. */
+  readonly ownHosts: readonly string[];
+  /** The plugins that are on, in list order. */
+  readonly enabled: readonly Enabled[];
   readonly features: Readonly<Record<string, boolean>>;
   readonly consentMode: ConsentMode;
+  readonly pageScripts: readonly string[];
+  readonly wantedCookies: readonly string[];
+}
+
+interface Known extends ResolvedSite {
+  readonly registry: RegistryDocument;
+  readonly config: EdgeConfigDocument | undefined;
 }
 
 /** How long EDGE_CONFIG may keep a request waiting after everything else is known, in milliseconds. */
@@ -36,20 +48,37 @@ function needed<T>(lookup: Lookup<T>, missing: 'unknown_host' | 'unknown_contain
  * EDGE_CONFIG that fails or is late is done without.
  */
 export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, log: EventLog) {
-  const gates = new WeakMap<EdgeConfigDocument, Gated>();
-  const openGate = gate(plugins, OPEN_GATE);
+  /** By the routing entry as it was parsed: gone with it, and the entry of one host only. */
+  const known = new WeakMap<RoutingDocument, Known>();
 
-  function gateOf(document: EdgeConfigDocument, container: string): Gated {
-    const known = gates.get(document);
-    if (known !== undefined) return known;
-    const gated = gate(plugins, document);
-    for (const { plugin, reason } of gated.rejected) log('options_rejected', { container, plugin, reason });
-    gates.set(document, gated);
-    return gated;
+  function resolve(
+    { siteId, containerId, origin }: RoutingDocument,
+    edgeHost: string,
+    registry: RegistryDocument,
+    config: EdgeConfigDocument | undefined,
+  ): Known {
+    const { enabled, rejected } = gate(plugins, config ?? OPEN_GATE);
+    for (const { plugin, reason } of rejected) {
+      log('options_rejected', { container: containerId, plugin, reason });
+    }
+    const domains = activeDomains(enabled, registry, config !== undefined, log);
+    return {
+      registry,
+      config,
+      site: { siteId, containerId, edgeHost, domains, proxyPaths: registry.proxyPaths },
+      origin,
+      enabled,
+      features: config?.features ?? {},
+      consentMode: config?.consent ?? registry.consent,
+      ownHosts: registry.domains.map(({ domain, cookieDomain }) => cookieDomain ?? domain),
+      pageScripts: enabled.flatMap(({ plugin }) => plugin.pageScript ?? []),
+      wantedCookies: enabled.flatMap(({ plugin, settings }) =>
+        ask(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], log),
+      ),
+    };
   }
 
-  return async (requested: URL, hop: Hop, trip: Trip): Promise<ResolvedSite> => {
-    const edgeHost = requested.hostname;
+  return async (edgeHost: string, trip: Trip): Promise<ResolvedSite> => {
     const routing = needed(await stores.routes.get(edgeHost, trip), 'unknown_host');
     const { siteId, containerId } = routing;
     const configLookup = stores.edgeConfig.get(containerId, trip);
@@ -59,21 +88,11 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     const lookup =
       configLookup instanceof Promise ? await within(configLookup, CONFIG_PATIENCE) : configLookup;
     const config = lookup?.state === 'found' ? lookup.document : undefined;
-    const gated = config === undefined ? openGate : gateOf(config, containerId);
-    return {
-      site: {
-        siteId,
-        containerId,
-        edgeHost,
-        domains: activeDomains(gated, registry, config !== undefined, log),
-        proxyPaths: registry.proxyPaths,
-      },
-      origin: routing.origin,
-      url: publicUrl(requested, hop, registry),
-      gated,
-      features: config?.features ?? {},
-      consentMode: config?.consent ?? registry.consent,
-    };
+    const before = known.get(routing);
+    if (before?.registry === registry && before.config === config) return before;
+    const now = resolve(routing, edgeHost, registry, config);
+    known.set(routing, now);
+    return now;
   };
 }
 
@@ -82,7 +101,7 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
  * lose its tags because one store is slow.
  */
 function activeDomains(
-  { enabled }: Gated,
+  enabled: readonly Enabled[],
   { domains }: RegistryDocument,
   configured: boolean,
   log: EventLog,
@@ -93,19 +112,4 @@ function activeDomains(
     .map(({ plugin }) => ask(plugin.name, () => plugin.domains?.(domains), undefined, log))
     .find((answer) => answer !== undefined);
   return chosen === undefined ? active.filter((entry) => entry === domains[0]) : [...chosen];
-}
-
-/** The proxy's word on host and scheme, where it names a host that is the site's own; else the edge hostname. */
-function publicUrl(requested: URL, hop: Hop, { domains }: RegistryDocument): URL {
-  if (hop.forwardedHost === null && hop.forwardedProto === null) return requested;
-  const protocol = hop.forwardedProto ?? requested.protocol.slice(0, -1);
-  const forwarded = hop.forwardedHost?.replace(/:\d+$/, '');
-  const ours =
-    forwarded !== undefined &&
-    domains.some(({ domain, cookieDomain }) => {
-      const own = cookieDomain ?? domain;
-      return forwarded === own || forwarded.endsWith(`.${own}`);
-    });
-  const host = ours ? hop.forwardedHost : requested.host;
-  return new URL(`${protocol}://${host}${requested.pathname}${requested.search}`);
 }

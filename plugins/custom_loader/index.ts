@@ -5,23 +5,34 @@ import { renderLoader } from './script.ts';
 
 interface Rendered {
   readonly body: Uint8Array;
-  readonly etag: string;
+  readonly headers: Headers;
 }
 
-/** Scripts by what went into them; a site has a handful (its hosts and tokens), an isolate serves many sites. */
-const rendered = new Map<string, Rendered>();
-const MAX_RENDERED = 1000;
+/**
+ * Scripts by host and token, a handful a site: strangers can ask for ports. They go when the site's documents are read
+ * anew, and the list of its cookies with them.
+ */
+const rendered = new WeakMap<readonly string[], Map<string, Rendered>>();
+const MAX_RENDERED = 100;
 
 async function loaderFor(context: PluginContext, token: string): Promise<Rendered> {
-  const values = { edge: context.url.origin, loader: token, cookies: context.wantedCookies };
-  const key = JSON.stringify([values, context.pageScripts.length]);
-  const known = rendered.get(key);
+  const { wantedCookies: cookies, pageScripts } = context;
+  const { origin: edge } = context.url;
+  const own = rendered.get(cookies) ?? new Map<string, Rendered>();
+  const key = `${edge} ${token}`;
+  const known = own.get(key);
   if (known !== undefined) return known;
-  const body = new TextEncoder().encode(renderLoader(values, context.pageScripts));
-  const script = { body, etag: await context.etagOf(body) };
-  if (rendered.size >= MAX_RENDERED) rendered.clear();
-  rendered.set(key, script);
-  return script;
+  const body = new TextEncoder().encode(renderLoader({ edge, loader: token, cookies }, pageScripts));
+  const headers = new Headers({
+    'content-type': 'application/javascript; charset=utf-8',
+    'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
+    // A page under `cross-origin-embedder-policy: require-corp` takes no other.
+    'cross-origin-resource-policy': 'cross-origin',
+    etag: await context.etagOf(body),
+  });
+  if (own.size >= MAX_RENDERED) own.clear();
+  rendered.set(cookies, own.set(key, { body, headers }));
+  return { body, headers };
 }
 
 /** The first-party loader and the bootstrap that it asks for. */
@@ -36,16 +47,8 @@ export default definePlugin({
       conditional: true,
       async handle({ params: { token = '' } }, context) {
         if (!(await context.ownsLoader(token))) throw context.problem('unknown_loader');
-        const { body, etag } = await loaderFor(context, token);
-        return new Response(body, {
-          headers: {
-            'content-type': 'application/javascript; charset=utf-8',
-            'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
-            // A page under `cross-origin-embedder-policy: require-corp` takes no other.
-            'cross-origin-resource-policy': 'cross-origin',
-            etag,
-          },
-        });
+        const { body, headers } = await loaderFor(context, token);
+        return new Response(body, { headers });
       },
     }),
     bootRoute,
