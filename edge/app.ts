@@ -3,7 +3,8 @@ import { drain } from './body.ts';
 import { bodyMemory } from './body-memory.ts';
 import { type ConfigNamespaces, configStores } from './config-store.ts';
 import { contextFactory, textOf } from './context.ts';
-import { dispatch, dispatchDynamic } from './dispatch.ts';
+import { shareWith } from './cors.ts';
+import { type Call, dispatch, dispatchDynamic } from './dispatch.ts';
 import { EdgeError, toEdgeError, toResponse } from './errors.ts';
 import type { GuardDependencies } from './guard.ts';
 import { publicUrl, readHop } from './hops.ts';
@@ -41,7 +42,7 @@ type Notes = {
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** The edge: one instance an isolate. Throws where two plugins claim one method and path. */
+/** The edge: one instance an isolate. */
 export function buildEdge(dependencies: EdgeDependencies): Edge {
   const { plugins, namespaces, now, log, hopSecret, cache } = dependencies;
   const router = buildRouter(plugins);
@@ -54,6 +55,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     waitUntil: WaitUntil,
     notes: Notes,
     guard: GuardDependencies,
+    share: Call['share'],
   ): Promise<Response> {
     const requested = new URL(request.url);
     const hop = readHop(request.headers, hopSecret);
@@ -73,7 +75,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       profiles: profileStore(namespaces.COOKIES, site.siteId, waitUntil, log),
       record: (fields) => Object.assign(notes, fields),
     });
-    const call = { request, site, enabled, contextOf, guard };
+    const call = { request, site, enabled, contextOf, guard, share };
     const match = await router(requested.pathname);
     if (match !== undefined) notes.route = match.path;
     const response =
@@ -89,7 +91,11 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const requestId = REQUEST_ID.test(given) ? given : crypto.randomUUID();
     const notes: Notes = { route: '', site: null, container: null, cache: null, signals: null, error: null };
     const guard: GuardDependencies = { timings: {}, now, log };
-    const response = await answer(request, waitUntil, notes, guard).catch(async (error: unknown) => {
+    let readers: string | null | undefined;
+    const share = (origin: string | null) => {
+      readers = origin;
+    };
+    const response = await answer(request, waitUntil, notes, guard, share).catch(async (error: unknown) => {
       await drain(request);
       const failure = toEdgeError(error);
       notes.error = failure.code;
@@ -115,16 +121,19 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       // What can't be written down is no concern of the page.
       log('record_failed', { requestId, error: String(error) });
     }
-    return identified(final, requestId);
+    return changeable(final, (headers) => {
+      headers.set('x-request-id', requestId);
+      if (readers !== undefined) shareWith(headers, readers);
+    });
   };
 }
 
 /** What a fetch or a cache answered has headers that can't be changed: only then is a copy worth its price. */
-function identified(response: Response, requestId: string): Response {
+function changeable(response: Response, change: (headers: Headers) => void): Response {
   try {
-    response.headers.set('x-request-id', requestId);
+    change(response.headers);
     return response;
   } catch {
-    return identified(new Response(response.body, response), requestId);
+    return changeable(new Response(response.body, response), change);
   }
 }

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
+import { refuseClashes } from './claims.ts';
 
 /** The one Workers compatibility date: of the tests, of the embedded edge and (a test compares) of wrangler.jsonc. */
 export const COMPATIBILITY_DATE = '2026-07-01';
@@ -31,6 +32,8 @@ const pageScripts: Plugin = {
         minify: true,
         format: 'iife',
         target: 'es2018',
+        // Else its strictness, which the compiler checks, is said again in each script.
+        tsconfigRaw: {},
       });
       return { contents: outputFiles[0]?.text.trim() ?? '', loader: 'text', watchFiles: [path] };
     });
@@ -58,10 +61,19 @@ export async function bundleWorker(entryPoint: string): Promise<string> {
 
 let edgeBundle: Promise<string> | undefined;
 
-/** The edge worker's bundle, made once a process. */
+/** The edge worker's bundle, made once a process. Rejects where two plugins claim one method and path. */
 export function bundleEdge(): Promise<string> {
-  edgeBundle ??= bundleWorker(resolve(here, 'worker.ts'));
+  edgeBundle ??= checkPlugins().then(() => bundleWorker(resolve(here, 'worker.ts')));
   return edgeBundle;
+}
+
+/** The list is bundled to be read, because Node knows nothing of `?page`. */
+async function checkPlugins(): Promise<void> {
+  const list = await bundleWorker(resolve(here, '../plugins/index.ts'));
+  const { PLUGINS }: { PLUGINS: Parameters<typeof refuseClashes>[0] } = await import(
+    `data:text/javascript,${encodeURIComponent(list)}`
+  );
+  refuseClashes(PLUGINS);
 }
 
 let frontBundle: Promise<string> | undefined;

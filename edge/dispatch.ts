@@ -1,8 +1,8 @@
 import type { PluginContext, RouteInput, Site } from '../plugins/contract.ts';
 import { readJson } from './body.ts';
 import { answerConditional } from './conditional.ts';
-import { allowedOrigin, preflight, shareWith } from './cors.ts';
-import { EdgeError, toEdgeError } from './errors.ts';
+import { allowedOrigin, preflight } from './cors.ts';
+import { EdgeError } from './errors.ts';
 import type { Enabled } from './gate.ts';
 import { ask, type GuardDependencies, guardHandler, guardHook } from './guard.ts';
 import type { Match, Mounted } from './router.ts';
@@ -15,6 +15,8 @@ export interface Call {
   readonly enabled: readonly Enabled[];
   readonly contextOf: (enabled: Enabled) => PluginContext;
   readonly guard: GuardDependencies;
+  /** Notes that whatever is answered, an error too, is for pages of this origin to read; null where none asks. */
+  readonly share: (origin: string | null) => void;
 }
 
 /** A route that the site has; without `enabled`, the site has turned its plugin off and the route says what that means. */
@@ -30,12 +32,16 @@ export async function dispatch(call: Call, match: Match): Promise<Response | und
     return owner === undefined && mounted.route.whenOff === undefined ? [] : [{ mounted, enabled: owner }];
   });
   if (offered.length === 0) return undefined;
-  if (!offered.some(({ mounted }) => mounted.route.cors)) {
-    const chosen = choose(call.request, offered);
-    if (chosen === undefined) throw notAllowed(methodsOf(offered));
-    return answer(call, chosen, match);
-  }
-  return answerShared(call, offered, match);
+  const { request } = call;
+  // Who may read is settled before anything is read or done.
+  const shared = offered.some(({ mounted }) => mounted.route.cors);
+  if (shared) call.share(allowedOrigin(request, call.site));
+  const chosen = choose(request, offered);
+  if (chosen !== undefined) return answer(call, chosen, match);
+  const methods = methodsOf(offered);
+  if (!shared) throw notAllowed(methods);
+  if (request.method !== 'OPTIONS') throw notAllowed([...methods, 'OPTIONS']);
+  return preflight(methods);
 }
 
 /** A path that only the site's own documents name; `undefined` where no plugin owns it. */
@@ -47,27 +53,6 @@ export async function dispatchDynamic(call: Call, pathname: string): Promise<Res
   if (owner === undefined || dynamic === undefined) return undefined;
   const input = { request: call.request, params: {}, body: undefined };
   return withHooks(call, owner.plugin.name, () => dynamic.handle(input, call.contextOf(owner)));
-}
-
-/** A route that answers the site's pages across origins: who may read is settled before anything is read or done. */
-async function answerShared(call: Call, offered: readonly Offered[], match: Match): Promise<Response> {
-  const origin = allowedOrigin(call.request, call.site);
-  const chosen = choose(call.request, offered);
-  try {
-    if (chosen === undefined && call.request.method !== 'OPTIONS') {
-      throw notAllowed([...methodsOf(offered), 'OPTIONS']);
-    }
-    const response = chosen === undefined ? preflight(methodsOf(offered)) : await answer(call, chosen, match);
-    const shared = new Response(response.body, response);
-    shareWith(shared.headers, origin);
-    return shared;
-  } catch (error) {
-    // The site's own pages may read errors too.
-    const { code, options, cause } = toEdgeError(error);
-    const headers = new Headers(options.headers);
-    shareWith(headers, origin);
-    throw new EdgeError(code, { ...options, cause, headers: Object.fromEntries(headers) });
-  }
 }
 
 function choose({ method }: Request, offered: readonly Offered[]): Offered | undefined {

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { parseJson, reasonOf } from './json.ts';
 import type { EventLog } from './logs.ts';
 import { singleFlight, within } from './single-flight.ts';
 
@@ -109,11 +110,7 @@ export function documentStore<T>(
     if (text === null || text === undefined) return text;
     const parsed = schema.safeParse(parseJson(text));
     if (parsed.success) return parsed.data;
-    log('document_rejected', {
-      store: name,
-      key,
-      error: parsed.error.issues.map(({ message }) => message).join('; '),
-    });
+    log('document_rejected', { store: name, key, error: reasonOf(parsed.error) });
     return undefined;
   }
 
@@ -159,12 +156,4 @@ export function documentStore<T>(
       );
     },
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,6 @@
 import type { Plugin } from '../plugins/contract.ts';
 import type { EdgeConfigDocument } from '../plugins/document.ts';
+import { reasonOf } from './json.ts';
 
 /** A plugin that is on for a site, with its settings parsed. */
 export interface Enabled {
@@ -33,10 +34,7 @@ export function gate(plugins: readonly Plugin[], { features, modules }: Gate): G
       enabled.push({ plugin, settings: parsed.data });
       continue;
     }
-    rejected.push({
-      plugin: plugin.name,
-      reason: parsed.error.issues.map(({ message }) => message).join('; '),
-    });
+    rejected.push({ plugin: plugin.name, reason: reasonOf(parsed.error) });
     if (plugin.kind === 'mandatory') enabled.push({ plugin, settings: plugin.config.parse({}) });
   }
   return { enabled, rejected };

@@ -1,4 +1,5 @@
 import { type ProfileRecord, type ProfileStore, profileRecord } from '../plugins/contract.ts';
+import { parseJson } from './json.ts';
 import type { EventLog } from './logs.ts';
 import { within } from './single-flight.ts';
 
@@ -48,10 +49,5 @@ export function profileStore(
 
 /** A record that can't be read is as good as none: the next write replaces it. */
 function parse(text: string): ProfileRecord | null {
-  try {
-    const parsed = profileRecord.safeParse(JSON.parse(text));
-    return parsed.success ? parsed.data : null;
-  } catch {
-    return null;
-  }
+  return profileRecord.safeParse(parseJson(text)).data ?? null;
 }

@@ -55,8 +55,8 @@ function declaredVariables(env: Env): Record<string, string> {
 
 /** A setting that is no number of seconds counts as none. */
 function ttlSeconds(setting: string | undefined): number {
-  const seconds = setting ? Number(setting) : DEFAULT_TTL_SECONDS;
-  return Number.isFinite(seconds) && seconds >= 0 ? seconds : DEFAULT_TTL_SECONDS;
+  const seconds = Number(setting || DEFAULT_TTL_SECONDS);
+  return seconds >= 0 ? seconds : DEFAULT_TTL_SECONDS;
 }
 
 export default {

@@ -7,9 +7,7 @@ const ID = /^[0-9a-f]{32}$/;
 
 /** 128 random bits as 32 hex digits. */
 export function randomId(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))]
-    .map((byte) => byte.toString(16).padStart(2, '0'))
-    .join('');
+  return crypto.getRandomValues(new Uint8Array(16)).toHex();
 }
 
 /** The first well-formed id of the candidates; a malformed one is as good as none. */

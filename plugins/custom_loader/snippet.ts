@@ -11,7 +11,8 @@ const PATIENCE = 3000;
 
 /**
  * The HTML that a person pastes into a page's head, once. It loads the first-party loader; where that errs or the web
- * tag isn't on its way in time, it loads the vendor's `gtm.js` directly, once. A nonce on it passes on.
+ * tag isn't on its way in time, it loads the vendor's `gtm.js` directly, once. A nonce on it passes on, and
+ * a page that takes scripts from policies only allows it the policy `tagyard` (and the loader `tagyard-loader`).
  */
 export function renderSnippet({
   edgeUrl,
@@ -23,10 +24,11 @@ export function renderSnippet({
   const vendor = new URL('/gtm.js', vendorUrl);
   vendor.searchParams.set('id', webTagId);
   return `<script>
-(function(w,d,u,v,t,n){
+(function(w,d,u,v,t,n,p){
 t=w.tagyard=w.tagyard||{};if(t.direct)return;
 n=(d.currentScript||{}).nonce;
-function add(src,load,fail){var s=d.createElement('script');s.async=true;s.src=src;if(n)s.nonce=n;s.onload=load;s.onerror=fail;d.head.appendChild(s)}
+try{p=w.trustedTypes.createPolicy('tagyard',{createScriptURL:function(s){return s}})}catch(e){}
+function add(src,load,fail){var s=d.createElement('script');s.async=true;s.src=p?p.createScriptURL(src):src;if(n)s.nonce=n;s.onload=load;s.onerror=fail;d.head.appendChild(s)}
 t.direct=function(){if(t.gtm&&t.gtm!=='pending'&&t.gtm!=='failed'||t.tried)return;t.tried=true;t.gtm='direct';
 if(!t.started){t.started=true;(w.dataLayer=w.dataLayer||[]).push({'gtm.start':Date.now(),event:'gtm.js'})}
 add(v,function(){t.gtm='loaded'},function(){t.gtm='failed'})};

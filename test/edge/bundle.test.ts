@@ -5,10 +5,11 @@ import { bundleEdge, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
 import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.ts';
 
 describe('the edge’s bundle', () => {
-  test('is under 60 KB minified and 20 KB gzipped', async () => {
+  // The aim is 20 KB gzipped; half a kilobyte of it is kept for what comes.
+  test('is under 60 KB minified and 19.5 KB gzipped', async () => {
     const bundle = await bundleEdge();
     expect(Buffer.byteLength(bundle)).toBeLessThan(60_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(20_000);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(19_500);
   });
 
   test('makes no code out of text, neither in the worker nor in the page', async () => {

@@ -92,6 +92,18 @@ describe('what is restored', () => {
     expect((await restore(site, await store(site, big))).names).toHaveLength(4);
   });
 
+  test.each([
+    ['50 names', Array.from({ length: 50 }, (_, i) => `a${i}`), 1],
+    ['51', Array.from({ length: 51 }, (_, i) => `a${i}`), 0],
+    ['a name of 127 characters', ['a0', 'a'.repeat(127)], 1],
+    ['one of 128', ['a0', 'a'.repeat(128)], 0],
+    ['what is no name', ['a0', 'a b'], 0],
+  ])('a list of the site’s own may have %s, or it counts as none', async (_name, cookies, restored) => {
+    const site = await on({ modules: { cookie_restoration: { cookies } } });
+    const id = await store(site, { a0: '1' });
+    expect((await restore(site, id)).cookies).toHaveLength(restored);
+  });
+
   test('nothing with the flag off, and what was stored before stays unread', async () => {
     const site = await stage.site({ features: { cookie_restoration: false } });
     const id = await store(site, { _ga: '1' });

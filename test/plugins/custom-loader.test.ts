@@ -22,7 +22,7 @@ describe('GET /l/<loader token>.js', () => {
       'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
       etag: expect.stringMatching(/^"[0-9a-f]{32}"$/),
     });
-    expect(gzipSync(answer.text).byteLength).toBeLessThan(2048);
+    expect(gzipSync(answer.text).byteLength).toBeLessThan(2000);
   });
 
   test('is ES2018 that asks nothing of a strict policy', async () => {

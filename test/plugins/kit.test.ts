@@ -65,6 +65,18 @@ describe('npm run plugin:new', () => {
     },
   );
 
+  test('a plugin that claims a taken path fails the build, which says whose it is', async () => {
+    expect(await run('edge/bundle.ts')).toMatchObject({ code: 0 });
+    expect(await kit('greedy')).toMatchObject({ code: 0 });
+    const path = join(tree, 'plugins/greedy/index.ts');
+    writeFileSync(path, readFileSync(path, 'utf8').replace(/path: '[^']*'/, "path: '/g/collect'"));
+    const built = await run('edge/bundle.ts');
+    expect(built.code).toBe(1);
+    expect(built.output).toContain(
+      'server_proxy (ALL /g/collect) and greedy (GET /g/collect) claim the same',
+    );
+  });
+
   test('refuses a name that is taken, and changes nothing', async () => {
     const before = read('plugins/multi_domain/index.ts') + read('plugins/index.ts');
     expect(await kit('multi_domain')).toMatchObject({ code: 2 });

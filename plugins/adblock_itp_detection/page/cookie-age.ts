@@ -11,7 +11,7 @@ const CAPPED = 8 * 86_400_000;
 const PROBE = 'tagyard_probe';
 
 /** True where the cookie ends within a week or so; undefined where nobody tells. */
-async function endsSoon(name: string): Promise<boolean | undefined> {
+export async function endsSoon(name: string): Promise<boolean | undefined> {
   try {
     const cookie = jar ? await jar.get(name) : null;
     return cookie?.expires ? cookie.expires - Date.now() < CAPPED : undefined;
@@ -21,22 +21,16 @@ async function endsSoon(name: string): Promise<boolean | undefined> {
   }
 }
 
-/** The id as it stands, whoever set it: a cloaked edge's own `Set-Cookie` is shortened, too. */
-export function idCapped(): Promise<boolean | undefined> {
-  return endsSoon('_fpid');
-}
-
 /**
  * Whether this browser shortens what scripts write: measured by a cookie that is written and taken back, where that is
  * allowed and the browser shows an expiry, and `itp_measured` says so. Else by the engine, as its makers document it,
- * and left out for WebKit that names no version.
+ * and unknown for WebKit that names no version.
  */
 export async function scriptCookiesCapped(
   mayWrite: boolean,
-): Promise<{ itp?: boolean; itp_measured: boolean }> {
+): Promise<{ itp: boolean | undefined; itp_measured: boolean }> {
   const measured = mayWrite ? await probe() : undefined;
-  const itp = measured === undefined ? byEngine() : measured;
-  return { itp_measured: measured !== undefined, ...(itp === undefined ? {} : { itp }) };
+  return { itp: measured === undefined ? byEngine() : measured, itp_measured: measured !== undefined };
 }
 
 async function probe(): Promise<boolean | undefined> {
@@ -54,9 +48,9 @@ function write(maxAge: number): void {
   } catch {}
 }
 
+/** Safari does, since 12.1: hardly one that runs this script is older. Others on its engine don't say which they are. */
 function byEngine(): boolean | undefined {
   const agent = navigator.userAgent;
   if (/Chrome\/|Gecko\/\d/.test(agent)) return false;
-  const version = /Version\/(\d+).*Safari\//.exec(agent);
-  return version ? Number(version[1]) >= 12 : undefined;
+  return /Version\/.*Safari\//.test(agent) || undefined;
 }

@@ -1,4 +1,4 @@
-import { idCapped, scriptCookiesCapped } from './cookie-age.ts';
+import { endsSoon, scriptCookiesCapped } from './cookie-age.ts';
 
 /** What this part reads of `window.tagyard`; the loader, which runs just before, fills it in. */
 interface LoaderState {
@@ -30,7 +30,7 @@ const BAIT = '/bait/gtm.js?v=1&ad_type=banner';
 function baitHidden(): boolean {
   const bait = document.createElement('div');
   bait.className = 'adsbox ad-banner textads banner_ads';
-  bait.style.cssText = 'position:absolute;left:-9999px;width:1px;height:1px';
+  bait.style.cssText = 'position:absolute;height:1px';
   // Not the body: the page's own scripts can hold it up for longer than the web tag takes.
   document.documentElement.appendChild(bait);
   const hidden = bait.offsetHeight === 0;
@@ -40,7 +40,7 @@ function baitHidden(): boolean {
 
 /** Whether the browser won't even ask. The bootstrap came from the same host a moment ago, so the network is not it. */
 function refused(url: string): Promise<boolean> {
-  return fetch(url, { mode: 'no-cors', cache: 'no-store', credentials: 'omit' }).then(
+  return fetch(url, { mode: 'no-cors' }).then(
     () => false,
     () => true,
   );
@@ -67,7 +67,8 @@ async function signals({ container, profile }: BootAnswer) {
     tag_stubbed,
     tag_blocked,
     ...(await scriptCookiesCapped(profile !== null)),
-    id_capped: await idCapped(),
+    // As it stands, whoever set it: a cloaked edge's own `Set-Cookie` is shortened, too.
+    id_capped: await endsSoon('_fpid'),
   };
 }
 

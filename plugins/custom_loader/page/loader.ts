@@ -1,5 +1,13 @@
 import type { BootAnswer, TagyardPage } from './state.ts';
 
+/** In Chromium, and not yet everywhere. It makes objects that only `src` can tell from texts. */
+declare const trustedTypes: {
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(url: string): string },
+  ): { createScriptURL(url: string): string };
+};
+
 /** Put in place of this name when the script is rendered for a site. */
 declare const TAGYARD_VALUES: { edge: string; loader: string; cookies: string[] };
 
@@ -15,17 +23,17 @@ async function boot(): Promise<BootAnswer | null> {
   page.loader = values.loader;
   if (!page.gtm) page.gtm = 'pending';
   const answer = await ask();
+  // The snippet's patience may have run out meanwhile: then the vendor's copy is on its way already.
+  const pending = page.gtm === 'pending';
   if (!answer) {
-    if (page.direct) page.direct();
-    else if (page.gtm === 'pending') page.gtm = 'failed';
+    if (pending) failed();
     return null;
   }
   page.session = answer.session;
   page.profile = answer.profile;
   page.restored = answer.restoreCookies.map((cookie) => cookie.name);
   keep(answer);
-  // The snippet's patience may have run out meanwhile: then the vendor's copy is on its way already.
-  if (page.gtm === 'pending') load(withPreview(answer.container.scriptUrl), nonce);
+  if (pending) load(withPreview(answer.container.scriptUrl), nonce);
   return answer;
 }
 
@@ -40,7 +48,6 @@ async function ask(): Promise<BootAnswer | null> {
       body: JSON.stringify({
         loader: values.loader,
         url: location.href,
-        referrer: document.referrer,
         fpid: all._fpid,
         session: session ? { id: session } : undefined,
         consent: page.consent,
@@ -92,25 +99,26 @@ function write(name: string, value: string, maxAge: number, domain: string | nul
   } catch {}
 }
 
-/** Sets or ends the id on the widest domain that the browser takes it for, as the edge does by the public suffix list. */
-function writeId(value: string, maxAge: number): void {
+/** Sets the id, or ends it where there is none, on the widest domain that the browser takes it for, as the edge does by the public suffix list. */
+function writeId(id: string): void {
   const labels = location.hostname.split('.');
+  const maxAge = id ? 34560000 : 0;
   for (let from = labels.length - 1; from >= 0; from--) {
-    write('_fpid', value, maxAge, labels.slice(from).join('.'));
-    if (Boolean(cookies()._fpid) === maxAge > 0) return;
+    write('_fpid', id, maxAge, labels.slice(from).join('.'));
+    if (!cookies()._fpid === !id) return;
   }
-  write('_fpid', value, maxAge, null);
+  write('_fpid', id, maxAge, null);
 }
 
 /** Writes only what the answer's own Set-Cookie couldn't: a script's write would shorten its life in Safari. */
 function keep(answer: BootAnswer): void {
   const present = cookies();
+  const id = answer.profile ? answer.profile.id : '';
   try {
-    if (answer.profile) localStorage.setItem('tagyard.session', answer.session.id);
+    if (id) localStorage.setItem('tagyard.session', answer.session.id);
     else localStorage.removeItem('tagyard.session');
   } catch {}
-  if (answer.profile && !present._fpid) writeId(answer.profile.id, 34560000);
-  if (!answer.profile && present._fpid) writeId('', 0);
+  if (!present._fpid !== !id) writeId(id);
   for (const cookie of answer.restoreCookies) {
     if (present[cookie.name] === undefined) write(cookie.name, cookie.value, cookie.maxAge, cookie.domain);
   }
@@ -125,6 +133,18 @@ function withPreview(scriptUrl: string): string {
   return url.href;
 }
 
+/** As a page needs it that takes scripts from policies only (`require-trusted-types-for 'script'`). */
+function trusted(src: string): string {
+  try {
+    return trustedTypes
+      .createPolicy('tagyard-loader', { createScriptURL: (url) => url })
+      .createScriptURL(src);
+  } catch {
+    // The browser has no such thing, or the page's policy names other makers: then a default one may take the text.
+    return src;
+  }
+}
+
 function load(src: string, nonce: string | undefined): void {
   page.gtm = 'edge';
   if (!page.started) {
@@ -132,16 +152,18 @@ function load(src: string, nonce: string | undefined): void {
     window.dataLayer = window.dataLayer || [];
     window.dataLayer.push({ 'gtm.start': Date.now(), event: 'gtm.js' });
   }
+  // One that a script makes is asynchronous by itself.
   const script = document.createElement('script');
-  script.async = true;
-  script.src = src;
+  script.src = trusted(src);
   if (nonce) script.nonce = nonce;
   script.onload = () => {
     page.gtm = 'loaded';
   };
-  script.onerror = () => {
-    page.gtm = 'failed';
-    if (page.direct) page.direct();
-  };
+  script.onerror = failed;
   document.head.appendChild(script);
+}
+
+function failed(): void {
+  page.gtm = 'failed';
+  if (page.direct) page.direct();
 }
