@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EdgeHost, startEdgeHost } from '../../edge/host.ts';
+import { exchangeInPieces } from './streams.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
 const container = '3f0a6679-7425-40de-944b-e07fc1f90000';
@@ -90,6 +91,12 @@ describe('the embedded edge', () => {
       headers: { 'x-forwarded-for': '127.0.0.1', 'x-tagyard-hop': 'the-hop-secret' },
     });
     expect(JSON.stringify(upstream.received[0]?.headers)).not.toMatch(/6\.6\.6\.6|XX|X6/);
+  });
+
+  test('hands bodies on as they come, both ways', async () => {
+    await putSite();
+    await edge.setRoutes([`${host}/*`]);
+    await exchangeInPieces(upstream, Number(edge.url.port), host);
   });
 
   test('hands an operator’s setting to the plugin that declares it: signals go to DETECTION_PATH', async () => {

@@ -68,6 +68,8 @@ export interface Stage extends Control {
   put(namespace: KvNamespace | 'COOKIES', key: string, value: unknown): Promise<void>;
   get(namespace: KvNamespace | 'COOKIES', key: string): Promise<unknown>;
   remove(namespace: KvNamespace, key: string): Promise<void>;
+  /** When the store will forget the key by itself, in seconds since the epoch. */
+  expiration(namespace: KvNamespace | 'COOKIES', key: string): Promise<number | undefined>;
   send(host: string, path: string, sending?: Sending): Promise<Answer>;
   /** All objects of the raw logs, by key. */
   rawLogs(): Promise<Record<string, RequestRecord[]>>;
@@ -122,6 +124,10 @@ export async function startStage(entry = 'worker.ts'): Promise<Stage> {
     },
     async remove(namespace, key) {
       await (await kv(namespace)).delete(key);
+    },
+    async expiration(namespace, key) {
+      const { keys } = await (await kv(namespace)).list({ prefix: key });
+      return keys.find(({ name }) => name === key)?.expiration;
     },
     async rawLogs() {
       const bucket = await miniflare.getR2Bucket('RAW_LOGS', 'edge');

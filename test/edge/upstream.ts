@@ -1,4 +1,10 @@
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** One request as an upstream (the vendor, a tag server) got it; `url` is absolute. */
@@ -22,11 +28,14 @@ export interface Upstream {
   readonly received: Received[];
   /** Decides the answers; a rejection breaks the connection. */
   reply: (request: Received) => Reply | Promise<Reply>;
+  /** Takes a request as it comes, in place of `reply`. */
+  take: ((incoming: IncomingMessage, outgoing: ServerResponse) => void) | undefined;
   close(): Promise<void>;
 }
 
 export async function startUpstream(): Promise<Upstream> {
   const server: Server = createServer({ requireHostHeader: false }, async (incoming, outgoing) => {
+    if (upstream.take !== undefined) return upstream.take(incoming, outgoing);
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk);
     const request: Received = {
@@ -50,6 +59,7 @@ export async function startUpstream(): Promise<Upstream> {
     port,
     received: [],
     reply: () => ({}),
+    take: undefined,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

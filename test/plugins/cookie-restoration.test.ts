@@ -155,6 +155,30 @@ describe('the life of a cookie', () => {
   });
 });
 
+describe('the life of a profile', () => {
+  const life = 34_560_000;
+  const now = () => Date.now() / 1000;
+
+  test.each([
+    ['with its cookies', { _ga: '1' }],
+    ['with none', {}],
+  ])('%s, the store forgets it 400 days after it was last seen', async (_name, cookies) => {
+    const site = await on();
+    const id = await store(site, cookies);
+    const key = `${site.id}:${id}`;
+    const first = (await stage.expiration('COOKIES', key)) ?? 0;
+    expect(first).toBeGreaterThan(now() + life - 60);
+    expect(first).toBeLessThanOrEqual(Math.ceil(now() + life));
+    // Seen again a moment later: the store counts anew, in whole seconds.
+    await expect
+      .poll(async () => {
+        await restore(site, id);
+        return (await stage.expiration('COOKIES', key)) ?? 0;
+      })
+      .toBeGreaterThan(first);
+  });
+});
+
 describe('bootstraps of one profile at once', () => {
   test('lose at most what the store loses: the last write stands whole, and the next bootstrap mends it', async () => {
     const site = await on();

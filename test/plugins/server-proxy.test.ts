@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
+import { exchangeInPieces } from '../edge/streams.ts';
 import { vendorScript } from '../edge/upstream.ts';
 
 let stage: Stage;
@@ -59,6 +60,39 @@ describe('GET /c/<container token>.js', () => {
     expect(asked()).toHaveLength(2);
   });
 
+  test.each(['my-layer', '1st', 'a b', 'x'.repeat(65), 'é', '%00', "a';alert(1)//"])(
+    'a data layer called "%s" is refused, and nobody is asked for it',
+    async (name) => {
+      const site = await stage.site();
+      expect(await script(site, `?l=${encodeURIComponent(name)}`)).toMatchObject({
+        status: 400,
+        json: { code: 'malformed_request' },
+      });
+      const { cacheMatches } = await stage.seen();
+      expect([asked(), cacheMatches.filter((url) => url.includes('/vendor/'))]).toEqual([[], []]);
+    },
+  );
+
+  test.each(['dataLayer', '_x', '$', 'x'.repeat(64), ''])('one called "%s" is not', async (name) => {
+    const site = await stage.site();
+    stage.upstream.reply = () => vendorScript();
+    expect((await script(site, `?l=${name}`)).status).toBe(200);
+  });
+
+  test('strangers fill neither the cache nor the memory with names: ten of a web tag are cached', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = ({ url }) => vendorScript(url);
+    const names = Array.from({ length: 25 }, (_, index) => `layer${index}`);
+    for (const name of names) expect((await script(site, `?l=${name}`)).status).toBe(200);
+    expect(asked()).toHaveLength(25);
+    // In this isolate each is in memory; another one finds what the data centre's cache took.
+    for (const name of names) await script(site, `?l=${name}`);
+    expect(asked()).toHaveLength(25);
+    await stage.restart();
+    for (const name of names) expect((await script(site, `?l=${name}`)).text).toContain(`l=${name}`);
+    expect(asked()).toHaveLength(25 + 15);
+  });
+
   test('304s work, on a fresh copy and on a cached one', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => vendorScript();
@@ -104,6 +138,34 @@ describe('GET /c/<container token>.js', () => {
     expect(asked().filter((url) => url.includes('evil'))).toEqual([]);
     stage.upstream.reply = () => vendorScript('again');
     expect((await script(unseen)).text).toBe('again');
+  });
+
+  test('a vendor that fails is left alone for a while where an old copy serves, then asked again', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => vendorScript('old');
+    await script(site);
+    stage.upstream.reply = () => ({ status: 500 });
+    await stage.forward(3_600_000);
+    stage.upstream.received.length = 0;
+    for (let request = 0; request < 5; request += 1) expect((await script(site)).text).toBe('old');
+    expect(asked()).toHaveLength(1);
+    await stage.forward(10_100);
+    stage.upstream.reply = () => vendorScript('new');
+    expect((await script(site)).text).toBe('new');
+  });
+
+  test('a vendor that hangs keeps who can have an old copy waiting for less than who can’t', async () => {
+    const [seen, unseen] = [await stage.site(), await stage.site()];
+    stage.upstream.reply = () => vendorScript('old');
+    await script(seen);
+    stage.upstream.reply = () => new Promise(() => undefined);
+    await stage.forward(3_600_000);
+    const order: (string | number)[] = [];
+    await Promise.all([
+      script(unseen).then(({ status }) => order.push(status)),
+      script(seen).then(({ text }) => order.push(text)),
+    ]);
+    expect(order).toEqual(['old', 502]);
   });
 
   test.each([
@@ -270,6 +332,10 @@ describe('the tag server’s paths', () => {
     stage.upstream.reply = ({ body }) => ({ body });
     const answer = await stage.send(site.host, '/mp/collect', { method: 'POST', body: large });
     expect([answer.status, answer.text.length]).toEqual([200, large.length]);
+  });
+
+  test('bodies go on piece by piece as they come, both ways', async () => {
+    await exchangeInPieces(stage.upstream, stage.port, (await stage.site()).host);
   });
 
   test('headers that `connection` names stay here', async () => {
