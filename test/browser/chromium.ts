@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContext, chromium } from 'playwright-core';
@@ -29,6 +29,8 @@ export interface LaunchOptions {
   readonly viewport?: { readonly width: number; readonly height: number };
   /** The profile of a browser that is to be started again; kept. Without it the browser has one of its own. */
   readonly profile?: string;
+  /** True for a browser that keeps and sends no cookies of other sites than the page's. */
+  readonly blocksThirdPartyCookies?: boolean;
   /** The key of a CA to trust: SHA-256 of its SubjectPublicKeyInfo in base64. */
   readonly trustedKey?: string;
 }
@@ -42,9 +44,15 @@ export async function launchChromium({
   colorScheme = 'light',
   viewport = { width: 1280, height: 900 },
   profile,
+  blocksThirdPartyCookies = false,
   trustedKey,
 }: LaunchOptions = {}): Promise<BrowserContext> {
   const directory = profile ?? mkdtempSync(join(tmpdir(), 'tagyard-chromium-'));
+  if (blocksThirdPartyCookies) {
+    mkdirSync(join(directory, 'Default'), { recursive: true });
+    const preferences = { profile: { cookie_controls_mode: 1, block_third_party_cookies: true } };
+    writeFileSync(join(directory, 'Default', 'Preferences'), JSON.stringify(preferences));
+  }
   const rules = Object.entries(hosts).map(([name, address]) => `MAP ${name} ${address}`);
   const context = await chromium.launchPersistentContext(directory, {
     executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',

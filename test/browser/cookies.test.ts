@@ -180,6 +180,29 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(second?.session).toMatchObject({ id: first?.session?.id, isNew: false });
     });
 
+    test('where cookies of other sites are off, all this is as it was', async () => {
+      await using browser = await launchChromium({ ...stage.browser, blocksThirdPartyCookies: true });
+      const { site, domain, open, write } = await shop(host);
+      // That they are off: one that is meant for other sites' pages stays away.
+      stage.serve('/other', '<title>Other</title>', {
+        'set-cookie': 'other=1; SameSite=None; Secure; Path=/',
+      });
+      await write(browser, { _ga: ANALYTICS });
+      const first = await open(browser);
+      await first.evaluate(
+        `fetch('https://www.other.example/other', { mode: 'no-cors', credentials: 'include' })`,
+      );
+      expect(await cookie(browser, 'other')).toBeUndefined();
+      const id = (await booted(first))?.profile?.id;
+      expect(await cookie(browser, '_fpid')).toMatchObject({ value: id, domain });
+      await browser.clearCookies({ name: '_ga' });
+      const second = await open(browser);
+      expect((await booted(second))?.profile).toEqual({ id, isNew: false });
+      expect((await state(second))?.session).toMatchObject({ isNew: false });
+      expect((await cookie(browser, '_ga'))?.value).toBe(ANALYTICS);
+      expect(await browser.cookies(site.url.edge)).toEqual([]);
+    });
+
     test('with the flag off nothing is kept and nothing comes back', async () => {
       await using browser = await launchChromium(stage.browser);
       const { site, open, write } = await shop(host, { features: { cookie_restoration: false } });

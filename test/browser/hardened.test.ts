@@ -20,6 +20,10 @@ const STRICT = `script-src 'nonce-${NONCE}' 'strict-dynamic' https: 'unsafe-inli
 const narrow = (...connect: string[]) =>
   `default-src 'none'; script-src 'nonce-${NONCE}'; connect-src ${connect.join(' ')}; base-uri 'none'`;
 
+/** Scripts from the named makers only; the web tag's own ones have to be named as well, where it has any. */
+const trusting = (...makers: string[]) =>
+  `${STRICT}; require-trusted-types-for 'script'; trusted-types ${makers.join(' ')}`;
+
 /** What the common lists say about tag managers: EasyPrivacy by host, others by the script's name. */
 const LISTED = [/^https:\/\/www\.googletagmanager\.com\//, /\/gtm\.js(?:\?|$)/];
 
@@ -66,6 +70,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     test.each<[string, (site: BrowserSite) => string]>([
       ['strict', () => STRICT],
       ['narrow', ({ url }) => narrow(url.edge)],
+      ['scripts from named makers only', () => trusting('tagyard', 'tagyard-loader')],
     ])('%s: the nonce goes on to loader and web tag, and nothing is refused', async (_name, policy) => {
       const before = stage.direct();
       const marks = (await stage.detections()).length;
@@ -89,6 +94,48 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(await violations(page)).toEqual([`connect-src ${site.url.edge}/boot`]);
       expect(stage.direct() - before).toBe(1);
       expect(errors).toEqual([]);
+    });
+
+    test('scripts from named makers only, and the edge errs: the vendor’s script, once', async () => {
+      stage.fault = (path) => (path.startsWith('/boot') ? 'fail' : undefined);
+      const before = stage.direct();
+      await using browser = await launchChromium(stage.browser);
+      const { page, errors } = await open(browser, () => trusting('tagyard', 'tagyard-loader'));
+      expect((await settled(page))?.gtm).toBe('loaded');
+      expect(await ran(page)).toEqual({ starts: 1, containers: ['GTM-ABC1234'] });
+      expect(await violations(page)).toEqual([]);
+      expect(stage.direct() - before).toBe(1);
+      expect(errors).toEqual([]);
+    });
+
+    test('scripts from a default maker: it is asked for each, and nothing else is needed', async () => {
+      await using browser = await launchChromium(stage.browser);
+      const maker = `<script nonce="${NONCE}">window.made = [];
+        trustedTypes.createPolicy('default', { createScriptURL: (url) => { made.push(url); return url; } });
+      </script>`;
+      const { page, site } = await open(
+        browser,
+        () => trusting('default'),
+        (own) => maker + withNonce(own),
+      );
+      expect((await settled(page))?.gtm).toBe('loaded');
+      expect((await ran(page)).containers).toEqual(['GTM-ABC1234']);
+      expect(await page.evaluate('made')).toEqual([
+        expect.stringContaining(`${site.url.edge}/l/`),
+        expect.stringContaining(`${site.url.edge}/c/`),
+      ]);
+    });
+
+    test('scripts from makers that are none of ours: nothing tags, so the policies above are in force', async () => {
+      await using browser = await launchChromium(stage.browser);
+      const { page, asked } = await open(browser, () => trusting('somebody'));
+      await eventually(async () =>
+        expect(await violations(page)).toEqual([
+          'trusted-types trusted-types-policy',
+          'require-trusted-types-for trusted-types-sink',
+        ]),
+      );
+      expect(asked.filter((url) => url.includes('/l/'))).toEqual([]);
     });
 
     test('without the nonce nothing runs: the policies above are in force', async () => {
