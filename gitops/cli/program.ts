@@ -4,6 +4,7 @@ import { apply } from './apply.ts';
 import { addClient, type MemberWish, parseMember } from './client.ts';
 import { diff } from './diff.ts';
 import { doctor } from './doctor.ts';
+import { doctorSite } from './doctor-site.ts';
 import { prune, resume, revert, suspend } from './edits.ts';
 import { type ImageOptions, image } from './image.ts';
 import { type LogsOptions, logs } from './logs.ts';
@@ -120,8 +121,11 @@ export function program(env: NodeJS.ProcessEnv): Command {
   tagyard
     .command('doctor')
     .description('say why sites are not as they should be, and what to do; exit code 1 with any')
+    .argument('[site]', 'check one site from outside and on its host: names, certificates, loader, cookies')
     .option('--json', 'print it as JSON')
-    .action((options: { json?: true }) => doctor({ home, env }, options));
+    .action((site: string | undefined, options: { json?: true }) =>
+      site === undefined ? doctor({ home, env }, options) : doctorSite({ home, env }, site, options),
+    );
   tagyard
     .command('token')
     .description('mint a development JWT (embedded instance only)')
