@@ -16,6 +16,7 @@ import { kvDocuments } from '../../gitops/manifest/documents.ts';
 import { VerificationClient } from '../../management/verification-client.ts';
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
 import { buildVendor } from '../../sites/demo/vendor/app.ts';
+import { containersSettings } from '../fixtures/containers-stage.ts';
 import { loadedManifest } from '../fixtures/manifest.ts';
 import { HOP_SECRET, IDENTITY, proxyHome, put } from './proxy.ts';
 
@@ -100,13 +101,13 @@ export async function startVerificationStage(): Promise<VerificationStage> {
     edgeUpstream: { scheme: 'http', address: '127.0.0.1', port: edgeward.port },
   });
   const { tlsPort } = await backend.start();
-  const settings = {
+  const settings = containersSettings('test', '127.83', {
     identity: IDENTITY,
-    loopbackSubnet: '127.83',
     originPort: tlsPort,
     caFile,
     startupDeadlineMs: 60_000,
-  };
+  });
+  const edition = (site: string) => settings.recycling.edition(site);
   const containers = containersApplier(
     settings,
     processRuntime({ entry: TAG_SERVER_ENTRY, caFile, stopGraceSeconds: 1 }),
@@ -147,7 +148,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
       await Promise.all(gone.map((change) => containers.apply(change, signal)));
     },
     async setVhosts(present) {
-      const changes = proxyResources(manifest, settings).map(({ key, spec }) =>
+      const changes = proxyResources(manifest, { ...settings, edition }).map(({ key, spec }) =>
         put(key, present ? spec : null),
       );
       const outcomes = await backend.install(changes);

@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'vitest';
+import { checkCookieLifetime } from '../../../edge/verification/checks/cookie-lifetime.ts';
+import type { HostReport, NameAnswer } from '../../../edge/verification/contract.ts';
+import { safariVerdict } from '../../../edge/verification/safari.ts';
+
+const answer = (name: string, change: Partial<NameAnswer> = {}): NameAnswer => ({
+  name,
+  kind: 'page',
+  addresses: ['203.0.113.7'],
+  alias: null,
+  registrable: name.split('.').slice(-2).join('.'),
+  aliasRegistrable: null,
+  expected: [],
+  problem: null,
+  ...change,
+});
+const shop = answer('acme.example');
+const at = (...addresses: string[]) => answer('metrics.acme.example', { addresses });
+const aliased = (alias: string) =>
+  answer('metrics.acme.example', { alias, aliasRegistrable: alias.split('.').slice(-2).join('.') });
+
+describe('Safari keeps cookies in full', () => {
+  test.each<[string, NameAnswer, NameAnswer]>([
+    ['of the page’s own host', shop, shop],
+    ['of a host in the same /16', shop, at('203.0.200.9')],
+    [
+      'of a CNAME into the site itself, wherever that is',
+      shop,
+      { ...aliased('tags.acme.example'), addresses: ['9.9.9.9'] },
+    ],
+    [
+      'of a CNAME that the page’s own host has too',
+      answer('acme.example', { alias: 'cdn.host.example', aliasRegistrable: 'host.example' }),
+      { ...aliased('cdn.host.example'), addresses: ['9.9.9.9'] },
+    ],
+    [
+      'of a host in the same /64',
+      answer('acme.example', { addresses: ['2001:db8:1:2::7'] }),
+      at('2001:db8:1:2:ffff:ffff:ffff:ffff'),
+    ],
+    [
+      'of both families, each in its network',
+      answer('acme.example', { addresses: ['203.0.113.7', '2001:db8::7'] }),
+      at('203.0.1.1', '2001:db8:0:0:1::'),
+    ],
+  ])('%s', (_what, page, tag) => {
+    expect(safariVerdict(page, tag)).toBeNull();
+  });
+});
+
+describe('Safari keeps them for 7 days', () => {
+  test.each<[string, NameAnswer, NameAnswer, RegExp]>([
+    [
+      'of another site',
+      shop,
+      answer('acme.tags.example.net'),
+      /is no part of acme\.example: its cookies are written by script/,
+    ],
+    [
+      'of a CNAME to somebody else',
+      shop,
+      aliased('acme.tags.example.net'),
+      /is a CNAME to acme\.tags\.example\.net/,
+    ],
+    [
+      'of another CNAME than the page’s own',
+      answer('acme.example', { alias: 'a.host.example', aliasRegistrable: 'host.example' }),
+      aliased('b.host.example'),
+      /is a CNAME to b\.host\.example/,
+    ],
+    ['one bit short of the /16', shop, at('203.1.113.7'), /fewer than 16 leading bits/],
+    [
+      'one bit short of the /64',
+      answer('acme.example', { addresses: ['2001:db8:1:2::7'] }),
+      at('2001:db8:1:3::7'),
+      /fewer than 64 leading bits/,
+    ],
+    ['with one address of several outside', shop, at('203.0.1.1', '198.51.100.1'), /\(198\.51\.100\.1\)/],
+    ['of families that differ', shop, at('2001:db8::1'), /don’t both have IPv4 and IPv6/],
+    [
+      'where only the tags have IPv6',
+      shop,
+      at('203.0.113.8', '2001:db8::1'),
+      /don’t both have IPv4 and IPv6/,
+    ],
+    ['of a name that leads nowhere', shop, at(), /doesn’t resolve/],
+  ])('%s', (_what, page, tag, reason) => {
+    expect(safariVerdict(page, tag)).toMatch(reason);
+  });
+});
+
+describe('the verdict of a domain', () => {
+  const edge = answer('acme.tags.example.net', { kind: 'edge', registrable: 'example.net' });
+  const verdict = (names: NameAnswer[]) => {
+    const domains = [{ domain: 'acme.example', token: 'ct', webTagId: 'GTM-A', active: true }];
+    const site = {
+      siteId: 'acme',
+      edge: 'https://acme.tags.example.net',
+      origin: 'https://o.example.net',
+      preview: 'https://p.example.net',
+      customDomains: [],
+      loaderToken: 'lt',
+      domains,
+      proxyPaths: [],
+    };
+    const host: HostReport = {
+      host: 'tag-1',
+      site,
+      config: { id: null, problem: null },
+      previews: { count: 1, problem: null },
+      names: [edge, ...names],
+      certificates: [],
+      arrivals: [],
+    };
+    const visit = () => Promise.reject(new Error('it asks nobody'));
+    const [found] = checkCookieLifetime({ site, host, hostProblem: null, visit, now: 0 });
+    return found;
+  };
+
+  test('is by the edge hostname where there is no custom domain, and advises one', () => {
+    expect(verdict([shop])).toMatchObject({
+      subject: 'acme.example',
+      status: 'passed',
+      detail: expect.stringMatching(/^7 days, because acme\.tags\.example\.net is no part of acme\.example/),
+      fix: expect.stringContaining('Add a custom domain under acme.example'),
+    });
+  });
+
+  test('is by the best of the custom domains under the same registrable part', () => {
+    const custom = (tag: NameAnswer) => ({ ...tag, kind: 'custom' as const });
+    const bad = custom({ ...at('198.51.100.1'), name: 'old.acme.example' });
+    expect(verdict([shop, bad])).toMatchObject({
+      detail: expect.stringMatching(/^7 days, because old\.acme\.example \(198/),
+      fix: expect.stringContaining('Lead old.acme.example by an address record'),
+    });
+    expect(verdict([shop, bad, custom(at('203.0.1.1'))])).toEqual({
+      subject: 'acme.example',
+      status: 'passed',
+      detail: 'full (by metrics.acme.example)',
+      fix: null,
+    });
+  });
+
+  test('is none where the page’s own name leads nowhere', () => {
+    expect(verdict([{ ...shop, addresses: [], problem: 'no such name' }])).toMatchObject({
+      status: 'skipped',
+    });
+  });
+});
