@@ -1,0 +1,274 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { VerificationClient } from '../../management/verification-client.ts';
+import { VERIFIER_SECRET, VerifierFixture } from '../fixtures/management/verifier.ts';
+import { creation, World } from '../fixtures/management/world.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+let verifier: VerifierFixture;
+let world: World;
+let client: string;
+let number = 0;
+beforeAll(async () => {
+  verifier = new VerifierFixture();
+  await verifier.start();
+  world = await World.open({
+    verifier: new VerificationClient({ url: verifier.url, secret: VERIFIER_SECRET }),
+  });
+  client = await world.client();
+});
+afterAll(async () => {
+  await world?.close();
+  await verifier?.stop();
+});
+beforeEach(() => {
+  verifier.passes();
+  verifier.instead = null;
+  verifier.requests.length = 0;
+});
+
+/** A container that is active. */
+async function container(extra: object = {}): Promise<string> {
+  number += 1;
+  const body = creation(client, `shop${number}.example`, extra);
+  const { body: made } = await world.call('POST', '/server-containers', { as: 'owner', body });
+  await eventually(async () => expect(await read(made.id)).toMatchObject({ status: 'active' }));
+  return made.id;
+}
+const read = async (id: string) =>
+  (await world.call('GET', `/server-containers/${id}`, { as: 'viewer' })).body;
+const verify = (id: string, as = 'owner') => world.call('POST', `/server-containers/${id}/verify`, { as });
+const kept = async (id: string) =>
+  (await world.call('GET', `/server-containers/${id}/verifications`, { as: 'viewer' })).body.verifications;
+const events = async (id: string) =>
+  (await world.call('GET', `/server-containers/${id}/events`, { as: 'viewer' })).body.events;
+
+describe('a verification', () => {
+  it('moves active → verified → verification_failed → verified, and says each time why', async () => {
+    const id = await container();
+    const first = await verify(id, 'admin');
+    expect(first).toMatchObject({
+      status: 200,
+      body: {
+        container: { id, status: 'verified', statusReason: null },
+        verification: { status: 'passed', checks: [{ name: 'loader', status: 'passed', fix: null }] },
+      },
+    });
+    verifier.fails(
+      { name: 'dns', subject: 'metrics.acme.example' },
+      { name: 'single_preview', subject: null },
+    );
+    expect((await verify(id)).body.container).toMatchObject({
+      status: 'verification_failed',
+      statusReason: 'checks_failed',
+      statusDetail: 'dns (metrics.acme.example), single_preview',
+    });
+    verifier.passes();
+    expect((await verify(id)).body.container).toMatchObject({ status: 'verified', statusDetail: null });
+    const moves = (await events(id)).filter(({ kind }: { kind: string }) => kind === 'status');
+    expect(
+      moves.slice(-3).map(({ status, actor, reason }: Record<string, unknown>) => [status, actor, reason]),
+    ).toEqual([
+      ['verified', 'admin', null],
+      ['verification_failed', 'owner', 'checks_failed'],
+      ['verified', 'owner', null],
+    ]);
+  });
+
+  it('that says the same again moves nothing, but keeps its result and newest words', async () => {
+    const id = await container();
+    verifier.fails({ name: 'dns', subject: 'a.example' });
+    await verify(id);
+    const before = (await events(id)).length;
+    verifier.fails({ name: 'certificate', subject: 'a.example' });
+    expect((await verify(id)).body.container).toMatchObject({
+      status: 'verification_failed',
+      statusDetail: 'certificate (a.example)',
+    });
+    expect(await events(id)).toHaveLength(before);
+    expect((await kept(id)).map(({ checks }: { checks: { name: string }[] }) => checks[0]?.name)).toEqual([
+      'certificate',
+      'dns',
+    ]);
+  });
+
+  it('of a site that nothing answers for is a failure in its own words', async () => {
+    const id = await container();
+    verifier.status = 'unreachable';
+    expect((await verify(id)).body).toMatchObject({
+      container: { status: 'verification_failed', statusDetail: 'nothing of the site answered' },
+      verification: { status: 'unreachable' },
+    });
+  });
+
+  it('tells the worker of the site as git has it, and why the host said nothing', async () => {
+    const id = await container({ features: { multi_domain: false } });
+    const { hostnames, loaderToken, domains } = await read(id);
+    await verify(id);
+    expect(verifier.requests).toMatchObject([
+      {
+        site: {
+          edge: `https://${hostnames.edge}`,
+          origin: `https://${hostnames.origin}`,
+          preview: `https://${hostnames.preview}`,
+          loaderToken,
+          domains: [{ domain: domains[0].domain, token: domains[0].containerToken, active: true }],
+        },
+        host: null,
+        hostProblem: 'it doesn’t know the site',
+      },
+    ]);
+    expect(verifier.requests[0]?.budget).toBeLessThanOrEqual(10_000);
+  });
+
+  it('hands on what the host reports', async () => {
+    const id = await container();
+    const { siteId, hostnames, loaderToken } = await read(id);
+    const site = {
+      siteId,
+      edge: `https://${hostnames.edge}`,
+      origin: `https://${hostnames.origin}:8443`,
+      preview: `https://${hostnames.preview}:8443`,
+      customDomains: [],
+      loaderToken,
+      domains: [],
+      proxyPaths: [],
+    };
+    const report = {
+      host: 'tag-1',
+      site,
+      config: { id: 'GTM-SRV12345', problem: null },
+      previews: { count: 1, problem: null },
+      names: [],
+      certificates: [],
+      arrivals: [],
+    };
+    world.provisioner.hostReport = report;
+    try {
+      await verify(id);
+      // The host knows its own ports.
+      expect(verifier.requests).toMatchObject([{ site, host: report, hostProblem: null }]);
+    } finally {
+      world.provisioner.hostReport = null;
+    }
+  });
+
+  it('keeps the last ten', async () => {
+    const id = await container();
+    for (let run = 0; run < 12; run += 1) {
+      verifier.fails({ name: 'dns', subject: `run${run}.example` });
+      await verify(id);
+    }
+    const subjects = (await kept(id)).map(
+      ({ checks }: { checks: { subject: string }[] }) => checks[0]?.subject,
+    );
+    expect(subjects).toEqual(Array.from({ length: 10 }, (_, index) => `run${11 - index}.example`));
+    expect(await countRows(id)).toBe(10);
+  });
+
+  it('that is asked for while one is under way is that one', async () => {
+    const id = await container();
+    const held = Promise.withResolvers<void>();
+    verifier.gate = held.promise;
+    const both = Promise.all([verify(id), verify(id, 'admin')]);
+    await eventually(() => expect(verifier.requests).toHaveLength(1));
+    held.resolve();
+    const [one, two] = await both;
+    expect(one.body.verification).toEqual(two.body.verification);
+    expect(verifier.requests).toHaveLength(1);
+    expect(await kept(id)).toHaveLength(1);
+  });
+
+  it('leaves a container alone that goes away meanwhile', async () => {
+    const id = await container();
+    const held = Promise.withResolvers<void>();
+    verifier.gate = held.promise;
+    const under = verify(id);
+    await eventually(() => expect(verifier.requests).toHaveLength(1));
+    await world.call('DELETE', `/server-containers/${id}`, { as: 'owner' });
+    held.resolve();
+    verifier.gate = Promise.resolve();
+    expect((await under).body.verification).toMatchObject({ status: 'passed' });
+    await eventually(async () => expect(await read(id)).toMatchObject({ status: 'removed' }));
+    expect(await kept(id)).toHaveLength(1);
+  });
+
+  it('is refused of a container that is gone', async () => {
+    const id = await container();
+    await world.call('DELETE', `/server-containers/${id}`, { as: 'owner' });
+    await eventually(async () => expect(await read(id)).toMatchObject({ status: 'removed' }));
+    expect(await verify(id)).toMatchObject({ status: 409, body: { code: 'wrong_status' } });
+    expect(verifier.requests).toEqual([]);
+  });
+
+  it('is an act: a viewer may read results, a stranger sees nothing', async () => {
+    const id = await container();
+    expect(await verify(id, 'viewer')).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+    expect(await verify(id, 'stranger')).toMatchObject({ status: 404, body: { code: 'unknown_container' } });
+    const path = `/server-containers/${id}/verifications`;
+    expect(await world.call('GET', path, { as: 'stranger' })).toMatchObject({ status: 404 });
+    expect(await kept(id)).toEqual([]);
+    expect(verifier.requests).toEqual([]);
+  });
+});
+
+describe('without a word of the worker', () => {
+  const unavailable = { status: 502, body: { code: 'verification_unavailable' } };
+
+  it.each<[what: string, instead: { status: number; body: object }]>([
+    ['a worker that errs', { status: 500, body: {} }],
+    ['a worker of another secret', { status: 401, body: { code: 'wrong_secret' } }],
+    ['an answer that is no report', { status: 200, body: { status: 'fine' } }],
+  ])('the status stays as it is, and nothing is kept: %s', async (_what, instead) => {
+    const id = await container();
+    await verify(id);
+    verifier.instead = instead;
+    expect(await verify(id)).toMatchObject(unavailable);
+    expect(await read(id)).toMatchObject({ status: 'verified' });
+    expect(await kept(id)).toHaveLength(1);
+    // The next one starts anew.
+    verifier.instead = null;
+    expect(await verify(id)).toMatchObject({ status: 200 });
+  });
+
+  it('the same where it is down, or there is none', async () => {
+    const id = await container();
+    await verifier.stop();
+    expect(await verify(id)).toMatchObject(unavailable);
+    const none = await World.open();
+    const other = await none.client();
+    const { body } = await none.call('POST', '/server-containers', { as: 'owner', body: creation(other) });
+    await eventually(async () => {
+      const answer = await none.call('POST', `/server-containers/${body.id}/verify`, { as: 'owner' });
+      expect(answer).toMatchObject({
+        ...unavailable,
+        body: { detail: 'VERIFICATION_WORKER_URL is not set' },
+      });
+    });
+    await none.close();
+  });
+});
+
+it('answers what the document says', async () => {
+  const { body: document } = await world.call('GET', '/openapi.json');
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: 'https://document.test/', ...document });
+  const validate = ajv.getSchema('https://document.test/#/components/schemas/Verification');
+  const report = {
+    status: 'failed',
+    checkedAt: new Date().toISOString(),
+    checks: [{ name: 'dns', subject: 'a.example', status: 'failed', detail: 'x', fix: 'y' }],
+  };
+  expect(validate?.(report)).toBe(true);
+  expect(validate?.({ ...report, status: 'odd' })).toBe(false);
+  expect(validate?.({ ...report, checks: [{ ...report.checks[0], name: 'odd' }] })).toBe(false);
+});
+
+async function countRows(id: string): Promise<number> {
+  const rows = await world.owner
+    .selectFrom('verifications')
+    .select('seq')
+    .where('container_id', '=', id)
+    .execute();
+  return rows.length;
+}
