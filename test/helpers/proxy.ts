@@ -52,6 +52,8 @@ export interface Ask {
   readonly from?: string;
   /** PEM to verify by; without it the certificate isn't looked at. */
   readonly ca?: string;
+  /** How long nothing may come; 20 s unless told. */
+  readonly timeoutMs?: number;
   /** Called with each piece as it comes. */
   readonly onChunk?: (chunk: string) => void;
 }
@@ -67,6 +69,7 @@ export function ask(endpoint: ProxyEndpoint, asked: Ask): Promise<Answer> {
     body,
     from,
     ca,
+    timeoutMs = 20_000,
     onChunk,
   } = asked;
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
@@ -80,7 +83,7 @@ export function ask(endpoint: ProxyEndpoint, asked: Ask): Promise<Answer> {
     agent: false,
     ...(from === undefined ? {} : { localAddress: from }),
     maxHeaderSize: 512 * 1024,
-    timeout: 20_000,
+    timeout: timeoutMs,
   };
   const request =
     servername === null
@@ -101,7 +104,7 @@ export function ask(endpoint: ProxyEndpoint, asked: Ask): Promise<Answer> {
     );
     response.on('error', reject);
   });
-  request.on('timeout', () => request.destroy(new Error('no answer in 20 s')));
+  request.on('timeout', () => request.destroy(new Error(`no answer in ${timeoutMs} ms`)));
   request.on('error', reject);
   request.end(body);
   return promise;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http, { type RequestListener, type Server } from 'node:http';
 import https from 'node:https';
+import type { Socket } from 'node:net';
 
 /** A request as an upstream saw it. */
 export interface Seen {
@@ -19,6 +20,8 @@ export async function startUpstream({
   tls,
   name = 'upstream',
   handle = () => false,
+  keepAliveMs = 5_000,
+  onConnection = () => undefined,
 }: {
   address?: string;
   port?: number;
@@ -26,6 +29,9 @@ export async function startUpstream({
   /** Sent back as `x-upstream`. */
   name?: string;
   handle?: (...exchange: Parameters<RequestListener>) => boolean;
+  /** How long an idle connection is kept; as the tag server does unless told. */
+  keepAliveMs?: number;
+  onConnection?: (socket: Socket) => void;
 } = {}) {
   const seen: Seen[] = [];
   const listener: RequestListener = (request, response) => {
@@ -43,11 +49,12 @@ export async function startUpstream({
       response.end(JSON.stringify(entry));
     });
   };
-  const options = { maxHeaderSize: 512 * 1024, keepAliveTimeout: 5_000 };
+  const options = { maxHeaderSize: 512 * 1024, keepAliveTimeout: keepAliveMs };
   const server: Server =
     tls === undefined
       ? http.createServer(options, listener)
       : https.createServer({ ...options, ...tls }, listener);
+  server.on('connection', onConnection);
   server.listen(port, address);
   await once(server, 'listening');
   const bound = server.address();
