@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import fastify, { type FastifyInstance } from 'fastify';
 import { ProblemError, problem } from './errors.ts';
 import { renderMetrics } from './metrics.ts';
+import type { ShownSite, SiteStatus } from './report.ts';
 import type { DaemonDeps } from './routes/deps.ts';
 import { editRoutes } from './routes/edits.ts';
 import { hostReportRoutes } from './routes/host-report.ts';
@@ -59,11 +60,15 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
     if (operation === null) throw new ProblemError('unknown_operation');
     return operation;
   });
-  app.get('/sites', async () => ({ revision: loop.revision, sites: loop.statuses() }));
+  const shown = (status: SiteStatus): ShownSite => ({
+    ...status,
+    resources: [...status.resources, ...(deps.certificatesOf?.(status.site) ?? [])],
+  });
+  app.get('/sites', async () => ({ revision: loop.revision, sites: loop.statuses().map(shown) }));
   app.get<{ Params: { site: string } }>('/sites/:site', async (request) => {
     const status = loop.status(request.params.site);
     if (status === null) throw new ProblemError('unknown_site');
-    return { ...status, history: await repo.history(status.site, 20) };
+    return { ...shown(status), history: await repo.history(status.site, 20) };
   });
 
   editRoutes(app, deps);

@@ -197,6 +197,14 @@ export class DesiredStateReader {
   }
 }
 
+/** Sites of which the two revisions ask different things. */
+export function changedSites(before: DesiredState, after: DesiredState): string[] {
+  if (before === after) return [];
+  const sites = [...after.entries].filter(([site, entry]) => before.entries.get(site) !== entry);
+  const gone = [...before.entries.keys()].filter((site) => !after.entries.has(site));
+  return [...sites.map(([site]) => site), ...gone];
+}
+
 function keyOf({ path, blob }: SiteFile): string {
   return `${path}:${blob}`;
 }

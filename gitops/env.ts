@@ -95,6 +95,12 @@ const envSchema = z.object({
   /** Where the worker answers for custom domains: scheme and address. */
   EDGE_UPSTREAM: z.url(),
   TLS_DIR: optional,
+  ACME_DIRECTORY_URL: optional.pipe(z.url({ protocol: /^https$/ }).optional()),
+  ACME_EMAIL: optional.pipe(z.email().optional()),
+  ACME_CA_FILE: optional,
+  ACME_ORDERS_PER_HOUR: z.coerce.number().positive().default(60),
+  /** Besides HOST_ADDRESS. */
+  ACME_ADDRESSES: list.default([]).pipe(z.array(z.union([z.ipv4(), z.ipv6()]))),
   LOCAL_CA_DIR: optional,
   CONTAINERS_DRIVER: z.enum(['docker', 'process']).default('docker'),
   CONTAINER_CA_FILE: optional,

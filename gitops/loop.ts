@@ -1,8 +1,9 @@
 import type { Applier, Target } from './appliers/contract.ts';
 import { backoffMs } from './backoff.ts';
+import type { Certificates } from './certificates/contract.ts';
 import { departuresOf } from './departures.ts';
 import { DesiredResources } from './desired-resources.ts';
-import type { DesiredState, DesiredStateReader } from './desired-state.ts';
+import { changedSites, type DesiredState, type DesiredStateReader } from './desired-state.ts';
 import type { DriftModes } from './drift.ts';
 import { Fights } from './fights.ts';
 import { Inventory } from './inventory.ts';
@@ -29,6 +30,8 @@ export interface LoopDeps {
   readonly policy?: Policy;
   /** By target; default: `enforce`. */
   readonly drift?: DriftModes;
+  /** Who orders certificates, where somebody does. */
+  readonly certificates?: Certificates;
   /** Why nothing may be changed just now; `null`: it may. */
   readonly frozen?: () => Promise<string | null>;
   readonly known: { readonly revision: string | null; readonly sites: readonly SiteStatus[] } | null;
@@ -100,6 +103,11 @@ export class Loop {
     this.#wakes.now();
   }
 
+  /** Looks at one site at once: something that it depends on has changed. */
+  lookAt(site: string): void {
+    this.#wakes.site(site);
+  }
+
   /** Looks at everything at once. */
   sync(): void {
     this.#wakes.all();
@@ -154,7 +162,7 @@ export class Loop {
     scope: ReadonlySet<string> | null,
     historyRewritten: boolean,
   ): Promise<PassPlan> {
-    const { appliers, policy = 'sync', drift = {}, frozen, repo } = this.#deps;
+    const { appliers, policy = 'sync', drift = {}, frozen, repo, certificates } = this.#deps;
     const guards = {
       policy,
       frozen: (await frozen?.()) ?? null,
@@ -176,6 +184,7 @@ export class Loop {
         isFight: this.#fights.isFight.bind(this.#fights),
       },
       departures: (sites: ReadonlySet<string>) => departuresOf(sites, desired, repo),
+      uncertified: (site: string) => certificates?.uncertified(site) ?? null,
     };
     return await planPass(input, this.#stop.signal);
   }
@@ -215,6 +224,7 @@ export class Loop {
       return;
     }
     const desired = await this.#deps.reader.read(revision);
+    this.#deps.certificates?.follow(desired);
     const before = this.#desired;
     const changed = before === null ? [] : changedSites(before, desired);
     for (const site of changed) this.#runs.supersede(site, desired.entries.get(site));
@@ -287,12 +297,4 @@ export class Loop {
   async #follow(wakes: AsyncIterable<unknown>, wake: () => void): Promise<void> {
     for await (const _ of wakes) wake();
   }
-}
-
-/** Sites of which the two revisions ask different things. */
-function changedSites(before: DesiredState, after: DesiredState): string[] {
-  if (before === after) return [];
-  const sites = [...after.entries].filter(([site, entry]) => before.entries.get(site) !== entry);
-  const gone = [...before.entries.keys()].filter((site) => !after.entries.has(site));
-  return [...sites.map(([site]) => site), ...gone];
 }

@@ -5,6 +5,7 @@ import { buildDaemon } from './app.ts';
 import type { Applier } from './appliers/contract.ts';
 import { buildAppliers } from './appliers/index.ts';
 import { reachableAddress } from './appliers/proxy/backend.ts';
+import { certificateStatus } from './certificates/status.ts';
 import { DesiredStateReader } from './desired-state.ts';
 import { type Env, readEnv } from './env.ts';
 import { frozenBy } from './freeze.ts';
@@ -34,7 +35,7 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     branch: env.SITES_BRANCH,
     pollSeconds: env.SITES_POLL_SECONDS,
   });
-  const appliers = await buildAppliers(env, stack);
+  const { appliers, keeper } = await buildAppliers(env, stack, log);
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, { host, ageIdentity });
@@ -61,6 +62,7 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     policy: env.RECONCILE_POLICY,
     drift: env.DRIFT_MODES,
     frozen: () => frozenBy(join(env.STATE_DIR, 'freeze')),
+    ...(keeper === null ? {} : { certificates: keeper }),
     known,
     onChange,
     log,
@@ -75,13 +77,18 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     ageIdentity,
     secrets,
     reportSite: siteReporter(env, appliers),
+    ...(keeper === null
+      ? {}
+      : { certificatesOf: (site: string) => keeper.names(site).map(certificateStatus) }),
     logger: log,
   });
   stack.defer(() => file.flush());
   stack.defer(() => loop.stop());
+  stack.defer(() => keeper?.stop());
   stack.defer(() => app.close());
   const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port: env.PROVISIONER_PORT });
   loop.start();
+  keeper?.start((site) => loop.lookAt(site));
 
   const running = stack.move();
   return { url, look: () => loop.sync(), stop: () => running.disposeAsync() };

@@ -26,6 +26,8 @@ export interface PassPlan extends Verdict {
   readonly bySite: ReadonlyMap<string, SitePlan>;
   /** Every resource that the site's manifest asks for. */
   resources(site: string): readonly Resource[];
+  /** Why the site isn't served over TLS under its own names yet; `null`: it is, or that isn't for us to say. */
+  uncertified(site: string): string | null;
 }
 
 export interface SitePlan {
@@ -52,6 +54,7 @@ export interface PassInput {
   /** Keys that these sites wanted of a target before. */
   lastKeys(target: Target, sites: ReadonlySet<string>): readonly string[];
   departures(sites: ReadonlySet<string>): Promise<ReadonlyMap<string, Departure>>;
+  readonly uncertified?: PassPlan['uncertified'];
 }
 
 interface Look {
@@ -99,6 +102,7 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
       looks.flatMap(({ applier, error }) => (error === null ? [] : [[applier.target, error] as const])),
     ),
     bySite: bySite(changes, conflicts, sorted, verdict),
+    uncertified: input.uncertified ?? (() => null),
     resources: (site) => {
       const manifest = desired.entries.get(site)?.manifest;
       if (manifest?.state !== 'present') return [];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { TARGETS } from './appliers/contract.ts';
+import { CERTIFICATE_STATES } from './certificates/policy.ts';
 
 /** Why a site is as it is: a closed set, so that dashboards and alerts can rely on the words. */
 export const REASONS = {
@@ -16,6 +17,7 @@ export const REASONS = {
   Suspended: 'the manifest says suspend: drift is reported and nothing is changed',
   Blocked: 'a guard holds changes back until somebody approves them or lifts it',
   Frozen: 'a freeze file stops all changes on this host',
+  CertificatePending: 'everything is applied, but a hostname of the site’s own has no valid certificate yet',
   Drifted: 'a thing was changed from outside; its drift is set to be reported, not repaired',
   Fighting: 'something keeps changing what is repaired, so it is left alone for a while',
   Removing: 'the site is being taken down',
@@ -84,6 +86,28 @@ export const siteStatusSchema = z.object({
   resources: z.array(resource),
 });
 export type SiteStatus = z.infer<typeof siteStatusSchema>;
+
+/** A hostname that comes by its certificate by `tls: acme`. Times are ISO 8601. */
+const certificate = z.object({
+  target: z.literal('certificate'),
+  /** The hostname. */
+  key: z.string(),
+  state: z.enum(CERTIFICATE_STATES),
+  /** For a person who can act on it; empty where there is nothing to say. */
+  reason: z.string(),
+  issuer: z.string().nullable(),
+  notAfter: z.string().nullable(),
+  /** What DNS answered; `null`: it couldn't be asked, or wasn't yet. */
+  addresses: z.array(z.string()).nullable(),
+  nextCheck: z.string(),
+});
+export type CertificateStatus = z.infer<typeof certificate>;
+
+/** As `GET /sites` and `GET /sites/:site` answer. */
+export const shownSiteSchema = siteStatusSchema.extend({
+  resources: z.array(z.union([resource, certificate])),
+});
+export type ShownSite = z.infer<typeof shownSiteSchema>;
 
 /** A plan as `POST /plan` and `tagyard plan` show it. */
 export const planReportSchema = z.object({

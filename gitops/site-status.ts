@@ -54,8 +54,14 @@ export function obstacle(plan: PassPlan, site: string): Obstacle | null {
       : { reason: 'Drifted', message: `changed from outside and left so: ${keys}` };
   }
   const [unread] = plan.unobserved;
-  if (unread === undefined) return null;
+  if (unread === undefined) return uncertified(plan, site);
   return { reason: 'ObserveFailed', message: `${unread[0]}: ${unread[1].message}`, passing: true };
+}
+
+/** Certificates come in their own time, after everything else is applied: until then the site isn't what is asked. */
+export function uncertified(plan: PassPlan, site: string): Obstacle | null {
+  const message = plan.uncertified(site);
+  return message === null ? null : { reason: 'CertificatePending', message, passing: true };
 }
 
 /** The condition after a run: what failed first, then the plan's obstacle. */

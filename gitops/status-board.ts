@@ -2,7 +2,14 @@ import type { Change, Target } from './appliers/contract.ts';
 import type { SiteOutcome } from './execute.ts';
 import type { PassPlan } from './reconcile.ts';
 import type { SiteStatus } from './report.ts';
-import { afterRun, type Obstacle, obstacle, resourceStatuses, unknownSite } from './site-status.ts';
+import {
+  afterRun,
+  type Obstacle,
+  obstacle,
+  resourceStatuses,
+  uncertified,
+  unknownSite,
+} from './site-status.ts';
 
 /** What a condition has become, for the operations and the log. */
 export interface Settled {
@@ -73,7 +80,8 @@ export class StatusBoard {
       entry !== undefined &&
       this.#current.get(site) === entry &&
       !plan.bySite.has(site) &&
-      plan.unobserved.size === 0
+      plan.unobserved.size === 0 &&
+      plan.uncertified(site) === null
     );
   }
 
@@ -100,7 +108,7 @@ export class StatusBoard {
   ): Settled {
     const before = this.#of(site);
     const condition = afterRun(plan, site, outcome);
-    const stands = outcome === null ? obstacle(plan, site) : null;
+    const stands = outcome === null ? obstacle(plan, site) : uncertified(plan, site);
     const applied = counts && stands === null;
     const { revision } = plan.desired;
     const status: SiteStatus = {

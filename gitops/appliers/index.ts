@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 import Docker from 'dockerode';
+import type { CertificateKeeper } from '../certificates/keeper.ts';
+import { type Acme, openAcme } from '../certificates/open.ts';
 import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.ts';
 import { rfc2136Client } from '../clients/rfc2136.ts';
 import { writeTsigKey } from '../clients/tsig-key.ts';
@@ -7,7 +9,9 @@ import { ensureLocalCa } from '../embedded/local-ca.ts';
 import { processRuntime } from '../embedded/process-runtime.ts';
 import { embeddedBackend } from '../embedded/proxy/backend.ts';
 import type { Env } from '../env.ts';
+import { dnsLookup } from '../host-report/names.ts';
 import type { Identity } from '../ownership.ts';
+import type { RunLog } from '../site-runs.ts';
 import { containersApplier } from './containers/applier.ts';
 import { dockerRuntime } from './containers/docker-runtime.ts';
 import { Recycling } from './containers/recycling.ts';
@@ -21,7 +25,7 @@ import { routeApplier } from './edge/route.ts';
 import { edgeStore } from './edge/store.ts';
 import { wildcardRouteApplier } from './edge/wildcard-route.ts';
 import { proxyApplier } from './proxy/applier.ts';
-import type { EdgeUpstream, ProxyBackend } from './proxy/backend.ts';
+import type { EdgeUpstream, ProxyBackend, ProxyEndpoint } from './proxy/backend.ts';
 import { type CertificateSource, certificateFiles, certificatesByMode } from './proxy/certificates.ts';
 import { type CloudflareRanges, cloudflareRanges } from './proxy/cloudflare-ranges.ts';
 import { nginxBackend } from './proxy/nginx/backend.ts';
@@ -31,14 +35,27 @@ const LEAST_DRAIN_MS = 1_000;
 
 /** How long a new container may take until it is healthy: the real image fetches its code from Google first. */
 const STARTUP_DEADLINE_MS = 60_000;
+/** For each resolver that is asked whether a name leads here. */
+const DNS_PATIENCE_MS = 3_000;
+
+export interface Host {
+  /** In the order of `TARGETS`. */
+  readonly appliers: Applier[];
+  /** `null` where the host has no authority to order certificates from. */
+  readonly keeper: CertificateKeeper | null;
+}
 
 /**
- * Every applier of this host, in the order of `TARGETS`, from its environment; `stack` takes them down again, also
- * where this fails half-way. Starts the proxy, since what it already serves must not wait for the first pass.
+ * Every applier of this host from its environment; `stack` takes them down again, also where this fails half-way.
+ * Starts the proxy, since what it already serves must not wait for the first pass.
  */
-export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Promise<Applier[]> {
+export async function buildAppliers(env: Env, stack: AsyncDisposableStack, log: RunLog): Promise<Host> {
   const identity: Identity = { instance: env.TAGYARD_INSTANCE, host: env.HOST_NAME };
-  const source = await certificates(env);
+  const acme = await acmeOf(env, log, () => backend.endpoint());
+  const source = certificatesByMode({
+    files: await fileCertificates(env),
+    ...(acme === null ? {} : { acme: acme.keeper }),
+  });
   const client = cloudflareClient({
     url: env.CLOUDFLARE_API_URL,
     token: env.CLOUDFLARE_API_TOKEN,
@@ -52,7 +69,7 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Prom
     ask: () => client.ranges(stopping.signal),
     now: Date.now,
   });
-  const backend = proxyBackend(env, identity, source, ranges);
+  const backend = proxyBackend(env, identity, source, acme, ranges);
   stack.defer(() => backend.close());
   const { tlsPort: originPort } = await backend.start();
 
@@ -74,7 +91,7 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Prom
     edition: (site: string) => recycling.edition(site),
     ...caOf(env),
   };
-  return [
+  const appliers = [
     stack.adopt(containersApplier(containers, containerRuntime(env)), (applier) => applier.close?.()),
     proxyApplier({ backend, identity, containers, certificates: source, ranges }),
     kvApplier({ client, store, identity, settings: { originPort } }),
@@ -89,6 +106,22 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack): Prom
       edgeTarget: env.EDGE_TARGET,
     }),
   ];
+  return { appliers, keeper: acme?.keeper ?? null };
+}
+
+async function acmeOf(env: Env, log: RunLog, endpoint: () => ProxyEndpoint): Promise<Acme | null> {
+  const { ACME_DIRECTORY_URL: directoryUrl, ACME_EMAIL: email, ACME_CA_FILE: caFile } = env;
+  if (directoryUrl === undefined) return null;
+  return await openAcme(join(env.STATE_DIR, 'acme'), {
+    directoryUrl,
+    ...(email === undefined ? {} : { email }),
+    ...(caFile === undefined ? {} : { caFile }),
+    perHour: env.ACME_ORDERS_PER_HOUR,
+    addresses: [env.HOST_ADDRESS, ...env.ACME_ADDRESSES],
+    lookup: dnsLookup(env.DNS_RESOLVERS, DNS_PATIENCE_MS),
+    endpoint,
+    log,
+  });
 }
 
 async function dnsProvider(env: Env, zone: string, client: CloudflareClient): Promise<DnsProvider> {
@@ -116,7 +149,8 @@ function containerRuntime(env: Env): Runtime {
 function proxyBackend(
   env: Env,
   identity: Identity,
-  source: CertificateSource,
+  certificates: CertificateSource,
+  acme: Acme | null,
   ranges: CloudflareRanges,
 ): ProxyBackend {
   const limits = { requestsPerSecond: env.NAME_REQUESTS_PER_SECOND, connections: env.NAME_CONNECTIONS };
@@ -127,7 +161,8 @@ function proxyBackend(
     tlsPort: env.PROXY_TLS_PORT,
     hopSecret: env.HOP_SECRET,
     edgeUpstream: edgeUpstream(env.EDGE_UPSTREAM),
-    certificates: source,
+    certificates,
+    ...(acme === null ? {} : { challengeKey: acme.thumbprint }),
     trusted: () => ({ cloudflare: ranges.current(), own: env.TRUSTED_PROXIES }),
     identity,
   };
@@ -142,14 +177,11 @@ function edgeUpstream(text: string): EdgeUpstream {
   return { scheme, address: url.hostname, port: Number(url.port) || (scheme === 'https' ? 443 : 80) };
 }
 
-async function certificates(env: Env): Promise<CertificateSource> {
-  return certificatesByMode({ files: await fileCertificates(env) });
-}
-
 async function fileCertificates(env: Env): Promise<CertificateSource> {
   if (env.LOCAL_CA_DIR !== undefined) return await ensureLocalCa(env.LOCAL_CA_DIR);
   if (env.TLS_DIR !== undefined) return certificateFiles(env.TLS_DIR);
+  if (env.ACME_DIRECTORY_URL !== undefined) return certificateFiles(join(env.STATE_DIR, 'tls'));
   throw new Error(
-    'TLS_DIR is not set: name the folder with the certificates of origin, preview and custom domains',
+    'neither TLS_DIR nor ACME_DIRECTORY_URL is set: where do certificates of origin, preview and custom domains come from?',
   );
 }

@@ -6,7 +6,7 @@ import {
   REASONS,
   type Reason,
   type SiteStatus,
-  siteStatusSchema,
+  shownSiteSchema,
 } from '../report.ts';
 import { type Output, print, short } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
@@ -30,11 +30,13 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
   Suspended: 'Run tagyard resume for the site when its changes may be made.',
   Blocked: 'Look at tagyard plan; if it is meant, run tagyard approve with its checksum, else revert.',
   Frozen: 'Remove the file freeze in STATE_DIR, then run tagyard apply.',
+  CertificatePending:
+    'See what the message names (DNS, port 80 from outside, the authority); it is looked at again by itself.',
   Drifted: 'Undo the change from outside, or set DRIFT_MODES to enforce for this kind.',
   Fighting: 'Find who else changes it: two installations, a script, a person. It is repaired again later.',
 };
 
-const sitesAnswer = z.object({ revision: z.string().nullable(), sites: z.array(siteStatusSchema) });
+const sitesAnswer = z.object({ revision: z.string().nullable(), sites: z.array(shownSiteSchema) });
 
 interface Finding extends Pick<SiteStatus, 'site' | 'reason' | 'message'> {
   readonly meaning: string;

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
-import { type PlanReport, planReportSchema, type SiteStatus, siteStatusSchema } from '../report.ts';
+import { type PlanReport, planReportSchema, type ShownSite, shownSiteSchema } from '../report.ts';
 import { header, type Output, print, short } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
 import { table } from './table.ts';
@@ -17,13 +17,13 @@ export async function plan(where: Where, options: Output & { ref?: string }): Pr
 
 export async function status(where: Where, site: string | undefined, options: Output): Promise<void> {
   if (site !== undefined) {
-    const one = siteStatusSchema.parse(
+    const one = shownSiteSchema.parse(
       await callProvisioner(where, 'GET', `/sites/${encodeURIComponent(site)}`),
     );
     print(options, one, renderSite);
     return;
   }
-  const schema = z.object({ revision: z.string().nullable(), sites: z.array(siteStatusSchema) });
+  const schema = z.object({ revision: z.string().nullable(), sites: z.array(shownSiteSchema) });
   print(options, schema.parse(await callProvisioner(where, 'GET', '/sites')), ({ sites }) =>
     sites.length === 0
       ? 'no site yet\n'
@@ -66,16 +66,16 @@ function renderPlan({ revision, checksum, changes, blocked }: PlanReport): strin
   return `${table(rows)}${held}${total} at ${short(revision)}\n`;
 }
 
-function renderSite(site: SiteStatus): string {
-  const rows = site.resources.map(({ target, key, state, lastError }) => [
-    target,
-    key,
-    state,
-    lastError ?? '',
-  ]);
+function renderSite(site: ShownSite): string {
+  const rows = site.resources.map((one) => [one.target, one.key, one.state, sayOf(one)]);
   return `${table([statusRow(site)])}\n${table([header('target', 'key', 'state', ''), ...rows])}`;
 }
 
-function statusRow({ site, ready, reason, applied, message }: SiteStatus): string[] {
+function sayOf(one: ShownSite['resources'][number]): string {
+  if (one.target !== 'certificate') return one.lastError ?? '';
+  return one.reason || `until ${one.notAfter?.slice(0, 10)}, by ${one.issuer}`;
+}
+
+function statusRow({ site, ready, reason, applied, message }: ShownSite): string[] {
   return [site, styleText(ready ? 'green' : 'red', reason), short(applied), message];
 }

@@ -3,6 +3,7 @@ import type { DesiredStateReader } from '../desired-state.ts';
 import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop.ts';
 import type { Operations } from '../operations.ts';
+import type { CertificateStatus } from '../report.ts';
 import type { SitesRepo } from '../sites-repo.ts';
 
 export interface DaemonDeps {
@@ -16,5 +17,7 @@ export interface DaemonDeps {
   readonly secrets: readonly string[];
   /** What a verification asks of this host; without it there is no such route. */
   readonly reportSite?: ReportSite;
+  /** Where the site's certificates stand, where this host orders them. */
+  readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
   readonly logger?: FastifyBaseLogger;
 }

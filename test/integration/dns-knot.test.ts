@@ -417,7 +417,8 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     const buildFrom = async (env: Record<string, string>) => {
       const stack = new AsyncDisposableStack();
       cleanups.push(() => stack.disposeAsync());
-      return await buildAppliers(readEnv(env), stack);
+      const log = { info: () => undefined, warn: () => undefined };
+      return (await buildAppliers(readEnv(env), stack, log)).appliers;
     };
 
     it('makes the daemon write there', async () => {

@@ -18,6 +18,7 @@ const VERDICTS: Record<Reason, 'well' | 'trouble' | 'silent'> = {
   Suspended: 'well',
   Blocked: 'trouble',
   Frozen: 'trouble',
+  CertificatePending: 'trouble',
   Drifted: 'trouble',
   Fighting: 'trouble',
   Removing: 'silent',

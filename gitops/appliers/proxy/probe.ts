@@ -1,4 +1,7 @@
+import { randomUUID } from 'node:crypto';
+import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { RetryableError } from '../contract.ts';
 import type { ProxyEndpoint } from './backend.ts';
@@ -48,6 +51,33 @@ function look(endpoint: ProxyEndpoint, host: string, signal: AbortSignal): Promi
   asked.on('error', (error) => resolve(error.message));
   asked.end();
   return promise;
+}
+
+/**
+ * Asks the proxy as a certificate authority would for an answer to a challenge of its own. `null` where it is the one
+ * that the account's key gives; else what stood in the way.
+ */
+export async function lookForChallenge(
+  endpoint: ProxyEndpoint,
+  { host, thumbprint, signal }: { host: string; thumbprint: string; signal: AbortSignal },
+): Promise<string | null> {
+  const token = randomUUID();
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const asked = requestHttp({
+    host: endpoint.address,
+    port: endpoint.httpPort,
+    headers: { host },
+    path: `/.well-known/acme-challenge/${token}`,
+    agent: false,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(ONE_MS)]),
+  });
+  asked.on('response', resolve).on('error', reject).end();
+  try {
+    const answer = (await text(await promise)).trim();
+    return answer === `${token}.${thumbprint}` ? null : 'the proxy answers something else to challenges';
+  } catch {
+    return 'the proxy doesn’t answer challenges for it yet';
+  }
 }
 
 /** What a proxy itself answers for an upstream that isn't there. (The tag server's own health may be 503.) */

@@ -1,12 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { siteStatusSchema } from '../../report.ts';
+import { shownSiteSchema } from '../../report.ts';
 
 /** How long a start waits for its sites; they go on by themselves, the report is only less complete. */
 const PATIENCE_MS = 20_000;
 const POLL_MS = 50;
 
-const sitesSchema = z.object({ sites: z.array(siteStatusSchema) });
+const sitesSchema = z.object({ sites: z.array(shownSiteSchema) });
 
 /** Waits until the provisioner has looked at the world once and no site is on its way any more. */
 export async function awaitSettled({ url, secret }: { url: string; secret: string }): Promise<void> {

@@ -1,0 +1,80 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+
+/** What a certificate says of itself. Times are milliseconds since 1970. */
+export interface CertificateFacts {
+  readonly notBefore: number;
+  readonly notAfter: number;
+  /** The issuer's common name, or all of its name where it has none. */
+  readonly issuer: string;
+}
+
+export type Checked = { readonly facts: CertificateFacts } | { readonly fault: string };
+
+const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/**
+ * Whether PEM texts are a certificate that `host` can be served with: the leaf first and each one behind it the issuer
+ * of the one before, the key that of the leaf, the name among its names, and the time within its own. `fault` is for
+ * the person who put the files there, and says nothing of the key.
+ */
+export function checkCertificate(
+  { chain, key, host }: { chain: string; key: string; host: string },
+  now: number,
+): Checked {
+  const certificates = readChain(chain);
+  const [leaf] = certificates ?? [];
+  if (certificates === null || leaf === undefined) return { fault: 'the file holds no certificate in PEM' };
+  const privateKey = readKey(key);
+  if (privateKey === null) return { fault: 'the key file holds no unencrypted private key in PEM' };
+  if (!leaf.checkPrivateKey(privateKey)) return { fault: 'the key is not that of the certificate' };
+  if (leaf.checkHost(host, { subject: 'never' }) === undefined) {
+    return { fault: `the certificate is for ${namesOf(leaf)}, not for ${host}` };
+  }
+  const broken = certificates.findIndex((certificate, index) => {
+    const before = certificates[index - 1];
+    return before !== undefined && !(before.checkIssued(certificate) && before.verify(certificate.publicKey));
+  });
+  if (broken > 0)
+    return { fault: `certificate ${broken + 1} of the file is not the issuer of the one before it` };
+  for (const [index, { validFromDate, validToDate }] of certificates.entries()) {
+    const which = index === 0 ? 'the certificate' : `certificate ${index + 1} of the file`;
+    if (validToDate.getTime() <= now) return { fault: `${which} ended on ${dayOf(validToDate)}` };
+    if (validFromDate.getTime() > now) return { fault: `${which} begins on ${dayOf(validFromDate)} only` };
+  }
+  return { facts: factsOf(leaf) };
+}
+
+/** What the first certificate of a PEM text says; `null` where there is none. Nothing is checked. */
+export function readFacts(chain: string): CertificateFacts | null {
+  const [leaf] = readChain(chain) ?? [];
+  return leaf === undefined ? null : factsOf(leaf);
+}
+
+function factsOf({ validFromDate, validToDate, issuer }: X509Certificate): CertificateFacts {
+  const name = /^CN=(.+)$/m.exec(issuer)?.[1] ?? issuer.replaceAll('\n', ', ');
+  return { notBefore: validFromDate.getTime(), notAfter: validToDate.getTime(), issuer: name };
+}
+
+function readChain(pem: string): X509Certificate[] | null {
+  try {
+    return (pem.match(BLOCK) ?? []).map((block) => new X509Certificate(block));
+  } catch {
+    return null;
+  }
+}
+
+function readKey(pem: string): KeyObject | null {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return null;
+  }
+}
+
+function namesOf({ subjectAltName = 'no name' }: X509Certificate): string {
+  return subjectAltName.replaceAll('DNS:', '');
+}
+
+function dayOf(time: Date): string {
+  return time.toISOString().slice(0, 10);
+}

@@ -1,0 +1,61 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { calculateJwkThumbprint } from 'jose';
+import { z } from 'zod';
+import { writeDurably } from '../appliers/proxy/durable.ts';
+
+const accountSchema = z.object({ url: z.string() });
+
+/** This host's account at one authority, as it lies in `directory`. */
+export interface Account {
+  /** PEM. */
+  readonly key: string;
+  /** `null` until it is registered. */
+  readonly url: string | null;
+  /** Of the public key (RFC 7638): what answers to challenges are made of. */
+  readonly thumbprint: string;
+  saveUrl(url: string): Promise<void>;
+}
+
+/** A folder name for an authority: what one has issued is nothing to another. */
+export function folderOf(directoryUrl: string): string {
+  const { host, pathname } = new URL(directoryUrl);
+  return `${host}${pathname}`.replace(/[^a-zA-Z0-9.]+/g, '-').replace(/-$/, '');
+}
+
+/** Reads the account's key, or makes it at the first call; a key that can't be read is never replaced. */
+export async function openAccount(directory: string): Promise<Account> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const keyFile = join(directory, 'account.key');
+  const file = join(directory, 'account.json');
+  const key = (await readFile(keyFile, 'utf8').catch(absent)) ?? (await makeKey(keyFile));
+  const jwk = createPublicKey(createPrivateKey(key)).export({ format: 'jwk' });
+  return {
+    key,
+    url: await readUrl(file),
+    thumbprint: await calculateJwkThumbprint({ ...jwk }),
+    saveUrl: (url) => writeDurably(file, JSON.stringify({ url })),
+  };
+}
+
+async function makeKey(keyFile: string): Promise<string> {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+  await writeDurably(keyFile, pem);
+  return pem;
+}
+
+/** Lost, it is asked for with the next order: the authority knows the key. */
+async function readUrl(file: string): Promise<string | null> {
+  try {
+    return accountSchema.parse(JSON.parse(await readFile(file, 'utf8'))).url;
+  } catch {
+    return null;
+  }
+}
+
+function absent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null;
+  throw error;
+}

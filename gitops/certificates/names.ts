@@ -1,0 +1,46 @@
+import type { DesiredState, SiteEntry } from '../desired-state.ts';
+import type { Expected } from './policy.ts';
+
+/** A name whose certificate is to be ordered. */
+export interface WantedName {
+  readonly host: string;
+  readonly site: string;
+  /** The site's own: without it the site isn't served. A custom domain is one way more to it. */
+  readonly own: boolean;
+  readonly expected: Expected;
+}
+
+export interface WantedNames {
+  readonly names: ReadonlyMap<string, WantedName>;
+  /** Sites of which isn't known what they want: their manifest is refused and there is no earlier one. */
+  readonly unknown: ReadonlySet<string>;
+}
+
+/** The names of all sites that want `tls: acme`; `addresses` are those under which this host is reached. */
+export function wantedNames(desired: DesiredState, addresses: readonly string[]): WantedNames {
+  const entries = [...desired.entries.values()];
+  const names = entries
+    .flatMap((entry) => namesOf(entry, addresses))
+    .map((name) => [name.host, name] as const);
+  const unknown = entries.flatMap(({ site, manifest }) => (manifest === null ? [site] : []));
+  return { names: new Map(names), unknown: new Set(unknown) };
+}
+
+function namesOf({ site, manifest }: SiteEntry, addresses: readonly string[]): WantedName[] {
+  if (manifest === null || manifest.state === 'absent' || manifest.tls.mode !== 'acme') return [];
+  const { hostnames, customDomains } = manifest;
+  const own = [hostnames.origin, hostnames.preview].map((host) => ({
+    host,
+    site,
+    own: true,
+    // Its record is ours, and says the address.
+    expected: { addresses, alias: null },
+  }));
+  const custom = customDomains.map((host) => ({
+    host,
+    site,
+    own: false,
+    expected: { addresses, alias: hostnames.origin },
+  }));
+  return [...own, ...custom];
+}

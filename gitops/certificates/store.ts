@@ -1,0 +1,63 @@
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type CertificateFacts, checkCertificate, readFacts } from '../appliers/proxy/certificate-check.ts';
+import type { CertificatePaths } from '../appliers/proxy/certificates.ts';
+import { syncDirectory, writeDurably } from '../appliers/proxy/durable.ts';
+import type { Issued } from '../clients/acme.ts';
+import { AcmeError } from '../clients/acme-errors.ts';
+
+const ENDING = '.pem';
+
+/**
+ * The certificates of names, one file each, for their owner's eyes only: the key and the chain in one file, so that
+ * they are replaced together or not at all.
+ */
+export class CertificateStore {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  async prepare(): Promise<void> {
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+  }
+
+  paths(host: string): CertificatePaths {
+    const path = this.#pathOf(host);
+    return { cert: path, key: path };
+  }
+
+  /** `null` where there is none that was ever good for this name; it may have ended since. */
+  async read(host: string): Promise<CertificateFacts | null> {
+    const pem = await readFile(this.#pathOf(host), 'utf8').catch(absent);
+    const facts = pem === null ? null : readFacts(pem);
+    if (pem === null || facts === null) return null;
+    return 'facts' in checkCertificate({ chain: pem, key: pem, host }, facts.notBefore) ? facts : null;
+  }
+
+  /** Throws `AcmeError` where what was issued can't be served, and keeps what is there. */
+  async write(host: string, { chain, key }: Issued, now: number): Promise<CertificateFacts> {
+    const checked = checkCertificate({ chain, key, host }, now);
+    if ('fault' in checked)
+      throw new AcmeError('unusable', `what the authority issued is no use: ${checked.fault}`);
+    await writeDurably(this.#pathOf(host), `${key.trim()}\n${chain.trim()}\n`);
+    return checked.facts;
+  }
+
+  async keepOnly(hosts: ReadonlySet<string>): Promise<void> {
+    const others = (await readdir(this.#directory)).filter((name) => !hosts.has(name.replace(/\.pem$/, '')));
+    if (others.length === 0) return;
+    await Promise.all(others.map((name) => rm(join(this.#directory, name), { force: true })));
+    await syncDirectory(this.#directory);
+  }
+
+  #pathOf(host: string): string {
+    return join(this.#directory, `${host}${ENDING}`);
+  }
+}
+
+function absent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null;
+  throw error;
+}

@@ -1,0 +1,136 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Authorization, Client, Order } from 'acme-client';
+import { AcmeError, readProblem } from './acme-errors.ts';
+import { acmeLibrary } from './acme-http.ts';
+
+const FIRST_POLL_MS = 250;
+const LONGEST_POLL_MS = 5_000;
+/** An authority looks from several places, and some wait in between. */
+const ORDER_MS = 120_000;
+
+export interface AcmeSettings {
+  readonly directoryUrl: string;
+  /** PEM that the authority's own HTTPS is verified by besides what Node trusts. */
+  readonly ca?: string;
+  /** PEM of the account's private key. */
+  readonly accountKey: string;
+  /** As the authority named it; `null`: not registered yet. */
+  readonly accountUrl: string | null;
+  readonly email?: string;
+  /** Called with the account's address once it is registered. */
+  readonly onAccount: (url: string) => Promise<void>;
+}
+
+/** A certificate with the chain behind it, and its private key, both PEM. */
+export interface Issued {
+  readonly chain: string;
+  readonly key: string;
+}
+
+export interface Acme {
+  /** Orders a certificate for one name, whose http-01 challenges are answered already. Throws `AcmeError`. */
+  issue(host: string, signal: AbortSignal): Promise<Issued>;
+}
+
+/** An account at a certificate authority (RFC 8555). It is registered with the first order, and again if it is unknown. */
+export function acmeAccount(settings: AcmeSettings): Acme {
+  let { accountUrl } = settings;
+  let registering: Promise<string> | undefined;
+
+  async function client(): Promise<Client> {
+    if (accountUrl === null) {
+      registering ??= register(settings).finally(() => {
+        registering = undefined;
+      });
+      accountUrl = await registering;
+    }
+    return await open(settings, accountUrl);
+  }
+
+  return {
+    async issue(host, signal) {
+      try {
+        return await issue(await client(), settings, host, signal);
+      } catch (error) {
+        if (!(error instanceof AcmeError) || error.type !== 'accountDoesNotExist') throw error;
+        accountUrl = null;
+        return await issue(await client(), settings, host, signal);
+      }
+    },
+  };
+}
+
+async function open(settings: AcmeSettings, accountUrl: string | null): Promise<Client> {
+  const { directoryUrl, accountKey } = settings;
+  const { Client } = await acmeLibrary(settings);
+  return new Client({ directoryUrl, accountKey, ...(accountUrl === null ? {} : { accountUrl }) });
+}
+
+async function register(settings: AcmeSettings): Promise<string> {
+  const { email, onAccount } = settings;
+  const client = await open(settings, null);
+  const contact = email === undefined ? {} : { contact: [`mailto:${email}`] };
+  await client.createAccount({ termsOfServiceAgreed: true, ...contact });
+  const url = client.getAccountUrl();
+  await onAccount(url);
+  return url;
+}
+
+async function issue(
+  client: Client,
+  settings: AcmeSettings,
+  host: string,
+  signal: AbortSignal,
+): Promise<Issued> {
+  const { crypto } = await acmeLibrary(settings);
+  const deadline = performance.now() + ORDER_MS;
+  let order = await client.createOrder({ identifiers: [{ type: 'dns', value: host }] });
+  if (order.status === 'pending') {
+    // One that is valid from an earlier order needs no challenge.
+    const open = (await client.getAuthorizations(order)).filter(({ status }) => status === 'pending');
+    await Promise.all(open.map((authorization) => complete(client, authorization)));
+    order = await settled(client, order, { signal, deadline });
+  }
+  const key = (await crypto.createPrivateEcdsaKey('P-256')).toString();
+  if (order.status === 'ready') {
+    const [, csr] = await crypto.createCsr({ altNames: [host] }, key);
+    order = await settled(client, await client.finalizeOrder(order, csr), { signal, deadline });
+  }
+  if (order.status !== 'valid') throw await refusal(client, order);
+  return { chain: await client.getCertificate(order), key };
+}
+
+async function complete(client: Client, { challenges, identifier }: Authorization): Promise<void> {
+  const challenge = challenges.find(({ type }) => type === 'http-01');
+  if (challenge === undefined) {
+    throw new AcmeError('unusable', `the authority offers no http-01 challenge for ${identifier.value}`);
+  }
+  await client.completeChallenge(challenge);
+}
+
+/** The order once the authority has done its part. The library's own waiting can't be ended. */
+async function settled(
+  client: Client,
+  order: Order,
+  { signal, deadline }: { signal: AbortSignal; deadline: number },
+): Promise<Order> {
+  let now = order;
+  for (let pause = FIRST_POLL_MS; ; pause = Math.min(2 * pause, LONGEST_POLL_MS)) {
+    if (now.status !== 'pending' && now.status !== 'processing') return now;
+    if (performance.now() > deadline) {
+      throw new AcmeError('timeout', `the authority is still busy with it after ${ORDER_MS / 1000} s`);
+    }
+    await wait(pause, undefined, { signal });
+    now = await client.getOrder(order);
+  }
+}
+
+/** Why an order is invalid stands in its challenges, else in itself. */
+async function refusal(client: Client, order: Order): Promise<AcmeError> {
+  const authorizations = await client.getAuthorizations(order);
+  const faults = authorizations.flatMap(({ challenges }) =>
+    challenges.map(({ error }) => readProblem(error)),
+  );
+  const fault = faults.find((problem) => problem !== null) ?? readProblem(order.error);
+  return new AcmeError(fault?.type ?? 'unusable', fault?.detail || `the order became ${order.status}`);
+}
