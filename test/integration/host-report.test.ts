@@ -1,0 +1,259 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { checkDns } from '../../edge/verification/checks/names.ts';
+import type { HostReport } from '../../edge/verification/contract.ts';
+import type { ProxyBackend, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
+import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
+import { ARRIVAL_PATH } from '../../gitops/appliers/proxy/policy.ts';
+import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
+import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
+import { arriveBy } from '../../gitops/host-report/arrivals.ts';
+import { lookAtCertificate } from '../../gitops/host-report/certificates.ts';
+import { dnsLookup, lookUpNames } from '../../gitops/host-report/names.ts';
+import { manifestSchema } from '../../gitops/manifest/schema.ts';
+import { type Knot, startKnot } from '../fixtures/knot.ts';
+import { manifestInput } from '../fixtures/manifest.ts';
+import { describeWith } from '../helpers/components.ts';
+import { NGINX } from '../helpers/nginx.ts';
+import { ask, HOP_SECRET, proxyHome, put } from '../helpers/proxy.ts';
+import { startTlsFront } from '../helpers/tls-front.ts';
+import { startUpstream } from '../helpers/upstream.ts';
+
+const HOST = '198.51.100.4';
+
+describeWith('knot', 'the names of a site, as a real name server answers them', () => {
+  let knot: Knot;
+  beforeAll(async () => {
+    knot = await startKnot();
+    await knot.update(
+      'add acme-shop 300 A 203.0.113.10',
+      'add acme-shop 300 AAAA 2001:db8::10',
+      `add acme-shop-origin 300 A ${HOST}`,
+      'add acme-shop-preview 300 A 192.0.2.9',
+      'add one 300 CNAME two',
+      'add two 300 CNAME acme-shop-origin',
+      `add both 300 A ${HOST}`,
+      'add both 300 A 192.0.2.10',
+      'add loop 300 CNAME pool',
+      'add pool 300 CNAME loop',
+    );
+  });
+  afterAll(() => knot?.close());
+
+  const manifest = manifestSchema.parse(
+    manifestInput('acme-shop', 0, {
+      domains: [{ domain: 'shop.example.net', webTagId: 'GTM-ABC1234', token: 'ct_container0tok0000' }],
+      customDomains: ['one.example.net', 'both.example.net', 'none.example.net', 'loop.example.net'],
+    }),
+  );
+  const look = async (edgeTarget?: string, port = knot.port) =>
+    await lookUpNames(manifest, { hostAddress: HOST, edgeTarget }, dnsLookup([`127.0.0.1:${port}`], 2_000));
+
+  it('are told with aliases, registrable parts and what they must be', async () => {
+    const names = await look();
+    expect(names.find(({ name }) => name === 'one.example.net')).toEqual({
+      name: 'one.example.net',
+      kind: 'custom',
+      addresses: [HOST],
+      alias: 'acme-shop-origin.example.net',
+      registrable: 'example.net',
+      aliasRegistrable: 'example.net',
+      expected: [HOST],
+      problem: null,
+    });
+    expect(names.find(({ kind }) => kind === 'edge')).toMatchObject({
+      addresses: ['2001:db8::10', '203.0.113.10'],
+      expected: [],
+    });
+    expect(names.find(({ kind }) => kind === 'page')).toMatchObject({
+      name: 'shop.example.net',
+      addresses: [],
+      problem: 'no such name',
+    });
+  });
+
+  it('are judged by them, each with what to do', async () => {
+    const host = {
+      names: await look(),
+      site: { origin: 'https://acme-shop-origin.example.net' },
+    } as HostReport; // all that is read
+    const found = checkDns({ host } as Parameters<typeof checkDns>[0]);
+    expect(
+      Object.fromEntries(found.map(({ subject, status, detail }) => [subject, `${status}: ${detail}`])),
+    ).toEqual({
+      'acme-shop.example.net': 'passed: acme-shop.example.net resolves to 2001:db8::10, 203.0.113.10',
+      'acme-shop-origin.example.net': `passed: acme-shop-origin.example.net resolves to ${HOST}`,
+      'acme-shop-preview.example.net': `failed: acme-shop-preview.example.net resolves to 192.0.2.9, must be ${HOST}`,
+      'one.example.net': `passed: one.example.net resolves to ${HOST} by way of acme-shop-origin.example.net`,
+      'both.example.net': `failed: both.example.net resolves to 192.0.2.10, must be ${HOST} or a CNAME to acme-shop-origin.example.net`,
+      'none.example.net': `failed: none.example.net doesn’t resolve (no such name); it must be ${HOST} or a CNAME to acme-shop-origin.example.net`,
+      'loop.example.net': expect.stringMatching(/^failed: loop\.example\.net doesn’t resolve/),
+    });
+    expect(found.filter(({ status, fix }) => status === 'failed' && !fix)).toEqual([]);
+  });
+
+  it.each([
+    ['an address', '203.0.113.10', ['203.0.113.10']],
+    ['a name in the place of the host', '{host}', ['2001:db8::10', '203.0.113.10']],
+    ['a name that can’t be looked up', '{host}.elsewhere.example', []],
+  ])('know where the edge must be by EDGE_TARGET: %s', async (_what, target, expected) => {
+    expect((await look(target)).find(({ kind }) => kind === 'edge')).toMatchObject({ expected });
+  });
+
+  it('are reported as unanswered where no name server answers', async () => {
+    const names = await look(undefined, 9);
+    expect(names.every(({ addresses, problem }) => addresses.length === 0 && problem !== null)).toBe(true);
+    expect(names[0]?.problem).toMatch(/ECONNREFUSED|ETIMEOUT/);
+  });
+});
+
+describe('the certificate that is shown for a name', () => {
+  const DAY_MS = 86_400_000;
+  let home: Awaited<ReturnType<typeof proxyHome>>;
+  beforeAll(async () => {
+    home = await proxyHome();
+  });
+  afterAll(() => home?.remove());
+
+  async function shown(name: string, issuedDaysAgo: number, certificateOf = name) {
+    const issued = new Date(Date.now() - issuedDaysAgo * DAY_MS);
+    const ca = await ensureLocalCa(join(home.directory, `ca-${issuedDaysAgo}`), { now: () => issued });
+    const front = await startTlsFront({ pathsFor: () => ca.pathsFor(certificateOf) }, () => () => undefined);
+    try {
+      return await lookAtCertificate({ name, address: '127.0.0.1', port: front.port }, 10_000);
+    } finally {
+      await front.close();
+    }
+  }
+
+  it.each([
+    [0, 397],
+    [384, 13],
+    [400, -3],
+  ])('issued %i days ago is told with its end, %i days from now', async (ago, left) => {
+    const { validTo, covers, problem } = await shown('shop.example.net', ago);
+    expect(Math.round((Date.parse(validTo ?? '') - Date.now()) / DAY_MS)).toBe(left);
+    expect({ covers, problem }).toEqual({ covers: true, problem: null });
+  });
+
+  it('of another name is told as such', async () => {
+    expect(await shown('shop.example.net', 0, 'other.example.net')).toMatchObject({
+      covers: false,
+      problem: null,
+    });
+  });
+
+  it('that nobody shows is told with the reason', async () => {
+    const nobody = await lookAtCertificate({ name: 'a.example', address: '127.0.0.1', port: 9 }, 10_000);
+    expect(nobody).toEqual({
+      name: 'a.example',
+      validTo: null,
+      covers: false,
+      problem: expect.stringContaining('ECONNREFUSED'),
+    });
+  });
+});
+
+function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBackend): void {
+  describe(`the address that arrives at an origin of ${name}`, () => {
+    const ORIGIN = 'acme-origin.example.net';
+    const PREVIEW = 'acme-preview.example.net';
+    let home: Awaited<ReturnType<typeof proxyHome>>;
+    let upstream: Awaited<ReturnType<typeof startUpstream>>;
+    let backend: ProxyBackend;
+    beforeAll(async () => {
+      home = await proxyHome();
+      upstream = await startUpstream({ name: 'processing' });
+      backend = backendOf(home.settings);
+      await backend.start();
+      const upstreams = [{ address: upstream.address, port: upstream.port }];
+      const vhosts = [
+        { kind: 'origin' as const, host: ORIGIN, upstreams },
+        { kind: 'preview' as const, host: PREVIEW, upstreams },
+      ];
+      const [outcome] = await backend.install([put('acme', { site: 'acme', vhosts })]);
+      expect(outcome).toMatchObject({ status: 'fulfilled' });
+    });
+    afterAll(async () => {
+      await backend?.close();
+      await upstream?.close();
+      await home?.remove();
+    });
+    const told = (headers: Record<string, string>, host = ORIGIN, path = ARRIVAL_PATH) =>
+      ask(backend.endpoint(), { host, path, headers });
+
+    it('is the peer’s, whatever a client claims', async () => {
+      const before = upstream.seen.length;
+      expect(await told({ 'x-forwarded-for': '192.0.2.1' })).toMatchObject({
+        status: 200,
+        body: '127.0.0.1',
+      });
+      expect(upstream.seen).toHaveLength(before);
+    });
+
+    it('is what the edge says, which knows the hop secret', async () => {
+      const headers = { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-for': '203.0.113.7' };
+      expect(await told(headers)).toMatchObject({ status: 200, body: '203.0.113.7' });
+      expect(await told({ ...headers, 'x-tagyard-hop': 'guess' })).toMatchObject({ body: '127.0.0.1' });
+    });
+
+    it('is told on no other path and no other host: those lead to the containers', async () => {
+      const before = upstream.seen.length;
+      await told({}, ORIGIN, '/_/tagyard/other');
+      await told({}, PREVIEW);
+      expect(upstream.seen.slice(before).map(({ url }) => url)).toEqual(['/_/tagyard/other', ARRIVAL_PATH]);
+    });
+
+    it('is seen true by a visit of the host itself', async () => {
+      const { address, tlsPort: port } = backend.endpoint();
+      const visit = { hostAddress: HOST, lookup: () => undefined, timeoutMs: 10_000 };
+      const way = { url: new URL(`https://${ORIGIN}:${port}`), socket: { address, port } };
+      expect(await arriveBy(way, visit)).toEqual({
+        name: ORIGIN,
+        from: ['127.0.0.1', HOST],
+        as: '127.0.0.1',
+        problem: null,
+      });
+    });
+  });
+}
+arrivals('the embedded proxy', embeddedBackend);
+describeWith('nginx', 'with nginx', () => {
+  arrivals('nginx', (settings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 }));
+});
+
+describe('a visit of the host itself', () => {
+  const visit = { hostAddress: HOST, lookup: () => undefined, timeoutMs: 10_000 };
+  async function answeredBy(handler: http.RequestListener) {
+    const server = http.createServer(handler);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // it listens on TCP
+    try {
+      return await arriveBy(
+        { url: new URL(`http://shop.example.net:${port}`), socket: { address: '127.0.0.1', port } },
+        visit,
+      );
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  }
+
+  it('finds out a way on which a claim is believed', async () => {
+    const told = await answeredBy(({ headers }, response) => response.end(headers['x-forwarded-for']));
+    expect(told).toMatchObject({ as: '192.0.2.1', from: ['127.0.0.1', HOST] });
+  });
+
+  it('tells why it didn’t arrive', async () => {
+    expect(await answeredBy((_request, response) => response.writeHead(530).end())).toMatchObject({
+      as: null,
+      problem: 'status 530',
+    });
+    expect(await answeredBy((request) => request.socket.destroy())).toMatchObject({
+      as: null,
+      problem: expect.stringContaining('socket hang up'),
+    });
+  });
+});
