@@ -1,8 +1,14 @@
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
+import { Home } from '../../gitops/cli/up/home.ts';
 import { api } from '../helpers/api.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../helpers/instance.ts';
+
+const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));
 
 const faulty = ({ checks }: VerificationReport) =>
   checks.filter(({ status }) => status === 'failed').map(({ name }) => name);
@@ -51,4 +57,72 @@ describe('a verification on a running instance', () => {
       detail: 'full (by tags.shop.localhost)',
     });
   });
+
+  const tagyard = async (...args: string[]) => {
+    const { exitCode, stdout, stderr } = await execa(process.execPath, [CLI, ...args], {
+      reject: false,
+      env: { TAGYARD_HOME: home.path },
+    });
+    return { exitCode, stdout, stderr };
+  };
+  const container = async () => (await call.management('GET', `/server-containers/${id}`)).body;
+
+  it('prints the same by tagyard doctor, and moves nothing by it', async () => {
+    const { body, report } = await verify();
+    const site = body.container.siteId;
+    const asked = await tagyard('doctor', site, '--json');
+    expect(asked.exitCode).toBe(0);
+    const outline = ({ checks }: VerificationReport) =>
+      checks.map(({ name, subject, status }) => [name, subject, status]);
+    expect(outline(JSON.parse(asked.stdout))).toEqual(outline(report));
+    const words = await tagyard('doctor', site);
+    expect(words).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('nothing is amiss') });
+    for (const { detail } of report.checks) expect(words.stdout).toContain(detail);
+    expect(await tagyard('doctor', 'no-such-site')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('no such site'),
+    });
+    const { body: list } = await call.management('GET', `/server-containers/${id}/verifications`);
+    expect(list.verifications[0].checkedAt).toBe(report.checkedAt);
+  });
+
+  it('finds what somebody took away, and that it is back', async () => {
+    const { siteId, loaderToken } = await container();
+    // Else it would be mended at once.
+    expect(await tagyard('suspend', siteId)).toMatchObject({ exitCode: 0 });
+    await eventually(async () => expect(await removeLoaderToken(loaderToken)).toBe(200));
+    await eventually(async () =>
+      expect(faulty((await verify()).report)).toEqual(['loader', 'loader', 'boot', 'boot']),
+    );
+    expect(await container()).toMatchObject({ status: 'verification_failed', statusReason: 'checks_failed' });
+    const amiss = await tagyard('doctor', siteId);
+    expect(amiss).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('4 of') });
+    expect(amiss.stdout).toContain('→ Run tagyard plan: the route or the documents of the site in KV');
+    expect(await tagyard('resume', siteId)).toMatchObject({ exitCode: 0 });
+    await eventually(async () => expect(faulty((await verify()).report)).toEqual([]), { timeoutMs: 60_000 });
+    expect(await container()).toMatchObject({ status: 'verified', statusReason: null });
+  });
+
+  it('tells what only the host sees to nobody but its own', async () => {
+    const { siteId } = await container();
+    const path = `/sites/${siteId}/host-report`;
+    expect(await call.provisioner('GET', path)).toMatchObject({
+      status: 200,
+      body: { host: 'home', previews: { count: 1 }, config: { id: 'GTM-SRVDEMO1', problem: null } },
+    });
+    expect((await call.provisioner('GET', '/sites/nobody/host-report')).status).toBe(404);
+    expect((await fetch(`${instance.run.provisioner.url}${path}`)).status).toBe(401);
+  });
+
+  /** In Cloudflare’s own API, as somebody at the dashboard does it. */
+  async function removeLoaderToken(token: string): Promise<number> {
+    const { url, accountId } = instance.run.cloudflare;
+    const { cloudflareToken } = await new Home(home.path).instance();
+    const kv = `${url}/accounts/${accountId}/storage/kv/namespaces`;
+    const headers = { authorization: `Bearer ${cloudflareToken}` };
+    const list = z.object({ result: z.array(z.object({ id: z.string(), title: z.string() })) });
+    const { result } = list.parse(await (await fetch(kv, { headers })).json());
+    const namespace = result.find(({ title }) => title.endsWith('LOADER_TOKEN_MAP'));
+    return (await fetch(`${kv}/${namespace?.id}/values/${token}`, { method: 'DELETE', headers })).status;
+  }
 });
