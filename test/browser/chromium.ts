@@ -29,8 +29,8 @@ export interface LaunchOptions {
   readonly viewport?: { readonly width: number; readonly height: number };
   /** The profile of a browser that is to be started again; kept. Without it the browser has one of its own. */
   readonly profile?: string;
-  /** True for a browser that keeps and sends no cookies of other sites than the page's. */
-  readonly blocksThirdPartyCookies?: boolean;
+  /** Whether cookies of other sites than the page's are kept and sent; unset, as this Chromium comes. */
+  readonly thirdPartyCookies?: boolean;
   /** The key of a CA to trust: SHA-256 of its SubjectPublicKeyInfo in base64. */
   readonly trustedKey?: string;
 }
@@ -44,13 +44,18 @@ export async function launchChromium({
   colorScheme = 'light',
   viewport = { width: 1280, height: 900 },
   profile,
-  blocksThirdPartyCookies = false,
+  thirdPartyCookies,
   trustedKey,
 }: LaunchOptions = {}): Promise<BrowserContext> {
   const directory = profile ?? mkdtempSync(join(tmpdir(), 'tagyard-chromium-'));
-  if (blocksThirdPartyCookies) {
+  if (thirdPartyCookies !== undefined) {
     mkdirSync(join(directory, 'Default'), { recursive: true });
-    const preferences = { profile: { cookie_controls_mode: 1, block_third_party_cookies: true } };
+    const preferences = {
+      profile: {
+        cookie_controls_mode: thirdPartyCookies ? 0 : 1,
+        block_third_party_cookies: !thirdPartyCookies,
+      },
+    };
     writeFileSync(join(directory, 'Default', 'Preferences'), JSON.stringify(preferences));
   }
   const rules = Object.entries(hosts).map(([name, address]) => `MAP ${name} ${address}`);
