@@ -1,5 +1,4 @@
 import type { Applier, Target } from './appliers/contract.ts';
-import { backoffMs } from './backoff.ts';
 import type { Certificates } from './certificates/contract.ts';
 import { departuresOf } from './departures.ts';
 import { DesiredResources } from './desired-resources.ts';
@@ -7,6 +6,7 @@ import { changedSites, type DesiredState, type DesiredStateReader } from './desi
 import type { DriftModes } from './drift.ts';
 import { Fights } from './fights.ts';
 import { Inventory } from './inventory.ts';
+import { NextLook } from './next-look.ts';
 import type { Operations } from './operations.ts';
 import { changeId, type Policy } from './policy.ts';
 import { type PassPlan, planPass } from './reconcile.ts';
@@ -50,6 +50,7 @@ export class Loop {
   readonly #stop = new AbortController();
   readonly #wakes = new Wakes();
   readonly #retries = new Retries();
+  readonly #nextLook = new NextLook();
   readonly #fights = new Fights();
   readonly #inventory = new Inventory();
   readonly #cache = new DesiredResources();
@@ -64,8 +65,6 @@ export class Loop {
   #guarded = false;
   /** Milliseconds on the process's own clock, which nobody sets. */
   #lastFullAt = 0;
-  #lookAgainAt = Number.POSITIVE_INFINITY;
-  #failedLooks = 0;
   #done: Promise<void> = Promise.resolve();
   #lastError: Error | null = null;
   #passes = 0;
@@ -199,8 +198,8 @@ export class Loop {
         this.#lastError = null;
       } catch (cause) {
         this.#wakes.giveBack(asked);
-        this.#lookAgain();
         this.#lastError = cause instanceof Error ? cause : new Error(String(cause));
+        this.#nextLook.failed([this.#lastError]);
         this.#deps.log.warn({ err: this.#lastError }, 'the pass could not plan; nothing was changed');
       }
     }
@@ -209,7 +208,7 @@ export class Loop {
   async #pass(asked: Asked): Promise<void> {
     // Operations that exist by now are of commits that this pass reads.
     const open = this.#deps.operations.openBySite();
-    const again = performance.now() >= this.#lookAgainAt;
+    const again = this.#nextLook.isDue();
     const revision = await this.#deps.repo.head();
     if (revision === null && this.#revision !== null) {
       throw new SitesRepoError(
@@ -220,7 +219,7 @@ export class Loop {
       // Nothing was ever asked for: there is nothing to do, and nothing to take away.
       this.#passes += 1;
       this.#lastFullAt = performance.now();
-      this.#lookedWell();
+      this.#nextLook.succeeded();
       return;
     }
     const desired = await this.#deps.reader.read(revision);
@@ -263,8 +262,8 @@ export class Loop {
     this.#guarded = plan.guarded.length > 0;
     if (!this.#guarded && all) this.#approved = new Set();
     // What could not be read now may be read in a moment.
-    if (plan.unobserved.size > 0) this.#lookAgain();
-    else this.#lookedWell();
+    if (plan.unobserved.size > 0) this.#nextLook.failed(plan.unobserved.values());
+    else if (all) this.#nextLook.succeeded();
     if (this.#stateLost) this.#wakes.all();
     this.#stateLost = false;
   }
@@ -274,24 +273,14 @@ export class Loop {
     return !(await this.#deps.repo.isAncestor(this.#revision, revision));
   }
 
-  #lookAgain(): void {
-    this.#failedLooks += 1;
-    this.#lookAgainAt = performance.now() + backoffMs(this.#failedLooks, Math.random);
-  }
-
-  #lookedWell(): void {
-    this.#failedLooks = 0;
-    this.#lookAgainAt = Number.POSITIVE_INFINITY;
-  }
-
   #intervalAt(): number {
     return this.#lastFullAt + this.#deps.intervalSeconds * 1000;
   }
 
   /** When to look even if nothing wakes us, by `performance.now()`. */
   #nextAt(): number {
-    if (this.#lastError !== null) return this.#lookAgainAt;
-    return Math.min(this.#intervalAt(), this.#lookAgainAt, this.#retries.nextAt());
+    if (this.#lastError !== null) return this.#nextLook.at;
+    return Math.min(this.#intervalAt(), this.#nextLook.at, this.#retries.nextAt());
   }
 
   async #follow(wakes: AsyncIterable<unknown>, wake: () => void): Promise<void> {

@@ -2,7 +2,7 @@ import { RetryableError } from '../appliers/contract.ts';
 import type { Pace } from './pace.ts';
 
 /** Where a 429 doesn't say how long: the account's own window is five minutes, its rest is at most that. */
-const PAUSE_WITHOUT_RETRY_AFTER_SECONDS = 60;
+const PAUSE_SECONDS = 60;
 
 /** Seconds of a `retry-after` header (a number or an HTTP date), or `undefined`. */
 export function retryAfterSeconds(headers: Headers, now: number): number | undefined {
@@ -15,14 +15,18 @@ export function retryAfterSeconds(headers: Headers, now: number): number | undef
 
 /**
  * A `fetch` that takes turns, gives up after `timeoutMs` (the body included) and never repeats a call: whether to
- * repeat one is known only to who knows what it would do twice. A 429 pauses all calls that share the pace.
+ * repeat one is known only to who knows what it would do twice. A 429 pauses all calls that share the pace, for
+ * `pauseSeconds` where it doesn't say how long.
  */
-export function pacedFetch(pace: Pace, timeoutMs: number): (request: Request) => Promise<Response> {
+export function pacedFetch(
+  pace: Pace,
+  { timeoutMs, pauseSeconds = PAUSE_SECONDS }: { timeoutMs: number; pauseSeconds?: number | undefined },
+): (request: Request) => Promise<Response> {
   return async (request) => {
     await pace.take(request.signal);
     const { response, body } = await exchange(request, timeoutMs);
     if (response.status === 429) {
-      pace.pause(retryAfterSeconds(response.headers, Date.now()) ?? PAUSE_WITHOUT_RETRY_AFTER_SECONDS);
+      pace.pause(retryAfterSeconds(response.headers, Date.now()) ?? pauseSeconds);
     }
     const { status, headers } = response;
     return new Response(body.byteLength === 0 ? null : body, { status, headers });

@@ -46,6 +46,8 @@ export interface CloudflareOptions {
   /** Calls at once after a quiet time: with the default rate, 1,150 in any 5 minutes of the 1,200 allowed. */
   readonly burst?: number;
   readonly timeoutMs?: number;
+  /** How long nothing is asked after a 429 that doesn't say; default: a minute. */
+  readonly pauseSeconds?: number;
   readonly clock?: Clock;
 }
 
@@ -56,11 +58,11 @@ export interface CloudflareOptions {
 export type CloudflareClient = ReturnType<typeof cloudflareClient>;
 
 export function cloudflareClient(options: CloudflareOptions) {
-  const { url, token, accountId, rate = 3.5, burst = 100, timeoutMs = 30_000, clock } = options;
+  const { url, token, accountId, rate = 3.5, burst = 100, timeoutMs = 30_000, pauseSeconds, clock } = options;
   const api = createClient<paths>({
     baseUrl: url.replace(/\/$/, ''),
     headers: { authorization: `Bearer ${token}` },
-    fetch: pacedFetch(createPace({ perSecond: rate, burst }, clock), timeoutMs),
+    fetch: pacedFetch(createPace({ perSecond: rate, burst }, clock), { timeoutMs, pauseSeconds }),
   });
   const zonePath = (zone_id: string) => ({ path: { zone_id } });
   const kvPath = (namespace_id: string) => ({ path: { account_id: accountId, namespace_id } });

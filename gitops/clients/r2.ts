@@ -23,7 +23,7 @@ const objectsPage = z.object({
 
 /** The objects of one R2 bucket, for reading. Throws an `Error` with the status of any answer but a 200. */
 export function r2Client({ url, token, accountId, bucket, rate = 3.5, burst = 100 }: R2Options) {
-  const send = pacedFetch(createPace({ perSecond: rate, burst }), TIMEOUT);
+  const send = pacedFetch(createPace({ perSecond: rate, burst }), { timeoutMs: TIMEOUT });
   const base = `${url.replace(/\/$/, '')}/accounts/${accountId}/r2/buckets/${encodeURIComponent(bucket)}/objects`;
 
   async function get(address: string): Promise<Response> {

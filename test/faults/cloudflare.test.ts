@@ -19,9 +19,6 @@ const refusal = (status: number, code: number, message: string): Fault => ({
   status,
   body: JSON.stringify({ success: false, errors: [{ code, message }], messages: [], result: null }),
 });
-/** Cloudflare's clock runs this much faster than ours in the daemon, so that its pauses are short. */
-const HASTE = 30;
-
 /** What each case may cost beyond the calls of a creation that goes well; a retry is a look (6 calls) and its writes. */
 const LOOK = 6;
 
@@ -36,7 +33,9 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     on = await stage();
     faulty = await startFaultyCloudflare(on.gate.cloudflareUrl);
     const settings = on.settings().cloudflare;
-    daemon = await on.start({ cloudflare: { ...settings, url: faulty.url, timeoutMs: 1000, haste: HASTE } });
+    daemon = await on.start({
+      cloudflare: { ...settings, url: faulty.url, timeoutMs: 1000, pauseSeconds: 2 },
+    });
     await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(0));
     untroubled = await callsOf(() => create('untroubled'));
   });

@@ -1,0 +1,65 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { RetryableError } from '../../gitops/appliers/contract.ts';
+import { NextLook } from '../../gitops/next-look.ts';
+import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
+
+let daemon: MemoryDaemon;
+beforeEach(async () => {
+  // A look at everything comes again by its failure or not at all.
+  daemon = await memoryDaemon({ intervalSeconds: 3600 });
+  for (const [number, site] of ['one', 'two'].entries())
+    await daemon.push(site, daemon.manifest(site, number));
+  for (const site of ['one', 'two']) await daemon.reaches(site, 'Ready');
+  await daemon.looked();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await daemon.close();
+});
+
+const unreadable = (): void => {
+  daemon.control.fault = (target, at) =>
+    target === 'route' && at === 'observe' ? new RetryableError('the routes answer 503') : undefined;
+};
+describe('a look at everything that fails', () => {
+  it('is made again although a look at one site went well meanwhile', async () => {
+    // The longest pauses, so that the look at one site comes before the next look at everything.
+    vi.spyOn(Math, 'random').mockReturnValue(1);
+    unreadable();
+    daemon.loop.sync();
+    await daemon.reaches('one', 'ObserveFailed');
+    await daemon.reaches('two', 'ObserveFailed');
+    daemon.control.fault = () => undefined;
+    await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
+    await daemon.reaches('two', 'Ready');
+    expect(await daemon.reaches('one', 'Ready')).toMatchObject({ applied: await daemon.repo.head() });
+  });
+
+  it('comes again no later for all that wakes the daemon in between', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(1);
+    unreadable();
+    daemon.loop.sync();
+    await daemon.reaches('one', 'ObserveFailed');
+    // Each of these finds the routes unreadable too: ten failures in a row would make the pause minutes long.
+    for (let wake = 0; wake < 10; wake += 1) await daemon.looked();
+    daemon.control.fault = () => undefined;
+    await daemon.reaches('one', 'Ready');
+    await daemon.reaches('two', 'Ready');
+  });
+
+  it.each([
+    ['waits as long as the other side asked for', [3600], 3600],
+    ['waits for the one that asks for most', [60, 7200, 1], 7200],
+  ])('%s', (_what, asked, seconds) => {
+    const look = new NextLook();
+    look.failed(asked.map((retryAfter) => new RetryableError('too many calls', { retryAfter })));
+    const now = performance.now();
+    expect(look.at).toBeGreaterThan(now + (seconds - 60) * 1000);
+    // A failure in between that asks for nothing changes nothing.
+    const { at } = look;
+    look.failed([new Error('no route to host')]);
+    expect(look.at).toBe(at);
+    look.succeeded();
+    expect(look.at).toBe(Number.POSITIVE_INFINITY);
+  });
+});
