@@ -39,6 +39,12 @@ export interface DesiredStateSettings {
 /** What one blob says. */
 type Reading = { readonly here: SiteEntry } | { readonly elsewhere: ElsewhereEntry };
 
+interface Loaded {
+  readonly state: DesiredState;
+  /** By path and blob, see `keyOf`. */
+  readonly readings: ReadonlyMap<string, Reading>;
+}
+
 const NO_SECRET = new Secret('');
 /** Decryptions under way at once. */
 const AT_ONCE = 64;
@@ -49,6 +55,8 @@ export class DesiredStateReader {
   readonly #settings: DesiredStateSettings;
   #current: DesiredState | null = null;
   #readings: ReadonlyMap<string, Reading> = new Map();
+  /** Who asks for one revision at the same time shares the work: a hundred requests wait for the same new commit. */
+  readonly #loading = new Map<string, Promise<Loaded>>();
 
   constructor(repo: SitesRepo, settings: DesiredStateSettings) {
     this.#repo = repo;
@@ -58,7 +66,7 @@ export class DesiredStateReader {
   /** Throws `SitesRepoError` where the revision can't be read: not knowing is never an empty desired state. */
   async read(revision: string): Promise<DesiredState> {
     if (this.#current?.revision === revision) return this.#current;
-    const { state, readings } = await this.#load(revision);
+    const { state, readings } = await this.#loadOnce(revision);
     this.#current = state;
     this.#readings = readings;
     return state;
@@ -67,10 +75,18 @@ export class DesiredStateReader {
   /** The same for a revision that isn't going to be applied: what `read` keeps stays as it is. */
   async peek(revision: string): Promise<DesiredState> {
     if (this.#current?.revision === revision) return this.#current;
-    return (await this.#load(revision)).state;
+    return (await this.#loadOnce(revision)).state;
   }
 
-  async #load(revision: string): Promise<{ state: DesiredState; readings: Map<string, Reading> }> {
+  #loadOnce(revision: string): Promise<Loaded> {
+    const under = this.#loading.get(revision);
+    if (under !== undefined) return under;
+    const loading = this.#load(revision).finally(() => this.#loading.delete(revision));
+    this.#loading.set(revision, loading);
+    return loading;
+  }
+
+  async #load(revision: string): Promise<Loaded> {
     const files = await this.#repo.read(revision);
     const readings = new Map<string, Reading>();
     const unread: SiteFile[] = [];
@@ -155,7 +171,6 @@ export class DesiredStateReader {
     return null;
   }
 
-  /** Replaces the entries of sites that claim what an older one has. */
   /** The place in history of the first commit of the unbroken run in which the site claims all of `names`. */
   async #claimingSince(site: string, names: ReadonlySet<string>, revision: string): Promise<number> {
     let first = revision;
@@ -172,6 +187,7 @@ export class DesiredStateReader {
     return await this.#repo.depth(first);
   }
 
+  /** Replaces the entries of sites that claim what an older one has. */
   async #stallContested(entries: Map<string, SiteEntry>, revision: string): Promise<void> {
     const live = [...entries.values()].flatMap(({ manifest }) =>
       manifest?.state === 'present' ? [manifest] : [],
@@ -203,6 +219,20 @@ export function changedSites(before: DesiredState, after: DesiredState): string[
   const sites = [...after.entries].filter(([site, entry]) => before.entries.get(site) !== entry);
   const gone = [...before.entries.keys()].filter((site) => !after.entries.has(site));
   return [...sites.map(([site]) => site), ...gone];
+}
+
+const HOLDERS = new WeakMap<DesiredState, ReadonlyMap<string, string>>();
+
+/** By name, port or token the site that has it; made once a revision, and only where somebody asks. */
+export function holdersOf(state: DesiredState): ReadonlyMap<string, string> {
+  const known = HOLDERS.get(state);
+  if (known !== undefined) return known;
+  const holders = new Map<string, string>();
+  for (const { site, manifest } of state.entries.values()) {
+    if (manifest?.state === 'present') for (const name of claims(manifest)) holders.set(name, site);
+  }
+  HOLDERS.set(state, holders);
+  return holders;
 }
 
 function keyOf({ path, blob }: SiteFile): string {

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { claims } from '../claims.ts';
+import { holdersOf } from '../desired-state.ts';
 import { ProblemError } from '../errors.ts';
 import { imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report.ts';
@@ -181,11 +182,12 @@ async function refuseTaken(
 ): Promise<void> {
   const head = await repo.head();
   if (head === null) return;
-  for (const { site: holder, manifest } of (await reader.read(head)).entries.values()) {
-    if (holder === site || manifest?.state !== 'present') continue;
-    const held = new Set(claims(manifest));
-    const taken = names.find((name) => held.has(name));
-    if (taken !== undefined) throw new ProblemError('name_taken', `${taken} is held by the site ${holder}`);
+  const holders = holdersOf(await reader.read(head));
+  for (const name of names) {
+    const holder = holders.get(name);
+    if (holder !== undefined && holder !== site) {
+      throw new ProblemError('name_taken', `${name} is held by the site ${holder}`);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { Moment } from '../fixtures/gitops/gate.ts';
 import { type Cut, killOnce, type Outcome, reference, table } from './kill.ts';
 import { lifeOf } from './operations.ts';
 import { type Stage, stage } from './stage.ts';
@@ -7,42 +8,65 @@ import { type Stage, stage } from './stage.ts';
 /** Writes of the state file come often and are all alike; the first ones of a step stand for the rest. */
 const STATE_WRITES = 2;
 const MINUTE = 60_000;
+/** Each moment has a stage of its own, and both go on at once: half of each is waiting. */
+const MOMENTS: readonly Moment[] = ['before', 'after'];
+
+interface Lane {
+  readonly outcomes: readonly Outcome[];
+  /** By step of the life: how many effects it takes. */
+  readonly effects: ReadonlyMap<string, number>;
+}
+
+/** The same on both stages, with other people's things on them. */
+async function onBothStages(work: (on: Stage, moment: Moment) => Promise<Lane>): Promise<Lane[]> {
+  const lanes = await Promise.allSettled(
+    MOMENTS.map(async (moment) => {
+      const on = await stage();
+      try {
+        await on.plantForeign();
+        return await work(on, moment);
+      } finally {
+        await on.close();
+        expect(on.emulator.violations).toEqual([]);
+      }
+    }),
+  );
+  return lanes.map((lane) => {
+    if (lane.status === 'rejected') throw lane.reason;
+    return lane.value;
+  });
+}
 
 describe('a daemon that is killed with SIGKILL', () => {
-  let on: Stage;
-  beforeEach(async () => {
-    on = await stage();
-    await on.plantForeign();
-  });
-  afterEach(async () => {
-    await on.close();
-    expect(on.emulator.violations).toEqual([]);
-  });
-
   it('at every boundary of three sites’ lives does in the end what it would have done', {
     timeout: 15 * MINUTE,
   }, async () => {
     const sites = ['acme', 'beta', 'core'];
-    const life = lifeOf(sites, on.manifest);
-    const { steps, effects } = await reference(on, life);
-    const outcomes: Outcome[] = [];
-    const done = new Set<string>();
-    let daemon = await on.start();
-    for (let turn = 0; done.size < life.length; turn += 1) {
-      for (const asked of life) {
-        const cut = cutAt(turn);
-        const result = await killOnce(on, daemon, asked, cut, sites, steps);
-        daemon = result.daemon;
-        if (result.outcome !== null) outcomes.push(result.outcome);
-        else if (cut.kind === 'world') done.add(asked.name);
+    const lanes = await onBothStages(async (on, moment) => {
+      const life = lifeOf(sites, on.manifest);
+      const { steps, effects } = await reference(on, life);
+      const outcomes: Outcome[] = [];
+      const done = new Set<string>();
+      let daemon = await on.start();
+      for (let turn = 0; done.size < life.length; turn += 1) {
+        for (const asked of life) {
+          const cut = cutAt(turn, moment);
+          const result = await killOnce(on, daemon, asked, cut, sites, steps);
+          daemon = result.daemon;
+          if (result.outcome !== null) outcomes.push(result.outcome);
+          else if (cut.kind === 'world') done.add(asked.name);
+        }
       }
-    }
-    await daemon.kill();
+      await daemon.kill();
+      return { outcomes, effects };
+    });
+    const outcomes = lanes.flatMap((lane) => lane.outcomes);
     console.log(table(outcomes));
-    for (const { name } of life) {
+    for (const name of lanes[0]?.effects.keys() ?? []) {
       const cuts = outcomes.filter(({ asked, cut }) => asked === name && cut.kind === 'world');
+      const least = Math.min(...lanes.map(({ effects }) => effects.get(name) ?? 0));
       // Batches come out a little different each time; a run that met half of them was no run.
-      expect(cuts.length, name).toBeGreaterThanOrEqual(effects.get(name) ?? Number.POSITIVE_INFINITY);
+      expect(cuts.length, name).toBeGreaterThanOrEqual(Math.max(1, least));
     }
   });
 
@@ -50,36 +74,31 @@ describe('a daemon that is killed with SIGKILL', () => {
     timeout: 10 * MINUTE,
   }, async () => {
     const sites = Array.from({ length: 100 }, (_, number) => `site-${number}`);
-    const life = lifeOf(sites, on.manifest);
-    const { steps, effects } = await reference(on, life);
-    const outcomes: Outcome[] = [];
-    let daemon = await on.start();
-    for (let round = 0; round < 3; round += 1) {
-      for (const asked of life) {
+    const lanes = await onBothStages(async (on, moment) => {
+      const life = lifeOf(sites, on.manifest);
+      const { steps, effects } = await reference(on, life);
+      const outcomes: Outcome[] = [];
+      let daemon = await on.start();
+      for (const [step, asked] of life.entries()) {
         const most = Math.max(1, Math.floor((effects.get(asked.name) ?? 1) * 0.9));
-        const cut = fc.record({
-          kind: fc.constant('world' as const),
-          index: fc.integer({ min: 1, max: most }),
-          moment: fc.constantFrom('before' as const, 'after' as const),
-        });
-        const [where] = fc.sample(cut, { seed: 7 * round + life.indexOf(asked), numRuns: 1 });
-        if (where === undefined) throw new Error('no sample');
-        const result = await killOnce(on, daemon, asked, where, sites, steps);
+        const seed = 7 * MOMENTS.indexOf(moment) + step;
+        const [index = 1] = fc.sample(fc.integer({ min: 1, max: most }), { seed, numRuns: 1 });
+        const result = await killOnce(on, daemon, asked, { kind: 'world', index, moment }, sites, steps);
         daemon = result.daemon;
         if (result.outcome !== null) outcomes.push(result.outcome);
       }
-    }
-    await daemon.kill();
+      await daemon.kill();
+      return { outcomes, effects };
+    });
+    const outcomes = lanes.flatMap((lane) => lane.outcomes);
     console.log(table(outcomes));
-    expect(outcomes.length).toBeGreaterThan(10);
+    expect(outcomes.length).toBeGreaterThanOrEqual(8);
   });
 });
 
-/** First around the commit, then around the first writes of the state file, then around one effect after the other. */
-function cutAt(turn: number): Cut {
-  const moment = turn % 2 === 0 ? 'before' : 'after';
-  const pair = Math.floor(turn / 2);
-  if (pair === 0) return { kind: 'commit', index: 1, moment };
-  if (pair <= STATE_WRITES) return { kind: 'state', index: pair, moment };
-  return { kind: 'world', index: pair - STATE_WRITES, moment };
+/** First at the commit, then at the first writes of the state file, then at one effect after the other. */
+function cutAt(turn: number, moment: Moment): Cut {
+  if (turn === 0) return { kind: 'commit', index: 1, moment };
+  if (turn <= STATE_WRITES) return { kind: 'state', index: turn, moment };
+  return { kind: 'world', index: turn - STATE_WRITES, moment };
 }

@@ -56,6 +56,7 @@ export async function killOnce(
   sites: readonly string[],
   expected: Reference,
 ): Promise<{ daemon: RunningDaemon; outcome: Outcome | null }> {
+  stage.prepare();
   let label: string | null = null;
   let target: Effect | null = null;
   if (cut.kind === 'commit') killAtCommit(stage.sitesRepo, daemon.pid, cut.moment);

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +8,7 @@ import { formatManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
-import { type RunningDaemon, startDaemon } from '../fixtures/gitops/daemon.ts';
+import { type RunningDaemon, standby, startDaemon } from '../fixtures/gitops/daemon.ts';
 import { startGate } from '../fixtures/gitops/gate.ts';
 import type { DaemonSettings } from '../fixtures/gitops/settings.ts';
 import { manifestInput } from '../fixtures/manifest.ts';
@@ -48,6 +49,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
     },
     ...overrides(gate.cloudflareUrl),
   });
+  let next: ChildProcess | undefined;
   const select = (sql: string) => rows.parse(emulator.db.prepare(sql).all());
 
   /** All that stands, ids and times left out, in one order: two equal snapshots are one world. */
@@ -74,7 +76,15 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
     settings,
     manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
       manifestInput(site, number, { containerConfig: cipher, ...extra }),
-    start: (extra: Partial<DaemonSettings> = {}) => startDaemon({ ...settings(), ...extra }),
+    /** Loads the next daemon's code while this one still works: what takes longest of a start. */
+    prepare(): void {
+      next ??= standby();
+    },
+    start(extra: Partial<DaemonSettings> = {}): Promise<RunningDaemon> {
+      const child = next;
+      next = undefined;
+      return startDaemon({ ...settings(), ...extra }, child);
+    },
     /** Commits files as an operator would, `null` deletes one; one push for all. */
     push: (files: Readonly<Record<string, ManifestInput | string | null>>) =>
       Promise.all(
@@ -120,6 +130,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
       gate.world.proxy?.set('theirs', { mark: '# by hand', hash: 'x' });
     },
     async close() {
+      next?.kill('SIGKILL');
       await gate.close();
       await emulator.close();
       rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
