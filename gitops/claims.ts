@@ -16,34 +16,42 @@ export interface ContestedClaim {
   readonly holder: string;
 }
 
-/** Everything that only one site of a host can have. */
-export function claims(manifest: Manifest): string[] {
-  const { hostnames, customDomains, domains, ports } = manifest;
-  return [
-    ...Object.values(hostnames).map((name) => `hostname ${name}`),
-    ...customDomains.map((name) => `hostname ${name}`),
-    ...domains.map(({ domain }) => `domain ${domain}`),
-    ...domains.map(({ token }) => `token ${token}`),
-    ...[manifest.loaderToken, ...manifest.previousLoaderTokens.map(({ token }) => token)].map(
-      (token) => `token ${token}`,
-    ),
-    ...Object.values(ports).map((port) => `port ${port}`),
-    `container ${manifest.container}`,
-  ];
+/** Everything that only one site of a host can have, as kind and value. */
+function* claimed(manifest: Manifest): Generator<readonly [kind: string, value: string | number]> {
+  for (const name of Object.values(manifest.hostnames)) yield ['hostname', name];
+  for (const name of manifest.customDomains) yield ['hostname', name];
+  for (const { domain, token } of manifest.domains) {
+    yield ['domain', domain];
+    yield ['token', token];
+  }
+  yield ['token', manifest.loaderToken];
+  for (const { token } of manifest.previousLoaderTokens) yield ['token', token];
+  for (const port of Object.values(manifest.ports)) yield ['port', port];
+  yield ['container', manifest.container];
 }
 
-/** By site, the names that another site claims too, whoever of them will have it. */
+/** The same as one text each: `hostname shop.example.net`. */
+export function claims(manifest: Manifest): string[] {
+  return Array.from(claimed(manifest), ([kind, value]) => `${kind} ${value}`);
+}
+
+/**
+ * By site, the names that another site claims too, whoever of them will have it. Asked of all sites at each revision:
+ * a text is made only of what is contested.
+ */
 export function rivals(manifests: Iterable<Manifest>): Map<string, Set<string>> {
-  const claimants = new Map<string, Set<string>>();
-  for (const manifest of manifests) {
-    for (const name of claims(manifest)) {
-      claimants.set(name, (claimants.get(name) ?? new Set()).add(manifest.site));
-    }
-  }
+  const holders = new Map<string, Map<string | number, string>>();
   const found = new Map<string, Set<string>>();
-  for (const [name, sites] of claimants) {
-    if (sites.size < 2) continue;
-    for (const site of sites) found.set(site, (found.get(site) ?? new Set()).add(name));
+  const add = (site: string, name: string) => found.set(site, (found.get(site) ?? new Set()).add(name));
+  for (const manifest of manifests) {
+    for (const [kind, value] of claimed(manifest)) {
+      const ofKind = holders.get(kind) ?? new Map<string | number, string>();
+      holders.set(kind, ofKind);
+      const holder = ofKind.get(value);
+      if (holder === undefined) ofKind.set(value, manifest.site);
+      else if (holder !== manifest.site)
+        for (const site of [holder, manifest.site]) add(site, `${kind} ${value}`);
+    }
   }
   return found;
 }

@@ -264,7 +264,8 @@ export class Loop {
     // What could not be read now may be read in a moment.
     if (plan.unobserved.size > 0) this.#nextLook.failed(plan.unobserved.values());
     else if (all) this.#nextLook.succeeded();
-    if (this.#stateLost) this.#wakes.all();
+    // What only the loss of our own state held back is for the next look to decide.
+    if (plan.blocked.some(({ reason }) => reason === 'state_lost')) this.#wakes.all();
     this.#stateLost = false;
   }
 

@@ -33,14 +33,25 @@ export interface EdgeStore {
 
 /** `pageSize`: keys that one call lists; a smaller namespace is always listed whole. */
 export function edgeStore(client: CloudflareClient, scriptName: string, pageSize = KV_PAGE): EdgeStore {
-  let ids: NamespaceIds | undefined;
+  let ids: Promise<NamespaceIds> | undefined;
   const listings = new Map<string, Promise<readonly KvKey[]>>();
   /** Calls that the last whole listing took. */
   const pages = new Map<KvNamespace, number>();
 
+  /** Asked once, by all who come before the answer. */
+  async function namespaces(signal: AbortSignal): Promise<NamespaceIds> {
+    ids ??= findNamespaces(client, scriptName, signal);
+    const asked = ids;
+    try {
+      return await asked;
+    } catch (error) {
+      if (ids === asked) ids = undefined;
+      throw error;
+    }
+  }
+
   async function id(namespace: KvNamespace, signal: AbortSignal): Promise<string> {
-    ids ??= await findNamespaces(client, scriptName, signal);
-    const found = ids.documents.get(namespace);
+    const found = (await namespaces(signal)).documents.get(namespace);
     if (found === undefined) throw new Error(`${namespace} is not one of the edge's namespaces`);
     return found;
   }
@@ -63,8 +74,7 @@ export function edgeStore(client: CloudflareClient, scriptName: string, pageSize
   return {
     id,
     async forgetProfiles(site, signal) {
-      ids ??= await findNamespaces(client, scriptName, signal);
-      const { profiles } = ids;
+      const { profiles } = await namespaces(signal);
       if (profiles === null) return;
       const names = (await client.kvKeys(profiles, signal, `${site}:`)).map(({ name }) => name);
       for (let start = 0; start < names.length; start += MAX_KV_BULK) {

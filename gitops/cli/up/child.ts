@@ -10,6 +10,8 @@ export interface ChildSpec {
   /** A TypeScript root; it sends `{ type: 'ready', … }` over IPC when it answers. */
   readonly script: string;
   readonly env: Readonly<Record<string, string>>;
+  /** How V8 is started for it. */
+  readonly v8Options?: readonly string[];
   readonly logFile: string;
 }
 
@@ -42,8 +44,9 @@ export class Child {
 
   /** Resolves with the child's ready message; throws `CliError` with its last words where it ends before. */
   async start(): Promise<Record<string, unknown>> {
+    const options = ['--disable-warning=ExperimentalWarning', ...(this.spec.v8Options ?? [])];
     const log = openSync(this.spec.logFile, 'a', 0o600);
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', this.spec.script], {
+    const child = spawn(process.execPath, [...options, this.spec.script], {
       env: { ...process.env, ...this.spec.env },
       stdio: ['ignore', log, log, 'ipc'],
       detached: true,

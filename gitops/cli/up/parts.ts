@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { V8_OPTIONS } from '../../v8-options.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
 import type { Home, Instance } from './home.ts';
@@ -61,7 +62,7 @@ export function cloudflareUrl({ ports }: Setup): string {
 
 export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId: string }): ChildSpec {
   const { home, instance, ports, drivers, env } = setup;
-  return part(setup, 'provisioner', 'gitops/main.ts', {
+  const provisioner = part(setup, 'provisioner', 'gitops/main.ts', {
     TAGYARD_INSTANCE: instance.instance,
     HOST_NAME,
     SITES_REPO: home.at('sites.git'),
@@ -92,6 +93,7 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
     TAG_SERVER_ENTRY: fileURLToPath(new URL('sites/demo/tag-server/main.ts', PROJECT)),
     DRAIN_SECONDS: env.DRAIN_SECONDS || '0',
   });
+  return { ...provisioner, v8Options: V8_OPTIONS };
 }
 
 export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {

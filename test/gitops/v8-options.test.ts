@@ -1,0 +1,28 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { z } from 'zod';
+import { V8_OPTIONS } from '../../gitops/v8-options.ts';
+
+const script = `
+  for (let turn = 0, kept = []; turn < 100; turn += 1) {
+    kept = Array.from({ length: 20_000 }, (_, number) => ({ number, of: [number] }));
+  }
+  const young = v8.getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
+  process.stdout.write(String(young.space_size / 2 ** 20));
+`;
+
+it('V8 takes the options, and keeps its young generation small with them', () => {
+  const youngMiB = Number(
+    execFileSync(process.execPath, [...V8_OPTIONS, '-e', script], { encoding: 'utf8' }),
+  );
+  expect(youngMiB).toBeGreaterThan(0);
+  expect(youngMiB).toBeLessThanOrEqual(16);
+});
+
+it('`npm run provisioner` has the same', () => {
+  const { scripts } = z
+    .object({ scripts: z.record(z.string(), z.string()) })
+    .parse(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')));
+  expect(scripts.provisioner).toBe(`node ${V8_OPTIONS.join(' ')} gitops/main.ts`);
+});
