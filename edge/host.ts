@@ -81,6 +81,9 @@ export interface EdgeHost {
 export const RAW_LOG_BUCKET = 'tagyard-raw-logs';
 export const RAW_LOG_QUEUE = 'tagyard-raw-log';
 
+/** Of the verification worker, as in its own wrangler.jsonc: every fetch goes by the front door. */
+export const VERIFICATION_FLAGS = ['global_fetch_strictly_public'] as const;
+
 /** Miniflare's number for "the request line bears the whole URL" (`HttpOptions.Style` in workerd.capnp). */
 const PROXY_STYLE = 1;
 
@@ -160,6 +163,7 @@ async function runtimeOptions(options: EdgeHostOptions): Promise<MiniflareOption
         : [
             {
               ...worker('verification', verification),
+              compatibilityFlags: [...VERIFICATION_FLAGS],
               bindings: { VERIFICATION_SECRET: options.verification.secret },
               unsafeDirectSockets: [{ host: '127.0.0.1', port: options.verification.port }],
               ...outbound(options),

@@ -1,0 +1,50 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { bundleVerification, COMPATIBILITY_DATE } from '../../../edge/bundle.ts';
+import { VERIFICATION_FLAGS } from '../../../edge/host.ts';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const CONFIG = 'edge/verification/wrangler.jsonc';
+
+test('wrangler would upload the very bundle that the embedded instance runs, bound to nothing', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'tagyard-wrangler-'));
+  try {
+    const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js');
+    const args = [wrangler, 'deploy', '-c', CONFIG, '--dry-run', '--outdir', join(home, 'out')];
+    const { stdout } = await promisify(execFile)(process.execPath, args, {
+      cwd: root,
+      env: {
+        ...process.env,
+        PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
+        XDG_CONFIG_HOME: home,
+        WRANGLER_LOG_PATH: join(home, 'logs'),
+        WRANGLER_SEND_METRICS: 'false',
+        CI: '1',
+      },
+    });
+    expect(stdout).toContain('--dry-run: exiting now.');
+    expect(stdout).not.toMatch(/\benv\.[A-Z_]+ \(/);
+    expect(await readFile(join(home, 'out', 'verification.js'), 'utf8')).toBe(await bundleVerification());
+  } finally {
+    await rm(home, { recursive: true });
+  }
+});
+
+test('date and flags are those of the embedded instance, and no secret is in the file', async () => {
+  const text = await readFile(join(root, CONFIG), 'utf8');
+  const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, ''));
+  expect(config.compatibility_date).toBe(COMPATIBILITY_DATE);
+  expect(config.compatibility_flags).toEqual([...VERIFICATION_FLAGS]);
+  expect(JSON.stringify(config)).not.toMatch(/secret/i);
+});
+
+test('makes no code out of text, and stays small', async () => {
+  const bundle = await bundleVerification();
+  expect(Buffer.byteLength(bundle)).toBeLessThan(60_000);
+  expect(bundle).not.toMatch(/\beval\b|\bFunction\(|import\((?!["'`])/);
+});
