@@ -20,6 +20,7 @@ import { followSteps } from './operations/follow.steps.ts';
 import { forgetOldKeys } from './operations/idempotency.repository.ts';
 import { provisionSteps } from './operations/provision.steps.ts';
 import { Runner } from './operations/runner.ts';
+import { RequestLog } from './request-log.ts';
 import { registerSecurityHeaders } from './security-headers.ts';
 import { HostWatch } from './sites/host-watch.ts';
 import { Projection } from './sites/projection.ts';
@@ -55,6 +56,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     // The API listens on loopback, behind a proxy: its word on the caller's address counts, and nobody else's.
     trustProxy: 'loopback',
     logger: { ...logger, redact: REDACTED },
+    logController: new RequestLog(),
     // What the router itself can't read comes before every hook.
     frameworkErrors: answerProblem,
     genReqId: (request) => {

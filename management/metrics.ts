@@ -57,7 +57,7 @@ export function registerMetrics(app: FastifyInstance, { db }: Pick<Context, 'db'
     const route = request.routeOptions.url ?? 'unknown';
     latency.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000);
   });
-  app.get('/metrics', { schema: { hide: true }, logLevel: 'warn' }, async (_request, reply) =>
+  app.get('/metrics', { schema: { hide: true }, config: { polled: true } }, async (_request, reply) =>
     reply.type(register.contentType).send(await register.metrics()),
   );
 }

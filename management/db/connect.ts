@@ -6,10 +6,12 @@ import { ensureCluster } from './embedded-cluster.ts';
 import { EmbeddedDialect } from './embedded-dialect.ts';
 
 const POOL_SIZE = 10;
+/** How long a query may wait for a connection, be it that all are in use or that the server says nothing. */
+const CONNECT_MS = 30_000;
 
 /** PostgreSQL by URL. `onIdleError` hears of connections that break while nobody uses them; the pool replaces them. */
 export function connectPostgres(url: string, onIdleError: (error: Error) => void): Database {
-  const pool = new pg.Pool({ connectionString: url, max: POOL_SIZE });
+  const pool = new pg.Pool({ connectionString: url, max: POOL_SIZE, connectionTimeoutMillis: CONNECT_MS });
   pool.on('error', onIdleError);
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }

@@ -94,6 +94,38 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
+  it('isn’t ready while PostgreSQL is down, says nothing of the inside, and goes on when it is back', async () => {
+    const broken: Error[] = [];
+    const { db, owner } = await postgresql.connections((error) => broken.push(error));
+    const world = await World.open({ db, owner });
+    try {
+      const client = await world.client();
+      const create = async (domain: string) =>
+        (await world.call('POST', '/server-containers', { as: 'owner', body: creation(client, domain) }))
+          .body;
+      const becomesActive = (id: string) =>
+        eventually(async () => {
+          const { body } = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
+          expect(body.status).toBe('active');
+        });
+      const { id } = await create('before.example');
+      await becomesActive(id);
+      await postgresql.without(async () => {
+        const { status, body } = await world.call('GET', '/readyz');
+        expect([status, body]).toEqual([503, { status: 'not_ready', database: false, sitesRepo: true }]);
+        expect((await world.call('GET', '/healthz')).status).toBe(200);
+        const asked = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
+        expect([asked.status, asked.body.code]).toEqual([500, 'internal']);
+        expect(JSON.stringify(asked.body)).not.toMatch(/ECONNREFUSED|127\.0\.0\.1|postgres/i);
+      });
+      expect((await world.call('GET', '/readyz')).status).toBe(200);
+      await becomesActive((await create('after.example')).id);
+      expect(broken.length).toBeGreaterThan(0);
+    } finally {
+      await world.close();
+    }
+  });
+
   it('is migrated by several processes at once, once', async () => {
     const { owner: url } = await postgresql.database();
     const connections = Array.from({ length: 4 }, () => connectPostgres(url, raise));

@@ -227,9 +227,15 @@ it('counts requests by route, sagas by outcome, and what is left of the pool', a
   expect(body).toMatch(/^tagyard_ports_free 48$/m);
 });
 
-it('writes no line for a health check that goes well', async () => {
-  const before = world.logs.length;
-  await world.call('GET', '/healthz');
-  await world.call('GET', '/readyz');
-  expect(world.logs.slice(before).filter((line) => /healthz|readyz/.test(line))).toEqual([]);
+it('logs what is polled for who debugs, and the rest for everybody', async () => {
+  const levelsOf = async (url: string) => {
+    const headers = { 'x-request-id': `levels-${url.slice(1)}` };
+    await inject({ url, headers });
+    const lines = world.logs.map((line) => JSON.parse(line));
+    return lines.filter(({ reqId }) => reqId === headers['x-request-id']).map(({ level }) => level);
+  };
+  const [debug, info] = [20, 30];
+  for (const url of ['/healthz', '/readyz', '/metrics'])
+    expect(await levelsOf(url), url).toEqual([debug, debug]);
+  expect(await levelsOf('/server-containers')).toEqual([info, info]);
 });
