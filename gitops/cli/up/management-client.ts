@@ -1,72 +1,64 @@
-import { z } from 'zod';
+import createClient, { type Client } from 'openapi-fetch';
+import type { components, operations, paths } from '../../clients/management-api.d.ts';
 import { CliError } from '../cli-error.ts';
 
-const containerSchema = z.looseObject({
-  id: z.string(),
-  status: z.string(),
-  statusReason: z.string().nullable().optional(),
-  hostnames: z.looseObject({ edge: z.string() }),
-  domains: z.array(z.looseObject({ domain: z.string(), snippet: z.string() })),
-});
-export type ContainerView = z.infer<typeof containerSchema>;
+export type ContainerView = components['schemas']['Container'];
+export type ContainerRequest = operations['createContainer']['requestBody']['content']['application/json'];
 
-const problemSchema = z.looseObject({ title: z.string(), detail: z.string().optional() });
+/** What a call of openapi-fetch comes to; `error` is a problem, or the words of a proxy in between. */
+interface Outcome<Data> {
+  readonly data?: Data;
+  readonly error?: unknown;
+  readonly response: Response;
+}
 
 /** The management API as the command line uses it; it has no way in that a dashboard doesn't have. */
 export class ManagementClient {
-  readonly #url: string;
-  readonly #token: string;
+  readonly #api: Client<paths>;
 
   constructor(url: string, token: string) {
-    this.#url = url;
-    this.#token = token;
+    this.#api = createClient<paths>({
+      baseUrl: url,
+      headers: { authorization: `Bearer ${token}` },
+      fetch: (request) =>
+        fetch(request).catch((cause: unknown) => {
+          throw new CliError(`the management API at ${url} can't be reached`, { cause });
+        }),
+    });
   }
 
   /** Creates a client with its members; answers its id. */
   async addClient(name: string, members: readonly { subject: string; role: string }[]): Promise<string> {
-    const body = await this.#call('POST', '/clients', { name, members });
-    return z.looseObject({ id: z.string() }).parse(body).id;
+    const body = { name, members: [...members] };
+    return answered('POST /clients', await this.#api.POST('/clients', { body })).id;
   }
 
   async setMember(clientId: string, subject: string, role: string): Promise<void> {
-    await this.#call('PUT', `/clients/${clientId}/members/${encodeURIComponent(subject)}`, { role });
+    const params = { path: { id: clientId, subject } };
+    const outcome = await this.#api.PUT('/clients/{id}/members/{subject}', { params, body: { role } });
+    answered(`PUT /clients/${clientId}/members/${subject}`, outcome);
   }
 
-  async createContainer(request: object, idempotencyKey: string): Promise<ContainerView> {
-    const headers = { 'idempotency-key': idempotencyKey };
-    return containerSchema.parse(await this.#call('POST', '/server-containers', request, headers));
+  async createContainer(body: ContainerRequest, idempotencyKey: string): Promise<ContainerView> {
+    const params = { header: { 'idempotency-key': idempotencyKey } };
+    return answered('POST /server-containers', await this.#api.POST('/server-containers', { params, body }));
   }
 
   /** `null`: there is no such container, or it isn't ours to see. */
   async container(id: string): Promise<ContainerView | null> {
-    const body = await this.#call('GET', `/server-containers/${id}`, undefined, {}, [404]);
-    return body === null ? null : containerSchema.parse(body);
+    const outcome = await this.#api.GET('/server-containers/{id}', { params: { path: { id } } });
+    return outcome.response.status === 404 ? null : answered(`GET /server-containers/${id}`, outcome);
   }
+}
 
-  /** The body of a 2xx, `null` for a status in `tolerated`; anything else is a `CliError` with the API's own words. */
-  async #call(
-    method: string,
-    path: string,
-    body?: object,
-    headers: Record<string, string> = {},
-    tolerated: readonly number[] = [],
-  ): Promise<unknown> {
-    const answer = await fetch(new URL(path, this.#url), {
-      method,
-      headers: {
-        authorization: `Bearer ${this.#token}`,
-        ...headers,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    }).catch((cause: unknown) => {
-      throw new CliError(`the management API at ${this.#url} can't be reached`, { cause });
-    });
-    if (tolerated.includes(answer.status)) return null;
-    const json: unknown = answer.status === 204 ? null : await answer.json();
-    if (answer.ok) return json;
-    const problem = problemSchema.safeParse(json);
-    const words = problem.success ? (problem.data.detail ?? problem.data.title) : `status ${answer.status}`;
-    throw new CliError(`${method} ${path}: ${words}`);
-  }
+/** The body of a 2xx; anything else is a `CliError` with the API's own words. */
+function answered<Data>(call: string, { data, error, response }: Outcome<Data>): Data {
+  if (data !== undefined) return data;
+  throw new CliError(`${call}: ${wordsOf(error) ?? `status ${response.status}`}`);
+}
+
+function wordsOf(error: unknown): string | null {
+  if (typeof error !== 'object' || error === null) return null;
+  if ('detail' in error && typeof error.detail === 'string') return error.detail;
+  return 'title' in error && typeof error.title === 'string' ? error.title : null;
 }

@@ -1,0 +1,39 @@
+import { hash } from 'node:crypto';
+import { SitesRepo } from '../gitops/sites-repo.ts';
+import { buildManagement } from './app.ts';
+import { connectEmbedded } from './db/connect.ts';
+import { ProvisionerClient } from './provisioner-client.ts';
+
+/** The OpenAPI document as `/openapi.json` serves it, from an app with nothing behind it: no request ever comes. */
+export async function apiDocument(): Promise<object> {
+  const { app } = await buildManagement({
+    db: connectEmbedded(),
+    repo: new SitesRepo('.', null, 'main', 0),
+    provisioner: new ProvisionerClient({ url: 'http://127.0.0.1', secret: '' }),
+    verifier: null,
+    authenticate: () => Promise.reject(new Error('nobody calls')),
+    settings: {
+      host: '',
+      image: '',
+      edgeDomain: '',
+      originDomain: '',
+      edgePublicUrl: '',
+      vendorUrl: '',
+      ageRecipient: '',
+      superAdmins: [],
+      followMs: 0,
+      watchMs: 0,
+      limits: { perAddress: 1, perSubject: 1 },
+    },
+    logger: { level: 'silent' },
+  });
+  const document = app.swagger();
+  await app.close();
+  return document;
+}
+
+/** First line of the types made from a document: by it a stale or an edited file is told from a fresh one. */
+export function stampOf(document: object, types: string): string {
+  const digest = (text: string) => hash('sha256', text, 'hex').slice(0, 16);
+  return `// npm run generate:api (document ${digest(JSON.stringify(document))}, types ${digest(types)})\n`;
+}

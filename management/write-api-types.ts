@@ -1,0 +1,12 @@
+import { writeFileSync } from 'node:fs';
+import { execa } from 'execa';
+import { apiDocument, stampOf } from './api-document.ts';
+
+/** `npm run generate:api`: writes the types that clients of the API are checked with, from its own document. */
+const document = await apiDocument();
+const { stdout } = await execa('openapi-typescript', { input: JSON.stringify(document) });
+const types = `${stdout.trim()}\n`;
+writeFileSync(
+  new URL('../gitops/clients/management-api.d.ts', import.meta.url),
+  `${stampOf(document, types)}${types}`,
+);
