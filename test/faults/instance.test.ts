@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { api } from '../helpers/api.ts';
+import { api, at, ok } from '../helpers/api.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../helpers/instance.ts';
 import { traces } from '../helpers/traces.ts';
@@ -54,13 +54,17 @@ describe('an instance that is killed with SIGKILL', () => {
     return api(instance.run);
   };
   const create = (call: ReturnType<typeof api>, name: string) =>
-    call.management('POST', '/server-containers', {
-      clientId: instance.run.demo.clientId,
-      name,
-      domains: [`${name}.example`],
-      webTagIds: { [`${name}.example`]: 'GTM-FAULT12' },
-      containerConfigB64: Buffer.from('id=GTM-FAULTSRV&env=1&auth=fault').toString('base64'),
-    });
+    ok(
+      call.management.POST('/server-containers', {
+        body: {
+          clientId: instance.run.demo.clientId,
+          name,
+          domains: [`${name}.example`],
+          webTagIds: { [`${name}.example`]: 'GTM-FAULT12' },
+          containerConfigB64: Buffer.from('id=GTM-FAULTSRV&env=1&auth=fault').toString('base64'),
+        },
+      }),
+    );
 
   beforeAll(async () => {
     instance = await startInstance(home.path, EMBEDDED);
@@ -71,9 +75,8 @@ describe('an instance that is killed with SIGKILL', () => {
   });
 
   it('leaves no process, and goes on with what it had', async () => {
-    const before = await api(instance.run).management(
-      'GET',
-      `/server-containers/${instance.run.demo.container}`,
+    const before = await ok(
+      api(instance.run).management.GET('/server-containers/{id}', at(instance.run.demo.container)),
     );
     await kill();
     const call = await restart();
@@ -103,7 +106,9 @@ describe('an instance that is killed with SIGKILL', () => {
   it('finishes a removal that it was in the middle of, and leaves nothing of the site', async () => {
     const { body: site } = await create(api(instance.run), 'half-gone');
     await api(instance.run).reaches(site.id, 'active');
-    expect(await api(instance.run).management('DELETE', `/server-containers/${site.id}`)).toMatchObject({
+    expect(
+      await ok(api(instance.run).management.DELETE('/server-containers/{id}', at(site.id))),
+    ).toMatchObject({
       status: 202,
     });
     await kill();

@@ -1,5 +1,7 @@
+import createClient from 'openapi-fetch';
 import { request } from 'undici';
 import type { Run } from '../../gitops/cli/up/run-file.ts';
+import type { paths } from '../../gitops/clients/management-api.d.ts';
 import { eventually } from './eventually.ts';
 
 /** An answer with its JSON, or its text where it isn't JSON. */
@@ -26,10 +28,24 @@ async function call(
 
 type Method = Parameters<typeof call>[1];
 
+/** An answer of the management API, its body typed as the API's document has it; one that is no 2xx is thrown. */
+export async function ok<Data>(
+  call: Promise<{ readonly data?: Data; readonly error?: unknown; readonly response: Response }>,
+): Promise<{ readonly status: number; readonly headers: Headers; readonly body: Data }> {
+  const { data, error, response } = await call;
+  if (data === undefined) throw new Error(`${response.url}: ${response.status} ${JSON.stringify(error)}`);
+  return { status: response.status, headers: response.headers, body: data };
+}
+
+/** Parameters of an endpoint of one container. */
+export const at = (id: string) => ({ params: { path: { id } } });
+
 /** The three services of a running instance, each called as its own user does. */
 export function api(run: Run, token = run.demo.token) {
-  const management = (method: Method, path: string, body?: object, headers: Record<string, string> = {}) =>
-    call(`${run.management.url}${path}`, method, { authorization: `Bearer ${token}`, ...headers }, body);
+  const management = createClient<paths>({
+    baseUrl: run.management.url,
+    headers: { authorization: `Bearer ${token}` },
+  });
   const provisioner = (method: Method, path: string, body?: object) =>
     call(`${run.provisioner.url}${path}`, method, { 'x-secret': run.provisioner.secret }, body);
   /** A hostname of the edge, on the port where the edge listens. */
@@ -53,7 +69,7 @@ export function api(run: Run, token = run.demo.token) {
   const reaches = (id: string, wanted: string) =>
     eventually(
       async () => {
-        const { body } = await management('GET', `/server-containers/${id}`);
+        const { body } = await ok(management.GET('/server-containers/{id}', at(id)));
         if (body.status !== wanted) throw new Error(`${id} is ${body.status}: ${body.statusReason ?? ''}`);
         return body;
       },

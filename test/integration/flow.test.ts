@@ -5,7 +5,7 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildShop } from '../../sites/demo/shop/app.ts';
 import { launchChromium } from '../browser/chromium.ts';
-import { api } from '../helpers/api.ts';
+import { api, at, ok } from '../helpers/api.ts';
 import { describeWith, missing } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../helpers/instance.ts';
@@ -42,17 +42,21 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
   });
 
   it('makes a container through the API, and it becomes active by itself', async () => {
-    const answer = await call.management('POST', '/server-containers', {
-      clientId: instance.run.demo.clientId,
-      name: 'Flow Store',
-      domains: ['store.localhost'],
-      webTagIds: { 'store.localhost': 'GTM-FLOW123' },
-      containerConfigB64: CONFIG,
-    });
+    const answer = await ok(
+      call.management.POST('/server-containers', {
+        body: {
+          clientId: instance.run.demo.clientId,
+          name: 'Flow Store',
+          domains: ['store.localhost'],
+          webTagIds: { 'store.localhost': 'GTM-FLOW123' },
+          containerConfigB64: CONFIG,
+        },
+      }),
+    );
     expect(answer).toMatchObject({ status: 202, body: { name: 'Flow Store', status: 'provisioning' } });
     ({ id, siteId: site } = answer.body);
     edgeHost = answer.body.hostnames.edge;
-    expect(answer.headers.location).toContain(id);
+    expect(answer.headers.get('location')).toContain(id);
     await call.reaches(id, 'active');
   });
 
@@ -71,7 +75,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
   });
 
   it('serves loader, boot and script at the edge hostname', async () => {
-    const { body: container } = await call.management('GET', `/server-containers/${id}`);
+    const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const loader = await call.edge(edgeHost, 'GET', `/l/${container.loaderToken}.js`);
     expect(loader).toMatchObject({
       status: 200,
@@ -90,7 +94,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
         restoreCookies: [],
       },
     });
-    const script = await call.edge(edgeHost, 'GET', `/c/${container.domains[0].containerToken}.js`);
+    const script = await call.edge(edgeHost, 'GET', `/c/${container.domains[0]?.containerToken}.js`);
     expect(script).toMatchObject({ status: 200 });
     expect(script.body).toContain('GTM-FLOW123');
     const mark = await call.edge(edgeHost, 'POST', '/mark-session-detection', {
@@ -102,9 +106,14 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
   });
 
   it('hands an event to the processing container with the visitor’s address, and debug to the preview one', async () => {
-    await call.management('PATCH', `/server-containers/${id}`, {
-      modules: { server_proxy: { paths: ['/tagyard-demo/events'] } },
-    });
+    await ok(
+      call.management.PATCH('/server-containers/{id}', {
+        ...at(id),
+        body: {
+          modules: { server_proxy: { paths: ['/tagyard-demo/events'] } },
+        },
+      }),
+    );
     const events = await eventually(async () => {
       const sent = await call.edge(edgeHost, 'POST', '/g/collect?v=2&tid=G-FLOW&en=purchase', 'en=x', {
         'x-forwarded-for': VISITOR,
@@ -127,9 +136,9 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
   it.skipIf(missing('chromium') !== null)(
     'loads its tags in a real browser, and its events arrive',
     async () => {
-      const { body: container } = await call.management('GET', `/server-containers/${id}`);
+      const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
       const edgeUrl = `http://${edgeHost}:${new URL(instance.run.edge.url).port}`;
-      const shop = buildShop({ site: () => ({ snippet: container.domains[0].snippet, edgeUrl }) });
+      const shop = buildShop({ site: () => ({ snippet: container.snippet, edgeUrl }) });
       await shop.listen({ port: 0, host: '127.0.0.1' });
       await using browser = await launchChromium();
       const page = await browser.newPage();
@@ -159,7 +168,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
   );
 
   it('adds a custom domain that serves the loader with its own addresses, and an operator reverts it', async () => {
-    const { body: container } = await call.management('GET', `/server-containers/${id}`);
+    const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const added = await call.provisioner('POST', '/custom-domain?wait=30', {
       site,
       domain: 'metrics.store.localhost',
@@ -188,7 +197,9 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     await person.revert(added.body.revision);
     await eventually(() => expect(call.proxy('metrics.store.localhost', 'GET', path)).rejects.toThrow());
     await eventually(async () =>
-      expect((await call.management('GET', `/server-containers/${id}`)).body.customDomains).toEqual([]),
+      expect((await ok(call.management.GET('/server-containers/{id}', at(id)))).body.customDomains).toEqual(
+        [],
+      ),
     );
   });
 
@@ -203,19 +214,24 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
   });
 
   it('turns a feature off at the edge when an operator reverts it, and the API shows it', async () => {
-    const { body: container } = await call.management('GET', `/server-containers/${id}`);
+    const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const flag = async () => {
       const request = { loader: container.loaderToken, url: 'http://store.localhost/' };
       return (await call.edge(edgeHost, 'POST', '/boot', request)).body.features?.cookie_restoration;
     };
-    await call.management('PATCH', `/server-containers/${id}`, { features: { cookie_restoration: true } });
+    await ok(
+      call.management.PATCH('/server-containers/{id}', {
+        ...at(id),
+        body: { features: { cookie_restoration: true } },
+      }),
+    );
     await eventually(async () => expect(await flag()).toBe(true));
     const [revision = ''] = await person.log(site, '%H');
     await person.revert(revision);
     await eventually(async () => expect(await flag()).toBe(false));
     await eventually(async () =>
       expect(
-        (await call.management('GET', `/server-containers/${id}`)).body.features.cookie_restoration,
+        (await ok(call.management.GET('/server-containers/{id}', at(id)))).body.features.cookie_restoration,
       ).toBe(false),
     );
   });
@@ -258,7 +274,9 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
   it('is removed, comes back by a plain revert, is removed again, and leaves nothing', async () => {
     const present = await traces(home.path, site);
     for (const found of Object.values(present)) expect(found).not.toEqual([]);
-    expect(await call.management('DELETE', `/server-containers/${id}`)).toMatchObject({ status: 202 });
+    expect(await ok(call.management.DELETE('/server-containers/{id}', at(id)))).toMatchObject({
+      status: 202,
+    });
     await call.reaches(id, 'removed');
     const [removal = ''] = await person.log(site, '%H');
     await person.revert(removal);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
 import { Home } from '../../gitops/cli/up/home.ts';
-import { api } from '../helpers/api.ts';
+import { api, at, ok } from '../helpers/api.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../helpers/instance.ts';
 
@@ -33,14 +33,19 @@ describe('a verification on a running instance', () => {
   });
 
   async function verify() {
-    const { status, body } = await call.management('POST', `/server-containers/${id}/verify`);
+    const { status, body } = await ok(call.management.POST('/server-containers/{id}/verify', at(id)));
     return { status, body, report: body.verification as VerificationReport };
   }
 
   it('finds nothing wrong with the demo site, custom domain and all, and says so on the container', async () => {
-    await call.management('POST', `/server-containers/${id}/custom-domains`, {
-      domain: 'tags.shop.localhost',
-    });
+    await ok(
+      call.management.POST('/server-containers/{id}/custom-domains', {
+        ...at(id),
+        body: {
+          domain: 'tags.shop.localhost',
+        },
+      }),
+    );
     const { status, body, report } = await eventually(
       async () => {
         const answer = await verify();
@@ -65,7 +70,7 @@ describe('a verification on a running instance', () => {
     });
     return { exitCode, stdout, stderr };
   };
-  const container = async () => (await call.management('GET', `/server-containers/${id}`)).body;
+  const container = async () => (await ok(call.management.GET('/server-containers/{id}', at(id)))).body;
 
   it('prints the same by tagyard doctor, and moves nothing by it', async () => {
     const { body, report } = await verify();
@@ -82,8 +87,8 @@ describe('a verification on a running instance', () => {
       exitCode: 1,
       stderr: expect.stringContaining('no such site'),
     });
-    const { body: list } = await call.management('GET', `/server-containers/${id}/verifications`);
-    expect(list.verifications[0].checkedAt).toBe(report.checkedAt);
+    const { body: list } = await ok(call.management.GET('/server-containers/{id}/verifications', at(id)));
+    expect(list.verifications[0]?.checkedAt).toBe(report.checkedAt);
   });
 
   it('finds what somebody took away, and that it is back', async () => {
