@@ -1,6 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { apiDocument } from '../../management/api-document.ts';
 import { ERRORS } from '../../management/errors.ts';
 import { creation, World } from '../fixtures/management/world.ts';
 
@@ -45,6 +46,10 @@ it('is an OpenAPI 3.1 document of the endpoints that exist, and of no others', (
     'POST /server-containers/{id}/verify',
     'PUT /clients/{id}/members/{subject}',
   ]);
+});
+
+it('is the one that the types of its clients are made from', async () => {
+  expect(document).toEqual(JSON.parse(JSON.stringify(await apiDocument())));
 });
 
 it('passes a validator of the specification, which would find a fault', async () => {
