@@ -1,11 +1,16 @@
 /**
  * Gathers calls that come close together into one batch: the first call opens a window of `windowMs`, `flush` gets
  * all items of the window (at most `max`), and each caller gets its own outcome. A batch waits for the one before it,
- * so that whatever piles up meanwhile goes out together.
+ * so that whatever piles up meanwhile goes out together. `restMs` answers how long to leave things alone after a batch
+ * that took so long (milliseconds both).
  */
 export function coalesce<Item, Outcome>(
   flush: (items: readonly Item[]) => Promise<readonly PromiseSettledResult<Outcome>[]>,
-  { windowMs, max = Number.POSITIVE_INFINITY }: { windowMs: number; max?: number },
+  {
+    windowMs,
+    max = Number.POSITIVE_INFINITY,
+    restMs = () => 0,
+  }: { windowMs: number; max?: number; restMs?: (tookMs: number) => number },
 ): (item: Item) => Promise<Outcome> {
   interface Waiting {
     item: Item;
@@ -14,13 +19,16 @@ export function coalesce<Item, Outcome>(
   }
   let waiting: Waiting[] = [];
   let running = false;
+  /** By `performance.now()`. */
+  let restUntil = 0;
 
   async function run(): Promise<void> {
     running = true;
-    await new Promise((resolve) => setTimeout(resolve, windowMs));
+    await pause(Math.max(windowMs, restUntil - performance.now()));
     while (waiting.length > 0) {
       const batch = waiting.slice(0, max);
       waiting = waiting.slice(batch.length);
+      const startedAt = performance.now();
       try {
         const outcomes = await flush(batch.map(({ item }) => item));
         batch.forEach(({ resolve, reject }, index) => {
@@ -32,6 +40,9 @@ export function coalesce<Item, Outcome>(
       } catch (error) {
         for (const { reject } of batch) reject(error);
       }
+      const endedAt = performance.now();
+      restUntil = endedAt + restMs(endedAt - startedAt);
+      if (waiting.length > 0 && restUntil > endedAt) await pause(restUntil - endedAt);
     }
     running = false;
   }
@@ -41,4 +52,8 @@ export function coalesce<Item, Outcome>(
       waiting.push({ item, resolve, reject });
       if (!running) void run();
     });
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -3,6 +3,7 @@ import { createRecorder, machine, type Suite } from './bench.ts';
 import { edge } from './edge.ts';
 import { edgeStart } from './edge-start.ts';
 import { gitops } from './gitops.ts';
+import { hostNginx } from './host-nginx.ts';
 import { instance } from './instance.ts';
 import { management } from './management.ts';
 
@@ -13,6 +14,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'edge-start': edgeStart,
   gitops,
   management,
+  'host-nginx': hostNginx,
 };
 
 /** Prints a line a figure, and writes the same as JSON to the path in `BENCH_JSON`: `{ machine, figures }`. */

@@ -11,6 +11,11 @@ import { awaitForwarding } from './probe.ts';
 
 /** Long enough for the sites of one revision to share a reload, short enough that nobody waits for it. */
 const WINDOW_MS = 50;
+/**
+ * A reload doubles nginx's memory until the workers of before have ended, so sites that come up one after another share
+ * reloads: after one, nginx is left alone for three times as long as it took. The first site of all waits for nobody.
+ */
+const restMs = (tookMs: number) => Math.min(3 * tookMs, 15_000);
 
 export interface ProxyApplierDeps {
   /** Started already. */
@@ -31,7 +36,7 @@ export interface ProxyApplierDeps {
  */
 export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string> {
   const { backend, identity, containers, certificates, probeTimeoutMs = 10_000 } = deps;
-  const install = coalesce<ProxyChange, { changed: boolean }>(installBatch, { windowMs: WINDOW_MS });
+  const install = coalesce<ProxyChange, { changed: boolean }>(installBatch, { windowMs: WINDOW_MS, restMs });
   /** Something was removed or replaced, of which a certificate may be left. */
   let namesMayGo = false;
   /** Served, but not yet seen to reach their upstream: shown as drift, so that the next pass asks again. */

@@ -8,6 +8,8 @@ import type { ProxyEndpoint } from './backend.ts';
 
 const INTERVAL_MS = 100;
 const ONE_MS = 2_000;
+/** Handshakes of 1,000 sites at once would time out in this very process. */
+const AT_ONCE = 32;
 
 /**
  * Asks the proxy for `GET /healthz` of an origin, by its own name and SNI, until something behind it answers.
@@ -18,15 +20,33 @@ export async function awaitForwarding(
   host: string,
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
 ): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
+  let deadline = Number.POSITIVE_INFINITY;
   for (;;) {
     signal.throwIfAborted();
-    const found = await look(endpoint, host, signal);
+    const found = await inTurn(() => look(endpoint, host, signal));
     if (found === null) return;
+    // Others' turns are no part of a site's time.
+    deadline = Math.min(deadline, performance.now() + timeoutMs);
     if (performance.now() >= deadline) {
       throw new RetryableError(`${host} is not reached through the proxy: ${found}`);
     }
     await wait(INTERVAL_MS, undefined, { signal });
+  }
+}
+
+let looking = 0;
+const waiting: (() => void)[] = [];
+
+/** At most `AT_ONCE` looks are under way; the others wait in order. */
+async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  if (looking >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
+  else looking += 1;
+  try {
+    return await work();
+  } finally {
+    const next = waiting.shift();
+    if (next === undefined) looking -= 1;
+    else next();
   }
 }
 

@@ -1,0 +1,156 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
+import { certificateFiles } from '../../gitops/appliers/proxy/certificates.ts';
+import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
+import { runningMaster, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
+import { containerSpecs } from '../../gitops/manifest/containers.ts';
+import { loadedManifest } from '../fixtures/manifest.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { NGINX } from '../helpers/nginx.ts';
+import { IDENTITY, proxyHome } from '../helpers/proxy.ts';
+import { startUpstream } from '../helpers/upstream.ts';
+import type { Bench, Suite } from './bench.ts';
+import { residentMiB } from './memory.ts';
+
+const SITES = 1_000;
+const AT_ONCE = 100;
+const { signal } = new AbortController();
+
+/** What 1,000 sites cost an nginx: three names each, 3,000 vhosts, the platform's own under one wildcard certificate. */
+export const hostNginx: Suite = async (bench) => {
+  await using bed = await startBed(SITES);
+  await bench(`nginx: ${SITES} sites into an empty one`, {
+    unit: 's',
+    run: () => seconds(() => bed.apply(0, SITES)),
+  });
+  await bench('  nginx -t', { unit: 's', times: 3, run: () => seconds(bed.test) });
+  await bench('  resident memory', { unit: 'MiB', run: bed.memory });
+  let turn = 0;
+  await bench('  a site more, from its change to its vhosts served', {
+    unit: 's',
+    times: 3,
+    run: () => seconds(() => bed.apply(SITES + turn++, 1)),
+  });
+  await bench('  most memory during a reload', {
+    unit: 'MiB',
+    run: () => bed.peakDuring(() => bed.apply(SITES + turn, 1)),
+  });
+  await reloads(bench);
+};
+
+/** Sites that come at once, and sites that come one after another while a reload is under way already. */
+async function reloads(bench: Bench): Promise<void> {
+  for (const [name, apartMs] of [
+    ['at once', 0],
+    ['30 ms apart', 30],
+  ] as const) {
+    await using bed = await startBed(AT_ONCE);
+    const before = await bed.generations();
+    await bed.apply(0, AT_ONCE, apartMs);
+    await bench(`nginx: reloads for ${AT_ONCE} sites ${name}${apartMs === 0 ? ' (at most 3)' : ''}`, {
+      unit: 'reloads',
+      run: async () => (await bed.generations()) - before,
+    });
+  }
+}
+
+async function startBed(count: number) {
+  await using stack = new AsyncDisposableStack();
+  const home = await proxyHome();
+  stack.defer(() => home.remove());
+  const tls = await mkdtemp(join(tmpdir(), 'tagyard-bench-tls-'));
+  stack.defer(() => rm(tls, { recursive: true }));
+  const upstream = await startUpstream();
+  stack.defer(() => upstream.close());
+  const backend = nginxBackend({
+    ...home.settings,
+    bin: NGINX,
+    workerProcesses: 2,
+    shutdownSeconds: 1,
+    certificates: certificateFiles(tls),
+    edgeUpstream: { scheme: 'http', address: upstream.address, port: upstream.port },
+  });
+  stack.defer(() => backend.close());
+  const { tlsPort } = await backend.start();
+  const containers = { loopbackSubnet: '127.93', originPort: tlsPort };
+  const applier = proxyApplier({
+    backend,
+    identity: IDENTITY,
+    containers,
+    certificates: certificateFiles(tls),
+  });
+  const manifests = Array.from({ length: count + 10 }, (_, index) =>
+    loadedManifest(`bench-${index}`, index, { customDomains: [`metrics.bench-${index}.example`] }),
+  );
+  // One key for all: what is measured is how often nginx reads one, not how it is made.
+  const { cert, key } = await home.ca.pathsFor('wildcard.example');
+  const copy = async (name: string) => {
+    await execa('cp', [cert, join(tls, `${name}.pem`)]);
+    await execa('cp', [key, join(tls, `${name}.key`)]);
+  };
+  const parents = manifests.flatMap(({ hostnames }) =>
+    [hostnames.origin, hostnames.preview].map((host) => `_.${host.split('.').slice(1).join('.')}`),
+  );
+  for (const name of new Set(parents)) await copy(name);
+  for (const { customDomains } of manifests) for (const domain of customDomains) await copy(domain);
+  // Every origin is reached at last: the probe through nginx is no part of what is measured.
+  const specs = manifests.flatMap((manifest) => containerSpecs(manifest, containers));
+  const servers = await Promise.all(
+    specs
+      .filter(({ role }) => role === 'processing')
+      .map(({ address, port }) => startUpstream({ address, port })),
+  );
+  stack.defer(async () => void (await Promise.all(servers.map((server) => server.close()))));
+
+  const { prefix } = home.settings;
+  const master = async () => (await runningMaster(prefix)) ?? 0;
+  const owned = stack.move();
+  return {
+    async apply(first: number, size: number, apartMs = 0) {
+      const running: Promise<void>[] = [];
+      for (const manifest of manifests.slice(first, first + size)) {
+        const desired = applier.desired(manifest);
+        const { changes } = applier.plan(desired, []);
+        running.push(...changes.map((change) => applier.apply(change, signal)));
+        if (apartMs > 0) await new Promise((resolve) => setTimeout(resolve, apartMs));
+      }
+      await Promise.all(running);
+    },
+    async test() {
+      await execa(NGINX, ['-t', '-p', prefix, '-e', 'stderr', '-c', 'current/nginx.conf']);
+    },
+    memory: async () => residentMiB(await master()),
+    async peakDuring(work: () => Promise<void>) {
+      const root = await master();
+      let most = 0;
+      let over = false;
+      const done = work().finally(() => {
+        over = true;
+      });
+      while (!over) {
+        most = Math.max(most, residentMiB(root));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      await done;
+      await eventually(async () => {
+        if ((await workersOf(root)).length > 2) throw new Error('workers of before are still there');
+      });
+      return most;
+    },
+    /** One a reload: none is made that isn't loaded. */
+    async generations() {
+      const { stdout } = await execa('readlink', [join(prefix, 'current')]);
+      return Number(stdout.split('.')[1]);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function seconds(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return (performance.now() - started) / 1000;
+}

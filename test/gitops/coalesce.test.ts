@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { coalesce } from '../../gitops/coalesce.ts';
+
+describe('calls that come close together', () => {
+  const batches: { at: number; items: number[] }[] = [];
+  const flush = (tookMs: number) => async (items: readonly number[]) => {
+    batches.push({ at: performance.now(), items: [...items] });
+    await new Promise((resolve) => setTimeout(resolve, tookMs));
+    return items.map((value) => ({ status: 'fulfilled', value }) as const);
+  };
+
+  beforeEach(() => {
+    vi.useFakeTimers({ now: 0 });
+    batches.length = 0;
+  });
+  afterEach(() => vi.useRealTimers());
+
+  it('share a batch, and what comes meanwhile shares the next', async () => {
+    const call = coalesce(flush(100), { windowMs: 50 });
+    const start = performance.now();
+    const answers = [call(1), call(2)];
+    await vi.advanceTimersByTimeAsync(60);
+    answers.push(call(3), call(4));
+    await vi.advanceTimersByTimeAsync(500);
+    expect(await Promise.all(answers)).toEqual([1, 2, 3, 4]);
+    expect(batches.map(({ at, items }) => [at - start, items])).toEqual([
+      [50, [1, 2]],
+      [150, [3, 4]],
+    ]);
+  });
+
+  it('are few batches where they trickle in, each after a rest as long as the one before was', async () => {
+    const call = coalesce(flush(100), { windowMs: 50, restMs: (tookMs) => 3 * tookMs });
+    const start = performance.now();
+    for (let number = 0; number < 100; number += 1) {
+      void call(number);
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(batches.map(({ at }) => at - start)).toEqual([50, 450, 850, 1_250]);
+    expect(batches.flatMap(({ items }) => items)).toHaveLength(100);
+  });
+
+  it('wait for nobody once the rest is over', async () => {
+    const call = coalesce(flush(100), { windowMs: 50, restMs: () => 300 });
+    const start = performance.now();
+    void call(1);
+    await vi.advanceTimersByTimeAsync(200);
+    void call(2);
+    await vi.advanceTimersByTimeAsync(1_000);
+    void call(3);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(batches.map(({ at }) => at - start)).toEqual([50, 450, 1_250]);
+  });
+
+  it('fail with their batch, and not those of the next', async () => {
+    let times = 0;
+    const call = coalesce<number, number>(
+      async (items) => {
+        times += 1;
+        if (times === 1) throw new Error('the first fails');
+        return items.map((value) => ({ status: 'fulfilled', value }));
+      },
+      { windowMs: 50 },
+    );
+    const first = expect(call(1)).rejects.toThrow('the first fails');
+    await vi.advanceTimersByTimeAsync(60);
+    await first;
+    const second = call(2);
+    await vi.advanceTimersByTimeAsync(60);
+    expect(await second).toBe(2);
+  });
+});
