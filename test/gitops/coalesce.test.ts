@@ -5,7 +5,9 @@ describe('calls that come close together', () => {
   const batches: { at: number; items: number[] }[] = [];
   const flush = (tookMs: number) => async (items: readonly number[]) => {
     batches.push({ at: performance.now(), items: [...items] });
-    await new Promise((resolve) => setTimeout(resolve, tookMs));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    setTimeout(resolve, tookMs);
+    await promise;
     return items.map((value) => ({ status: 'fulfilled', value }) as const);
   };
 

@@ -12,6 +12,8 @@ import { allRetired, retireOrphans, runningMaster, stopNginx, workersOf } from '
 
 const POLL_MS = 20;
 const VERSION_TIMEOUT_MS = 1_000;
+/** 1,000 sites are read in 3 s of CPU, which a busy machine may take a minute for. */
+const TEST_TIMEOUT_MS = 180_000;
 /** A master that isn't our child tells nobody when it ends. */
 const WATCH_MS = 2_000;
 
@@ -53,7 +55,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     const startedAt = performance.now();
     const args = ['-t', '-p', prefix, '-e', 'stderr', '-c', Generations.candidateConfig];
     try {
-      const { stderr } = await runCommand(bin, args);
+      const { stderr } = await runCommand(bin, args, { timeoutMs: TEST_TIMEOUT_MS });
       const conflict = /conflicting server name "[^"]*"/.exec(stderr);
       return conflict === null ? null : { error: new RetryableError(conflict[0]), file: null };
     } catch (error) {
