@@ -101,6 +101,7 @@ function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
   return hostReporter({
     host: env.HOST_NAME,
     hostAddress: env.HOST_ADDRESS,
+    otherAddresses: env.ACME_ADDRESSES,
     edgeTarget: env.EDGE_TARGET,
     edgePublicUrl: env.EDGE_PUBLIC_URL,
     proxy: { address: reachableAddress(env.PROXY_LISTEN), port: env.PROXY_TLS_PORT },

@@ -33,10 +33,19 @@ export function dnsLookup(servers: readonly string[], timeoutMs: number): Lookup
   };
 }
 
+export interface Destinations {
+  /** Where origin and preview hostnames lead. */
+  readonly hostAddress: string;
+  /** Others under which this host is reached: custom domains may lead there, too. */
+  readonly otherAddresses: readonly string[];
+  /** Where edge hostnames lead, as `EDGE_TARGET` has it; unset: Cloudflare proxies them itself. */
+  readonly edgeTarget: string | undefined;
+}
+
 /** What a site's names resolve to, and what they must. */
 export async function lookUpNames(
   { hostnames, customDomains, domains }: Pick<Manifest, 'hostnames' | 'customDomains' | 'domains'>,
-  { hostAddress, edgeTarget }: { hostAddress: string; edgeTarget: string | undefined },
+  { hostAddress, otherAddresses, edgeTarget }: Destinations,
   lookup: Lookup,
 ): Promise<NameAnswer[]> {
   const target = edgeTarget?.replaceAll('{host}', hostnames.edge).replace(/\.$/, '');
@@ -45,7 +54,11 @@ export async function lookUpNames(
     { name: hostnames.edge, kind: 'edge', expected: edge },
     { name: hostnames.origin, kind: 'origin', expected: [hostAddress] },
     { name: hostnames.preview, kind: 'preview', expected: [hostAddress] },
-    ...customDomains.map((name) => ({ name, kind: 'custom' as const, expected: [hostAddress] })),
+    ...customDomains.map((name) => ({
+      name,
+      kind: 'custom' as const,
+      expected: [hostAddress, ...otherAddresses],
+    })),
     ...domains.map(({ domain }) => ({ name: domain, kind: 'page' as const, expected: [] })),
   ];
   return await Promise.all(

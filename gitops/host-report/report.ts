@@ -6,16 +6,13 @@ import { describeSite } from '../manifest/description.ts';
 import { arriveBy, type WayIn } from './arrivals.ts';
 import { lookAtCertificate, type Shown } from './certificates.ts';
 import { readConfig } from './config.ts';
-import { type Lookup, lookUpNames } from './names.ts';
+import { type Destinations, type Lookup, lookUpNames } from './names.ts';
 
 /** Everything is asked at once; what hasn't answered by then is reported as that. */
 const PATIENCE_MS = 3_500;
 
-export interface HostReportDeps {
+export interface HostReportDeps extends Destinations {
   readonly host: string;
-  /** This host's address as the world sees it. */
-  readonly hostAddress: string;
-  readonly edgeTarget: string | undefined;
   readonly edgePublicUrl: string;
   /** Where this host itself reaches its proxy's TLS. */
   readonly proxy: { readonly address: string; readonly port: number };
@@ -32,7 +29,7 @@ export type ReportSite = (manifest: LoadedManifest) => Promise<HostReport>;
  * send this host to a place of its choice.
  */
 export function hostReporter(deps: HostReportDeps): ReportSite {
-  const { host, hostAddress, edgeTarget, edgePublicUrl, proxy, lookup, containers } = deps;
+  const { host, hostAddress, edgePublicUrl, proxy, lookup, containers } = deps;
   return async (manifest) => {
     const site = describeSite(manifest, { edgePublicUrl, tlsPort: proxy.port });
     const edge = new URL(site.edge);
@@ -47,7 +44,7 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
     ];
     const visit = { hostAddress, lookup: nodeLookup(lookup), timeoutMs: PATIENCE_MS };
     const [names, certificates, arrivals, previews] = await Promise.all([
-      lookUpNames(manifest, { hostAddress, edgeTarget }, lookup),
+      lookUpNames(manifest, deps, lookup),
       Promise.all(shown.map((one) => lookAtCertificate(one, PATIENCE_MS))),
       Promise.all(ways.map((way) => arriveBy(way, visit))),
       countPreviews(manifest, containers),

@@ -116,6 +116,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
   const report = hostReporter({
     host: 'tag-1',
     hostAddress: '127.0.0.1',
+    otherAddresses: [],
     edgeTarget: undefined,
     edgePublicUrl: `http://{host}:${edge.url.port}`,
     proxy: { address: '127.0.0.1', port: tlsPort },

@@ -22,6 +22,8 @@ import { startTlsFront } from '../helpers/tls-front.ts';
 import { startUpstream } from '../helpers/upstream.ts';
 
 const HOST = '198.51.100.4';
+/** Of the load balancer before it. */
+const OTHER = '198.51.100.5';
 
 describeWith('knot', 'the names of a site, as a real name server answers them', () => {
   let knot: Knot;
@@ -34,6 +36,7 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
       'add acme-shop-preview 300 A 192.0.2.9',
       'add one 300 CNAME two',
       'add two 300 CNAME acme-shop-origin',
+      `add balanced 300 A ${OTHER}`,
       `add both 300 A ${HOST}`,
       'add both 300 A 192.0.2.10',
       'add loop 300 CNAME pool',
@@ -45,11 +48,21 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
   const manifest = manifestSchema.parse(
     manifestInput('acme-shop', 0, {
       domains: [{ domain: 'shop.example.net', webTagId: 'GTM-ABC1234', token: 'ct_container0tok0000' }],
-      customDomains: ['one.example.net', 'both.example.net', 'none.example.net', 'loop.example.net'],
+      customDomains: [
+        'one.example.net',
+        'balanced.example.net',
+        'both.example.net',
+        'none.example.net',
+        'loop.example.net',
+      ],
     }),
   );
   const look = async (edgeTarget?: string, port = knot.port) =>
-    await lookUpNames(manifest, { hostAddress: HOST, edgeTarget }, dnsLookup([`127.0.0.1:${port}`], 2_000));
+    await lookUpNames(
+      manifest,
+      { hostAddress: HOST, otherAddresses: [OTHER], edgeTarget },
+      dnsLookup([`127.0.0.1:${port}`], 2_000),
+    );
 
   it('are told with aliases, registrable parts and what they must be', async () => {
     const names = await look();
@@ -60,7 +73,7 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
       alias: 'acme-shop-origin.example.net',
       registrable: 'example.net',
       aliasRegistrable: 'example.net',
-      expected: [HOST],
+      expected: [HOST, OTHER],
       problem: null,
     });
     expect(names.find(({ kind }) => kind === 'edge')).toMatchObject({
@@ -87,8 +100,9 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
       'acme-shop-origin.example.net': `passed: acme-shop-origin.example.net resolves to ${HOST}`,
       'acme-shop-preview.example.net': `failed: acme-shop-preview.example.net resolves to 192.0.2.9, must be ${HOST}`,
       'one.example.net': `passed: one.example.net resolves to ${HOST} by way of acme-shop-origin.example.net`,
-      'both.example.net': `failed: both.example.net resolves to 192.0.2.10, must be ${HOST} or a CNAME to acme-shop-origin.example.net`,
-      'none.example.net': `failed: none.example.net doesn’t resolve (no such name); it must be ${HOST} or a CNAME to acme-shop-origin.example.net`,
+      'balanced.example.net': `passed: balanced.example.net resolves to ${OTHER}`,
+      'both.example.net': `failed: both.example.net resolves to 192.0.2.10, must be ${HOST} or ${OTHER} or a CNAME to acme-shop-origin.example.net`,
+      'none.example.net': `failed: none.example.net doesn’t resolve (no such name); it must be ${HOST} or ${OTHER} or a CNAME to acme-shop-origin.example.net`,
       'loop.example.net': expect.stringMatching(/^failed: loop\.example\.net doesn’t resolve/),
     });
     expect(found.filter(({ status, fix }) => status === 'failed' && !fix)).toEqual([]);

@@ -37,7 +37,7 @@ export function checkCertificate({ host, now }: CheckContext) {
   if (host === null)
     return [skipped(null, 'the runtime of this check sees no certificates, only the host does')];
   return host.certificates.map(({ name, validTo, covers, problem }): Finding => {
-    const fix = `Put a certificate for ${name} in place (TLS_DIR of the host; for an edge hostname, in its zone) and run tagyard apply.`;
+    const fix = `Put a certificate for ${name} in place (TLS_DIR of the host; for an edge hostname, in its zone) and run tagyard apply; with tls: acme, tagyard status says where its order stands.`;
     if (validTo === null)
       return failed(name, `${name} shows no certificate: ${problem ?? 'nobody answers'}`, fix);
     if (!covers) return failed(name, `the certificate that ${name} shows is of another name`, fix);
