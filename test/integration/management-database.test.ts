@@ -12,6 +12,7 @@ import {
   leasePorts,
   releasePorts,
 } from '../../management/ports/ports.repository.ts';
+import { addVerification, listVerifications } from '../../management/verification/verification.repository.ts';
 import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
 import { describeWith } from '../helpers/components.ts';
 
@@ -67,6 +68,7 @@ describeWith('postgresql', 'the database of management', () => {
       "update container_events set actor = 'somebody else'",
       'delete from audit_log',
       "update audit_log set actor = 'somebody else'",
+      "update verifications set status = 'passed'",
       'update domain_claims set container_id = gen_random_uuid()',
       'create table public.mine (id integer)',
     ])('may not: %s', async (statement) => {
@@ -92,6 +94,22 @@ describeWith('postgresql', 'the database of management', () => {
         expect(await leasePorts(session, 'tag-1', container)).toMatchObject({ processing: 20000 });
         await sql`drop table pg_temp.port_pool`.execute(session);
       });
+    });
+
+    it('keeps the last ten verifications of a container, and those of others', async () => {
+      const other = await fill(owner, '3f0a6679-7425-40de-944b-e07fc1f90009', 'i');
+      const report = { status: 'passed' as const, checkedAt: '2026-11-21T12:00:00.000Z', checks: [] };
+      await addVerification(db, other, report);
+      for (let run = 0; run < 12; run += 1) {
+        await addVerification(db, container, { ...report, checkedAt: `2026-11-21T12:00:${10 + run}.000Z` });
+      }
+      const kept = await listVerifications(db, container);
+      expect([kept.length, kept[0]?.checkedAt, kept.at(-1)?.checkedAt]).toEqual([
+        10,
+        '2026-11-21T12:00:21.000Z',
+        '2026-11-21T12:00:12.000Z',
+      ]);
+      expect(await listVerifications(db, other)).toEqual([report]);
     });
 
     it('gets one pair a container, and can’t give back what is in use', async () => {
@@ -195,6 +213,11 @@ describeWith('postgresql', 'the database of management', () => {
       ['a step that isn’t one', `update operations set step = 'dance'`, '23514'],
       ['a secret kept past its use', `update operations set status = 'failed', manifest = '{}'`, '23514'],
       ['a status that isn’t one', `update containers set status = 'sleeping'`, '23514'],
+      [
+        'a verdict that isn’t one',
+        `insert into verifications (container_id, status, checked_at, checks) values ('${one}', 'odd', now(), '[]')`,
+        '23514',
+      ],
       ['a health that isn’t one', `update containers set health = 'so-so'`, '23514'],
       ['a site id used twice', `update containers set site_id = 'a'`, '23505'],
       ['a port pair twice', `insert into port_pool values ('tag-1', 20000, 29999)`, '23505'],

@@ -153,6 +153,20 @@ describe('a verification', () => {
     }
   });
 
+  it('goes on without a host that doesn’t answer, in the time that is left', async () => {
+    const id = await container();
+    world.provisioner.hostReport = 'silence';
+    try {
+      expect(await verify(id)).toMatchObject({ status: 200 });
+      expect(verifier.requests).toMatchObject([
+        { host: null, hostProblem: expect.stringContaining("the provisioner didn't answer") },
+      ]);
+      expect(verifier.requests[0]?.budget).toBeLessThan(5_100);
+    } finally {
+      world.provisioner.hostReport = null;
+    }
+  });
+
   it('keeps the last ten', async () => {
     const id = await container();
     for (let run = 0; run < 12; run += 1) {
