@@ -60,11 +60,19 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
     if (operation === null) throw new ProblemError('unknown_operation');
     return operation;
   });
+  /** Why no pass can plan, and so nobody knows what is asked now; what was applied stays, and stays `ready`. */
+  const unknown = () =>
+    loop.lastError === null ? null : `nothing newer is known: ${loop.lastError.message}`;
   const shown = (status: SiteStatus): ShownSite => ({
     ...status,
+    message: [status.message, unknown() ?? ''].filter(Boolean).join('; '),
     resources: [...status.resources, ...(deps.certificatesOf?.(status.site) ?? [])],
   });
-  app.get('/sites', async () => ({ revision: loop.revision, sites: loop.statuses().map(shown) }));
+  app.get('/sites', async () => ({
+    revision: loop.revision,
+    problem: unknown(),
+    sites: loop.statuses().map(shown),
+  }));
   app.get<{ Params: { site: string } }>('/sites/:site', async (request) => {
     const status = loop.status(request.params.site);
     if (status === null) throw new ProblemError('unknown_site');

@@ -113,15 +113,17 @@ function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
 // Heard from the first moment: what a start has brought up by then must be taken down too.
 const stopping = Promise.withResolvers<void>();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.resolve());
+let look: () => void = () => undefined;
+process.on('SIGHUP', () => look());
 // Without the parent that supervises us there is nobody left to report to.
 process.once('disconnect', () => stopping.resolve());
 
 try {
-  const { url, look, stop } = await start(readEnv(process.env));
-  process.on('SIGHUP', look);
-  if (process.connected) process.send?.({ type: 'ready', url });
+  const running = await start(readEnv(process.env));
+  look = running.look;
+  if (process.connected) process.send?.({ type: 'ready', url: running.url });
   await stopping.promise;
-  await stop();
+  await running.stop();
   process.exit(0);
 } catch (error) {
   process.stderr.write(`provisioner: ${error instanceof Error ? error.message : String(error)}\n`);

@@ -270,7 +270,8 @@ export class SitesRepo {
     try {
       return await work();
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      // git names the URL it was given, with the password in it.
+      const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/\/\/[^/@\s]+@/g, '//');
       throw new SitesRepoError(`git ${verb}: ${reason}`, { cause });
     }
   }

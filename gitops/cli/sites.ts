@@ -23,12 +23,16 @@ export async function status(where: Where, site: string | undefined, options: Ou
     print(options, one, renderSite);
     return;
   }
-  const schema = z.object({ revision: z.string().nullable(), sites: z.array(shownSiteSchema) });
-  print(options, schema.parse(await callProvisioner(where, 'GET', '/sites')), ({ sites }) =>
-    sites.length === 0
-      ? 'no site yet\n'
-      : table([header('site', 'condition', 'applied', ''), ...sites.map(statusRow)]),
-  );
+  const schema = z.object({
+    revision: z.string().nullable(),
+    problem: z.string().nullable(),
+    sites: z.array(shownSiteSchema),
+  });
+  print(options, schema.parse(await callProvisioner(where, 'GET', '/sites')), ({ problem, sites }) => {
+    const head = problem === null ? '' : `${styleText('red', problem)}\n`;
+    if (sites.length === 0) return `${head}no site yet\n`;
+    return head + table([header('site', 'condition', 'applied', ''), ...sites.map(statusRow)]);
+  });
 }
 
 export async function history(where: Where, site: string, options: Output): Promise<void> {

@@ -52,12 +52,28 @@ describe('what nobody asked to remove stays', () => {
 
   it('with the branch deleted, which no pass takes for an empty one', async () => {
     await applied(sites);
+    const revision = await daemon.repo.head();
     await git(daemon.sitesRepo, ['update-ref', '-d', 'refs/heads/main']);
     const before = daemon.looks.length;
     daemon.loop.sync();
     await eventually(() => expect(daemon.loop.lastError).not.toBeNull());
     nothingRemoved(sites);
     expect(daemon.looks).toHaveLength(before);
+    const why = expect.stringContaining('the branch of the sites repository is gone');
+    expect((await daemon.call('GET', '/sites')).body).toMatchObject({
+      problem: why,
+      sites: sites.map(() => ({ ready: true, message: why })),
+    });
+    expect((await daemon.call('GET', '/sites/one')).body).toMatchObject({ reason: 'Ready', message: why });
+
+    await git(daemon.sitesRepo, ['update-ref', 'refs/heads/main', revision ?? '']);
+    daemon.loop.sync();
+    await eventually(async () =>
+      expect((await daemon.call('GET', '/sites')).body).toMatchObject({
+        problem: null,
+        sites: sites.map(() => ({ ready: true, message: '' })),
+      }),
+    );
   });
 
   it('with the history rewritten, while creations go on, until it is approved', async () => {
