@@ -1,0 +1,181 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { generateIdentity } from 'age-encryption';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
+import { V8_OPTIONS } from '../../gitops/v8-options.ts';
+import {
+  EMULATOR_SCRIPT,
+  EMULATOR_TOKEN,
+  EMULATOR_ZONE,
+  startEmulator,
+  type TestEmulator,
+} from '../helpers/cloudflare.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+const MAIN = new URL('../../gitops/main.ts', import.meta.url);
+const DEADLINE = { timeoutMs: 60_000 };
+
+let dir: string;
+let emulator: TestEmulator;
+let env: NodeJS.ProcessEnv;
+const children: ChildProcess[] = [];
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'tagyard-main-'));
+  emulator = await startEmulator();
+  await initSitesRepo(join(dir, 'sites.git'));
+  writeFileSync(join(dir, 'identity'), `${await generateIdentity()}\n`);
+  env = {
+    PATH: process.env.PATH,
+    TAGYARD_INSTANCE: 'wired',
+    HOST_NAME: 'tag-9',
+    HOST_ADDRESS: '198.51.100.9',
+    SITES_REPO: join(dir, 'sites.git'),
+    STATE_DIR: join(dir, 'state'),
+    AGE_IDENTITY_FILE: join(dir, 'identity'),
+    INFRA_SECRET: 'new-secret',
+    INFRA_SECRET_PREVIOUS: 'old-secret',
+    HOP_SECRET: 'a-hop-secret-of-a-test',
+    PROVISIONER_PORT: '0',
+    // Nobody looks but who is told to.
+    RECONCILE_INTERVAL_SECONDS: '3600',
+    CLOUDFLARE_API_URL: emulator.url,
+    CLOUDFLARE_API_TOKEN: EMULATOR_TOKEN,
+    CLOUDFLARE_ACCOUNT_ID: emulator.account,
+    CLOUDFLARE_ZONE_ID: emulator.zone.id,
+    EDGE_DOMAIN: EMULATOR_ZONE,
+    EDGE_SCRIPT_NAME: EMULATOR_SCRIPT,
+    PROXY_DRIVER: 'embedded',
+    PROXY_LISTEN: '127.0.0.1',
+    PROXY_HTTP_PORT: '0',
+    PROXY_TLS_PORT: '0',
+    EDGE_UPSTREAM: 'http://127.0.0.1:9',
+    LOCAL_CA_DIR: join(dir, 'ca'),
+    CONTAINERS_DRIVER: 'process',
+    LOG_LEVEL: 'warn',
+  };
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  await emulator.close();
+  rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+});
+
+function start(extra: NodeJS.ProcessEnv = {}) {
+  const child = fork(MAIN, { env: { ...env, ...extra }, silent: true, execArgv: [...V8_OPTIONS] });
+  children.push(child);
+  let errors = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    errors += text;
+  });
+  child.stdout?.resume();
+  const exited = once(child, 'exit').then(([code]) => ({ code, errors }));
+  const ready = async () => {
+    const [message] = await Promise.race([
+      once(child, 'message'),
+      exited.then((end) => Promise.reject(new Error(JSON.stringify(end)))),
+    ]);
+    expect(message).toMatchObject({ type: 'ready' });
+    const { url } = message;
+    const call = async (method: 'GET' | 'POST', path: string, secret = 'new-secret') => {
+      const answer = await fetch(`${url}${path}`, { method, headers: { 'x-secret': secret } });
+      return { status: answer.status, text: await answer.text() };
+    };
+    const passes = async () =>
+      Number(/^tagyard_passes_total (\d+)$/m.exec((await call('GET', '/metrics')).text)?.[1]);
+    await eventually(async () => expect(await passes()).toBeGreaterThan(0), DEADLINE);
+    return { call };
+  };
+  return { child, exited, ready };
+}
+
+/** A record that this host made for a site of which git knows nothing. */
+async function plantGhost(): Promise<void> {
+  const comment = 'tgy1 wired tag-9 ghost 0123abcd';
+  const record = { type: 'A', name: 'ghost', content: '198.51.100.9', comment };
+  const { status } = await emulator.call('POST', `/zones/${emulator.zone.id}/dns_records`, record);
+  expect(status).toBe(200);
+}
+
+/** A first revision, without any site. */
+async function pushNothing(): Promise<void> {
+  const repo = await openSitesRepo({ url: join(dir, 'sites.git'), cacheDir: dir });
+  const author = { name: 'Op', email: 'op@example.test' };
+  await repo.commit({ site: 'none', edit: () => null, subject: 'Begin', author, trailers: {} });
+}
+
+describe('the provisioner’s own process', () => {
+  it('looks at everything on SIGHUP, and stops cleanly on SIGTERM or with its parent', async () => {
+    await pushNothing();
+    for (const stop of [
+      (child: ChildProcess) => child.kill('SIGTERM'),
+      (child: ChildProcess) => child.disconnect(),
+    ]) {
+      const { child, exited, ready } = start();
+      await ready();
+      const looks = () => emulator.calls.filter((call) => call === 'GET /zones/{zone_id}/dns_records').length;
+      const before = looks();
+      child.kill('SIGHUP');
+      await eventually(() => expect(looks()).toBeGreaterThan(before), DEADLINE);
+      stop(child);
+      expect(await exited).toMatchObject({ code: 0 });
+    }
+    expect(emulator.violations).toEqual([]);
+  });
+
+  it('isn’t ended by a SIGHUP that comes before it is up', async () => {
+    const { child, ready } = start();
+    await eventually(() => expect(existsSync(join(dir, 'state', 'lock'))).toBe(true), {
+      ...DEADLINE,
+      intervalMs: 1,
+    });
+    child.kill('SIGHUP');
+    await ready();
+  });
+
+  it('takes both secrets, and tells with its policy whose things of which site it leaves', async () => {
+    await pushNothing();
+    await plantGhost();
+    const { ready } = start({ RECONCILE_POLICY: 'upsert_only' });
+    const { call } = await ready();
+    expect((await call('GET', '/sites', 'old-secret')).status).toBe(200);
+    expect((await call('GET', '/sites', 'no-secret')).status).toBe(401);
+    const plan = JSON.parse((await call('POST', '/plan')).text);
+    expect(plan.changes).toMatchObject([{ site: 'ghost', target: 'dns', op: 'delete' }]);
+    expect(plan.blocked.map(({ reason }: { reason: string }) => reason)).toContain('upsert_only');
+  });
+
+  it('changes nothing while the freeze file is there, and knows another host’s things for foreign', async () => {
+    await pushNothing();
+    await plantGhost();
+    const frozen = start();
+    const { call } = await frozen.ready();
+    writeFileSync(join(dir, 'state', 'freeze'), 'maintenance until noon');
+    expect((await call('POST', '/plan')).text).toContain('maintenance until noon');
+    frozen.child.kill('SIGTERM');
+    await frozen.exited;
+
+    const other = await start({ HOST_NAME: 'tag-8' }).ready();
+    expect(JSON.parse((await other.call('POST', '/plan')).text).changes).toEqual([]);
+  });
+
+  it.each<[string, NodeJS.ProcessEnv, string]>([
+    ['a drift mode that there is not', { DRIFT_MODES: 'dns=maybe' }, 'DRIFT_MODES'],
+    ['a target that there is not', { DRIFT_MODES: 'tape=warn' }, 'DRIFT_MODES'],
+    ['a policy that there is not', { RECONCILE_POLICY: 'yolo' }, 'RECONCILE_POLICY'],
+    ['a rate of nothing', { CLOUDFLARE_RATE: '0' }, 'CLOUDFLARE_RATE'],
+    ['no secret between the hops', { HOP_SECRET: '' }, 'HOP_SECRET'],
+    ['an identity file that is not there', { AGE_IDENTITY_FILE: '/nowhere/identity' }, '/nowhere/identity'],
+    ['a repository that is not there', { SITES_REPO: '/nowhere/sites.git' }, '/nowhere/sites.git'],
+  ])('says of %s in one line what is wrong, and ends', async (_what, extra, word) => {
+    const { exited } = start(extra);
+    const { code, errors } = await exited;
+    expect(code).toBe(1);
+    expect(errors.trim().split('\n')).toHaveLength(1);
+    expect(errors).toContain(word);
+  });
+});
