@@ -192,6 +192,7 @@ export function containersRoutes(
           caller: callerOf(request),
           requestId: request.id,
         });
+        runner.wake();
         return reply.status(202).send(presentContainer(row, settings));
       },
     );

@@ -1,6 +1,6 @@
 import { createHmac, createPublicKey } from 'node:crypto';
 import { type JWTPayload, UnsecuredJWT } from 'jose';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createAuthenticator } from '../../management/auth.ts';
 import type { JwksOptions } from '../../management/jwks.ts';
 import { AUDIENCE, ISSUER, Issuer } from '../fixtures/management/issuer.ts';
@@ -238,6 +238,51 @@ describe('the issuer’s keys', () => {
     keys.withdraw('key-2');
     await keys.publish('key-4');
     expect([await strict('key-4'), await strict('key-2')]).toEqual(['ada', 'invalid_token']);
+  });
+
+  it('count for a token that has passed before as for any other', async () => {
+    const { jwksUrl } = keys;
+    const jwks = { cooldownMs: 0 };
+    const authenticate = createAuthenticator({ jwksUrl, issuer: ISSUER, audience: AUDIENCE, jwks });
+    const asks = (token: string) =>
+      authenticate(`Bearer ${token}`).then(
+        ({ subject }) => subject,
+        ({ code }) => code,
+      );
+    const token = await keys.token('ada');
+    expect([await asks(token), await asks(token)]).toEqual(['ada', 'ada']);
+    const changed = `${token.slice(0, -4)}${token.endsWith('AAAA') ? 'BBBB' : 'AAAA'}`;
+    expect(await asks(changed)).toBe('invalid_token');
+    await keys.publish('key-2');
+    expect(await asks(await keys.token('eve', {}, { kid: 'key-2' })), 'the keys were fetched anew').toBe(
+      'eve',
+    );
+    expect(await asks(token)).toBe('ada');
+    keys.withdraw('key-1');
+    expect(await asks(await keys.token('eve', {}, { kid: 'key-3' }))).toBe('invalid_token');
+    expect(await asks(token), 'its key was withdrawn').toBe('invalid_token');
+  });
+
+  it('aren’t all that counts for a token that has passed before: its time must not be over', async () => {
+    const { jwksUrl } = keys;
+    const authenticate = createAuthenticator({ jwksUrl, issuer: ISSUER, audience: AUDIENCE });
+    const token = `Bearer ${await keys.token('ada', { exp: now() + 30, nbf: now() - 30 })}`;
+    const at = async (seconds: number) => {
+      vi.setSystemTime(start + seconds * 1_000);
+      return await authenticate(token).then(
+        ({ subject }) => subject,
+        ({ code }) => code,
+      );
+    };
+    const start = Date.now();
+    vi.useFakeTimers({ toFake: ['Date'] });
+    try {
+      expect([await at(0), await at(80)]).toEqual(['ada', 'ada']);
+      expect([await at(100), await at(0)]).toEqual(['expired_token', 'ada']);
+      expect([await at(-100), await at(0)], 'a clock that was set back').toEqual(['invalid_token', 'ada']);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it('aren’t fetched again and again for names that nobody has', async () => {

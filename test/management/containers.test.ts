@@ -77,10 +77,10 @@ describe('a creation', () => {
     expect(secret.reveal()).toBe(CONFIG);
     await becomes(body.id, 'active');
     const tables = [
-      await world.db.selectFrom('containers').selectAll().execute(),
-      await world.db.selectFrom('operations').selectAll().execute(),
-      await world.db.selectFrom('container_events').selectAll().execute(),
-      await world.db.selectFrom('idempotency_keys').selectAll().execute(),
+      await world.owner.selectFrom('containers').selectAll().execute(),
+      await world.owner.selectFrom('operations').selectAll().execute(),
+      await world.owner.selectFrom('container_events').selectAll().execute(),
+      await world.owner.selectFrom('idempotency_keys').selectAll().execute(),
     ];
     for (const place of [JSON.stringify(tables), text, world.logs.join('')]) {
       expect(place).not.toContain(AUTH_SECRET);

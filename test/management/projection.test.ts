@@ -109,7 +109,7 @@ describe('what an operator commits shows in the API', () => {
     const other = await create(`held${count}.example`);
     await operate((text) => text.replaceAll(domain, `held${count}.example`));
     await shows({ status: 'active', statusReason: 'domain_in_use' });
-    const claims = await world.db
+    const claims = await world.owner
       .selectFrom('domain_claims')
       .select('container_id')
       .where('domain', '=', `held${count}.example`)

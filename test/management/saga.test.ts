@@ -21,7 +21,7 @@ const read = async (id: string) =>
   (await world.call('GET', `/server-containers/${id}`, { as: 'owner' })).body;
 const becomes = (id: string, expected: object) =>
   eventually(async () => expect(await read(id)).toMatchObject(expected));
-const claims = () => world.db.selectFrom('domain_claims').selectAll().execute();
+const claims = () => world.owner.selectFrom('domain_claims').selectAll().execute();
 
 describe('a provisioner that doesn’t take a site', () => {
   it('down: 502, ports and domains free, the manifest out of git, the record failed', async () => {
@@ -118,11 +118,11 @@ describe('a restart', () => {
     const { body } = await create();
     await world.stop();
     // What a process killed at that step leaves: the step is recorded, and nothing after it has happened.
-    const manifest = await world.db.selectFrom('operations').select('manifest').executeTakeFirstOrThrow();
+    const manifest = await world.owner.selectFrom('operations').select('manifest').executeTakeFirstOrThrow();
     expect(manifest.manifest).not.toBeNull();
-    await world.db.deleteFrom('site_domains').execute();
-    await world.db.deleteFrom('sites').execute();
-    await world.db.updateTable('operations').set({ step }).execute();
+    await world.owner.deleteFrom('site_domains').execute();
+    await world.owner.deleteFrom('sites').execute();
+    await world.owner.updateTable('operations').set({ step }).execute();
     if (step === 'commit') {
       const edit = { site: 'acme-shop', subject: 'Undo', author: { name: 'x', email: 'x@example.test' } };
       await world.repo.commit({ ...edit, trailers: {}, edit: () => null });
@@ -134,7 +134,7 @@ describe('a restart', () => {
     await world.start();
     await becomes(body.id, { status: 'active' });
     expect(await world.file('acme-shop')).toContain('state: present');
-    const sites = await world.db.selectFrom('sites').select('site_id').execute();
+    const sites = await world.owner.selectFrom('sites').select('site_id').execute();
     expect(sites).toEqual([{ site_id: 'acme-shop' }]);
   });
 
@@ -142,7 +142,7 @@ describe('a restart', () => {
     const { body } = await create('lost');
     await becomes(body.id, { status: 'active' });
     await world.stop();
-    await world.db.updateTable('idempotency_keys').set({ answer: 'null' }).execute();
+    await world.owner.updateTable('idempotency_keys').set({ answer: 'null' }).execute();
     await world.start();
     const again = await create('lost');
     expect([again.status, again.body.id]).toEqual([202, body.id]);
@@ -172,8 +172,8 @@ describe('a restart', () => {
       changed_at: new Date(Date.now() - minutes * 60_000),
     });
     const names = [left('late.example', 11), left('acme.example', 11), left('young.example', 9)];
-    await world.db.deleteFrom('domain_claims').execute();
-    await world.db.insertInto('domain_claims').values(names).execute();
+    await world.owner.deleteFrom('domain_claims').execute();
+    await world.owner.insertInto('domain_claims').values(names).execute();
     await world.start();
     await eventually(async () =>
       expect((await claims()).map(({ domain, changes }) => [domain, changes.length]).sort()).toEqual([

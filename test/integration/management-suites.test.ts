@@ -1,0 +1,27 @@
+import { afterAll, beforeAll, describe } from 'vitest';
+import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
+import { openWorldsOn } from '../fixtures/management/world.ts';
+import { describeWith } from '../helpers/components.ts';
+
+/** What management does with its database, as the unit tests have it on the embedded one. */
+const SUITES = {
+  access: () => import('../management/access.test.ts'),
+  containers: () => import('../management/containers.test.ts'),
+  hardening: () => import('../management/hardening.test.ts'),
+  'host watch': () => import('../management/host-watch.test.ts'),
+  projection: () => import('../management/projection.test.ts'),
+  reading: () => import('../management/reading.test.ts'),
+  saga: () => import('../management/saga.test.ts'),
+  verification: () => import('../management/verification.test.ts'),
+};
+
+describeWith('postgresql', 'the same suites on PostgreSQL, with a role that owns nothing', () => {
+  let postgresql: PostgresqlFixture;
+  beforeAll(async () => {
+    postgresql = await PostgresqlFixture.start();
+    openWorldsOn(() => postgresql.connections());
+  });
+  afterAll(() => postgresql?.stop());
+
+  for (const [name, suite] of Object.entries(SUITES)) describe(name, async () => void (await suite()));
+});
