@@ -17,11 +17,13 @@ export function processTree(root: number): number[] {
  * adding up RSS would count the Node binary for each.
  */
 export function residentMiB(root: number): number {
-  const kib = processTree(root).map((pid) => {
-    const line = /^Pss:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/smaps_rollup`) ?? '');
-    return Number(line?.[1] ?? 0);
-  });
-  return kib.reduce((total, one) => total + one, 0) / 1024;
+  return processTree(root).reduce((total, pid) => total + processMiB(pid), 0);
+}
+
+/** The same of one process alone. */
+export function processMiB(pid: number): number {
+  const line = /^Pss:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/smaps_rollup`) ?? '');
+  return Number(line?.[1] ?? 0) / 1024;
 }
 
 /** The fourth field of `stat`; the second, the command in parentheses, may itself hold spaces and parentheses. */

@@ -3,6 +3,7 @@ import { createRecorder, machine, type Suite } from './bench.ts';
 import { edge } from './edge.ts';
 import { edgeStart } from './edge-start.ts';
 import { gitops } from './gitops.ts';
+import { hostContainers } from './host-containers.ts';
 import { hostNginx } from './host-nginx.ts';
 import { instance } from './instance.ts';
 import { management } from './management.ts';
@@ -14,6 +15,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'edge-start': edgeStart,
   gitops,
   management,
+  'host-containers': hostContainers,
   'host-nginx': hostNginx,
 };
 

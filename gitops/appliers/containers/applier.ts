@@ -28,7 +28,7 @@ export interface ContainersSettings {
   /** How long a preview server that is started on demand stays up when nobody uses it. */
   readonly previewIdleMs: number;
   readonly recycling: Recycling;
-  /** How many may be starting at once; default 8. */
+  /** How many may be starting at once, the others' deadlines don't run meanwhile; default 64. */
   readonly startsAtOnce?: number;
   /** A spec that never was healthy is left alone after so many failures; default 12, in half an hour at most. */
   readonly giveUpAfter?: number;
@@ -54,7 +54,7 @@ export function containersApplier(
   const wishes = { ...settings, edition: (site: string) => recycling.edition(site) };
   const news = new EventEmitter();
   const bringUp = buildBringUp({
-    startsAtOnce: 8,
+    startsAtOnce: 64,
     giveUpAfter: 12,
     ...settings,
     runtime,
@@ -90,6 +90,9 @@ export function containersApplier(
   }
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
+    const found = await runtime.list(new Set([name]), signal);
+    // Gone already, and in its slot may be another one by now.
+    if (!found.some((one) => one.id === id)) return;
     if (endpoint !== null) await drained(endpoint, settings.drain, signal);
     await onDemand.leave(name);
     await runtime.remove(id, signal);

@@ -1,9 +1,11 @@
 import type Docker from 'dockerode';
-import { callDocker, unlessGone } from '../../clients/docker.ts';
+import { callDocker, DockerRefusal, unlessGone } from '../../clients/docker.ts';
+import { coalesce } from '../../coalesce.ts';
+import { withSharedSignal } from '../../shared-signal.ts';
 import { ensureImage } from './docker-image.ts';
 import { dockerLosses } from './docker-losses.ts';
 import { CONTAINER_PORT, createOptions, MARK_LABEL } from './docker-spec.ts';
-import type { Instance, Runtime } from './runtime.ts';
+import type { Instance, Launch, Runtime } from './runtime.ts';
 
 export interface DockerRuntimeOptions {
   readonly docker: Docker;
@@ -21,6 +23,33 @@ const SHOWN_LINES = 20;
 export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerRuntimeOptions): Runtime {
   const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]);
 
+  /** Who asks at the same time shares an answer: a hundred containers that come up at once look at the same engine. */
+  const listAll = coalesce<AbortSignal, readonly Instance[]>(
+    async (signals) => {
+      const all = await withSharedSignal(signals, (signal) =>
+        callDocker('listing containers', docker.listContainers({ all: true, abortSignal: within(signal) })),
+      );
+      const value = all.map(readInstance);
+      return signals.map(() => ({ status: 'fulfilled', value }));
+    },
+    { windowMs: 0 },
+  );
+
+  /** Most of the time the image is here; where the engine says that it isn't, it is had first. */
+  async function create(launch: Launch, signal: AbortSignal): Promise<Docker.Container> {
+    const make = async () => {
+      const options = { ...createOptions(launch, caFile), abortSignal: within(signal) };
+      return await callDocker(`creating ${launch.name}`, docker.createContainer(options));
+    };
+    try {
+      return await make();
+    } catch (error) {
+      if (!(error instanceof DockerRefusal) || error.status !== 404) throw error;
+      await ensureImage(docker, launch.spec.image, signal);
+      return await make();
+    }
+  }
+
   async function stop(id: string, signal: AbortSignal): Promise<void> {
     const options = { t: stopGraceSeconds, abortSignal: within(signal) };
     await unlessGone(callDocker('stopping a container', docker.getContainer(id).stop(options)));
@@ -34,17 +63,12 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
 
   return {
     async list(names, signal) {
-      const all = await callDocker(
-        'listing containers',
-        docker.listContainers({ all: true, abortSignal: within(signal) }),
-      );
-      return all.map(readInstance).filter(({ name, mark }) => mark !== null || names.has(name));
+      const all = await listAll(signal);
+      return all.filter(({ name, mark }) => mark !== null || names.has(name));
     },
 
     async start(launch, signal) {
-      await ensureImage(docker, launch.spec.image, signal);
-      const options = { ...createOptions(launch, caFile), abortSignal: within(signal) };
-      const container = await callDocker(`creating ${launch.name}`, docker.createContainer(options));
+      const container = await create(launch, signal);
       try {
         await callDocker(`starting ${launch.name}`, container.start({ abortSignal: within(signal) }));
       } catch (error) {

@@ -5,6 +5,10 @@ import type { Endpoint } from './runtime.ts';
 /** A healthy server answers at once; one that takes longer than this serves nobody. */
 const PROBE_MS = 2_000;
 const INTERVAL_MS = 100;
+/** Asked less and less often: many that start at once must not spend the host's time on being asked. */
+const LONGEST_INTERVAL_MS = 400;
+/** Whether it still runs is a question to the engine, and a dear one where many are starting. */
+const LOST_INTERVAL_MS = 500;
 
 /** `unwell`: it answers, and asks to be replaced; it may well go on serving until then. */
 export type Health = 'healthy' | 'unwell' | 'silent';
@@ -36,13 +40,19 @@ export async function waitForHealth(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const deadline = performance.now() + deadlineMs;
-  for (;;) {
+  let interval = INTERVAL_MS;
+  for (let askAt = performance.now(); ; ) {
     const health = await healthOf(endpoint, signal);
     if (health === 'healthy') return health;
-    const death = await lost();
-    if (death !== null) return { death };
-    if (performance.now() >= deadline) return health;
-    await wait(INTERVAL_MS, undefined, { signal });
+    const over = performance.now() >= deadline;
+    if (over || performance.now() >= askAt) {
+      const death = await lost();
+      if (death !== null) return { death };
+      askAt = performance.now() + LOST_INTERVAL_MS;
+    }
+    if (over) return health;
+    await wait(interval, undefined, { signal });
+    interval = Math.min(LONGEST_INTERVAL_MS, interval * 1.2);
   }
 }
 

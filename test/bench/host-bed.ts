@@ -1,0 +1,174 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFile, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { request } from 'undici';
+import { z } from 'zod';
+import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import type { ManifestInput } from '../../gitops/manifest/schema.ts';
+import { encryptSecret } from '../../gitops/manifest/secrets.ts';
+import { operationSchema, planReportSchema, siteStatusSchema } from '../../gitops/report.ts';
+import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
+import { manifestInput } from '../fixtures/manifest.ts';
+import { containerConfig } from '../fixtures/tag-server.ts';
+import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../helpers/cloudflare.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { NGINX } from '../helpers/nginx.ts';
+import { HOP_SECRET } from '../helpers/proxy.ts';
+
+const EMULATOR = fileURLToPath(new URL('gitops-emulator.ts', import.meta.url));
+const PROVISIONER = fileURLToPath(new URL('../../gitops/main.ts', import.meta.url));
+const SECRET = 'an infra secret';
+const author = { name: 'Bench', email: 'bench@example.net' };
+const emulatorAnswer = z.object({ url: z.string(), account: z.string(), zoneId: z.string() });
+const edited = z.object({ operation: z.object({ url: z.string() }) });
+const portsFile = z.object({ tlsPort: z.number() });
+
+export interface HostBedOptions {
+  readonly instance: string;
+  readonly loopbackSubnet: string;
+  readonly image: string;
+}
+
+/** A whole host: the provisioner as it is run in production, on Docker and nginx; only Cloudflare is an emulator. */
+export async function hostBed({ instance, loopbackSubnet, image }: HostBedOptions) {
+  await using stack = new AsyncDisposableStack();
+  const dir = mkdtempSync(join(tmpdir(), 'tagyard-host-'));
+  stack.defer(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
+  const emulator = fork(EMULATOR, { execArgv: [] });
+  stack.defer(() => end(emulator, 'SIGKILL'));
+  const cloudflare = emulatorAnswer.parse((await once(emulator, 'message'))[0]);
+  const sitesRepo = join(dir, 'sites.git');
+  await initSitesRepo(sitesRepo);
+  const repo = await openSitesRepo({ url: sitesRepo, cacheDir: dir });
+  const ageIdentity = await generateIdentity();
+  writeFileSync(join(dir, 'age-identity'), ageIdentity, { mode: 0o600 });
+  const cipher = await encryptSecret(await identityToRecipient(ageIdentity), containerConfig());
+
+  const provisioner = fork(PROVISIONER, {
+    execArgv: [],
+    env: {
+      PATH: process.env.PATH,
+      TAGYARD_INSTANCE: instance,
+      SITES_REPO: sitesRepo,
+      STATE_DIR: join(dir, 'state'),
+      INFRA_SECRET: SECRET,
+      HOP_SECRET,
+      PROVISIONER_PORT: '0',
+      AGE_IDENTITY_FILE: join(dir, 'age-identity'),
+      CLOUDFLARE_API_URL: cloudflare.url,
+      CLOUDFLARE_API_TOKEN: EMULATOR_TOKEN,
+      CLOUDFLARE_ACCOUNT_ID: cloudflare.account,
+      CLOUDFLARE_ZONE_ID: cloudflare.zoneId,
+      CLOUDFLARE_RATE: '1000',
+      EDGE_DOMAIN: EMULATOR_ZONE,
+      EDGE_SCRIPT_NAME: EMULATOR_SCRIPT,
+      HOST_ADDRESS: '198.51.100.4',
+      NGINX_BIN: NGINX,
+      PROXY_LISTEN: '127.0.0.1',
+      PROXY_HTTP_PORT: '0',
+      PROXY_TLS_PORT: '0',
+      EDGE_UPSTREAM: 'http://127.0.0.1:9',
+      TLS_DIR: await wildcard(join(dir, 'tls')),
+      LOOPBACK_SUBNET: loopbackSubnet,
+      DRAIN_SECONDS: '0',
+      PREVIEW_IDLE_SECONDS: '5',
+      LOG_LEVEL: 'error',
+    },
+  });
+  stack.defer(() => end(provisioner, 'SIGTERM'));
+  const [ready] = await Promise.race([
+    once(provisioner, 'message'),
+    once(provisioner, 'exit').then(() =>
+      Promise.reject(new Error('the provisioner ended before it was ready')),
+    ),
+  ]);
+  const { url } = z.object({ url: z.string() }).parse(ready);
+  const { tlsPort } = portsFile.parse(
+    JSON.parse(await readFile(join(dir, 'state', 'proxy', 'ports.json'), 'utf8')),
+  );
+
+  async function call(method: 'GET' | 'POST', path: string, body?: object): Promise<unknown> {
+    const answer = await request(`${url}${path}`, {
+      method,
+      headers: { 'x-secret': SECRET, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headersTimeout: 120_000,
+    });
+    const json: unknown = await answer.body.json();
+    if (answer.statusCode >= 300) throw new Error(`${path}: ${answer.statusCode} ${JSON.stringify(json)}`);
+    return json;
+  }
+  const owned = stack.move();
+  return {
+    pid: provisioner.pid ?? 0,
+    endpoint: { address: '127.0.0.1', httpPort: 0, tlsPort },
+    manifest: (number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
+      manifestInput(`bench-${number}`, number, { image, containerConfig: cipher, ...extra }),
+    /** Commits them all, in one push. */
+    async push(manifests: readonly ManifestInput[]): Promise<void> {
+      await Promise.all(
+        manifests.map((one) =>
+          repo.commit({
+            site: one.site,
+            edit: () => formatManifest(one),
+            subject: 'By hand',
+            author,
+            trailers: {},
+          }),
+        ),
+      );
+    },
+    async reach(sites: readonly string[], reason: 'Ready' | 'Removed'): Promise<void> {
+      await eventually(
+        async () => {
+          const schema = z.object({ sites: z.array(siteStatusSchema) });
+          const found = schema.parse(await call('GET', '/sites')).sites;
+          const other = sites.find((site) => found.find((one) => one.site === site)?.reason !== reason);
+          if (other !== undefined) throw new Error(JSON.stringify(found.find(({ site }) => site === other)));
+        },
+        { timeoutMs: 600_000, intervalMs: 100 },
+      );
+    },
+    /** A full look and plan; answers how many changes there would be. */
+    async plan(): Promise<number> {
+      return planReportSchema.parse(await call('POST', '/plan', {})).changes.length;
+    },
+    /** Gives a site an image, and waits until the old containers are gone. */
+    async swap(site: string, to: string): Promise<void> {
+      const { operation } = edited.parse(await call('POST', `/sites/${site}/image`, { image: to }));
+      await eventually(
+        async () => {
+          const { status, reason } = operationSchema.parse(await call('GET', operation.url));
+          if (status !== 'succeeded') throw new Error(reason ?? status);
+        },
+        { timeoutMs: 180_000, intervalMs: 50 },
+      );
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+export type HostBed = Awaited<ReturnType<typeof hostBed>>;
+
+/** `tls: files` with one certificate for all, as a host with a wildcard has it; nobody here looks at the name in it. */
+async function wildcard(dir: string): Promise<string> {
+  const ca = await ensureLocalCa(join(dir, 'ca'));
+  const { cert, key } = await ca.pathsFor(`any.${EMULATOR_ZONE}`);
+  await Promise.all([
+    copyFile(cert, join(dir, `_.${EMULATOR_ZONE}.pem`)),
+    copyFile(key, join(dir, `_.${EMULATOR_ZONE}.key`)),
+  ]);
+  return dir;
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill(signal);
+  await gone;
+}

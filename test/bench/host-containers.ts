@@ -1,0 +1,174 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import Docker from 'dockerode';
+import { healthOf } from '../../gitops/appliers/containers/health.ts';
+import { containerSpecs } from '../../gitops/manifest/containers.ts';
+import { manifestSchema } from '../../gitops/manifest/schema.ts';
+import { containerSecret } from '../fixtures/tag-server.ts';
+import { nextRelease, removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { ask } from '../helpers/proxy.ts';
+import { startLoad } from '../helpers/steady-load.ts';
+import type { Bench, Suite } from './bench.ts';
+import { type HostBed, hostBed } from './host-bed.ts';
+import { compose } from './host-compose.ts';
+import { containersMiB } from './host-memory.ts';
+import { processMiB } from './memory.ts';
+
+const INSTANCE = 'bench-host';
+const SITES = 20;
+const ROUNDS = 2;
+const POLL = { timeoutMs: 600_000, intervalMs: 250 };
+const { signal } = new AbortController();
+
+/** Containers on one host, beside docker-compose with the same ones: coming up, nothing to do, a swap, memory. */
+export const hostContainers: Suite = async (bench) => {
+  const docker = new Docker();
+  await using built = await tagServerImage(docker, INSTANCE);
+  const next = await nextRelease(docker, built);
+  await using bed = await hostBed({ instance: INSTANCE, loopbackSubnet: '127.86', image: built.image });
+  // Whatever happens, nothing of ours stays behind.
+  await using _cleaning = { [Symbol.asyncDispose]: () => removeContainers(docker, INSTANCE) };
+  const manifests = Array.from({ length: SITES }, (_, number) => bed.manifest(number));
+  const before = processMiB(bed.pid);
+
+  await comingUp(bench, bed, manifests);
+  await bench(`tagyard, a look with nothing to do at ${SITES} sites`, {
+    unit: 'ms',
+    times: 5,
+    run: () => milliseconds(async () => none(await bed.plan())),
+  });
+  await bench('memory of the daemon per 100 sites', {
+    unit: 'MiB',
+    run: () => ((processMiB(bed.pid) - before) / SITES) * 100,
+  });
+  await bench('memory of the daemon itself', { unit: 'MiB', run: () => before });
+  await swap(bench, docker, bed, [built.image, next]);
+  await idle(bench, docker, bed);
+};
+
+type Manifests = readonly ReturnType<HostBed['manifest']>[];
+
+async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promise<void> {
+  const specs = manifests.flatMap((manifest) => {
+    const loaded = { ...manifestSchema.parse(manifest), config: containerSecret() };
+    return containerSpecs(loaded, { loopbackSubnet: '127.87', originPort: 443 });
+  });
+  await using control = await compose('tagyard-bench', specs);
+  if (control === null) console.log('docker-compose is not installed: there is nothing to compare with');
+  else {
+    const up = async () => {
+      await control.up();
+      await Promise.all(specs.map((spec) => eventually(() => healthy(spec), POLL)));
+    };
+    let rounds = 0;
+    await bench(`docker-compose up of ${specs.length} containers, until healthy`, {
+      unit: 's',
+      times: ROUNDS,
+      run: async () => {
+        if (rounds++ > 0) await control.down();
+        return (await milliseconds(up)) / 1000;
+      },
+    });
+    await bench('docker-compose up with nothing to do', {
+      unit: 'ms',
+      times: 3,
+      run: () => milliseconds(control.up),
+    });
+    await control.down();
+  }
+  const sites = manifests.map(({ site }) => site);
+  let rounds = 0;
+  await bench(`tagyard, ${SITES} sites from commit to served`, {
+    unit: 's',
+    times: ROUNDS,
+    run: async () => {
+      if (rounds++ > 0) {
+        await bed.push(manifests.map((manifest) => ({ ...manifest, state: 'absent' })));
+        await bed.reach(sites, 'Removed');
+      }
+      const took = await milliseconds(async () => {
+        await bed.push(manifests);
+        const hosts = manifests.flatMap(({ hostnames }) => [hostnames.origin, hostnames.preview]);
+        await Promise.all(hosts.map((host) => eventually(() => served(bed, host), POLL)));
+      });
+      await bed.reach(sites, 'Ready');
+      return took / 1000;
+    },
+  });
+}
+
+async function swap(bench: Bench, docker: Docker, bed: HostBed, images: readonly string[]): Promise<void> {
+  const site = bed.manifest(0);
+  const load = startLoad(bed.endpoint, site.hostnames.origin, { perSecond: 200 });
+  const memory = () => containersMiB(docker, `tagyard-${INSTANCE}-${site.site}-`);
+  const base = await memory();
+  let peak = base;
+  const swapping = new AbortController();
+  const watching = (async () => {
+    while (!swapping.signal.aborted) {
+      peak = Math.max(peak, await memory());
+      await wait(250);
+    }
+  })();
+  let turn = 0;
+  await bench('a swap of one site under 200 requests a second', {
+    unit: 's',
+    times: 2,
+    run: async () => {
+      turn += 1;
+      return (await milliseconds(() => bed.swap(site.site, images[turn % 2] ?? ''))) / 1000;
+    },
+  });
+  swapping.abort();
+  await watching;
+  const { failures, reopened } = await load.end();
+  for (const failure of failures.slice(0, 5)) console.log(failure);
+  await bench('requests lost during the swaps', { unit: '', run: () => failures.length });
+  await bench('kept connections that a reload closed in use', { unit: '', run: () => reopened });
+  await bench('memory that a swap takes on top', { unit: 'MiB', run: () => peak - base });
+}
+
+async function idle(bench: Bench, docker: Docker, bed: HostBed): Promise<void> {
+  const site = bed.manifest(1);
+  const memory = () => containersMiB(docker, `tagyard-${INSTANCE}-${site.site}-`);
+  await bench('memory of an idle site', { unit: 'MiB', run: memory });
+  await bed.push([{ ...site, resources: { preview: { onDemand: true } } }]);
+  await bed.reach([site.site], 'Ready');
+  await eventually(async () => {
+    const all = await docker.listContainers({ all: true, filters: { status: ['exited'] } });
+    if (!all.some(({ Names }) => Names.some((name) => name.includes(`${site.site}-preview`)))) {
+      throw new Error('the preview server still runs');
+    }
+  }, POLL);
+  await bench('memory of an idle site, preview on demand', { unit: 'MiB', run: memory });
+  await bench('the first request to a resting preview server', {
+    unit: 'ms',
+    run: () => milliseconds(() => served(bed, site.hostnames.preview)),
+  });
+}
+
+async function healthy({
+  boundAddress: address,
+  port,
+}: {
+  boundAddress: string;
+  port: number;
+}): Promise<void> {
+  if ((await healthOf({ address, port }, signal)) !== 'healthy')
+    throw new Error(`${address}:${port} is not healthy`);
+}
+
+async function served(bed: HostBed, host: string): Promise<void> {
+  const { status } = await ask(bed.endpoint, { host, path: '/healthz' });
+  if (status !== 200) throw new Error(`${host} answers ${status}`);
+}
+
+function none(changes: number): void {
+  if (changes > 0) throw new Error(`${changes} changes where there should be none`);
+}
+
+async function milliseconds(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}

@@ -1,0 +1,224 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import Docker from 'dockerode';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
+import { containerName } from '../../gitops/appliers/containers/desired.ts';
+import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
+import { createOptions } from '../../gitops/appliers/containers/docker-spec.ts';
+import type { ContainerSpec, LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { containersSettings, healthOf } from '../fixtures/containers-stage.ts';
+import { loadedManifest } from '../fixtures/manifest.ts';
+import { containerSecret } from '../fixtures/tag-server.ts';
+import { removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
+import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+const INSTANCE = 'test-drift';
+
+/** What happens to the processing container of a site; may answer what takes away what stands in the way since. */
+type Accident = (container: Docker.Container, spec: ContainerSpec) => Promise<unknown>;
+type Clearing = () => Promise<unknown>;
+
+describeWith('docker', 'what happens to containers from outside', () => {
+  const docker = new Docker();
+  const settings = containersSettings(INSTANCE, '127.85');
+  const { signal } = new AbortController();
+  const build = () => containersApplier(settings, dockerRuntime({ docker, stopGraceSeconds: 2 }));
+  let built: Awaited<ReturnType<typeof tagServerImage>>;
+  let applier: ReturnType<typeof build>;
+  let specs: ContainerSpec[];
+  beforeAll(async () => {
+    built = await tagServerImage(docker, INSTANCE);
+  });
+  afterAll(() => built[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    applier = build();
+    specs = applier.desired(site()).map(({ spec }) => spec);
+    await converge();
+  });
+  afterEach(() => removeContainers(docker, INSTANCE));
+
+  const site = (extra: Partial<LoadedManifest> = {}) => ({
+    ...loadedManifest(),
+    image: built.image,
+    ...extra,
+  });
+  const look = async (manifest = site()) => {
+    const desired = applier.desired(manifest);
+    return applier.plan(desired, await applier.observe(desired, signal));
+  };
+  const converge = async (manifest = site()) => {
+    const { changes } = await look(manifest);
+    const up = changes.filter(({ op }) => op !== 'delete');
+    await Promise.all(up.map((change) => applier.apply(change, signal)));
+    const down = changes.filter(({ op }) => op === 'delete');
+    await Promise.all(down.map((change) => applier.apply(change, signal)));
+  };
+  const processing = () => {
+    const [spec] = specs;
+    if (spec === undefined) throw new Error('there is no container');
+    return { spec, container: docker.getContainer(containerName(INSTANCE, spec)) };
+  };
+  const removed: Accident = (container) => container.remove({ force: true });
+
+  const accidents: [what: string, accident: Accident][] = [
+    ['killed by its engine', (container) => container.kill()],
+    ['stopped by hand', (container) => container.stop({ t: 1 })],
+    ['paused', (container) => container.pause()],
+    ['removed', removed],
+    ['renamed', (container) => container.rename({ name: `tagyard-${INSTANCE}-mine` })],
+    [
+      'replaced by one with another’s hash in its label',
+      async (container, spec) => {
+        await container.remove({ force: true });
+        const mark = `tgy1 ${INSTANCE} tag-1 acme-shop 00000000`;
+        await docker.createContainer(createOptions({ name: containerName(INSTANCE, spec), mark, spec }));
+      },
+    ],
+    [
+      'cut off from its network',
+      (container) => docker.getNetwork('bridge').disconnect({ Container: container.id }),
+    ],
+    [
+      'gone, with its port stolen meanwhile',
+      async (container, spec) => {
+        await container.remove({ force: true });
+        const thief = createServer().listen(spec.port, spec.address);
+        await once(thief, 'listening');
+        const clear: Clearing = async () => {
+          await expect(converge()).rejects.toThrow(/address already in use|port is already allocated/);
+          thief.close();
+          await once(thief, 'close');
+        };
+        return clear;
+      },
+    ],
+    [
+      'gone, with its image',
+      async (container) => {
+        await container.remove({ force: true });
+        const away = site({ image: `sha256:${'0'.repeat(64)}` });
+        await expect(converge(away)).rejects.toThrow(/there is no image sha256:0+ on this host/);
+      },
+    ],
+  ];
+  it.each(accidents)('is noticed and mended: one that is %s', async (_what, accident) => {
+    const { spec, container } = processing();
+    const clear = (await accident(container, spec)) as Clearing | Buffer | undefined; // the library answers buffers
+    const { changes } = await look();
+    expect(changes.map(({ op, key }) => `${op} ${key.split('/')[1]}`)).toContainEqual(
+      expect.stringMatching(/^(?:create|update) processing$/),
+    );
+    // The other role is nobody's business.
+    expect(changes.filter(({ key }) => key.includes('/preview/'))).toEqual([]);
+    if (typeof clear === 'function') await clear();
+    await converge();
+    expect((await look()).changes).toEqual([]);
+    expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
+  });
+
+  it('wakes the loop for each of them, and not for what it does itself', async () => {
+    const listening = new AbortController();
+    let woken = 0;
+    const follow = (async () => {
+      for await (const _ of applier.events?.(listening.signal) ?? []) woken += 1;
+    })();
+    // A subscription that is still being made hears nothing yet.
+    await eventually(async () => {
+      await processing()
+        .container.pause()
+        .catch(() => undefined);
+      await processing().container.unpause();
+      expect(woken).toBeGreaterThan(0);
+    });
+    const heard = async (accident: () => Promise<unknown>) => {
+      const before = woken;
+      await accident();
+      await eventually(() => expect(woken).toBeGreaterThan(before));
+    };
+    await heard(() => processing().container.kill());
+    await heard(() => processing().container.rename({ name: `tagyard-${INSTANCE}-mine` }));
+    await converge();
+    await heard(() => processing().container.remove({ force: true }));
+    await converge();
+    const before = woken;
+    await converge(site({ config: containerSecret({ env: '2' }) }));
+    // Events come in order: this one stands after all that the swap has caused.
+    const [last] = (await docker.listContainers()).filter(({ Names }) =>
+      Names[0]?.startsWith(`/tagyard-${INSTANCE}-`),
+    );
+    await docker.getContainer(last?.Id ?? '').pause();
+    await eventually(() => expect(woken).toBe(before + 1));
+    listening.abort();
+    await follow;
+  });
+
+  it('leaves alone what somebody else put in its place, and says whose it is', async () => {
+    const { spec, container } = processing();
+    await container.remove({ force: true });
+    const name = containerName(INSTANCE, spec);
+    const { id } = await docker.createContainer({ name, Image: built.image, Labels: { owner: 'else' } });
+    const { changes, conflicts } = await look();
+    expect(changes).toEqual([]);
+    expect(conflicts).toMatchObject([{ detail: expect.stringContaining('somebody (no mark)') }]);
+    expect((await docker.getContainer(id).inspect()).Id).toBe(id);
+  });
+
+  const next = () => site({ config: containerSecret({ env: '2' }) });
+  const moments = ['created', 'started', 'removed'] as const;
+  it.each(moments)(
+    'goes on after a daemon that ended in the middle of a swap, once one was %s',
+    async (moment) => {
+      const dying = new AbortController();
+      const runtime = dockerRuntime({ docker, stopGraceSeconds: 2 });
+      const victim = containersApplier(settings, {
+        ...runtime,
+        async start(launch, within) {
+          if (moment === 'created') {
+            // As if the engine had made it and nobody was left to start it.
+            await docker.createContainer(createOptions(launch));
+            dying.abort();
+            within.throwIfAborted();
+          }
+          const id = await runtime.start(launch, within);
+          if (moment === 'started') dying.abort();
+          return id;
+        },
+        async remove(id, within) {
+          await runtime.remove(id, within);
+          if (moment === 'removed') dying.abort();
+        },
+      });
+      const desired = victim.desired(next());
+      const { changes } = victim.plan(desired, await victim.observe(desired, signal));
+      for (const change of changes.toSorted(
+        (a, b) => Number(a.op === 'delete') - Number(b.op === 'delete'),
+      )) {
+        await victim.apply(change, dying.signal).catch(() => undefined);
+        if (dying.signal.aborted) break;
+      }
+      expect(dying.signal.aborted).toBe(true);
+      // One of each role has served all the time.
+      const roles = new Set<string>();
+      for (const { Names, State } of await docker.listContainers()) {
+        const role = /-(processing|preview)-0-/.exec(
+          Names[0]?.startsWith(`/tagyard-${INSTANCE}-`) ? Names[0] : '',
+        )?.[1];
+        if (role !== undefined && State === 'running') roles.add(role);
+      }
+      expect([...roles].sort()).toEqual(['preview', 'processing']);
+
+      applier = build();
+      await converge(next());
+      expect((await look(next())).changes).toEqual([]);
+      const left = (await docker.listContainers({ all: true })).filter(({ Names }) =>
+        Names[0]?.startsWith(`/tagyard-${INSTANCE}-`),
+      );
+      expect(left).toHaveLength(2);
+      expect(await Promise.all(applier.desired(next()).map(({ spec }) => healthOf(spec)))).toEqual([
+        200, 200,
+      ]);
+    },
+  );
+});
