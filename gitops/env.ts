@@ -86,6 +86,7 @@ const envSchema = z.object({
   DNS_RESOLVERS: list.default([]),
   PROXY_DRIVER: z.enum(['nginx', 'embedded']).default('nginx'),
   NGINX_BIN: z.string().default('nginx'),
+  NGINX_SYSTEM_CONFIG: optional,
   PROXY_LISTEN: list.default(['0.0.0.0']),
   PROXY_HTTP_PORT: port.default(80),
   PROXY_TLS_PORT: port.default(443),

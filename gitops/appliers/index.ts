@@ -153,6 +153,7 @@ function proxyBackend(
   acme: Acme | null,
   ranges: CloudflareRanges,
 ): ProxyBackend {
+  const systemConfig = env.NGINX_SYSTEM_CONFIG === undefined ? {} : { systemConfig: env.NGINX_SYSTEM_CONFIG };
   const limits = { requestsPerSecond: env.NAME_REQUESTS_PER_SECOND, connections: env.NAME_CONNECTIONS };
   const settings = {
     prefix: join(env.STATE_DIR, 'proxy'),
@@ -167,7 +168,7 @@ function proxyBackend(
     identity,
   };
   return env.PROXY_DRIVER === 'nginx'
-    ? nginxBackend({ ...settings, bin: env.NGINX_BIN, limits })
+    ? nginxBackend({ ...settings, bin: env.NGINX_BIN, limits, ...systemConfig })
     : embeddedBackend(settings);
 }
 

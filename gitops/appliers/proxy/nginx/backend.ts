@@ -16,6 +16,7 @@ import { keepLogs } from './logs.ts';
 import { nginxRenderer, type Renderer } from './render.ts';
 import { mainSettings, type NginxSettings } from './settings.ts';
 import { readSiteFile, type SiteFileHead } from './site-file.ts';
+import { SystemNginx } from './system.ts';
 import { TEMPLATES } from './templates.ts';
 
 /** A reload of 1,000 sites takes 5 s on two cores. */
@@ -41,7 +42,12 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
     async start() {
       const parts = await prepare(settings);
       await renewCertificates(settings, parts.generations);
-      await converge({ ...parts, main: parts.main() }, []);
+      try {
+        await converge({ ...parts, main: parts.main() }, []);
+      } catch (error) {
+        // The system's nginx may not include the tree yet, or be down: each site says so until it does.
+        if (settings.systemConfig === undefined || !(error instanceof RetryableError)) throw error;
+      }
       await parts.daemon.adopt();
       started = parts;
       return parts.endpoint;
@@ -101,18 +107,21 @@ async function prepare(settings: NginxSettings): Promise<Started> {
     httpPort,
     tlsPort,
     identity,
+    systemConfig,
     reloadTimeoutMs: timeoutMs = RELOAD_TIMEOUT_MS,
   } = settings;
   await mkdir(prefix, { recursive: true, mode: 0o700 });
   const wishes = { httpPort, tlsPort, statusPort: 0 };
   const ports = await settlePorts(join(prefix, 'ports.json'), listen, wishes);
   const renderer = nginxRenderer(TEMPLATES, mainSettings(settings, ports));
-  const daemon = new NginxDaemon({ bin, prefix, statusPort: ports.statusPort, timeoutMs });
+  const at = { bin, prefix, statusPort: ports.statusPort, timeoutMs };
+  const daemon =
+    systemConfig === undefined ? new NginxDaemon(at) : new SystemNginx({ ...at, config: systemConfig });
   await daemon.prepare();
   return {
     renderer,
     daemon,
-    generations: new Generations(prefix, renderer.version),
+    generations: new Generations(prefix, renderer),
     main: () => renderer.main(settings.trusted?.() ?? NOBODY),
     isOurs: (text) => readMark(identity, readSiteFile(text).mark).owner.kind === 'ours',
     endpoint: { ...ports, address: reachableAddress(listen) },

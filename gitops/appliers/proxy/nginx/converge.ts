@@ -1,6 +1,7 @@
 import type { NginxDaemon } from './daemon.ts';
 import type { Files, Generation, Generations } from './generations.ts';
 import { type FileChange, isolate, merge } from './isolate.ts';
+import { NameConflict } from './name-conflict.ts';
 
 export interface ConvergerDeps {
   readonly generations: Generations;
@@ -45,7 +46,15 @@ export async function converge(deps: ConvergerDeps, changes: readonly FileChange
     if (current !== null) await generations.swapTo(current.name);
     // A reload that was only slow must find the tree that is current again.
     await daemon.reread();
-    throw error;
+    if (current === null || !(error instanceof NameConflict)) throw error;
+    // Only the system's nginx has names beside ours, and tells of them only now.
+    const theirs = changes.find(({ text }) => error.isIn(text));
+    if (theirs === undefined) throw error;
+    const others = await converge(
+      deps,
+      changes.filter((change) => change !== theirs),
+    );
+    return { ...others, refused: new Map([...refused, ...others.refused, [theirs, error]]) };
   }
   await generations.prune(next.name);
   return { changed: true, refused };

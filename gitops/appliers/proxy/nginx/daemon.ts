@@ -8,6 +8,7 @@ import { RetryableError, TerminalError } from '../../contract.ts';
 import { ErrorLog } from './error-log.ts';
 import { Generations } from './generations.ts';
 import type { ConfigFault } from './isolate.ts';
+import { NameConflict } from './name-conflict.ts';
 import { allRetired, retireOrphans, runningMaster, stopNginx, workersOf } from './process.ts';
 
 const POLL_MS = 20;
@@ -56,8 +57,8 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     const args = ['-t', '-p', prefix, '-e', 'stderr', '-c', Generations.candidateConfig];
     try {
       const { stderr } = await runCommand(bin, args, { timeoutMs: TEST_TIMEOUT_MS });
-      const conflict = /conflicting server name "[^"]*"/.exec(stderr);
-      return conflict === null ? null : { error: new RetryableError(conflict[0]), file: null };
+      const error = NameConflict.find(stderr);
+      return error === null ? null : { error, file: null };
     } catch (error) {
       if (!(error instanceof CommandError)) throw error;
       if (error.exitCode === null) throw new RetryableError(error.message, { cause: error });
@@ -72,7 +73,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
 
   /** What the version endpoint answers; `null` where nothing does, or only workers that lost their master. */
   async servedVersion(): Promise<string | null> {
-    if ((await runningMaster(this.#settings.prefix)) === null) return null;
+    if ((await this.master()) === null) return null;
     try {
       const response = await fetch(`http://127.0.0.1:${this.#settings.statusPort}/generation`, {
         headers: { connection: 'close' },
@@ -92,11 +93,10 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     const { prefix } = this.#settings;
     const timeoutMs = Math.round(this.#settings.timeoutMs + 5 * this.#readingMs);
     const log = await ErrorLog.fromNow(join(prefix, 'logs', 'error.log'));
-    const master = await runningMaster(prefix);
+    const master = await this.master();
     const old = master === null ? [] : await workersOf(master);
     if (master === null) {
-      await retireOrphans(prefix);
-      this.#spawn();
+      await this.launch();
     } else this.#reload(master);
 
     const deadline = performance.now() + timeoutMs;
@@ -113,19 +113,29 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
 
   /** Has nginx read the current tree again, without waiting; takes a running master of this prefix as ours. */
   async reread(): Promise<void> {
-    const master = await runningMaster(this.#settings.prefix);
+    const master = await this.master();
     if (master !== null) this.#reload(master);
   }
 
   /** Watches a master that an earlier process of ours started. */
   async adopt(): Promise<void> {
-    if ((await runningMaster(this.#settings.prefix)) !== null) this.#watchAdopted();
+    if ((await this.master()) !== null) this.#watchAdopted();
   }
 
   async stop(): Promise<void> {
+    this.unwatch();
+    await stopNginx(this.#settings.prefix);
+  }
+
+  /** Its end is expected from now on. */
+  protected unwatch(): void {
     this.#stopping = true;
     clearInterval(this.#watch);
-    await stopNginx(this.#settings.prefix);
+  }
+
+  /** The process id of the master, `null` where there is none. */
+  protected async master(): Promise<number | null> {
+    return await runningMaster(this.#settings.prefix);
   }
 
   #reload(master: number): void {
@@ -133,8 +143,9 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     this.#watchAdopted();
   }
 
-  #spawn(): void {
+  protected async launch(): Promise<void> {
     const { bin, prefix } = this.#settings;
+    await retireOrphans(prefix);
     clearInterval(this.#watch);
     this.#watch = undefined;
     this.#ended = null;
@@ -159,7 +170,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   #watchAdopted(): void {
     if (this.#watch !== undefined || this.#child !== null) return;
     const look = async () => {
-      if ((await runningMaster(this.#settings.prefix)) !== null) return;
+      if ((await this.master()) !== null) return;
       clearInterval(this.#watch);
       this.#watch = undefined;
       if (!this.#stopping) this.emit('lost');

@@ -22,6 +22,8 @@ export interface Generation extends Tree {
 
 const CURRENT = 'current';
 const CANDIDATE = 'candidate';
+const MAIN = join('http', 'tagyard.conf');
+const VERSION = join('http', 'version.conf');
 const GENERATION = /^sites\.([0-9]+)$/;
 /** The current one, and two to look back at. */
 const KEPT = 3;
@@ -32,12 +34,15 @@ const KEPT = 3;
  */
 export class Generations {
   readonly #prefix: string;
-  /** Answers `version.conf`. */
+  /** `nginx.conf`, the same in all of them. */
+  readonly #skeleton: string;
+  /** Answers `http/version.conf`. */
   readonly #endpoint: (version: string) => string;
 
-  constructor(prefix: string, endpoint: (version: string) => string) {
+  constructor(prefix: string, fixed: { skeleton: string; version: (version: string) => string }) {
     this.#prefix = prefix;
-    this.#endpoint = endpoint;
+    this.#skeleton = fixed.skeleton;
+    this.#endpoint = fixed.version;
   }
 
   /** Relative to the prefix, as nginx is told it. */
@@ -52,7 +57,8 @@ export class Generations {
       const directory = join(this.#prefix, name);
       const names = (await readdir(join(directory, 'sites'))).filter((file) => file.endsWith('.conf')).sort();
       const texts = await Promise.all(names.map((file) => readFile(join(directory, 'sites', file), 'utf8')));
-      const main = await readFile(join(directory, 'nginx.conf'), 'utf8');
+      // Without one it is an earlier release's, and another than is wanted.
+      const main = (await readFile(join(directory, MAIN), 'utf8').catch(absent)) ?? '';
       const files = new Map(names.map((file, index) => [file, texts[index] ?? '']));
       return { name, main, files, version: await readFile(join(directory, 'version'), 'utf8') };
     } catch (cause) {
@@ -64,12 +70,15 @@ export class Generations {
   async stage({ main, files }: Tree, base: Generation | null): Promise<void> {
     const directory = join(this.#prefix, CANDIDATE);
     await rm(directory, { recursive: true, force: true });
-    await mkdir(join(directory, 'sites'), { recursive: true, mode: 0o700 });
+    for (const name of ['http', 'sites']) {
+      await mkdir(join(directory, name), { recursive: true, mode: 0o700 });
+    }
     const version = `${1 + (await this.#newest())}-${contentHash([main, ...files])}`;
     await Promise.all([
-      writeFile(join(directory, 'nginx.conf'), main, { mode: 0o600 }),
+      writeFile(join(directory, 'nginx.conf'), this.#skeleton, { mode: 0o600 }),
+      writeFile(join(directory, MAIN), main, { mode: 0o600 }),
       writeFile(join(directory, 'version'), version),
-      writeFile(join(directory, 'version.conf'), this.#endpoint(version)),
+      writeFile(join(directory, VERSION), this.#endpoint(version)),
       ...[...files].map(async ([name, text]) => {
         const path = join(directory, 'sites', name);
         const same = base !== null && base.files.get(name) === text;
@@ -84,9 +93,9 @@ export class Generations {
     const staged = join(this.#prefix, CANDIDATE);
     const version = await readFile(join(staged, 'version'), 'utf8');
     const fresh = [...files].filter(([name, text]) => base?.files.get(name) !== text);
-    const written = ['nginx.conf', 'version', 'version.conf', ...fresh.map(([name]) => join('sites', name))];
+    const written = ['nginx.conf', 'version', MAIN, VERSION, ...fresh.map(([name]) => join('sites', name))];
     for (const name of written) await syncFile(join(staged, name));
-    await syncDirectory(join(staged, 'sites'));
+    for (const name of ['http', 'sites']) await syncDirectory(join(staged, name));
     await syncDirectory(staged);
     const name = `sites.${version.split('-')[0]}`;
     await rename(staged, join(this.#prefix, name));

@@ -23,6 +23,12 @@ export async function runningMaster(prefix: string): Promise<number | null> {
   return ours ? pid : null;
 }
 
+/** `pid` if it is an nginx master, wherever it keeps its files. */
+export async function masterByPid(pid: number): Promise<number | null> {
+  if (!Number.isInteger(pid) || pid <= 1) return null;
+  return (await titleOf(pid))?.startsWith('nginx: master process') ? pid : null;
+}
+
 async function pidFile(prefix: string): Promise<number | null> {
   const text = await readFile(join(prefix, 'nginx.pid'), 'utf8').catch(() => '');
   const pid = Number.parseInt(text, 10);

@@ -21,7 +21,7 @@ const secret = z.string().regex(/^[A-Za-z0-9_-]{16,256}$/, 'must be 16 to 256 of
 
 export const trustedPeers = z.object({ cloudflare: z.array(cidrRange), own: z.array(cidrRange) });
 
-/** What is rendered into `nginx.conf`. */
+/** What is rendered for all sites alike. */
 export const mainSchema = z.object({
   listen: z.array(address).min(1),
   httpPort: port,
@@ -41,6 +41,8 @@ export const mainSchema = z.object({
     burst: z.int().min(1).max(10_000_000),
     connections: z.int().min(1).max(65_535),
   }),
+  /** Set where the system's nginx reads the tree: where logs are, since its own prefix is elsewhere. */
+  systemLogs: path.nullable(),
   workerProcesses: z.union([z.int().min(1), z.literal('auto')]),
 });
 export type MainSettings = z.output<typeof mainSchema>;

@@ -9,9 +9,11 @@ import type { Templates } from './templates.ts';
 export interface Renderer {
   /** Changes with everything that a site's file depends on besides its own vhosts and certificates. */
   readonly form: string;
-  /** `nginx.conf`, with the hop secret. */
+  /** `nginx.conf`: an nginx of our own, or the one in which a tree is tested before the system's gets to see it. */
+  readonly skeleton: string;
+  /** `http/tagyard.conf`, with the hop secret. */
   main(trusted: TrustedPeers): string;
-  /** `version.conf`, the endpoint that tells which generation the workers serve. */
+  /** `http/version.conf`, the endpoint that tells which generation the workers serve. */
   version(version: string): string;
   /**
    * `certificates` has one entry a vhost, in order; `null`: no TLS yet. Throws `TerminalError` for a value that isn't
@@ -24,8 +26,10 @@ export interface Renderer {
 export function nginxRenderer(templates: Templates, settings: MainSettings): Renderer {
   const handlebars = Handlebars.create();
   handlebars.registerPartial('challenge', templates.challenge);
+  handlebars.registerPartial('treatment', templates.treatment);
   const compile = (template: string) => handlebars.compile(template, { noEscape: true, strict: true });
-  const main = compile(templates.nginx);
+  const skeleton = compile(templates.nginx)(settings);
+  const http = compile(templates.http);
   const version = compile(templates.version);
   const containers = compile(templates.containers);
   const custom = compile(templates.custom);
@@ -33,10 +37,13 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   const edge = `${settings.edge.address}:${settings.edge.port}`;
   const verify = settings.edge.scheme === 'https';
   const socket = { listen, httpPort, tlsPort };
+  const system = settings.systemLogs !== null;
+  const { limits, ca } = settings;
+  const treatment = { system, logs: settings.systemLogs ?? 'logs', limits, verify, ca };
 
   function vhost(site: string, vhost: Vhost, paths: CertificatePaths | null): string {
     const acme = servedName(vhost).tls === 'acme';
-    const common = { ...socket, ...vhost, acme, cert: null, ...paths, site };
+    const common = { ...socket, ...treatment, ...vhost, acme, cert: null, ...paths, site };
     if (vhost.kind !== 'custom') {
       const name = `tagyard_${vhost.kind}_${site}`;
       const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;
@@ -50,17 +57,23 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       dropped: droppedHeaders(vhost.kind).filter((name) => name !== HOP_HEADER),
       hopHeader: HOP_HEADER,
       edgeScheme: settings.edge.scheme,
-      verify,
     });
   }
 
   return {
-    form: contentHash([templates.containers, templates.custom, templates.challenge, socket, settings.edge]),
+    form: contentHash([
+      [templates.containers, templates.custom, templates.challenge],
+      [socket, settings.edge],
+      system ? [templates.treatment, treatment] : null,
+    ]),
+    skeleton,
     main: (trusted) =>
-      main({
+      http({
         ...settings,
+        ...treatment,
+        // Another one is another tree, though none of its other files may have changed.
+        skeletonHash: contentHash(skeleton),
         hopVariable: `http_${HOP_HEADER.replaceAll('-', '_')}`,
-        verify,
         trusted: plain(trustedPeers, trusted, 'the trusted peers'),
       }),
     version: (text) =>

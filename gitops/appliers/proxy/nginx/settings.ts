@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { DEFAULT_LIMITS, type NameLimits, type ProxySettings } from '../backend.ts';
 import { type MainSettings, mainSchema, plain } from './quote.ts';
 
@@ -11,6 +12,8 @@ export interface NginxSettings extends ProxySettings {
   readonly shutdownSeconds?: number;
   /** A number, or `auto` for one a core. */
   readonly workerProcesses?: number | 'auto';
+  /** The configuration of the system's own nginx, which includes our tree then; unset: we run one of our own. */
+  readonly systemConfig?: string;
 }
 
 /** Throws `TerminalError` with every setting at fault, never its value. */
@@ -34,6 +37,7 @@ export function mainSettings(
       connections: limits.connections,
     },
     shutdownSeconds: settings.shutdownSeconds ?? 30,
+    systemLogs: settings.systemConfig === undefined ? null : join(settings.prefix, 'logs'),
     workerProcesses: settings.workerProcesses ?? 'auto',
   };
   return plain(mainSchema, main, 'the proxy’s settings');

@@ -16,6 +16,8 @@ const text = (name: string) => readFileSync(new URL(`./templates/${name}.hbs`, i
  */
 export const TEMPLATES = {
   nginx: text('nginx'),
+  http: text('http'),
+  treatment: text('treatment'),
   version: text('version'),
   containers: text('containers'),
   custom: text('custom'),

@@ -18,6 +18,7 @@ const SETTINGS: MainSettings = {
   edge: { scheme: 'https', address: '192.0.2.1', port: 443 },
   ca: '/etc/ssl/certs/ca-certificates.crt',
   limits: { requestsPerSecond: 500, burst: 1000, connections: 500 },
+  systemLogs: null,
   shutdownSeconds: 30,
   workerProcesses: 'auto',
 };

@@ -1,0 +1,154 @@
+import { spawn } from 'node:child_process';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
+import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
+import { stopNginx } from '../../gitops/appliers/proxy/nginx/process.ts';
+import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.ts';
+import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { NGINX } from '../helpers/nginx.ts';
+import { ask, proxyHome, put } from '../helpers/proxy.ts';
+import { startUpstream } from '../helpers/upstream.ts';
+
+describeWith('nginx', 'the system’s nginx', () => {
+  let home: Awaited<ReturnType<typeof proxyHome>>;
+  let upstream: Awaited<ReturnType<typeof startUpstream>>;
+  let settings: NginxSettings;
+  let system: string;
+  let config: string;
+  let operatorPort: number;
+  let cleanups: (() => Promise<unknown>)[] = [];
+
+  beforeEach(async () => {
+    home = await proxyHome();
+    upstream = await startUpstream();
+    system = join(home.directory, 'system');
+    config = join(system, 'nginx.conf');
+    operatorPort = await freePort();
+    await mkdir(join(system, 'temp'), { recursive: true });
+    settings = {
+      ...home.settings,
+      edgeUpstream: { scheme: 'http', address: upstream.address, port: upstream.port },
+      bin: NGINX,
+      systemConfig: config,
+      reloadTimeoutMs: 10_000,
+    };
+    cleanups = [() => upstream.close(), () => home.remove(), () => stopNginx(system)];
+    await writeConfig('');
+  });
+  afterEach(async () => {
+    for (const cleanup of cleanups.toReversed()) await cleanup();
+  });
+
+  /** As a distribution ships it, with a site of the operator's own; `more` goes into the http block. */
+  async function writeConfig(more: string): Promise<void> {
+    const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${system}/temp/${name};`,
+    );
+    await writeFile(
+      config,
+      `worker_processes 1; pid ${system}/nginx.pid; error_log ${system}/error.log;
+      events { worker_connections 768; }
+      http {
+        sendfile on; server_tokens off; ssl_protocols TLSv1.2 TLSv1.3; access_log ${system}/access.log;
+        server_names_hash_bucket_size 128; client_max_body_size 1k; merge_slashes on; ${temp.join(' ')}
+        server { listen 127.0.0.1:${operatorPort}; server_name operator.example; return 200 operator; }
+        ${more}
+      }`,
+    );
+  }
+  async function startSystem(): Promise<void> {
+    spawn(NGINX, ['-p', system, '-e', 'stderr', '-c', config, '-g', 'daemon on;'], { stdio: 'ignore' });
+    await eventually(async () => expect(await operator()).toBe('operator'));
+  }
+  async function start() {
+    const backend = nginxBackend(settings);
+    cleanups.push(() => backend.close());
+    await backend.start();
+    return backend;
+  }
+  const operator = async () =>
+    await (await fetch(`http://127.0.0.1:${operatorPort}/`, { headers: { connection: 'close' } })).text();
+  const custom = (site: string, host = `tags.${site}.example`): ProxySpec => ({
+    site,
+    vhosts: [{ kind: 'custom', host, edgeHost: `${site}.example.net` }],
+  });
+  const includeLine = () => `include ${settings.prefix}/current/*/*.conf;`;
+
+  it('is told by one line, which is named until it is there, and serves the sites beside its own', async () => {
+    await startSystem();
+    const before = await readFile(config, 'utf8');
+    const backend = await start();
+    await expect(backend.install([put('acme', custom('acme'))])).rejects.toThrow(
+      `add to its http block the line "${includeLine()}"`,
+    );
+    expect(await readFile(config, 'utf8')).toBe(before);
+
+    await writeConfig(includeLine());
+    expect(await backend.install([put('acme', custom('acme'))])).toEqual([
+      { status: 'fulfilled', value: { changed: true } },
+    ]);
+    // Our way with requests is for our names: the operator's limits would refuse this path and this body.
+    const asked = { host: 'tags.acme.example', path: '/g//collect', method: 'POST', body: 'x'.repeat(5_000) };
+    const { status, body } = await ask(backend.endpoint(), asked);
+    expect([status, JSON.parse(body).url, JSON.parse(body).bodyBytes]).toEqual([200, '/g//collect', 5_000]);
+    expect(await operator()).toBe('operator');
+    const installed = await backend.installed();
+    expect(installed.map(({ key, intact }) => [key, intact])).toEqual([['acme', true]]);
+    expect(await readFile(join(settings.prefix, 'logs', 'sites', 'acme.log'), 'utf8')).toContain(
+      '/g//collect',
+    );
+
+    await backend.close();
+    expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
+  });
+
+  it('leaves out a site that claims one of the operator’s names, and no other', async () => {
+    await writeConfig('');
+    await startSystem();
+    const backend = await start();
+    await writeConfig(includeLine());
+    await backend.install([put('acme', custom('acme'))]);
+    const { httpPort } = backend.endpoint();
+    await writeConfig(
+      `${includeLine()} server { listen 127.0.0.1:${httpPort}; server_name tags.taken.example; return 200 operator; }`,
+    );
+    expect(await backend.install([put('taken', custom('taken')), put('beta', custom('beta'))])).toEqual([
+      {
+        status: 'rejected',
+        reason: expect.objectContaining({
+          message: expect.stringContaining('conflicting server name "tags.taken.example" between'),
+        }),
+      },
+      { status: 'fulfilled', value: { changed: true } },
+    ]);
+    const installed = await backend.installed();
+    expect(installed.map(({ key, intact }) => [key, intact])).toEqual([
+      ['acme', true],
+      ['beta', true],
+    ]);
+    expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
+    expect(await operator()).toBe('operator');
+  });
+
+  it('is never started by us, and says so', async () => {
+    const backend = await start();
+    await writeConfig(includeLine());
+    await expect(backend.install([put('acme', custom('acme'))])).rejects.toThrow('isn’t running');
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.listen(0, '127.0.0.1', resolve);
+  await promise;
+  const address = server.address();
+  const closed = Promise.withResolvers<void>();
+  server.close(() => closed.resolve());
+  await closed.promise;
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
