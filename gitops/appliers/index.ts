@@ -26,7 +26,8 @@ import { edgeStore } from './edge/store.ts';
 import { wildcardRouteApplier } from './edge/wildcard-route.ts';
 import { proxyApplier } from './proxy/applier.ts';
 import type { EdgeUpstream, ProxyBackend, ProxyEndpoint } from './proxy/backend.ts';
-import { type CertificateSource, certificateFiles, certificatesByMode } from './proxy/certificates.ts';
+import { certificateFiles } from './proxy/certificate-files.ts';
+import { type CertificateSource, certificatesByMode } from './proxy/certificates.ts';
 import { type CloudflareRanges, cloudflareRanges } from './proxy/cloudflare-ranges.ts';
 import { nginxBackend } from './proxy/nginx/backend.ts';
 

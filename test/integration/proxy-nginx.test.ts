@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RetryableError } from '../../gitops/appliers/contract.ts';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend } from '../../gitops/appliers/proxy/backend.ts';
-import { certificateFiles } from '../../gitops/appliers/proxy/certificates.ts';
+import { certificateFiles } from '../../gitops/appliers/proxy/certificate-files.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { runningMaster, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
@@ -128,15 +128,20 @@ describeWith('nginx', 'an nginx of its own', () => {
     const tls = join(home.directory, 'ca');
     const sites = Array.from({ length: 24 }, (_, index) => `site-${index}`);
     for (const site of sites) await home.ca.pathsFor(`tags.${site}.example`);
-    const { backend } = await start({ certificates: certificateFiles(tls) });
+    const checked = certificateFiles(tls);
+    const bad = { cert: join(tls, 'new.site-7.example.pem'), key: join(tls, 'new.site-7.example.key') };
+    // What our own check has passed may still be more than nginx takes.
+    const pathsFor: typeof checked.pathsFor = async (host, mode) =>
+      host === 'new.site-7.example' ? bad : await checked.pathsFor(host, mode);
+    const { backend } = await start({ certificates: { ...checked, pathsFor } });
     await install(backend, 'site-7');
 
     const changed: ProxySpec = {
       site: 'site-7',
       vhosts: [{ kind: 'custom', host: 'new.site-7.example', edgeHost: 'site-7.example.net' }],
     };
-    await writeFile(join(tls, 'new.site-7.example.pem'), 'no certificate');
-    await writeFile(join(tls, 'new.site-7.example.key'), 'no key');
+    await writeFile(bad.cert, 'no certificate');
+    await writeFile(bad.key, 'no key');
     await rm(join(tls, 'tags.site-9.example.key'));
     const outcomes = await backend.install(
       sites.map((site) => put(`${site}/tags.${site}.example`, site === 'site-7' ? changed : custom(site))),

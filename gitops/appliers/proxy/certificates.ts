@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { access, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { TerminalError } from '../contract.ts';
 
 /** PEM files of one name: the certificate with its chain, and its private key. */
@@ -67,35 +66,6 @@ export async function certificateFor(
 export async function isStillCurrent(source: CertificateSource, used: UsedCertificate): Promise<boolean> {
   if (used.files !== null) return (await certificateFingerprint(used.files)) === used.files.fingerprint;
   return (await source.pathsFor(used.host, used.tls)) === null;
-}
-
-/**
- * `tls: files`: an operator's own files in `directory`, for the exact name (`<host>.pem`, `<host>.key`), else for a
- * wildcard of its parent (`_.<parent>.pem`, `_.<parent>.key`). Read only.
- */
-export function certificateFiles(directory: string): CertificateSource {
-  return {
-    // They are the operator's.
-    async retain() {},
-    async pathsFor(host) {
-      const names = [host, `_.${host.split('.').slice(1).join('.')}`];
-      for (const name of names) {
-        const paths = { cert: join(directory, `${name}.pem`), key: join(directory, `${name}.key`) };
-        if (await readable(paths)) return paths;
-      }
-      const wanted = names.map((name) => `${name}.pem and ${name}.key`).join(', or ');
-      throw new TerminalError(`no certificate for ${host}: put ${wanted} into ${directory}`);
-    },
-  };
-}
-
-async function readable({ cert, key }: CertificatePaths): Promise<boolean> {
-  try {
-    await Promise.all([access(cert), access(key)]);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** 16 hex digits that change when either file does; `missing` where one can't be read. */

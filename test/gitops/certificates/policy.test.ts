@@ -1,0 +1,188 @@
+import { describe, expect, it } from 'vitest';
+import { dnsFault, type Facts, judge, renewalAt, type Verdict } from '../../../gitops/certificates/policy.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+const HERE = { addresses: ['198.51.100.4'], alias: null };
+const AWAY = { addresses: ['192.0.2.9'], alias: null };
+const NOWHERE = { addresses: [], alias: null };
+const UNKNOWN = new Error('metrics.acme.example can’t be looked up (ESERVFAIL)');
+const WRONG =
+  'metrics.acme.example resolves to 192.0.2.9, must be 198.51.100.4 or a CNAME to acme-origin.example.net';
+
+/** A certificate of 90 days that was issued so many days ago. */
+const aged = (days: number) => ({ notBefore: NOW - days * DAY, notAfter: NOW + (90 - days) * DAY });
+const failed = (minutes: number) => ({ message: 'the authority is down', retryAt: NOW + minutes * MINUTE });
+
+const facts = (some: Partial<Facts>): Facts => ({
+  host: 'metrics.acme.example',
+  expected: { addresses: ['198.51.100.4'], alias: 'acme-origin.example.net' },
+  dns: HERE,
+  certificate: null,
+  failure: null,
+  since: NOW,
+  fraction: 0,
+  ...some,
+});
+
+describe('a name’s state', () => {
+  const rows: readonly (readonly [string, Partial<Facts>, Partial<Verdict>])[] = [
+    [
+      'waits for a record',
+      { dns: NOWHERE },
+      {
+        state: 'pending_dns',
+        reason:
+          'metrics.acme.example has no address, must be 198.51.100.4 or a CNAME to acme-origin.example.net',
+        order: false,
+        nextAt: NOW + 2_000,
+      },
+    ],
+    ['waits for the right record', { dns: AWAY }, { state: 'pending_dns', reason: WRONG, order: false }],
+    [
+      'waits for DNS to answer',
+      { dns: UNKNOWN },
+      { state: 'pending_dns', reason: UNKNOWN.message, order: false },
+    ],
+    ['orders once it leads here', {}, { state: 'pending_certificate', order: true }],
+    [
+      'waits after a failed order',
+      { failure: failed(10) },
+      {
+        state: 'pending_certificate',
+        reason: 'the authority is down; tried again at 2026-11-21T12:10Z',
+        order: false,
+        nextAt: NOW + 10 * MINUTE,
+      },
+    ],
+    ['orders again when its pause is over', { failure: failed(0) }, { order: true }],
+    ['says DNS first', { dns: AWAY, failure: failed(10) }, { state: 'pending_dns', reason: WRONG }],
+    [
+      'is live, and looked at again in hours',
+      { certificate: aged(1) },
+      { state: 'live', reason: '', order: false, nextAt: NOW + 6 * HOUR },
+    ],
+    [
+      'is looked at for its renewal in time',
+      { certificate: { notBefore: NOW - 60 * DAY + HOUR, notAfter: NOW + 30 * DAY + HOUR } },
+      { state: 'live', order: false, nextAt: NOW + HOUR },
+    ],
+    [
+      'is live while it is renewed',
+      { certificate: aged(60) },
+      { state: 'live', reason: 'due for renewal, ends on 2026-12-21', order: true },
+    ],
+    [
+      'is live while its renewal fails',
+      { certificate: aged(61), failure: failed(30) },
+      {
+        state: 'live',
+        reason:
+          'due for renewal, ends on 2026-12-20; the authority is down; tried again at 2026-11-21T12:30Z',
+        order: false,
+        nextAt: NOW + 30 * MINUTE,
+      },
+    ],
+    [
+      'is live while DNS doesn’t answer',
+      { certificate: aged(1), dns: UNKNOWN },
+      { state: 'live', reason: '', order: false },
+    ],
+    [
+      'isn’t renewed while DNS doesn’t answer',
+      { certificate: aged(61), dns: UNKNOWN },
+      { state: 'live', order: false },
+    ],
+    [
+      'has drifted where DNS leads elsewhere',
+      { certificate: aged(61), dns: AWAY },
+      { state: 'drifted', reason: `${WRONG}; its certificate ends on 2026-12-20`, order: false },
+    ],
+    [
+      'has expired, and is ordered anew',
+      { certificate: aged(90) },
+      {
+        state: 'expired',
+        reason: 'the certificate ended on 2026-11-21; a certificate is being ordered',
+        order: true,
+      },
+    ],
+    [
+      'has expired because of its DNS',
+      { certificate: aged(91), dns: AWAY },
+      { state: 'expired', reason: `the certificate ended on 2026-11-20; ${WRONG}`, order: false },
+    ],
+    [
+      'is told of its end when it comes, whatever the pause',
+      { certificate: { notBefore: NOW - 89 * DAY, notAfter: NOW + HOUR }, failure: failed(600) },
+      { state: 'live', nextAt: NOW + HOUR },
+    ],
+  ];
+  it.each(rows)('%s', (_case, some, expected) => {
+    expect(judge(facts(some), NOW)).toMatchObject(expected);
+  });
+
+  it.each([
+    [0, 2_000],
+    [8_000, 2_000],
+    [4 * MINUTE, MINUTE],
+    [40 * MINUTE, 10 * MINUTE],
+    [7 * DAY, 10 * MINUTE],
+  ])('is asked for ever more seldom: after %i ms in %i ms', (age, pause) => {
+    const { nextAt } = judge(facts({ dns: NOWHERE, since: NOW - age }), NOW);
+    expect(nextAt - NOW).toBe(pause);
+  });
+});
+
+describe('renewal', () => {
+  it.each([
+    [0, 30],
+    [0.5, 31.5],
+    [1, 33],
+  ])('of 90 days with a share of %d of the jitter: %d days before the end', (fraction, left) => {
+    const certificate = aged(0);
+    expect((certificate.notAfter - renewalAt(certificate, fraction)) / DAY).toBeCloseTo(left, 6);
+  });
+
+  it.each([
+    [6, 2],
+    [365, 365 / 3],
+  ])('of %d days comes with a third left', (days, left) => {
+    const certificate = { notBefore: NOW, notAfter: NOW + days * DAY };
+    expect((certificate.notAfter - renewalAt(certificate, 0)) / DAY).toBeCloseTo(left, 6);
+  });
+});
+
+describe('DNS', () => {
+  const expected = { addresses: ['198.51.100.4', '2001:db8::4'], alias: 'acme-origin.example.net' };
+  const must = '198.51.100.4 or 2001:db8::4 or a CNAME to acme-origin.example.net';
+  it.each([
+    ['one of the addresses', ['198.51.100.4'], null, null],
+    ['all of them', ['198.51.100.4', '2001:db8::4'], null, null],
+    ['by an alias', ['198.51.100.4'], 'acme-origin.example.net', null],
+    // An authority prefers IPv6, and would not find us there.
+    [
+      'a foreign IPv6 address besides',
+      ['198.51.100.4', '2001:db8::9'],
+      null,
+      `a.example resolves to 2001:db8::9, must be ${must}`,
+    ],
+    [
+      'an alias to nowhere',
+      [],
+      'gone.example',
+      `a.example is a CNAME to gone.example, which has no address; it must be ${must}`,
+    ],
+  ])('%s', (_case, addresses, alias, fault) => {
+    expect(dnsFault('a.example', { addresses, alias }, expected)).toBe(fault);
+  });
+
+  it('of a name of our own is told by address alone', () => {
+    expect(dnsFault('a.example', AWAY, { ...expected, addresses: ['198.51.100.4'], alias: null })).toBe(
+      'a.example resolves to 192.0.2.9, must be 198.51.100.4',
+    );
+  });
+});
