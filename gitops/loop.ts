@@ -183,7 +183,7 @@ export class Loop {
         isFight: this.#fights.isFight.bind(this.#fights),
       },
       departures: (sites: ReadonlySet<string>) => departuresOf(sites, desired, repo),
-      uncertified: (site: string) => certificates?.uncertified(site) ?? null,
+      uncertified: () => certificates?.uncertified() ?? new Map(),
     };
     return await planPass(input, this.#stop.signal);
   }

@@ -26,8 +26,8 @@ export interface PassPlan extends Verdict {
   readonly bySite: ReadonlyMap<string, SitePlan>;
   /** Every resource that the site's manifest asks for. */
   resources(site: string): readonly Resource[];
-  /** Why the site isn't served over TLS under its own names yet; `null`: it is, or that isn't for us to say. */
-  uncertified(site: string): string | null;
+  /** Sites that had no certificate for a name of their own when the look began, and why. */
+  readonly uncertified: ReadonlyMap<string, string>;
 }
 
 export interface SitePlan {
@@ -54,7 +54,7 @@ export interface PassInput {
   /** Keys that these sites wanted of a target before. */
   lastKeys(target: Target, sites: ReadonlySet<string>): readonly string[];
   departures(sites: ReadonlySet<string>): Promise<ReadonlyMap<string, Departure>>;
-  readonly uncertified?: PassPlan['uncertified'];
+  uncertified(): ReadonlyMap<string, string>;
 }
 
 interface Look {
@@ -71,6 +71,8 @@ interface Look {
 export async function planPass(input: PassInput, signal: AbortSignal): Promise<PassPlan> {
   const lookedAt = performance.now();
   const { desired, scope, cache, appliers, inventory, guards } = input;
+  // Before the proxy is looked at: what comes in between is seen there, and not yet counted here.
+  const uncertified = input.uncertified();
   const looks = await Promise.all(appliers.map((applier) => look(applier, input, signal)));
   const seen = looks.filter(({ error }) => error === null);
   const sorted = seen.map(({ applier, resources, observed }) => {
@@ -102,7 +104,7 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
       looks.flatMap(({ applier, error }) => (error === null ? [] : [[applier.target, error] as const])),
     ),
     bySite: bySite(changes, conflicts, sorted, verdict),
-    uncertified: input.uncertified ?? (() => null),
+    uncertified,
     resources: (site) => {
       const manifest = desired.entries.get(site)?.manifest;
       if (manifest?.state !== 'present') return [];

@@ -35,6 +35,8 @@ const ATTEMPTS_PER_OPERATION = 3;
 interface Running {
   readonly entry: SiteEntry | undefined;
   readonly superseded: AbortController;
+  /** A look at the site was asked for meanwhile. */
+  asked: boolean;
   ended: Promise<void>;
 }
 
@@ -62,7 +64,12 @@ export class SiteRuns {
   /** Starts the site's run where there is something to do now; otherwise says where it stands. */
   consider(site: string, plan: PassPlan, operations: readonly string[]): void {
     const { board, retries } = this.#deps;
-    if (this.#running.has(site)) return;
+    const running = this.#running.get(site);
+    if (running !== undefined) {
+      // Somebody asked for a look at this very site, and the run may be past what has changed.
+      running.asked ||= plan.scope?.has(site) ?? false;
+      return;
+    }
     if ((this.#endedAt.get(site) ?? 0) >= plan.lookedAt) {
       this.#deps.onEnd(site, true);
       return;
@@ -79,13 +86,15 @@ export class SiteRuns {
       else if (before.desired !== plan.desired.revision) board.forget(site);
     } else if (retries.mayRun(site, entry) || this.#deps.operations.isQueued(site)) {
       retries.started(site, entry);
-      const running = { entry, superseded: new AbortController(), ended: Promise.resolve() };
-      this.#running.set(site, running);
-      running.ended = this.#run(site, plan, operations, running.superseded.signal).finally(() => {
+      const superseded = new AbortController();
+      const started: Running = { entry, superseded, asked: false, ended: Promise.resolve() };
+      this.#running.set(site, started);
+      started.ended = this.#run(site, plan, operations, superseded.signal).finally(() => {
         this.#running.delete(site);
         this.#endedAt.set(site, performance.now());
         retries.ended(site);
-        this.#deps.onEnd(site, running.superseded.signal.aborted || this.#deps.operations.isQueued(site));
+        const again = started.asked || superseded.signal.aborted || this.#deps.operations.isQueued(site);
+        this.#deps.onEnd(site, again);
       });
     }
   }

@@ -60,8 +60,8 @@ export function obstacle(plan: PassPlan, site: string): Obstacle | null {
 
 /** Certificates come in their own time, after everything else is applied: until then the site isn't what is asked. */
 export function uncertified(plan: PassPlan, site: string): Obstacle | null {
-  const message = plan.uncertified(site);
-  return message === null ? null : { reason: 'CertificatePending', message, passing: true };
+  const message = plan.uncertified.get(site);
+  return message === undefined ? null : { reason: 'CertificatePending', message, passing: true };
 }
 
 /** The condition after a run: what failed first, then the plan's obstacle. */

@@ -81,7 +81,7 @@ export class StatusBoard {
       this.#current.get(site) === entry &&
       !plan.bySite.has(site) &&
       plan.unobserved.size === 0 &&
-      plan.uncertified(site) === null
+      !plan.uncertified.has(site)
     );
   }
 

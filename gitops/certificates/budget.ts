@@ -50,6 +50,11 @@ export class OrderBudget {
     this.#state = { ...this.#state, tokens: this.#state.tokens - 1 };
   }
 
+  /** What was taken and came to no order. */
+  giveBack(): void {
+    this.#state = { ...this.#state, tokens: Math.min(this.#burst, this.#state.tokens + 1) };
+  }
+
   /** The authority refused an order for this name: too many. Answers until when. */
   limit(host: string, until: number | null, now: number): number {
     const at = until ?? now + UNSAID_MS;

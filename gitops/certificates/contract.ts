@@ -4,6 +4,6 @@ import type { DesiredState } from '../desired-state.ts';
 export interface Certificates {
   /** What git asks for now. */
   follow(desired: DesiredState): void;
-  /** Why the site isn't served over TLS under a name of its own, which it can't do without; `null`: it is. */
-  uncertified(site: string): string | null;
+  /** Sites that have no valid certificate for a name of their own, which they can't do without, and why. */
+  uncertified(): ReadonlyMap<string, string>;
 }

@@ -98,13 +98,15 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     this.#tick();
   }
 
-  uncertified(site: string): string | null {
-    for (const { wanted, verdict } of this.#bySite.get(site) ?? []) {
-      if (!wanted.own) continue;
-      if (verdict === null) return `${wanted.host} is about to be looked up`;
-      if (WITHOUT.has(verdict.state)) return `${wanted.host}: ${verdict.state}: ${verdict.reason}`;
+  uncertified(): ReadonlyMap<string, string> {
+    const sites = new Map<string, string>();
+    for (const { wanted, verdict } of this.#names.values()) {
+      const { host, site, own } = wanted;
+      if (!own || (verdict !== null && !WITHOUT.has(verdict.state))) continue;
+      const why = verdict === null ? 'about to be looked up' : `${verdict.state}: ${verdict.reason}`;
+      sites.set(site, `${host}: ${why}`);
     }
-    return null;
+    return sites;
   }
 
   names(site: string): KeptName[] {

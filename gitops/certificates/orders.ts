@@ -134,10 +134,14 @@ export class Orders {
 
   async #order(host: string, signal: AbortSignal): Promise<OrderOutcome> {
     const { acme, store, log, now } = this.#deps;
+    let placed = false;
+    const onOrder = () => {
+      placed = true;
+    };
     try {
       // Before the authority hears of it: a crash from here on has cost an order.
       await this.#save();
-      const issued = await acme.issue(host, signal);
+      const issued = await acme.issue(host, signal, onOrder);
       if (signal.aborted) return OVER;
       const facts = await store.write(host, issued, now());
       this.#failures.delete(host);
@@ -145,6 +149,8 @@ export class Orders {
       log.info({ host, issuer: facts.issuer, notAfter: new Date(facts.notAfter) }, 'certificate issued');
       return { facts };
     } catch (cause) {
+      // An authority that is away must not use up what is meant for its return.
+      if (!placed) this.#budget.giveBack();
       if (signal.aborted) return OVER;
       const failed = this.#failed(host, cause);
       this.#failures.set(host, failed);

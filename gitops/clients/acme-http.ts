@@ -13,7 +13,8 @@ type Library = typeof import('acme-client');
 /**
  * The ACME library, loaded by the first host that orders certificates (it weighs 17 MB). It has one HTTP client for all
  * and makes plain text of an authority's errors; its own retries sleep as long as the authority says, out of anybody's
- * reach. So that client is set up here: no retries but those of a nonce, and typed errors.
+ * reach, and lose why nobody answered. So that client is set up anew here: no retries but those of a nonce, which are
+ * elsewhere, and typed errors.
  */
 export async function acmeLibrary({ directoryUrl, ca }: { directoryUrl: string; ca?: string }) {
   if (ca !== undefined) {
@@ -25,7 +26,9 @@ export async function acmeLibrary({ directoryUrl, ca }: { directoryUrl: string; 
 
 function setUp(library: Library): Library {
   const { axios } = library;
-  Object.assign(axios.defaults, { timeout: TIMEOUT_MS, acmeSettings: { retryMaxAttempts: 0 } });
+  axios.defaults.timeout = TIMEOUT_MS;
+  axios.interceptors.request.clear();
+  axios.interceptors.response.clear();
   axios.interceptors.request.use((request) => {
     const agent = agents.get(new URL(request.url ?? '').origin);
     return agent === undefined ? request : { ...request, httpsAgent: agent };

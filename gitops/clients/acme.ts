@@ -28,8 +28,11 @@ export interface Issued {
 }
 
 export interface Acme {
-  /** Orders a certificate for one name, whose http-01 challenges are answered already. Throws `AcmeError`. */
-  issue(host: string, signal: AbortSignal): Promise<Issued>;
+  /**
+   * Orders a certificate for one name, whose http-01 challenges are answered already. Throws `AcmeError`. `onOrder` is
+   * called once the authority answers and before it is asked: what fails earlier has cost no order.
+   */
+  issue(host: string, signal: AbortSignal, onOrder: () => void): Promise<Issued>;
 }
 
 /** An account at a certificate authority (RFC 8555). It is registered with the first order, and again if it is unknown. */
@@ -48,13 +51,14 @@ export function acmeAccount(settings: AcmeSettings): Acme {
   }
 
   return {
-    async issue(host, signal) {
+    async issue(host, signal, onOrder) {
+      const order = async () => await issue(await client(), settings, { host, signal, onOrder });
       try {
-        return await issue(await client(), settings, host, signal);
+        return await order();
       } catch (error) {
         if (!(error instanceof AcmeError) || error.type !== 'accountDoesNotExist') throw error;
         accountUrl = null;
-        return await issue(await client(), settings, host, signal);
+        return await order();
       }
     },
   };
@@ -79,10 +83,12 @@ async function register(settings: AcmeSettings): Promise<string> {
 async function issue(
   client: Client,
   settings: AcmeSettings,
-  host: string,
-  signal: AbortSignal,
+  { host, signal, onOrder }: { host: string; signal: AbortSignal; onOrder: () => void },
 ): Promise<Issued> {
   const { crypto } = await acmeLibrary(settings);
+  // Reads the authority's directory, which every other request goes by.
+  await client.getTermsOfServiceUrl();
+  onOrder();
   const deadline = performance.now() + ORDER_MS;
   let order = await client.createOrder({ identifiers: [{ type: 'dns', value: host }] });
   if (order.status === 'pending') {

@@ -1,30 +1,224 @@
+import { X509Certificate } from 'node:crypto';
+import { readdir, rm, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { connect } from 'node:tls';
 import { afterEach, expect, it } from 'vitest';
+import type { ProxyBackend, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
+import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
 import {
   type CertificatesDaemon,
   certificatesDaemon,
   type Options,
 } from '../fixtures/gitops/certificates-daemon.ts';
 import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
 import { NGINX } from '../helpers/nginx.ts';
 
+const ORIGIN = 'acme-shop-origin.example.net';
+const PREVIEW = 'acme-shop-preview.example.net';
+const CUSTOM = 'metrics.acme-shop.example.net';
+const REFUSED = /alert|handshake|reset|disconnected|hang up/i;
+const PATIENCE = { timeoutMs: 60_000 };
+
 describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () => {
-  let daemon: CertificatesDaemon;
-  const open = async (options: Partial<Options> = {}) => {
-    daemon = await certificatesDaemon(
-      (settings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 }),
-      { subnet: '127.94', ...options },
-    );
+  let daemon: CertificatesDaemon | undefined;
+  const nginx = (settings: ProxySettings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 });
+  const open = async (
+    options: Partial<Options> = {},
+    backendOf: (settings: ProxySettings) => ProxyBackend = nginx,
+  ) => {
+    daemon = await certificatesDaemon(backendOf, { subnet: '127.94', ...options });
     return daemon;
   };
-  afterEach(() => daemon.close());
+  afterEach(async () => {
+    await daemon?.close();
+    daemon = undefined;
+  });
 
-  it('come by themselves for a new site, from an authority that refuses nonces', async () => {
-    await open({ pebble: { refusedNonces: 15 } });
-    await daemon.push('acme-shop', await daemon.site('acme-shop', 1));
-    await daemon.isReady('acme-shop');
-    const origin = 'acme-shop-origin.example.net';
-    expect((await daemon.ask({ host: origin })).status).toBe(200);
-    expect(await daemon.certificate('acme-shop', origin)).toMatchObject({ state: 'live', reason: '' });
+  /** The certificate that a visitor is shown. */
+  const shown = async ({ endpoint }: CertificatesDaemon, servername: string): Promise<X509Certificate> => {
+    const { promise, resolve, reject } = Promise.withResolvers<X509Certificate>();
+    const { address: host, tlsPort: port } = endpoint();
+    const socket = connect({ host, port, servername, rejectUnauthorized: false });
+    socket.once('error', reject);
+    socket.once('secureConnect', () => resolve(new X509Certificate(socket.getPeerCertificate().raw)));
+    return await promise.finally(() => socket.destroy());
+  };
+
+  /** All that is kept: which files, and who may read them. */
+  const isForItsOwner = async (folder: string) => {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const files = entries.filter((one) => one.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+    const names = ['account.json', 'account.key', `${ORIGIN}.pem`, `${PREVIEW}.pem`, 'ledger.json'];
+    expect(files.map((file) => basename(file)).sort()).toEqual(names);
+    for (const file of files) expect((await stat(file)).mode & 0o777, file).toBe(0o600);
+  };
+
+  it.each([
+    ['nginx', nginx],
+    ['the embedded proxy', embeddedBackend],
+  ])(
+    'come by themselves for a new site behind %s, also where the authority refuses nonces',
+    async (_name, backendOf) => {
+      const { push, site, isReady, call, ...rest } = await open({ pebble: { refusedNonces: 15 } }, backendOf);
+      const manifest = await site('acme-shop', 1);
+      const answer = await call('POST', '/provision?wait=60', manifest);
+      // The request is done when visitors are served, not sooner.
+      expect(answer).toMatchObject({ status: 200, body: { operation: { status: 'succeeded' } } });
+      for (const host of [ORIGIN, PREVIEW]) {
+        expect((await rest.ask({ host })).status).toBe(200);
+        expect(await rest.certificate('acme-shop', host)).toMatchObject({
+          state: 'live',
+          reason: '',
+          addresses: ['127.0.0.1'],
+          issuer: expect.stringContaining('Pebble'),
+        });
+      }
+      await isReady('acme-shop');
+      await push('acme-shop', { ...manifest, name: 'Another name' });
+      await isReady('acme-shop');
+      expect(rest.pebble.orders()).toBe(2);
+      expect(JSON.stringify(await rest.status('acme-shop'))).not.toContain('PRIVATE');
+      await isForItsOwner(join(rest.directory, 'acme'));
+    },
+  );
+
+  it('wait for a custom domain’s DNS with the reason, and hold nothing else up', async () => {
+    const { knot, push, site, isReady, reaches, call, restart, ask, certificate, ...rest } = await open();
+    await knot.update('add metrics.acme-shop 1 A 192.0.2.9');
+    await push('acme-shop', await site('acme-shop', 1, { customDomains: [CUSTOM] }));
+    await push('beta-shop', await site('beta-shop', 2));
+    const must = `must be 127.0.0.1 or a CNAME to ${ORIGIN}`;
+    await reaches('acme-shop', CUSTOM, {
+      state: 'pending_dns',
+      reason: `${CUSTOM} resolves to 192.0.2.9, ${must}`,
+      addresses: ['192.0.2.9'],
+    });
+    await isReady('acme-shop');
+    await isReady('beta-shop');
+    // Over plain HTTP it is served all the while.
+    expect((await ask({ host: CUSTOM, servername: null })).status).toBe(200);
+    await expect(ask({ host: CUSTOM })).rejects.toThrow(REFUSED);
+
+    await knot.update('del metrics.acme-shop A', `add metrics.acme-shop 1 CNAME ${ORIGIN}.`);
+    await reaches('acme-shop', CUSTOM, { state: 'live', reason: '' });
+    await eventually(async () => expect((await ask({ host: CUSTOM })).status).toBe(200), PATIENCE);
+
+    await knot.update('del metrics.acme-shop CNAME', 'add metrics.acme-shop 1 A 192.0.2.9');
+    await restart();
+    await reaches('acme-shop', CUSTOM, {
+      state: 'drifted',
+      reason: expect.stringContaining(`resolves to 192.0.2.9, ${must}; its certificate ends on `),
+    });
+    await isReady('acme-shop');
+    expect((await ask({ host: CUSTOM })).status).toBe(200);
+
+    const stored = async () =>
+      (await readdir(join(rest.directory, 'acme'), { recursive: true })).filter((name) =>
+        name.endsWith('.pem'),
+      );
+    expect((await stored()).some((name) => name.endsWith(`/${CUSTOM}.pem`))).toBe(true);
+    const body = { site: 'acme-shop', domain: CUSTOM };
+    expect(await call('DELETE', '/custom-domain?wait=60', body)).toMatchObject({ status: 200 });
+    await expect(ask({ host: CUSTOM, servername: null })).rejects.toThrow(REFUSED);
+    await expect(ask({ host: CUSTOM })).rejects.toThrow(REFUSED);
+    expect((await stored()).some((name) => name.endsWith(`/${CUSTOM}.pem`))).toBe(false);
+    expect(await certificate('acme-shop', CUSTOM)).toBeUndefined();
+    const orders = rest.pebble.orders();
+    expect(orders).toBe(5);
+
+    expect(await call('POST', '/deprovision?wait=60', { site: 'acme-shop' })).toMatchObject({ status: 200 });
+    expect((await stored()).some((name) => name.includes('acme-shop'))).toBe(false);
+    expect((await stored()).filter((name) => name.includes('beta-shop'))).toHaveLength(2);
+  });
+
+  it('come when the authority takes its time with each, several at once', async () => {
+    const { push, site, isReady, pebble } = await open({ pebble: { slowSeconds: 2 } });
+    for (const [index, name] of ['acme-shop', 'beta-shop'].entries()) {
+      await push(name, await site(name, index + 1));
+    }
+    for (const name of ['acme-shop', 'beta-shop']) await isReady(name);
+    expect(pebble.orders()).toBe(4);
+  });
+
+  it('outlast an authority that is away and forgets the account meanwhile', async () => {
+    const { pebble, push, site, isReady, reaches, status, warnings } = await open();
+    await push('acme-shop', await site('acme-shop', 1));
+    await isReady('acme-shop');
+    await pebble.stop();
+    await push('beta-shop', await site('beta-shop', 2));
+    await reaches('beta-shop', 'beta-shop-origin.example.net', {
+      state: 'pending_certificate',
+      reason: expect.stringMatching(/^the authority can’t be reached \(ECONNREFUSED\); tried again at /),
+    });
+    expect(await status('beta-shop')).toMatchObject({ ready: false, reason: 'CertificatePending' });
+    expect(await status('acme-shop')).toMatchObject({ ready: true });
+    await pebble.start();
+    await isReady('beta-shop');
+    expect(warnings.join('\n')).toContain('no certificate');
+  });
+
+  it('are not ordered from an authority that refuses the name more often than its pauses allow', async () => {
+    const { push, site, reaches, isReady, pebble } = await open({
+      pebble: { refusedNames: [CUSTOM] },
+      acme: {
+        pauses: {
+          refused: { firstMs: 3_600_000, longestMs: 3_600_000 },
+          outage: { firstMs: 1, longestMs: 1 },
+        },
+      },
+    });
+    const { knot } = daemon as CertificatesDaemon; // it was opened just now
+    await knot.update('add metrics.acme-shop 1 A 127.0.0.1');
+    await push('acme-shop', await site('acme-shop', 1, { customDomains: [CUSTOM] }));
+    await isReady('acme-shop');
+    const reason = expect.stringMatching(
+      /^the authority refused the order \(rejectedIdentifier\): .* tried again at /,
+    );
+    await reaches('acme-shop', CUSTOM, { state: 'pending_certificate', reason });
+    const before = pebble.requests('/order-plz');
+    await daemon?.restart();
+    await reaches('acme-shop', CUSTOM, { state: 'pending_certificate', reason });
+    await isReady('acme-shop');
+    expect(pebble.requests('/order-plz')).toBe(before);
+  });
+
+  it('are renewed in time, and served without a word to anybody', async () => {
+    let ahead = 0;
+    const opened = await open({ acme: { now: () => Date.now() + ahead } });
+    const { push, site, isReady, pebble } = opened;
+    const manifest = await site('acme-shop', 1);
+    await push('acme-shop', manifest);
+    await isReady('acme-shop');
+    const first = await shown(opened, ORIGIN);
+    const life = first.validToDate.getTime() - first.validFromDate.getTime();
+    ahead = 0.8 * life;
+    await push('acme-shop', { ...manifest, name: 'Wakes it' });
+    await eventually(() => expect(pebble.orders()).toBeGreaterThanOrEqual(4), PATIENCE);
+    ahead = 0;
+    await eventually(async () => {
+      const now = await shown(opened, ORIGIN);
+      expect(now.serialNumber).not.toBe(first.serialNumber);
+      expect(now.checkHost(ORIGIN)).toBe(ORIGIN);
+    }, PATIENCE);
+    await isReady('acme-shop');
+  });
+
+  it('come back one by one when their store is lost', async () => {
+    const { push, site, isReady, pebble, directory, restart, reaches } = await open({
+      acme: { perHour: 20 },
+    });
+    await push('acme-shop', await site('acme-shop', 1));
+    await isReady('acme-shop');
+    // The two that may be placed at once are spent: the next comes in three minutes.
+    const [folder = ''] = await readdir(join(directory, 'acme'));
+    await rm(join(directory, 'acme', folder, 'names'), { recursive: true });
+    await restart();
+    const reason = 'waits its turn: this host places 20 orders an hour';
+    for (const host of [ORIGIN, PREVIEW]) {
+      await reaches('acme-shop', host, { state: 'pending_certificate', reason });
+    }
+    expect(pebble.orders()).toBe(2);
   });
 });
