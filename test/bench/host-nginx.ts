@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
-import { certificateFiles } from '../../gitops/appliers/proxy/certificates.ts';
+import { certificateFiles } from '../../gitops/appliers/proxy/certificate-files.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { runningMaster, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
