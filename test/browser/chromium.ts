@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BrowserContext, chromium } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium } from 'playwright-core';
 
 /**
  * What makes a browser quiet enough to be a witness: no sandbox (CI runs as root), no QUIC (it would pass by the
@@ -18,12 +18,18 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-export interface LaunchOptions {
+/** What a browser finds in place of the internet. */
+export interface Network {
   /**
    * Names that resolve to an address of ours, with a port of ours or without: `{ 'shop.example': '127.0.0.1:8443' }`
    * say, the first match wins and `*` is every name. Chromium knows `*.localhost` by itself.
    */
   readonly hosts?: Readonly<Record<string, string>>;
+  /** The key of a CA to trust: SHA-256 of its SubjectPublicKeyInfo in base64. */
+  readonly trustedKey?: string;
+}
+
+export interface LaunchOptions extends Network {
   /** What the page's `prefers-color-scheme` says. */
   readonly colorScheme?: 'light' | 'dark';
   readonly viewport?: { readonly width: number; readonly height: number };
@@ -31,21 +37,39 @@ export interface LaunchOptions {
   readonly profile?: string;
   /** Whether cookies of other sites than the page's are kept and sent; unset, as this Chromium comes. */
   readonly thirdPartyCookies?: boolean;
-  /** The key of a CA to trust: SHA-256 of its SubjectPublicKeyInfo in base64. */
-  readonly trustedKey?: string;
+}
+
+/** A real Chromium: `CHROMIUM_PATH`, else Debian's. */
+function program({ hosts = {}, trustedKey }: Network) {
+  const rules = Object.entries(hosts).map(([name, address]) => `MAP ${name} ${address}`);
+  return {
+    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+    args: [
+      ...FLAGS,
+      ...(rules.length > 0 ? [`--host-resolver-rules=${rules.join(',')}`] : []),
+      ...(trustedKey === undefined ? [] : [`--ignore-certificate-errors-spki-list=${trustedKey}`]),
+    ],
+  };
 }
 
 /**
- * A real Chromium (`CHROMIUM_PATH`, else Debian's). A profile of its own is gone when the context is closed:
+ * One browser for many visitors, who know nothing of each other: `await using visitor = await browser.newContext();`
+ * That takes a small part of the second or more that a start does.
+ */
+export function startChromium(network: Network = {}): Promise<Browser> {
+  return chromium.launch(program(network));
+}
+
+/**
+ * A browser with a profile on disk, as people have one. A profile of its own is gone when the context is closed:
  * `await using browser = await launchChromium();`
  */
 export async function launchChromium({
-  hosts = {},
   colorScheme = 'light',
   viewport = { width: 1280, height: 900 },
   profile,
   thirdPartyCookies,
-  trustedKey,
+  ...network
 }: LaunchOptions = {}): Promise<BrowserContext> {
   const directory = profile ?? mkdtempSync(join(tmpdir(), 'tagyard-chromium-'));
   if (thirdPartyCookies !== undefined) {
@@ -58,17 +82,8 @@ export async function launchChromium({
     };
     writeFileSync(join(directory, 'Default', 'Preferences'), JSON.stringify(preferences));
   }
-  const rules = Object.entries(hosts).map(([name, address]) => `MAP ${name} ${address}`);
-  const context = await chromium.launchPersistentContext(directory, {
-    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-    args: [
-      ...FLAGS,
-      ...(rules.length > 0 ? [`--host-resolver-rules=${rules.join(',')}`] : []),
-      ...(trustedKey === undefined ? [] : [`--ignore-certificate-errors-spki-list=${trustedKey}`]),
-    ],
-    colorScheme,
-    viewport,
-  });
+  const options = { ...program(network), colorScheme, viewport };
+  const context = await chromium.launchPersistentContext(directory, options);
   if (profile === undefined) {
     context.once('close', () => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
   }

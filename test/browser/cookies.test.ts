@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { BrowserContext, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
 import { describeWith } from '../helpers/components.ts';
-import { launchChromium } from './chromium.ts';
+import { launchChromium, startChromium } from './chromium.ts';
 import { booted, cookie, settled, state, visit } from './visit.ts';
 
 const DAY = 86_400;
@@ -33,10 +33,15 @@ const HOSTS = ['custom', 'edge'] as const;
 
 describeWith('chromium', 'cookies, as the browser keeps them', () => {
   let stage: BrowserStage;
+  let chromium: Browser;
   beforeAll(async () => {
     stage = await startBrowserStage();
+    chromium = await startChromium(stage.browser);
   });
-  afterAll(() => stage.close());
+  afterAll(async () => {
+    await chromium.close();
+    await stage.close();
+  });
 
   /** A site, a page of its shop with the snippet for that host of the edge, and a way to open it. */
   async function shop(host: (typeof HOSTS)[number], manifest: Partial<ManifestInput> = {}) {
@@ -66,7 +71,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
 
   describe.each(HOSTS)('with the loader from the %s host', (host) => {
     test('the id: for the domain, 400 days, secure, lax, and a script may read it', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       await browser.addInitScript({ content: WATCH });
       const { site, domain, open } = await shop(host);
       const page = await open(browser);
@@ -90,7 +95,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
     });
 
     test('what is listed comes back after it was deleted, before the web tag runs; nothing else does', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { site, domain, open, write } = await shop(host);
       await write(browser, { _ga: ANALYTICS, basket: 'secret' });
       const first = await open(browser);
@@ -117,7 +122,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
     });
 
     test('with the life that it has left', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { site, open, write } = await shop(host);
       await write(browser, { _ga: ANALYTICS });
       const id = (await booted(await open(browser)))?.profile?.id;
@@ -159,7 +164,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
     });
 
     test('a cookie of one host alone stays that one cookie, and its newest value is what is kept', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { site, open } = await shop(host);
       const write = (value: string) =>
         browser.addCookies([{ name: '_ga', value, url: site.url.shop, sameSite: 'Lax', secure: true }]);
@@ -172,7 +177,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
     });
 
     test('a second tab goes on with profile and session', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { open } = await shop(host);
       const first = await state(await open(browser));
       const second = await state(await open(browser));
@@ -207,7 +212,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
     });
 
     test('with the flag off nothing is kept and nothing comes back', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { site, open, write } = await shop(host, { features: { cookie_restoration: false } });
       await write(browser, { _ga: ANALYTICS });
       const id = (await booted(await open(browser)))?.profile?.id;
@@ -229,7 +234,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       ],
     ])('%s', (_name, choices, headers) => {
       test('at the first visit: no cookie, nothing in the page’s storage or in the edge’s', async () => {
-        await using browser = await launchChromium(stage.browser);
+        await using browser = await chromium.newContext();
         await browser.setExtraHTTPHeaders(headers);
         const { site, open } = await shop(host);
         const page = await open(browser, choices);
@@ -241,7 +246,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       });
 
       test('later: what was kept is deleted on both sides and does not come back', async () => {
-        await using browser = await launchChromium(stage.browser);
+        await using browser = await chromium.newContext();
         const { site, open, write } = await shop(host);
         await write(browser, { _ga: ANALYTICS });
         const id = (await booted(await open(browser)))?.profile?.id;
@@ -262,7 +267,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
     });
 
     test('a denial of one purpose ends that one’s, and leaves the other’s', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { site, open, write } = await shop(host);
       await write(browser, { _ga: ANALYTICS, _fbp: ADS });
       const id = (await booted(await open(browser)))?.profile?.id;
@@ -274,7 +279,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
     });
 
     test('where consent is required: nobody before a grant, somebody after it', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { open } = await shop(host, { consent: 'required' });
       expect((await booted(await open(browser)))?.profile).toBeNull();
       expect(await browser.cookies()).toEqual([]);

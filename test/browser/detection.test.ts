@@ -1,8 +1,8 @@
-import type { BrowserContext } from 'playwright-core';
+import type { Browser, BrowserContext } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { launchChromium } from './chromium.ts';
+import { startChromium } from './chromium.ts';
 import { type EdgePage, startEdgePage, webTag } from './edge-page.ts';
 
 const BAIT = /\/bait\/gtm\.js/;
@@ -28,18 +28,23 @@ const nothing = {
 
 describeWith('chromium', 'what a page tells of blockers and shortened cookies', () => {
   let world: EdgePage;
+  let chromium: Browser;
   beforeAll(async () => {
     world = await startEdgePage();
+    chromium = await startChromium({ hosts: world.hosts });
   });
   beforeEach(() => {
     world.vendor = webTag;
     world.stage.upstream.received.length = 0;
   });
-  afterAll(() => world.close());
+  afterAll(async () => {
+    await chromium.close();
+    await world.close();
+  });
 
   /** Opens the page in a browser of its own and answers the signals that reach the tag server. */
   async function signalsOf(arrange: (browser: BrowserContext) => Promise<unknown> = async () => undefined) {
-    await using browser = await launchChromium({ hosts: world.hosts });
+    await using browser = await chromium.newContext();
     await arrange(browser);
     const page = await browser.newPage();
     await page.goto(world.url.page);

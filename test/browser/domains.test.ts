@@ -1,15 +1,21 @@
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
 import { describeWith } from '../helpers/components.ts';
-import { launchChromium } from './chromium.ts';
+import { startChromium } from './chromium.ts';
 import { booted, ran, settled, visit } from './visit.ts';
 
 describeWith('chromium', 'a site of two domains', () => {
   let stage: BrowserStage;
+  let chromium: Browser;
   beforeAll(async () => {
     stage = await startBrowserStage();
+    chromium = await startChromium(stage.browser);
   });
-  afterAll(() => stage.close());
+  afterAll(async () => {
+    await chromium.close();
+    await stage.close();
+  });
 
   /** A site with a page on each of its domains, and a custom domain under the second. */
   async function twoDomains(name: string, multi: boolean) {
@@ -30,7 +36,7 @@ describeWith('chromium', 'a site of two domains', () => {
   }
 
   test('multi_domain on: each has its own web tag, id and cookie', async () => {
-    await using browser = await launchChromium(stage.browser);
+    await using browser = await chromium.newContext();
     const { site, first, second } = await twoDomains('on', true);
     const before = stage.direct();
     const ids = new Map<string, string | undefined>();
@@ -61,7 +67,7 @@ describeWith('chromium', 'a site of two domains', () => {
   ])(
     'multi_domain off, asked on %s: only the primary domain boots; the second has the vendor’s script, once, and no cookie',
     async (_name, name, path) => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { first, second } = await twoDomains(name, false);
       const before = stage.direct();
       const primary = await visit(browser, first);

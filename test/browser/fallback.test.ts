@@ -1,9 +1,9 @@
-import type { BrowserContext, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type BrowserSite, type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { launchChromium } from './chromium.ts';
+import { startChromium } from './chromium.ts';
 import { ran, settled, state, visit } from './visit.ts';
 
 const VENDOR = /^https:\/\/www\.googletagmanager\.com\/gtm\.js\?id=/;
@@ -21,21 +21,26 @@ async function scripts(page: Page) {
 
 describeWith('chromium', 'whatever the edge does, a page has its web tag once', () => {
   let stage: BrowserStage;
+  let chromium: Browser;
   beforeAll(async () => {
     stage = await startBrowserStage();
+    chromium = await startChromium(stage.browser);
   });
   afterEach(() => {
     stage.fault = () => undefined;
     stage.release();
   });
-  afterAll(() => stage.close());
+  afterAll(async () => {
+    await chromium.close();
+    await stage.close();
+  });
 
   /** A browser whose pages' timers stand until a test turns their clock, at a page with the site's snippet in it. */
   async function open(
     html: (site: BrowserSite) => string = ({ snippet }) => snippet(),
     arrange: (browser: BrowserContext) => Promise<unknown> = async () => undefined,
   ) {
-    const browser = await launchChromium(stage.browser);
+    const browser = await chromium.newContext();
     await arrange(browser);
     const now = Date.now();
     await browser.clock.install({ time: now });

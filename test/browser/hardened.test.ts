@@ -1,9 +1,9 @@
-import type { BrowserContext, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type BrowserSite, type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { launchChromium } from './chromium.ts';
+import { startChromium } from './chromium.ts';
 import { cookie, ran, settled, state, visit } from './visit.ts';
 
 const NONCE = 'bm9uY2Utb2YtdGhlLXBhZ2U';
@@ -35,14 +35,19 @@ const STUB = `(() => {
 
 describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot', () => {
   let stage: BrowserStage;
+  let chromium: Browser;
   beforeAll(async () => {
     stage = await startBrowserStage();
+    chromium = await startChromium(stage.browser);
   });
   afterEach(() => {
     stage.fault = () => undefined;
     stage.release();
   });
-  afterAll(() => stage.close());
+  afterAll(async () => {
+    await chromium.close();
+    await stage.close();
+  });
 
   /** What the tag server was told of a site's page. */
   const signals = ({ manifest }: BrowserSite) =>
@@ -74,7 +79,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     ])('%s: the nonce goes on to loader and web tag, and nothing is refused', async (_name, policy) => {
       const before = stage.direct();
       const marks = (await stage.detections()).length;
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { page, site, asked, errors } = await open(browser, policy);
       expect((await settled(page))?.gtm).toBe('loaded');
       expect((await ran(page)).containers).toEqual(['GTM-ABC1234']);
@@ -87,7 +92,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
 
     test('one that doesn’t let the page ask the edge: the vendor’s script, once', async () => {
       const before = stage.direct();
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { page, site, errors } = await open(browser, () => narrow("'self'"));
       expect((await settled(page))?.gtm).toBe('loaded');
       expect(await ran(page)).toEqual({ starts: 1, containers: ['GTM-ABC1234'] });
@@ -99,7 +104,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     test('scripts from named makers only, and the edge errs: the vendor’s script, once', async () => {
       stage.fault = (path) => (path.startsWith('/boot') ? 'fail' : undefined);
       const before = stage.direct();
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { page, errors } = await open(browser, () => trusting('tagyard', 'tagyard-loader'));
       expect((await settled(page))?.gtm).toBe('loaded');
       expect(await ran(page)).toEqual({ starts: 1, containers: ['GTM-ABC1234'] });
@@ -109,7 +114,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     });
 
     test('scripts from a default maker: it is asked for each, and nothing else is needed', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const maker = `<script nonce="${NONCE}">window.made = [];
         trustedTypes.createPolicy('default', { createScriptURL: (url) => { made.push(url); return url; } });
       </script>`;
@@ -127,7 +132,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     });
 
     test('scripts from makers that are none of ours: nothing tags, so the policies above are in force', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { page, asked } = await open(browser, () => trusting('somebody'));
       await eventually(async () =>
         expect(await violations(page)).toEqual([
@@ -139,7 +144,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     });
 
     test('without the nonce nothing runs: the policies above are in force', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       const { page } = await open(
         browser,
         () => STRICT,
@@ -158,7 +163,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     ['tells nobody where it is', { 'referrer-policy': 'no-referrer' }],
   ])('a page that %s: from the edge, and no blocker is seen', async (_name, headers) => {
     const before = stage.direct();
-    await using browser = await launchChromium(stage.browser);
+    await using browser = await chromium.newContext();
     const site = await stage.site();
     stage.serve('/', site.snippet(), headers);
     const { page, errors } = await visit(browser, `${site.url.shop}/`);
@@ -170,7 +175,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
   });
 
   test('a page whose body is still to come tags and reports all the same', async () => {
-    await using browser = await launchChromium(stage.browser);
+    await using browser = await chromium.newContext();
     const site = await stage.site();
     stage.fault = (path) => (path === '/late.js' ? 'hold' : undefined);
     // A parser-blocking script, as shops have them.
@@ -198,7 +203,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
 
     test('with the common lists: the site’s own edge still tags, and says what it saw', async () => {
       const before = stage.direct();
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       await block(browser, ...LISTED);
       const { page, site, end } = await open(browser);
       expect(end?.gtm).toBe('loaded');
@@ -212,7 +217,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     });
 
     test('that knows the edge, too: nothing tags, and the page goes on', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       await block(browser, ...LISTED, /\.example\.net\//);
       const { page, end, asked } = await open(browser);
       expect(end?.gtm).toBe('failed');
@@ -221,7 +226,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     });
 
     test('with a stand-in for the web tag: the page goes on, and the stand-in is told from a web tag', async () => {
-      await using browser = await launchChromium(stage.browser);
+      await using browser = await chromium.newContext();
       await browser.route(/\/c\/ct_/, (route) =>
         route.fulfill({ contentType: 'text/javascript', body: STUB }),
       );

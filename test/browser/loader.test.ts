@@ -1,18 +1,24 @@
+import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { launchChromium } from './chromium.ts';
+import { startChromium } from './chromium.ts';
 import { type EdgePage, startEdgePage } from './edge-page.ts';
 
 describeWith('chromium', 'the loader in a page', () => {
   let world: EdgePage;
+  let chromium: Browser;
   beforeAll(async () => {
     world = await startEdgePage();
+    chromium = await startChromium({ hosts: world.hosts });
   });
-  afterAll(() => world.close());
+  afterAll(async () => {
+    await chromium.close();
+    await world.close();
+  });
 
   test('twice on one page: one bootstrap, one report, one run of the web tag', async () => {
-    await using browser = await launchChromium({ hosts: world.hosts });
+    await using browser = await chromium.newContext();
     const page = await browser.newPage();
     await world.stage.seen();
     const marked = page.waitForResponse((response) => response.url().endsWith('/mark-session-detection'));
@@ -27,7 +33,7 @@ describeWith('chromium', 'the loader in a page', () => {
   });
 
   test('in a sandboxed frame, without storage and with an origin that is nobody’s: the vendor’s script, once', async () => {
-    await using browser = await launchChromium({ hosts: world.hosts });
+    await using browser = await chromium.newContext();
     const page = await browser.newPage();
     const errors: string[] = [];
     page.on('pageerror', (error) => errors.push(error.message));
