@@ -196,6 +196,20 @@ describe('bodies', () => {
   });
 });
 
+describe('headers', () => {
+  const load = (headers: Record<string, string>) =>
+    stage.send(site.host, `/l/${site.loader}.js`, { headers });
+
+  test.each([
+    ['a long one is taken', 'x-any', 100_000, 200],
+    ['over 128 KiB is the runtime’s to refuse', 'x-any', 140_000, 431],
+    ['a host of any length is looked at', 'x-forwarded-host', 20_000, 200],
+    ['cookies of any length are looked at', 'cookie', 20_000, 200],
+  ])('%s', async (_name, header, octets, status) => {
+    expect((await load({ [header]: 'a'.repeat(octets), 'x-tagyard-hop': HOP_SECRET })).status).toBe(status);
+  });
+});
+
 describe('CORS', () => {
   const allowed = (origin: string) => ({
     'access-control-allow-origin': origin,

@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
-import { type Stage, type StagedSite, startStage } from '../edge/stage.ts';
+import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
 
 let stage: Stage;
 beforeAll(async () => {
@@ -13,7 +14,7 @@ afterAll(() => stage.close());
 const load = (site: StagedSite, headers = {}) => stage.send(site.host, `/l/${site.loader}.js`, { headers });
 
 describe('GET /l/<loader token>.js', () => {
-  test('is a script for the site, cacheable and short', async () => {
+  test('is a script for the site, cacheable', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });
     const answer = await load(site);
     expect(answer.status).toBe(200);
@@ -22,7 +23,21 @@ describe('GET /l/<loader token>.js', () => {
       'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
       etag: expect.stringMatching(/^"[0-9a-f]{32}"$/),
     });
-    expect(gzipSync(answer.text).byteLength).toBeLessThan(2000);
+  });
+
+  test('is under 2000 octets gzipped, with all that goes out by default and a token as they are made', async () => {
+    const site = await stage.site({ features: { cookie_restoration: true } });
+    const token = `lt_${randomBytes(16).toString('hex')}`;
+    await stage.put('LOADER_TOKEN_MAP', token, { version: 1, containerId: site.container });
+    const { text } = await stage.send(site.host, `/l/${token}.js`, {
+      headers: {
+        'x-tagyard-hop': HOP_SECRET,
+        'x-forwarded-host': `metrics.${site.domains[0]?.domain}`,
+        'x-forwarded-proto': 'https',
+      },
+    });
+    expect(text).toContain('mark-session-detection');
+    expect(gzipSync(text).byteLength).toBeLessThan(2000);
   });
 
   test('is ES2018 that asks nothing of a strict policy', async () => {

@@ -39,7 +39,6 @@ async function boot(): Promise<BootAnswer | null> {
 
 async function ask(): Promise<BootAnswer | null> {
   try {
-    const all = cookies();
     const session = stored();
     const response = await fetch(`${values.edge}/boot`, {
       method: 'POST',
@@ -48,10 +47,10 @@ async function ask(): Promise<BootAnswer | null> {
       body: JSON.stringify({
         loader: values.loader,
         url: location.href,
-        fpid: all._fpid,
+        fpid: cookies()._fpid,
         session: session ? { id: session } : undefined,
         consent: page.consent,
-        cookies: wanted(all),
+        cookies: cookies(isRestored),
       }),
     });
     return response.ok ? await response.json() : null;
@@ -60,28 +59,24 @@ async function ask(): Promise<BootAnswer | null> {
   }
 }
 
-/** The page's cookies; none where a sandbox forbids to look. */
-function cookies(): Record<string, string> {
+/** The page's cookies, those of some names or all; none where a sandbox forbids to look. */
+function cookies(wanted: (name: string) => boolean = () => true): Record<string, string> {
   const found: Record<string, string> = {};
   try {
     for (const pair of document.cookie.split('; ')) {
       const at = pair.indexOf('=');
-      if (at > 0) found[pair.slice(0, at)] = pair.slice(at + 1);
+      const name = pair.slice(0, at);
+      if (at > 0 && wanted(name)) found[name] = pair.slice(at + 1);
     }
   } catch {}
   return found;
 }
 
 /** Only what the site restores leaves the page. */
-function wanted(all: Record<string, string>): Record<string, string> {
-  const found: Record<string, string> = {};
-  for (const name of Object.keys(all)) {
-    const listed = values.cookies.some((pattern) =>
-      pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
-    );
-    if (listed) found[name] = all[name] as string; // present: it is one of its own keys
-  }
-  return found;
+function isRestored(name: string): boolean {
+  return values.cookies.some((pattern) =>
+    pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
+  );
 }
 
 function stored(): string | null {
