@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Browser, type BrowserContext, chromium } from 'playwright-core';
+import { type BrowserContext, chromium } from 'playwright-core';
+import { noteFailure } from './disturbance.ts';
 
 /**
  * What makes a browser quiet enough to be a witness: no sandbox (CI runs as root), no QUIC (it would pass by the
@@ -52,12 +53,24 @@ function program({ hosts = {}, trustedKey }: Network) {
   };
 }
 
-/**
- * One browser for many visitors, who know nothing of each other: `await using visitor = await browser.newContext();`
- * That takes a small part of the second or more that a start does.
- */
-export function startChromium(network: Network = {}): Promise<Browser> {
-  return chromium.launch(program(network));
+function watched(context: BrowserContext): BrowserContext {
+  return context.on('requestfailed', (request) => noteFailure(request.failure()?.errorText));
+}
+
+/** One browser for many visitors, who know nothing of each other. */
+export interface Visitors {
+  /** `await using visitor = await chromium.newContext();` */
+  newContext(): Promise<BrowserContext>;
+  close(): Promise<void>;
+}
+
+/** A visitor takes a small part of the second or more that a browser takes to start. */
+export async function startChromium(network: Network = {}): Promise<Visitors> {
+  const browser = await chromium.launch(program(network));
+  return {
+    newContext: async () => watched(await browser.newContext()),
+    close: () => browser.close(),
+  };
 }
 
 /**
@@ -87,5 +100,5 @@ export async function launchChromium({
   if (profile === undefined) {
     context.once('close', () => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));
   }
-  return context;
+  return watched(context);
 }

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
 import { describeWith } from '../helpers/components.ts';
-import { launchChromium, startChromium } from './chromium.ts';
+import { launchChromium, startChromium, type Visitors } from './chromium.ts';
 import { booted, cookie, settled, state, visit } from './visit.ts';
 
 const DAY = 86_400;
@@ -33,7 +33,7 @@ const HOSTS = ['custom', 'edge'] as const;
 
 describeWith('chromium', 'cookies, as the browser keeps them', () => {
   let stage: BrowserStage;
-  let chromium: Browser;
+  let chromium: Visitors;
   beforeAll(async () => {
     stage = await startBrowserStage();
     chromium = await startChromium(stage.browser);

@@ -1,8 +1,8 @@
-import type { Browser, BrowserContext } from 'playwright-core';
+import type { BrowserContext } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { startChromium } from './chromium.ts';
+import { startChromium, type Visitors } from './chromium.ts';
 import { type EdgePage, startEdgePage, webTag } from './edge-page.ts';
 
 const BAIT = /\/bait\/gtm\.js/;
@@ -28,7 +28,7 @@ const nothing = {
 
 describeWith('chromium', 'what a page tells of blockers and shortened cookies', () => {
   let world: EdgePage;
-  let chromium: Browser;
+  let chromium: Visitors;
   beforeAll(async () => {
     world = await startEdgePage();
     chromium = await startChromium({ hosts: world.hosts });

@@ -1,13 +1,12 @@
-import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
 import { describeWith } from '../helpers/components.ts';
-import { startChromium } from './chromium.ts';
+import { startChromium, type Visitors } from './chromium.ts';
 import { booted, ran, settled, visit } from './visit.ts';
 
 describeWith('chromium', 'a site of two domains', () => {
   let stage: BrowserStage;
-  let chromium: Browser;
+  let chromium: Visitors;
   beforeAll(async () => {
     stage = await startBrowserStage();
     chromium = await startChromium(stage.browser);

@@ -1,9 +1,9 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type BrowserSite, type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { startChromium } from './chromium.ts';
+import { startChromium, type Visitors } from './chromium.ts';
 import { ran, settled, state, visit } from './visit.ts';
 
 const VENDOR = /^https:\/\/www\.googletagmanager\.com\/gtm\.js\?id=/;
@@ -21,7 +21,7 @@ async function scripts(page: Page) {
 
 describeWith('chromium', 'whatever the edge does, a page has its web tag once', () => {
   let stage: BrowserStage;
-  let chromium: Browser;
+  let chromium: Visitors;
   beforeAll(async () => {
     stage = await startBrowserStage();
     chromium = await startChromium(stage.browser);

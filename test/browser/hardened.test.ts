@@ -1,9 +1,9 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type BrowserSite, type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { startChromium } from './chromium.ts';
+import { startChromium, type Visitors } from './chromium.ts';
 import { cookie, ran, settled, state, visit } from './visit.ts';
 
 const NONCE = 'bm9uY2Utb2YtdGhlLXBhZ2U';
@@ -35,7 +35,7 @@ const STUB = `(() => {
 
 describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot', () => {
   let stage: BrowserStage;
-  let chromium: Browser;
+  let chromium: Visitors;
   beforeAll(async () => {
     stage = await startBrowserStage();
     chromium = await startChromium(stage.browser);

@@ -1,13 +1,12 @@
-import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { startChromium } from './chromium.ts';
+import { startChromium, type Visitors } from './chromium.ts';
 import { type EdgePage, startEdgePage } from './edge-page.ts';
 
 describeWith('chromium', 'the loader in a page', () => {
   let world: EdgePage;
-  let chromium: Browser;
+  let chromium: Visitors;
   beforeAll(async () => {
     world = await startEdgePage();
     chromium = await startChromium({ hosts: world.hosts });

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { describe, test } from 'vitest';
 import { z } from 'zod';
+import { sayDisturbances, UNLESS_DISTURBED } from '../browser/disturbance.ts';
 
 export const COMPONENTS = [
   'nginx',
@@ -118,5 +119,9 @@ export function describeWith(
     });
     return;
   }
-  describe.skipIf(reasons.length > 0)(name, body);
+  if (!needed.includes('chromium')) return void describe.skipIf(reasons.length > 0)(name, body);
+  describe.skipIf(reasons.length > 0)(name, UNLESS_DISTURBED, () => {
+    sayDisturbances();
+    body();
+  });
 }
