@@ -156,7 +156,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
     },
     report: (one = manifest) => report(one),
-    async verify(host, { budget = 8_000, secret = VERIFICATION_SECRET } = {}) {
+    async verify(host, { budget = 10_000, secret = VERIFICATION_SECRET } = {}) {
       const client = new VerificationClient({ url: verificationUrl.href, secret });
       const own = await report(manifest);
       const given = host === undefined ? own : host;
