@@ -202,7 +202,6 @@ describe('headers', () => {
 
   test.each([
     ['a long one is taken', 'x-any', 100_000, 200],
-    ['far over 128 KiB is the runtime’s to refuse', 'x-any', 300_000, 431],
     ['a host of any length is looked at', 'x-forwarded-host', 20_000, 200],
     ['cookies of any length are looked at', 'cookie', 20_000, 200],
   ])('%s', async (_name, header, octets, status) => {
