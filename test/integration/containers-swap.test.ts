@@ -1,12 +1,19 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import Docker from 'dockerode';
+import { request } from 'undici';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { z } from 'zod';
+import { containerName } from '../../gitops/appliers/containers/desired.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { containersHost } from '../fixtures/containers-host.ts';
-import { containersSettings } from '../fixtures/containers-stage.ts';
+import { containersSettings, healthOf } from '../fixtures/containers-stage.ts';
 import { loadedManifest } from '../fixtures/manifest.ts';
 import { nextRelease, removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
 import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { ask } from '../helpers/proxy.ts';
 import { startLoad } from '../helpers/steady-load.ts';
 
 const INSTANCE = 'test-swap';
@@ -36,6 +43,15 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
     ...extra,
   });
 
+  type Resources = LoadedManifest['resources'];
+  const resources = (
+    processing: Partial<Resources['processing']>,
+    preview: Partial<Resources['preview']>,
+  ) => {
+    const plain = loadedManifest().resources;
+    return { processing: { ...plain.processing, ...processing }, preview: { ...plain.preview, ...preview } };
+  };
+
   it('loses no request in ten upgrades at 200 requests a second', async () => {
     await host.apply(site());
     const load = startLoad(host.endpoint, site().hostnames.origin, { perSecond: 200 });
@@ -46,5 +62,64 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
     expect(failures).toEqual([]);
     expect(sent).toBeGreaterThan(1_000);
     expect(await host.plan([site()])).toEqual([]);
+  });
+
+  const replicated = () => site({ resources: resources({ replicas: 2 }, {}) });
+  it('spreads requests over replicas, and loses none with one of them gone', async () => {
+    await host.apply(replicated());
+    const specs = host.containers.desired(replicated()).map(({ spec }) => spec);
+    const [first, second] = specs.filter(({ role }) => role === 'processing');
+    expect(specs.filter(({ role }) => role === 'preview')).toHaveLength(1);
+    if (first === undefined || second === undefined) throw new Error('there are no two replicas');
+    const load = startLoad(host.endpoint, site().hostnames.origin, { perSecond: 20 });
+    const heard = async ({ address, port }: typeof first) => {
+      const { body } = await request(`http://${address}:${port}/tagyard-demo/events`, { reset: true });
+      return z.object({ events: z.array(z.unknown()) }).parse(await body.json()).events.length;
+    };
+    await eventually(async () => {
+      expect(await heard(first)).toBeGreaterThan(20);
+      expect(await heard(second)).toBeGreaterThan(20);
+    });
+    // Its process ends as if it had crashed; nothing has been told to go elsewhere.
+    await docker.getContainer(containerName(INSTANCE, second)).stop({ t: 5 });
+    const before = await heard(first);
+    await eventually(async () => expect(await heard(first)).toBeGreaterThan(before + 50));
+    await host.apply(replicated());
+    const { failures } = await load.end();
+    // What the one that ended had in hand is gone with it; everything after it is answered by the other.
+    expect(failures.slice(2)).toEqual([]);
+    expect(await host.plan([replicated()])).toEqual([]);
+  });
+
+  it('holds the first preview behind nginx until the preview server has come back from its rest', async () => {
+    const thrifty = site({ resources: resources({}, { onDemand: true }) });
+    host.restart({ previewIdleMs: 200 });
+    await host.apply(thrifty);
+    const preview = host.containers.desired(thrifty).find(({ spec }) => spec.role === 'preview');
+    const running = async () => {
+      if (preview === undefined) throw new Error('there is no preview server');
+      return (await docker.getContainer(containerName(INSTANCE, preview.spec)).inspect()).State.Running;
+    };
+    await eventually(async () => expect(await running()).toBe(false));
+    const { status, body } = await ask(host.endpoint, {
+      host: thrifty.hostnames.preview,
+      path: '/gtm/debug',
+    });
+    expect([status, body]).toEqual([200, expect.stringContaining('Preview failed to load')]);
+    await eventually(async () => expect(await running()).toBe(false));
+    await host.containers.close?.();
+  });
+
+  it('takes a site down in the order that keeps traffic safe, and gives its slots back', async () => {
+    await host.apply(site());
+    const specs = host.containers.desired(site()).map(({ spec }) => spec);
+    await host.apply();
+    expect(await Promise.all(specs.map(healthOf))).toEqual([0, 0]);
+    for (const { address, port } of specs) {
+      const server = createServer().listen(port, address);
+      await once(server, 'listening');
+      server.close();
+    }
+    expect(await host.plan([])).toEqual([]);
   });
 });
