@@ -15,7 +15,7 @@ export type State = z.infer<typeof stateSchema>;
 
 /** After a write comes a rest so many times as long: however much changes, writing takes a tenth of the time. */
 const REST = 9;
-const LONGEST_REST_MS = 10_000;
+const LONGEST_REST_MS = 3_000;
 
 /**
  * The daemon's cache on disk: one file, written whole or not at all, so that a power cut leaves the one or the other.

@@ -3,6 +3,7 @@ import type { core } from 'zod';
 import { canonicalJson } from '../ownership.ts';
 import { refuseHostileYaml } from './limits.ts';
 import { MANIFEST_VERSION, type Manifest, type ManifestInput, manifestSchema } from './schema.ts';
+import { upgraded } from './upgrades.ts';
 
 /** What is wrong with a manifest: dotted `path` into it, 1-based `line` where the text has one. */
 export interface Problem {
@@ -42,7 +43,7 @@ export function parseManifest(text: string, file: string): ParsedManifest {
       problems: [{ path: 'version', message, ...lineOf(document, lines, ['version']) }],
     };
   }
-  const result = manifestSchema.safeParse(document.toJS());
+  const result = manifestSchema.safeParse(upgraded(document.toJS()));
   if (!result.success)
     return invalid(result.error.issues.flatMap((issue) => describe(issue, document, lines)));
   const { site } = result.data;

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { MANIFEST_VERSION } from '../../../gitops/manifest/schema.ts';
+import { UPGRADES, type Upgrade, upgraded } from '../../../gitops/manifest/upgrades.ts';
+
+/** Two releases that may come: one renames a key, the next one makes a list of it. */
+const upgrades: Upgrade[] = [
+  ({ client, ...rest }) => ({ ...rest, owner: client }),
+  ({ owner, ...rest }) => ({ ...rest, owners: [owner] }),
+];
+
+describe('a manifest of an older version', () => {
+  it.each([
+    ['the first', { version: 1, client: 'a', site: 's' }],
+    ['the one before', { version: 2, owner: 'a', site: 's' }],
+    ['the newest', { version: 3, owners: ['a'], site: 's' }],
+  ])('is read as the newest: %s', (_which, manifest) => {
+    expect(upgraded(manifest, upgrades)).toEqual({ version: 3, owners: ['a'], site: 's' });
+  });
+
+  it.each([
+    ['a text'],
+    [null],
+    [[{ version: 1 }]],
+    [{ version: '1' }],
+    [{}],
+    [{ version: 0 }],
+    [{ version: 4 }],
+  ])('is left to the schema where it is none: %j', (value) => {
+    expect(upgraded(value, upgrades)).toEqual(value);
+  });
+
+  it('has a step from each version to the next', () => {
+    expect(UPGRADES).toHaveLength(MANIFEST_VERSION - 1);
+  });
+});
