@@ -115,6 +115,10 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     );
   }
 
+  edition(host: string): string | undefined {
+    return this.#deps.store.edition(host);
+  }
+
   async pathsFor(host: string) {
     const { store } = this.#deps;
     return (await store.read(host)) === null ? null : store.paths(host);

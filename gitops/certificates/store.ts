@@ -14,6 +14,8 @@ const ENDING = '.pem';
  */
 export class CertificateStore {
   readonly #directory: string;
+  /** What each is, as far as this process has put or found it there. */
+  readonly #known = new Map<string, CertificateFacts>();
 
   constructor(directory: string) {
     this.#directory = directory;
@@ -21,6 +23,13 @@ export class CertificateStore {
 
   async prepare(): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    const names = (await readdir(this.#directory)).filter((name) => name.endsWith(ENDING));
+    await Promise.all(names.map((name) => this.read(name.slice(0, -ENDING.length))));
+  }
+
+  /** Tells the certificate of a name from the one before it. */
+  edition(host: string): string | undefined {
+    return this.#known.get(host)?.notBefore.toString();
   }
 
   paths(host: string): CertificatePaths {
@@ -33,7 +42,9 @@ export class CertificateStore {
     const pem = await readFile(this.#pathOf(host), 'utf8').catch(absent);
     const facts = pem === null ? null : readFacts(pem);
     if (pem === null || facts === null) return null;
-    return 'facts' in checkCertificate({ chain: pem, key: pem, host }, facts.notBefore) ? facts : null;
+    if (!('facts' in checkCertificate({ chain: pem, key: pem, host }, facts.notBefore))) return null;
+    this.#known.set(host, facts);
+    return facts;
   }
 
   /** Throws `AcmeError` where what was issued can't be served, and keeps what is there. */
@@ -42,12 +53,14 @@ export class CertificateStore {
     if ('fault' in checked)
       throw new AcmeError('unusable', `what the authority issued is no use: ${checked.fault}`);
     await writeDurably(this.#pathOf(host), `${key.trim()}\n${chain.trim()}\n`);
+    this.#known.set(host, checked.facts);
     return checked.facts;
   }
 
   async keepOnly(hosts: ReadonlySet<string>): Promise<void> {
     const others = (await readdir(this.#directory)).filter((name) => !hosts.has(name.replace(/\.pem$/, '')));
     if (others.length === 0) return;
+    for (const name of others) this.#known.delete(name.slice(0, -ENDING.length));
     await Promise.all(others.map((name) => rm(join(this.#directory, name), { force: true })));
     await syncDirectory(this.#directory);
   }

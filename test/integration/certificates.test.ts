@@ -186,7 +186,8 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
 
   it('are renewed in time, and served without a word to anybody', async () => {
     let ahead = 0;
-    const opened = await open({ acme: { now: () => Date.now() + ahead } });
+    // A renewed certificate is no drift, which this host only reports.
+    const opened = await open({ acme: { now: () => Date.now() + ahead }, drift: { proxy: 'warn' } });
     const { push, site, isReady, pebble } = opened;
     const manifest = await site('acme-shop', 1);
     await push('acme-shop', manifest);

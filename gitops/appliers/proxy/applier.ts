@@ -45,8 +45,13 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
 
   return {
     target: 'proxy',
-    desired: (manifest) => proxyResources(manifest, containers),
-    edition: ({ site }) => containers.edition?.(site) ?? '',
+    desired: (manifest) =>
+      proxyResources(manifest, containers, (host, tls) => certificates.edition?.(host, tls)),
+    edition({ site, hostnames, customDomains, tls }) {
+      const names = [hostnames.origin, hostnames.preview, ...customDomains];
+      const editions = names.map((host) => certificates.edition?.(host, tls.mode));
+      return [containers.edition?.(site), ...editions].join(' ');
+    },
     async observe(_desired, signal, scope) {
       signal.throwIfAborted();
       if (scope === undefined) keepUp();

@@ -25,6 +25,11 @@ export interface CertificateSource {
    * must do something first.
    */
   pathsFor(host: string, tls: TlsMode): Promise<CertificatePaths | null>;
+  /**
+   * Which certificate a name has, where the source replaces them by itself: another one is another wish, and not drift.
+   * `undefined`: none, or whoever replaces it is somebody else.
+   */
+  edition?(host: string, tls: TlsMode): string | undefined;
   /** What was kept for any other name may go: these are all that the proxy still needs. */
   retain(served: readonly ServedName[]): Promise<void>;
 }
@@ -42,6 +47,7 @@ export function certificatesByMode(sources: {
       }
       return await source.pathsFor(host, tls);
     },
+    edition: (host, tls) => sources[tls]?.edition?.(host, tls),
     async retain(served) {
       for (const tls of TLS_MODES) await sources[tls]?.retain(served.filter((name) => name.tls === tls));
     },

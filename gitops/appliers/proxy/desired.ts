@@ -3,7 +3,7 @@ import { type ContainerSettings, containerSpecs, type LoadedManifest } from '../
 import { hostname, siteId } from '../../manifest/schema.ts';
 import { contentHash } from '../../ownership.ts';
 import type { Resource } from '../contract.ts';
-import type { ServedName } from './certificates.ts';
+import type { CertificateSource, ServedName } from './certificates.ts';
 
 const upstream = z.strictObject({ address: z.ipv4(), port: z.int().min(1).max(65535) });
 /** Addresses, never names: nothing waits for DNS while the proxy reads its configuration. */
@@ -11,15 +11,17 @@ const upstreams = z.array(upstream).min(1).max(16);
 
 /** Unset: from files. With `acme`, plain HTTP answers the authority's challenges, and TLS comes with the certificate. */
 const tls = z.literal('acme').optional();
+/** Which certificate (see `CertificateSource.edition`); nothing is made of it. */
+const certificate = z.string().optional();
 
 /** One name that the proxy answers on, and where it leads. */
 const vhostSchema = z.discriminatedUnion('kind', [
   /** TLS only, to the processing containers; believes `x-forwarded-*` of whoever knows the hop secret. */
-  z.strictObject({ kind: z.literal('origin'), host: hostname, tls, upstreams }),
+  z.strictObject({ kind: z.literal('origin'), host: hostname, tls, certificate, upstreams }),
   /** TLS only, to the preview container. */
-  z.strictObject({ kind: z.literal('preview'), host: hostname, tls, upstreams }),
+  z.strictObject({ kind: z.literal('preview'), host: hostname, tls, certificate, upstreams }),
   /** Plain HTTP and TLS, to the edge under the site's edge hostname. */
-  z.strictObject({ kind: z.literal('custom'), host: hostname, tls, edgeHost: hostname }),
+  z.strictObject({ kind: z.literal('custom'), host: hostname, tls, certificate, edgeHost: hostname }),
 ]);
 export type Vhost = z.output<typeof vhostSchema>;
 
@@ -36,24 +38,36 @@ export type ProxySpec = z.output<typeof proxySpecSchema>;
  * The vhosts of a site, pure: `<site>` holds origin and preview, `<site>/<custom domain>` one domain each, so that a
  * domain that comes or goes is one create or delete.
  */
-export function proxyResources(manifest: LoadedManifest, settings: ContainerSettings): Resource<ProxySpec>[] {
+export function proxyResources(
+  manifest: LoadedManifest,
+  settings: ContainerSettings,
+  editionOf?: CertificateSource['edition'],
+): Resource<ProxySpec>[] {
   const { site, hostnames, customDomains, adopt } = manifest;
   const specs = containerSpecs(manifest, settings);
   const of = (role: 'processing' | 'preview') =>
     specs.filter((spec) => spec.role === role).map(({ address, port }) => ({ address, port }));
-  const tls = manifest.tls.mode === 'acme' ? ({ tls: 'acme' } as const) : {};
+  const named = (host: string) => {
+    const { mode } = manifest.tls;
+    const certificate = editionOf?.(host, mode);
+    return {
+      host,
+      ...(mode === 'acme' ? { tls: mode } : {}),
+      ...(certificate === undefined ? {} : { certificate }),
+    };
+  };
   const resource = (key: string, summary: string, vhosts: Vhost[]): Resource<ProxySpec> => {
     const spec: ProxySpec = { site, vhosts };
     return { target: 'proxy', site, key, hash: contentHash(spec), summary, adopt, spec };
   };
   return [
     resource(site, `serve ${hostnames.origin} and ${hostnames.preview}`, [
-      { kind: 'origin', host: hostnames.origin, ...tls, upstreams: of('processing') },
-      { kind: 'preview', host: hostnames.preview, ...tls, upstreams: of('preview') },
+      { kind: 'origin', ...named(hostnames.origin), upstreams: of('processing') },
+      { kind: 'preview', ...named(hostnames.preview), upstreams: of('preview') },
     ]),
     ...customDomains.map((host) =>
       resource(`${site}/${host}`, `serve ${host} for ${hostnames.edge}`, [
-        { kind: 'custom', host, ...tls, edgeHost: hostnames.edge },
+        { kind: 'custom', ...named(host), edgeHost: hostnames.edge },
       ]),
     ),
   ];

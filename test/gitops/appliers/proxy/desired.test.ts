@@ -42,6 +42,19 @@ describe('the vhosts of a site', () => {
   });
 });
 
+it('a vhost is another one with another certificate, where the source replaces them itself', () => {
+  const manifest = loadedManifest('acme-shop', 0, { ...custom, tls: { mode: 'acme' } });
+  const renewed = 'metrics.acme-shop.example';
+  const hashes = (edition: string | undefined) =>
+    proxyResources(manifest, settings, (host) => (host === renewed ? edition : 'first')).map(
+      ({ hash }) => hash,
+    );
+  const [site, metrics, tags] = hashes('first');
+  for (const edition of ['second', undefined]) {
+    expect(hashes(edition)).toEqual([site, expect.not.stringMatching(`^${metrics}$`), tags]);
+  }
+});
+
 describe('the file of a key', () => {
   it.each([
     ['acme', 'acme.conf'],
