@@ -61,7 +61,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
       {
         schema: {
           operationId: 'changeContainer',
-          summary: 'Change name, features or modules',
+          summary: 'Change name, features, modules or image',
           tags,
           params: containerParams,
           headers: changeHeaders,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   displayName,
+  imageReference,
   modules,
   normaliseHostname,
   ownableDomain,
@@ -98,6 +99,9 @@ export const containerPatch = z
       .unwrap()
       .optional()
       .meta({ description: 'modules that are named are replaced, the others stay' }),
+    image: imageReference.optional().meta({
+      description: 'of the tag server, by its digest; the new one is up before the old one goes',
+    }),
   })
   .refine((patch) => Object.values(patch).some((value) => value !== undefined), 'names nothing to change')
   .meta(
@@ -105,6 +109,7 @@ export const containerPatch = z
       'a name': { name: 'Acme Shop' },
       'a feature': { features: { cookie_restoration: true } },
       'a path of the tag server': { modules: { server_proxy: { paths: ['/data'] } } },
+      'an image': { image: `gcr.io/cloud-tagging-10302018/gtm-cloud-image@sha256:${'0'.repeat(64)}` },
     }),
   );
 

@@ -9,13 +9,14 @@ const KEPT_TOKENS = 10;
 
 export function patch(
   current: Manifest,
-  { name, features, modules }: z.output<typeof containerPatch>,
+  { name, features, modules, image }: z.output<typeof containerPatch>,
 ): ManifestInput {
   return {
     ...current,
     name: name ?? current.name,
     features: { ...current.features, ...features },
     modules: { ...current.modules, ...modules },
+    image: image ?? current.image,
   };
 }
 

@@ -208,6 +208,21 @@ describe('changes', () => {
     }
   });
 
+  it('brings a container to an image, and leaves it there when something else is changed', async () => {
+    const { body } = await create();
+    await becomes(body.id, 'active');
+    const image = `registry.example/gtm@sha256:${'c'.repeat(64)}`;
+    expect(await world.file(body.siteId)).not.toContain(image);
+    for (const change of [{ image }, { name: 'New name' }]) {
+      const { status } = await world.call('PATCH', `/server-containers/${body.id}`, {
+        as: 'admin',
+        body: change,
+      });
+      expect(status).toBe(200);
+      expect(await world.file(body.siteId)).toContain(`\nimage: ${image}\n`);
+    }
+  });
+
   it('rotates the loader token and keeps the old one until the grace date', async () => {
     const { body } = await create();
     const { body: rotated } = await world.call('POST', `/server-containers/${body.id}/loader-token`, {
@@ -239,6 +254,7 @@ describe('changes', () => {
     ],
     ['nothing to change', 'PATCH', '', {}, 400, 'invalid_request'],
     ['an unknown flag', 'PATCH', '', { features: { magic: true } }, 400, 'invalid_request'],
+    ['an image by a tag that moves', 'PATCH', '', { image: 'gtm:stable' }, 400, 'invalid_request'],
     ['a member that isn’t known', 'PATCH', '', { status: 'verified' }, 400, 'invalid_request'],
     [
       'a reserved path',
