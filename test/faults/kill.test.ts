@@ -27,7 +27,6 @@ async function onBothStages(work: (on: Stage, moment: Moment) => Promise<Lane>):
         return await work(on, moment);
       } finally {
         await on.close();
-        expect(on.emulator.violations).toEqual([]);
       }
     }),
   );

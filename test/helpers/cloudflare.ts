@@ -18,8 +18,8 @@ const validate =
     : () => [];
 
 /**
- * An emulator with state in memory, on a free loopback port, that watches its own traffic: `violations` are all
- * requests and answers so far that break Cloudflare's OpenAPI document, `calls` the exchanges as `METHOD path`.
+ * An emulator with state in memory, on a free loopback port, that watches its own traffic: `close` throws where any
+ * request or answer broke Cloudflare's OpenAPI document; `calls` are the exchanges as `METHOD path`.
  */
 export async function startEmulator({
   checked = true,
@@ -79,7 +79,6 @@ export async function startEmulator({
     zone,
     namespaces,
     routes,
-    violations,
     calls,
     /** A client that isn't slowed down, of this emulator or of something in front of it. */
     client: (options: Partial<CloudflareOptions> = {}) =>
@@ -109,6 +108,8 @@ export async function startEmulator({
     async close() {
       await app.close();
       db.close();
+      const broken = violations.splice(0);
+      if (broken.length > 0) throw new Error(`traffic that Cloudflare doesn't know:\n${broken.join('\n')}`);
     },
   };
 }

@@ -8,10 +8,7 @@ describe('the emulator’s DNS records', () => {
     cloudflare = await startEmulator();
     records = `/zones/${cloudflare.zone.id}/dns_records`;
   });
-  afterEach(async () => {
-    await cloudflare.close();
-    expect(cloudflare.violations).toEqual([]);
-  });
+  afterEach(() => cloudflare.close());
 
   const create = (body: object) => cloudflare.call('POST', records, body);
   const list = async (query = '') => (await cloudflare.call('GET', `${records}${query}`)).json;
