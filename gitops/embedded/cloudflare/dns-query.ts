@@ -52,6 +52,12 @@ export function plainPage(raw: unknown): { number: number; perPage: number } | n
   return plain.success ? { number: plain.data.page, perPage: plain.data.per_page } : null;
 }
 
+/** The one name that all of what the query asks for must have; `null`: it may have any. */
+export function onlyName(raw: unknown): string | null {
+  const { data } = query.safeParse(raw);
+  return data?.match === 'all' ? (data['name.exact'] ?? data.name ?? null) : null;
+}
+
 /** Filters and sorts; answers what page the caller asked for. */
 export function selectRecords(records: readonly DnsRecord[], raw: unknown) {
   const parsed = query.safeParse(raw);

@@ -72,9 +72,10 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
     return { records, total };
   }
 
+  /** The records of one name, in the list's default order, without a look at the others. */
   function named(name: string): DnsRecord[] {
     return db
-      .prepare('SELECT body FROM records WHERE zone = ? AND name = ?')
+      .prepare('SELECT body FROM records WHERE zone = ? AND name = ? ORDER BY type, name, content')
       .all(zone.id, name)
       .map((row) => dnsRecord.parse(JSON.parse(bodyRow.parse(row).body)));
   }
@@ -151,7 +152,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
     }));
   }
 
-  return { all, page, get, create, replace, patch, remove, batch };
+  return { all, page, named, get, create, replace, patch, remove, batch };
 }
 
 function parseRecord<T>(schema: z.ZodType<T>, input: unknown): T {

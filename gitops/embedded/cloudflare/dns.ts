@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { EmulatorContext } from './context.ts';
-import { plainPage, selectRecords } from './dns-query.ts';
+import { onlyName, plainPage, selectRecords } from './dns-query.ts';
 import { zoneRecords } from './dns-records.ts';
 import { page, pageOf, success } from './envelope.ts';
 
@@ -16,7 +16,9 @@ export function dnsEndpoints(app: FastifyInstance, { db, now, zone }: EmulatorCo
       const { records: some, total } = records(params).page(plain.number, plain.perPage);
       return pageOf(some, total, plain.number, plain.perPage);
     }
-    const { records: selected, page: number, perPage } = selectRecords(records(params).all(), query);
+    const name = onlyName(query);
+    const some = name === null ? records(params).all() : records(params).named(name);
+    const { records: selected, page: number, perPage } = selectRecords(some, query);
     return page(selected, number, perPage);
   });
   app.post('/zones/:zone_id/dns_records', ({ params, body }) => success(records(params).create(body)));

@@ -31,6 +31,9 @@ export interface KvStore {
   list(options?: { prefix?: string; limit?: number; cursor?: string }): Promise<KvList>;
 }
 
+/** Behind every other one in byte order: what begins with a prefix stands between it and itself with this. */
+const LAST_CHARACTER = '\u{10ffff}';
+
 const valueRow = z.object({ value: z.string() });
 const keyRow = z.object({
   name: z.string(),
@@ -64,10 +67,10 @@ export function sqliteKvStore(db: DatabaseSync, namespaceId: string, now: () => 
       const rows = db
         .prepare(
           `SELECT name, metadata, expiration FROM kv
-           WHERE namespace = ? AND name > ? AND substr(name, 1, length(?)) = ? AND (expiration IS NULL OR expiration > ?)
+           WHERE namespace = ? AND name > ? AND name >= ? AND name < ? AND (expiration IS NULL OR expiration > ?)
            ORDER BY name LIMIT ?`,
         )
-        .all(namespaceId, after, prefix, prefix, seconds(), limit + 1)
+        .all(namespaceId, after, prefix, `${prefix}${LAST_CHARACTER}`, seconds(), limit + 1)
         .map((row) => keyRow.parse(row));
       const keys = rows.slice(0, limit).map(({ name, metadata, expiration }) => ({
         name,
