@@ -121,13 +121,13 @@ export class SitesRepo {
     return Number((await this.#git(['rev-list', '--count', revision])).toString());
   }
 
+  /** Of full ids. An ancestor is its own merge base; `--is-ancestor` prints nothing, for which simple-git waits 50 ms. */
   async isAncestor(older: string, newer: string): Promise<boolean> {
     try {
-      await this.#git(['merge-base', '--is-ancestor', older, newer]);
-      return true;
+      return (await this.#git(['merge-base', older, newer])).toString().trim() === older;
     } catch (error) {
       const cause = error instanceof SitesRepoError ? error.cause : error;
-      // 1: not an ancestor. 128: the older commit is not even known here any more.
+      // 1: nothing in common. 128: the older commit is not even known here any more.
       if (cause instanceof GitError && (cause.exitCode === 1 || cause.exitCode === 128)) return false;
       throw error;
     }
