@@ -27,7 +27,8 @@ export function progress(): { show(text: string): void; clear(): void } {
     clear,
     show(text) {
       clear();
-      if (stderr.isTTY) stderr.write(text.slice(0, (stderr.columns ?? 80) - 1));
+      // 0 where the terminal doesn't say how wide it is.
+      if (stderr.isTTY) stderr.write(text.slice(0, (stderr.columns || 80) - 1));
     },
   };
 }

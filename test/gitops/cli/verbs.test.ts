@@ -1,13 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TerminalError } from '../../../gitops/appliers/contract.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
-import { type MemoryDaemon, memoryDaemon, SECRET } from '../../fixtures/gitops/memory-daemon.ts';
-
-const CLI = fileURLToPath(new URL('../../../gitops/cli.ts', import.meta.url));
+import { type MemoryDaemon, memoryDaemon } from '../../fixtures/gitops/memory-daemon.ts';
+import { tagyardOf } from './command.ts';
 
 let daemon: MemoryDaemon;
 let url: string;
@@ -17,14 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => daemon.close());
 
-/** The real command against the daemon of this process. */
-async function tagyard(args: readonly string[], env: Record<string, string> = {}) {
-  const { exitCode, stdout, stderr } = await execa(process.execPath, [CLI, ...args], {
-    reject: false,
-    env: { INFRA_PROVISIONER_URL: url, INFRA_SECRET: SECRET, ...env },
-  });
-  return { exitCode, stdout, stderr };
-}
+const tagyard = (...given: Parameters<ReturnType<typeof tagyardOf>>) => tagyardOf(url)(...given);
 async function applied(...names: string[]) {
   for (const [number, name] of names.entries()) await daemon.push(name, daemon.manifest(name, number));
   for (const name of names) await daemon.reaches(name, 'Ready');
