@@ -1,0 +1,73 @@
+import Docker from 'dockerode';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
+import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
+import { RetryableError } from '../../gitops/appliers/contract.ts';
+import { encryptSecret } from '../../gitops/manifest/secrets.ts';
+import { containersSettings } from '../fixtures/containers-stage.ts';
+import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
+import { containerConfig } from '../fixtures/tag-server.ts';
+import { removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
+import { describeWith } from '../helpers/components.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+const INSTANCE = 'test-teardown';
+const PATIENCE = { timeoutMs: 60_000, intervalMs: 100 };
+
+describeWith('docker', 'a container that won’t go', () => {
+  const docker = new Docker();
+  let built: Awaited<ReturnType<typeof tagServerImage>>;
+  let daemon: MemoryDaemon;
+  /** The engine removes nothing while this is set. */
+  let stuck = false;
+  let refused = 0;
+  beforeAll(async () => {
+    built = await tagServerImage(docker, INSTANCE);
+  });
+  afterAll(() => built[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    const runtime = dockerRuntime({ docker, stopGraceSeconds: 2 });
+    const containers = containersApplier(containersSettings(INSTANCE, '127.88'), {
+      ...runtime,
+      async remove(id, signal) {
+        if (stuck) {
+          refused += 1;
+          throw new RetryableError('Docker answered 500 while removing a container: device or resource busy');
+        }
+        await runtime.remove(id, signal);
+      },
+    });
+    daemon = await memoryDaemon({}, [containers as never]); // the loop hands it its own changes
+  });
+  afterEach(async () => {
+    await daemon.close();
+    await removeContainers(docker, INSTANCE);
+  });
+
+  const containers = async () => {
+    const all = await docker.listContainers({ all: true });
+    return all.filter(({ Names }) => Names.some((name) => name.startsWith(`/tagyard-${INSTANCE}-`)));
+  };
+
+  it('fails no teardown, and goes as soon as it can, though nobody asks again', async () => {
+    const cipher = await encryptSecret(daemon.recipient, containerConfig());
+    await daemon.push('acme', daemon.manifest('acme', 1, { image: built.image, containerConfig: cipher }));
+    await eventually(() => expect(daemon.loop.status('acme')?.reason).toBe('Ready'), PATIENCE);
+    expect(await containers()).toHaveLength(2);
+
+    stuck = true;
+    const answer = await daemon.call('POST', '/deprovision?wait=60', { site: 'acme' });
+    expect(answer).toMatchObject({ status: 200, body: { operation: { status: 'succeeded' } } });
+    expect(daemon.held('acme')).toBe(0);
+    // Both are tried again by themselves, and it is said why they are still there.
+    await eventually(() => {
+      expect(refused).toBeGreaterThan(2);
+      expect(daemon.loop.status('acme')?.message).toContain('device or resource busy');
+    }, PATIENCE);
+    expect(await containers()).toHaveLength(2);
+
+    stuck = false;
+    await eventually(async () => expect(await containers()).toEqual([]), PATIENCE);
+    await eventually(() => expect(daemon.loop.status('acme')?.reason ?? 'Removed').toBe('Removed'), PATIENCE);
+  });
+});
