@@ -14,14 +14,17 @@ import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { operationSchema, planReportSchema, siteStatusSchema } from '../../gitops/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
+import { V8_OPTIONS } from '../../gitops/v8-options.ts';
 import { manifestInput } from '../fixtures/manifest.ts';
 import { containerConfig } from '../fixtures/tag-server.ts';
 import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../helpers/cloudflare.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { NGINX } from '../helpers/nginx.ts';
 import { HOP_SECRET } from '../helpers/proxy.ts';
+import { processMiB } from './memory.ts';
 
 const EMULATOR = fileURLToPath(new URL('gitops-emulator.ts', import.meta.url));
+const COLLECTED = fileURLToPath(new URL('collected.ts', import.meta.url));
 const PROVISIONER = fileURLToPath(new URL('../../gitops/main.ts', import.meta.url));
 const SECRET = 'an infra secret';
 const author = { name: 'Bench', email: 'bench@example.net' };
@@ -51,7 +54,7 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
   const cipher = await encryptSecret(await identityToRecipient(ageIdentity), containerConfig());
 
   const provisioner = fork(PROVISIONER, {
-    execArgv: [],
+    execArgv: [...V8_OPTIONS, '--expose-gc', '--import', COLLECTED],
     env: {
       PATH: process.env.PATH,
       TAGYARD_INSTANCE: instance,
@@ -106,7 +109,13 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
   }
   const owned = stack.move();
   return {
-    pid: provisioner.pid ?? 0,
+    /** What the daemon's own process holds, without nginx, the containers and garbage. */
+    async memoryMiB(): Promise<number> {
+      const collected = once(provisioner, 'message');
+      provisioner.send('collect');
+      await collected;
+      return processMiB(provisioner.pid ?? 0);
+    },
     endpoint: { address: '127.0.0.1', httpPort: 0, tlsPort },
     manifest: (number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
       manifestInput(`bench-${number}`, number, { image, containerConfig: cipher, ...extra }),
@@ -155,10 +164,10 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
 }
 export type HostBed = Awaited<ReturnType<typeof hostBed>>;
 
-/** `tls: files` with one certificate for all, as a host with a wildcard has it; nobody here looks at the name in it. */
+/** `tls: files` with one certificate for all, as a host with a wildcard has it. */
 async function wildcard(dir: string): Promise<string> {
   const ca = await ensureLocalCa(join(dir, 'ca'));
-  const { cert, key } = await ca.pathsFor(`any.${EMULATOR_ZONE}`);
+  const { cert, key } = await ca.pathsFor(`*.${EMULATOR_ZONE}`);
   await Promise.all([
     copyFile(cert, join(dir, `_.${EMULATOR_ZONE}.pem`)),
     copyFile(key, join(dir, `_.${EMULATOR_ZONE}.key`)),
