@@ -70,6 +70,12 @@ export function removeSite(site: string, current: string | null): string {
   return write({ ...manifest, state: 'absent' });
 }
 
+/** Whatever git says of the site now is what counts. */
+export function unchanged(site: string, current: string | null): string {
+  if (current === null) throw new ProblemError('unknown_site', `there is no site ${site}`);
+  return current;
+}
+
 /** Stops or goes on with changes of a site, drift included. */
 export function suspendSite(site: string, suspend: boolean, current: string | null): string {
   const manifest = currentManifest(site, current);

@@ -1,7 +1,8 @@
-import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
+import { writeDurably } from './durable.ts';
 import { operationSchema, siteStatusSchema } from './report.ts';
 
 const stateSchema = z.object({
@@ -62,24 +63,16 @@ export class StateFile {
       const startedAt = performance.now();
       const state = this.#next();
       this.#next = null;
-      await writeWhole(this.#path, JSON.stringify(state)).catch(this.#onError);
+      await this.#write(JSON.stringify(state)).catch(this.#onError);
       const rest = Math.min(LONGEST_REST_MS, (performance.now() - startedAt) * REST);
       await wait(rest, undefined, { signal: this.#hurry.signal, ref: false }).catch(() => undefined);
     }
     this.#writing = null;
   }
-}
 
-/** Temporary file, fsync, rename (reconciler rule 12). */
-async function writeWhole(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
-  const temporary = `${path}.tmp`;
-  const file = await open(temporary, 'w', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
+  /** Into its folder, which somebody may have cleared away meanwhile. */
+  async #write(text: string): Promise<void> {
+    await mkdir(dirname(this.#path), { recursive: true });
+    await writeDurably(this.#path, text);
   }
-  await rename(temporary, path);
 }

@@ -73,10 +73,13 @@ export class ProvisionerClient {
     throw new ProvisionerError('refused', 'the provisioner named no operation to follow');
   }
 
-  /** Answers the operation to follow, or `null` where nothing is left to do. */
+  /**
+   * Has it take down what git no longer wants of the site, and never says so to git itself: the site may have been
+   * brought back meanwhile. Answers the operation to follow, or `null` where nothing is left to do.
+   */
   async deprovision(name: string, context: CallContext): Promise<string | null> {
     try {
-      const body = { site: name };
+      const body = { site: name, commit: false };
       const answer = accepted.parse(await this.#call('POST', '/deprovision', context, body));
       return answer.operation?.id ?? null;
     } catch (error) {

@@ -11,7 +11,8 @@ import type { SitesRepo } from '../sites-repo.ts';
 import type { DaemonDeps } from './deps.ts';
 import { header, manifestOf, parse, pick } from './request.ts';
 
-const siteBody = z.strictObject({ site: siteId });
+/** `commit: false` of who has told git already: an order that was given earlier must not undo a revert that came since. */
+const deprovisionBody = z.strictObject({ site: siteId, commit: z.boolean().default(true) });
 const customDomainBody = z.strictObject({ site: siteId, domain: z.string().min(1).max(253) });
 const revertBody = z.strictObject({ revision: z.string().min(1).max(200).optional() });
 const imageBody = z.strictObject({ image: imageReference });
@@ -71,9 +72,9 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
   });
 
   app.post('/deprovision', async (request, reply) => {
-    const { site } = parse(siteBody, request.body);
+    const { site, commit } = parse(deprovisionBody, request.body);
     const { revision, changed } = await commitEdit(request, site, 'Remove', (text) =>
-      edits.removeSite(site, text),
+      commit ? edits.removeSite(site, text) : edits.unchanged(site, text),
     );
     if (!changed && loop.status(site)?.reason === 'Removed')
       return reply.send({ site, revision, changed: false });

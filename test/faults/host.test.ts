@@ -36,7 +36,7 @@ describe('a daemon whose host misbehaves', () => {
     symlinkSync('/dev/full', join(stateDir, 'state.json.tmp'));
     expect(await ask(before, change.requests)).toEqual([]);
     await converged(before);
-    expect(before.output()).toContain('ENOSPC');
+    await eventually(() => expect(before.output()).toContain('ENOSPC'));
     const changed = on.snapshot();
     expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toContain('"version":1');
     await before.kill();

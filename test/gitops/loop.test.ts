@@ -205,6 +205,24 @@ describe('the provisioner’s door', () => {
     expect(await daemon.repo.head()).toBe(head);
   });
 
+  it('takes nothing down for an order that git has overtaken', async () => {
+    await call('POST', '/provision?wait=10', manifest('acme', 1));
+    const head = await daemon.repo.head();
+    const late = { site: 'acme', commit: false };
+    expect(await call('POST', '/deprovision?wait=10', late)).toMatchObject({
+      status: 200,
+      body: { operation: { status: 'succeeded' } },
+    });
+    expect(await daemon.repo.head()).toBe(head);
+    expect(daemon.loop.status('acme')).toMatchObject({ ready: true, reason: 'Ready' });
+    await push('acme', manifest('acme', 1, { state: 'absent' }));
+    await call('POST', '/deprovision?wait=10', late);
+    await reaches('acme', 'Removed');
+    expect(await call('POST', '/deprovision', { site: 'nobody', commit: false })).toMatchObject({
+      status: 404,
+    });
+  });
+
   it('protects what the manifest protects', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1, { protect: true }));
     expect(await call('POST', '/deprovision', { site: 'acme' })).toMatchObject({

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { z } from 'zod';
+import { writeDurably } from '../../durable.ts';
 import { RetryableError } from '../contract.ts';
-import { writeDurably } from './durable.ts';
 
 const remembered = z.record(z.string(), z.int().min(1).max(65535));
 const TRIES = 50;

@@ -1,9 +1,10 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { chmod, mkdir, open, readFile, rename } from 'node:fs/promises';
+import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { exportJWK, generateKeyPair } from 'jose';
 import { z } from 'zod';
+import { writeDurably } from '../../durable.ts';
 import { CliError } from '../cli-error.ts';
 
 /** What an instance is and keeps for itself, made at its first start. Readable by its owner only. */
@@ -66,22 +67,9 @@ export class Home {
   }
 
   async save(instance: Instance): Promise<Instance> {
-    await writeOwnerOnly(this.at('instance.json'), `${JSON.stringify(instance, null, 2)}\n`);
+    await writeDurably(this.at('instance.json'), `${JSON.stringify(instance, null, 2)}\n`);
     return instance;
   }
-}
-
-/** Whole or not at all, mode 0600. */
-export async function writeOwnerOnly(path: string, text: string): Promise<void> {
-  const temporary = `${path}.tmp`;
-  const file = await open(temporary, 'w', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(temporary, path);
 }
 
 function newSecret(): string {

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
+import { writeDurably } from '../../durable.ts';
 import { CliError } from '../cli-error.ts';
-import { writeOwnerOnly } from './home.ts';
 
 const address = z.object({ url: z.string() });
 
@@ -23,7 +23,7 @@ export const runSchema = z.object({
 export type Run = z.infer<typeof runSchema>;
 
 export async function writeRun(path: string, run: Run): Promise<void> {
-  await writeOwnerOnly(path, `${JSON.stringify(run, null, 2)}\n`);
+  await writeDurably(path, `${JSON.stringify(run, null, 2)}\n`);
 }
 
 export async function removeRun(path: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { buildDemoImage, processImageId } from '../../../sites/demo/image.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
+import { writeDurably } from '../../durable.ts';
 import { ensureLocalCa } from '../../embedded/local-ca.ts';
 import { acquireLock, LockHeldError } from '../../lock.ts';
 import { initSitesRepo } from '../../sites-repo.ts';
@@ -8,7 +9,7 @@ import { CliError } from '../cli-error.ts';
 import { Child, type ChildSpec } from './child.ts';
 import { awaitDemo, DEMO_DOMAIN, type Demo, ensureDemo } from './demo.ts';
 import { chooseDrivers, type Drivers } from './drivers.ts';
-import { Home, writeOwnerOnly } from './home.ts';
+import { Home } from './home.ts';
 import { serveJwks } from './issuer.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
 import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
@@ -82,7 +83,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
 
   const { caFile } = await ensureLocalCa(home.at('ca'));
   await initSitesRepo(home.at('sites.git'));
-  await writeOwnerOnly(home.at('age.key'), `${instance.age.identity}\n`);
+  await writeDurably(home.at('age.key'), `${instance.age.identity}\n`);
   const docker = drivers.containers.name === 'docker';
   const gateway = docker ? await dockerBridgeGateway() : null;
   const setup: Setup = {
@@ -121,7 +122,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
   await awaitSettled({ url: `http://127.0.0.1:${ports.provisioner}`, secret: instance.infraSecret });
   const snippet = container.domains.find(({ domain }) => domain === DEMO_DOMAIN)?.snippet ?? '';
   const edgeUrl = `http://${container.hostnames.edge}:${ports.edge}`;
-  await writeOwnerOnly(setup.demoSiteFile, JSON.stringify({ snippet, edgeUrl }));
+  await writeDurably(setup.demoSiteFile, JSON.stringify({ snippet, edgeUrl }));
 
   const run = describeRun(setup, demo, (await zone).accountId);
   await writeRun(home.at(RUN_FILE), run);

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { RetryableError } from '../../appliers/contract.ts';
 import { type ProxySpec, proxySpecSchema } from '../../appliers/proxy/desired.ts';
-import { syncDirectory, writeDurably } from '../../appliers/proxy/durable.ts';
 import { fileNameOf, keyOf } from '../../appliers/proxy/file-name.ts';
+import { syncDirectory, writeDurably } from '../../durable.ts';
 import { contentHash } from '../../ownership.ts';
 
 const ENDING = '.json';

@@ -1,8 +1,8 @@
 import { link, mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { syncDirectory, syncFile } from '../../../durable.ts';
 import { contentHash } from '../../../ownership.ts';
 import { RetryableError } from '../../contract.ts';
-import { syncDirectory, syncFile } from '../durable.ts';
 
 /** Text by file name, in the order in which nginx's `include` reads them. */
 export type Files = ReadonlyMap<string, string>;

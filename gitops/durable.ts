@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 
 /** Whole or not at all, and there after a power cut: temporary file, fsync, rename, fsync of the directory. */
 export async function writeDurably(path: string, text: string, mode = 0o600): Promise<void> {
-  const temporary = `${path}.${process.pid}.tmp`;
+  const temporary = `${path}.tmp`;
   await writeSynced(temporary, text, mode);
   await rename(temporary, path);
   await syncDirectory(dirname(path));
