@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { renameSync } from 'node:fs';
+import { readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { formatManifest } from '../../gitops/manifest/load.ts';
@@ -112,6 +112,14 @@ describe.each([
     daemon = await on.start();
     await eventually(async () => expect((await daemon.figures()).ready).toBe(SITES.length));
     await converged(daemon);
+    // What the next daemon knows of the sites; it is written a little later than they are ready.
+    await eventually(
+      () => {
+        const { sites } = JSON.parse(readFileSync(join(on.dir, 'state', 'state.json'), 'utf8'));
+        expect(sites.filter(({ ready }: { ready: boolean }) => ready)).toHaveLength(SITES.length);
+      },
+      { timeoutMs: 60_000 },
+    );
     whole = on.snapshot();
   });
   afterEach(async () => {
