@@ -8,6 +8,8 @@ export interface SiteRun {
   readonly unobserved: ReadonlyMap<Target, Error>;
   /** The whole site goes: its DNS records drain before the rest is taken down. */
   readonly removal: boolean;
+  /** When the last DNS record of a site that goes was removed; `null`: none was, or it isn't known any more. */
+  readonly withdrawnAt: Date | null;
   /** Aborted when another revision of this very site is known: the run ends after its current step. */
   readonly superseded: AbortSignal;
 }
@@ -15,6 +17,8 @@ export interface SiteRun {
 export interface ExecuteDeps {
   readonly appliers: ReadonlyMap<Target, Applier>;
   readonly drainSeconds: number;
+  /** DNS of a site that goes is gone: a later run must know since when, which may be another process's. */
+  readonly onWithdrawn: (at: Date) => void;
   readonly onStep: (step: Step) => void;
 }
 
@@ -29,8 +33,8 @@ export interface SiteOutcome {
 
 /**
  * Applies one site's changes: up in the order of `TARGETS`, then down in reverse (reconciler rule 6). What shares a
- * target runs together; the first target that fails ends the run, and the rest are skipped. Never throws for a failed
- * change.
+ * target runs together; the first target that fails ends the run, and the rest are skipped. What DNS led to is taken
+ * down when the drain since its removal is over, whichever run removed it. Never throws for a failed change.
  */
 export async function executeSite(
   run: SiteRun,
@@ -52,21 +56,32 @@ export async function executeSite(
   let unobserved: Error | null = null;
   const done: Change[] = [];
   const over = AbortSignal.any([signal, run.superseded]);
+  const isStopped = () =>
+    failures.some(({ change }) => !forgivable(run, change)) || unobserved !== null || over.aborted;
+  const drains = run.removal && deps.drainSeconds > 0 && deps.appliers.has('dns');
+  let { withdrawnAt } = run;
   for (const { target, changes } of stages) {
     unobserved ??= run.unobserved.get(target) ?? null;
     if (changes.length === 0) continue;
-    const stopped =
-      failures.some(({ change }) => !forgivable(run, change)) || unobserved !== null || over.aborted;
-    if (stopped) {
+    if (drains && target !== 'dns' && !isStopped()) {
+      if (withdrawnAt === null) {
+        withdrawnAt = new Date();
+        deps.onWithdrawn(withdrawnAt);
+      }
+      await drain(withdrawnAt, deps.drainSeconds, over);
+    }
+    if (isStopped()) {
       for (const change of changes) deps.onStep(stepOf(change, 'skipped'));
       continue;
     }
     const errors = await Promise.all(changes.map((change) => applyOne(change, deps, signal)));
     failures = [...failures, ...errors.filter((error) => error !== null)];
     done.push(...changes.filter((_, index) => errors[index] === null));
-    const drains = run.removal && target === 'dns' && deps.drainSeconds > 0;
-    // An abort ends the wait; the stages after it see the signal themselves.
-    if (drains) await wait(deps.drainSeconds * 1000, undefined, { signal: over }).catch(() => undefined);
+    // Nothing begins to drain until the last of them is gone.
+    if (drains && target === 'dns' && failures.length === 0) {
+      withdrawnAt = new Date();
+      deps.onWithdrawn(withdrawnAt);
+    }
   }
   const hard = failures.filter(({ change }) => !forgivable(run, change));
   return { done, failures, unobserved, terminal: hard.some(({ error }) => error instanceof TerminalError) };
@@ -75,6 +90,13 @@ export async function executeSite(
 /** A container that won't go must not keep a site's teardown from counting; the next pass tries it again. */
 export function forgivable(run: Pick<SiteRun, 'removal'>, change: Change): boolean {
   return run.removal && change.target === 'containers' && change.op === 'delete';
+}
+
+/** Waits for what is left of the drain; an abort ends the wait. A clock that was set back costs one whole drain. */
+async function drain(since: Date, seconds: number, over: AbortSignal): Promise<void> {
+  const left = since.getTime() + seconds * 1000 - Date.now();
+  if (left <= 0) return;
+  await wait(Math.min(left, seconds * 1000), undefined, { signal: over }).catch(() => undefined);
 }
 
 async function applyOne(

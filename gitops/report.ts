@@ -83,6 +83,8 @@ export const siteStatusSchema = z.object({
   reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]), // Object.keys forgets the key type
   message: z.string(),
   health: z.enum(['healthy', 'degraded', 'unknown']),
+  /** Since when the DNS records of a site that goes are gone (ISO 8601): the rest follows when they have drained. */
+  withdrawnAt: z.iso.datetime().optional(),
   resources: z.array(resource),
 });
 export type SiteStatus = z.infer<typeof siteStatusSchema>;

@@ -115,12 +115,17 @@ export class SiteRuns {
     }
     board.started(plan, site, changes.length);
     log.info({ site, revision: plan.desired.revision, changes: changes.length }, 'applying');
-    const run = { changes, unobserved: plan.unobserved, removal, superseded };
+    const withdrawnAt = board.withdrawnAt(site);
+    const run = { changes, unobserved: plan.unobserved, removal, withdrawnAt, superseded };
     const outcome = await executeSite(
       run,
       {
         appliers: this.#deps.appliers,
         drainSeconds: this.#deps.drainSeconds,
+        onWithdrawn: (at) => {
+          board.withdrawn(site, at);
+          this.#deps.onChange();
+        },
         onStep: (step) => this.#deps.operations.step(operations, step),
       },
       signal,

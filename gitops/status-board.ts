@@ -91,12 +91,23 @@ export class StatusBoard {
     this.#current.delete(site);
     this.#statuses.set(site, {
       ...this.#of(site),
+      ...(removal ? {} : { withdrawnAt: undefined }),
       desired: plan.desired.revision,
       attempted: plan.desired.revision,
       ready: false,
       reason: removal ? 'Removing' : 'Progressing',
       message: `${changes} changes`,
     });
+  }
+
+  /** The DNS records of a site that goes are gone since then. */
+  withdrawn(site: string, at: Date): void {
+    this.#statuses.set(site, { ...this.#of(site), withdrawnAt: at.toISOString() });
+  }
+
+  withdrawnAt(site: string): Date | null {
+    const at = this.#of(site).withdrawnAt;
+    return at === undefined ? null : new Date(at);
   }
 
   /** `counts`: what is asked is applied, but for what is forgiven. */

@@ -19,9 +19,14 @@ const change = (target: Target, op: Change['op'], key: string = target): Change 
 /** Runs the changes against appliers that only note the order, and fail where they are told to. */
 async function run(
   changes: readonly Change[],
-  options: Partial<SiteRun> & { failing?: Record<string, Error> } = {},
+  options: Partial<SiteRun> & {
+    failing?: Record<string, Error>;
+    drainSeconds?: number;
+    signal?: AbortSignal;
+  } = {},
 ) {
   const order: string[] = [];
+  const withdrawn: Date[] = [];
   const steps = new Map<string, string>();
   const appliers = TARGETS.map((target): [Target, Applier] => [
     target,
@@ -38,15 +43,23 @@ async function run(
     },
   ]);
   const outcome = await executeSite(
-    { changes, unobserved: new Map(), removal: false, superseded: new AbortController().signal, ...options },
+    {
+      changes,
+      unobserved: new Map(),
+      removal: false,
+      withdrawnAt: null,
+      superseded: new AbortController().signal,
+      ...options,
+    },
     {
       appliers: new Map(appliers),
-      drainSeconds: 0,
+      drainSeconds: options.drainSeconds ?? 0,
+      onWithdrawn: (at) => withdrawn.push(at),
       onStep: ({ op, key, status }) => steps.set(`${op} ${key}`, status),
     },
-    new AbortController().signal,
+    options.signal ?? new AbortController().signal,
   );
-  return { order, outcome, steps };
+  return { order, outcome, steps, withdrawn };
 }
 
 const everything = [...TARGETS].flatMap((target) => [
@@ -103,5 +116,36 @@ describe('executeSite', () => {
     });
     expect(order).toEqual(['delete dns', 'delete route', 'delete kv', 'delete proxy']);
     expect(outcome.failures).toHaveLength(1);
+  });
+
+  describe('of a site whose DNS is gone already', () => {
+    const rest = ['containers', 'proxy', 'kv', 'route'] as const;
+    const down = rest.map((target) => change(target, 'delete'));
+    const HOUR = 3_600;
+    const ago = (seconds: number) => new Date(Date.now() - seconds * 1000);
+    const soon = () => ({ signal: AbortSignal.timeout(50), removal: true, drainSeconds: HOUR });
+
+    it('takes nothing down before the drain that an earlier run began is over', async () => {
+      const waiting = await run(down, { ...soon(), withdrawnAt: ago(HOUR / 2) });
+      expect(waiting.order).toEqual([]);
+      expect(waiting.withdrawn).toEqual([]);
+      const { order } = await run(down, { removal: true, drainSeconds: HOUR, withdrawnAt: ago(HOUR + 1) });
+      expect(order).toEqual(['delete route', 'delete kv', 'delete proxy', 'delete containers']);
+    });
+
+    it('drains in full where it isn’t known since when, and tells when that began', async () => {
+      const waiting = await run(down, { ...soon(), withdrawnAt: null });
+      expect(waiting.order).toEqual([]);
+      expect(waiting.withdrawn).toHaveLength(1);
+    });
+
+    it('begins anew with a record that was still there, once none is', async () => {
+      const all = [...down, change('dns', 'delete')];
+      const waiting = await run(all, { ...soon(), withdrawnAt: ago(2 * HOUR) });
+      expect(waiting.order).toEqual(['delete dns']);
+      expect(waiting.withdrawn).toHaveLength(1);
+      const failing = { 'delete dns': new Error('busy') };
+      expect((await run(all, { removal: true, drainSeconds: HOUR, failing })).withdrawn).toEqual([]);
+    });
   });
 });

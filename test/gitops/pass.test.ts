@@ -111,6 +111,36 @@ describe('a newer revision', () => {
   });
 });
 
+describe('a site that goes', () => {
+  it.each([
+    ['remembered', {}],
+    ['lost', { known: null }],
+  ])('drains though its DNS went under an earlier process, of which all is %s', async (_what, after) => {
+    await applied('one', 'two');
+    const beginning = new Date();
+    await daemon.restart({ drainSeconds: 3_600 });
+    await daemon.push('one', daemon.manifest('one', 0, { state: 'absent' }));
+    await eventually(() => expect(daemon.loop.status('one')?.withdrawnAt).toBeDefined());
+    const since = daemon.loop.status('one')?.withdrawnAt ?? '';
+    expect(Date.parse(since)).toBeGreaterThanOrEqual(beginning.getTime());
+    expect(daemon.of('dns', 'one')).toEqual([]);
+    for (const known of [after, {}]) {
+      await daemon.restart({ drainSeconds: 3_600, ...known });
+      await eventually(() => expect(daemon.loop.status('one')?.withdrawnAt).toBeDefined());
+      for (let looks = 0; looks < 3; looks += 1) await daemon.looked();
+      expect(daemon.held('one')).toBe(TARGETS.length - 1);
+    }
+    if (!('known' in after)) expect(daemon.loop.status('one')?.withdrawnAt).toBe(since);
+
+    await daemon.restart({ drainSeconds: 0.001 });
+    await daemon.reaches('one', 'Removed');
+    expect(daemon.held('one')).toBe(0);
+    await daemon.push('one', daemon.manifest('one', 0));
+    await daemon.reaches('one', 'Ready');
+    expect(daemon.loop.status('one')?.withdrawnAt).toBeUndefined();
+  });
+});
+
 describe('failing sites', () => {
   it('starve nobody, and are tried a few at a time', async () => {
     const failing = Array.from({ length: 20 }, (_, index) => `bad-${index}`);
