@@ -19,6 +19,7 @@ export interface SiteEntry {
 /** A site that the revision gives to another host. */
 export interface ElsewhereEntry {
   readonly host: string;
+  readonly state: Manifest['state'];
   readonly protect: boolean;
 }
 
@@ -123,7 +124,8 @@ export class DesiredStateReader {
   async #valid(file: SiteFile, manifest: Manifest): Promise<Reading> {
     const { host, ageIdentity } = this.#settings;
     if (manifest.host !== host) {
-      return { elsewhere: { host: manifest.host, protect: manifest.protect } };
+      const { state, protect } = manifest;
+      return { elsewhere: { host: manifest.host, state, protect } };
     }
     const { site, blob } = file;
     // A tombstone needs no secret, and its host may no longer hold the identity.

@@ -94,7 +94,12 @@ export class Loop {
 
   start(): void {
     this.#done = this.#run();
-    void this.#follow(this.#deps.repo.changes(this.#stop.signal), () => this.#wakes.now());
+    const unwatched = (err: unknown) =>
+      this.#deps.log.warn(
+        { err },
+        'the sites repository can’t be watched; it is only looked at now and then',
+      );
+    void this.#follow(this.#deps.repo.changes(this.#stop.signal, unwatched), () => this.#wakes.now());
     for (const applier of this.#deps.appliers) {
       if (applier.events) void this.#follow(applier.events(this.#stop.signal), () => this.#wakes.all());
     }

@@ -77,7 +77,8 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
   const seen = looks.filter(({ error }) => error === null);
   const sorted = seen.map(({ applier, resources, observed }) => {
     const plan = withinScope(applier.plan(resources, observed), scope);
-    return { conflicts: plan.conflicts, ...sortDrift(plan.changes, input.drift) };
+    const planned = plan.changes.map((change) => withEnd(change, desired));
+    return { conflicts: plan.conflicts, ...sortDrift(planned, input.drift) };
   });
   const changes = sorted.flatMap((one) => one.changes);
   const gone = new Set(changes.flatMap(({ site }) => (desired.entries.has(site) ? [] : [site])));
@@ -176,6 +177,14 @@ function withinScope(plan: Plan, scope: ReadonlySet<string> | null): Plan {
     changes: changes.filter(({ site }) => scope.has(site)),
     conflicts: conflicts.filter(({ site }) => scope.has(site)),
   };
+}
+
+/** A file that names another host asks for the site there, and one that can't be read asks for nothing. */
+function withEnd(change: Change, { entries, elsewhere }: DesiredState): Change {
+  if (change.op !== 'delete') return change;
+  const entry = entries.get(change.site);
+  const state = entry === undefined ? (elsewhere.get(change.site)?.state ?? 'absent') : entry.manifest?.state;
+  return state === 'absent' ? { ...change, ended: true } : change;
 }
 
 function judgedSite({ site, manifest }: SiteEntry) {

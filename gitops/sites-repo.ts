@@ -144,13 +144,10 @@ export class SitesRepo {
   }
 
   /** A revision each time the branch moves, the current one first; ends with the signal. */
-  async *changes(signal: AbortSignal): AsyncGenerator<string> {
+  async *changes(signal: AbortSignal, onError: (error: unknown) => void): AsyncGenerator<string> {
     let last: string | null = null;
-    for await (const _ of watchRepo(
-      this.#dir,
-      { remote: this.#remote !== null, pollSeconds: this.#pollSeconds },
-      signal,
-    )) {
+    const options = { remote: this.#remote !== null, pollSeconds: this.#pollSeconds, onError };
+    for await (const _ of watchRepo(this.#dir, options, signal)) {
       const head = await this.head().catch(() => null);
       if (head !== null && head !== last) yield head;
       if (head !== null) last = head;

@@ -4,14 +4,21 @@ import { watch } from 'chokidar';
 /** A local repository is looked at this often even if no file event came: events get lost, files don't. */
 const LOCAL_POLL_SECONDS = 30;
 
+export interface WatchOptions {
+  readonly remote: boolean;
+  readonly pollSeconds: number;
+  readonly onError: (error: unknown) => void;
+}
+
 /**
  * Yields whenever a repository may have moved: at once, on every change of its refs on disk, and every
  * `pollSeconds` with a quarter of jitter (so that many hosts don't ask one remote in step). Carries no data: whoever
- * wakes reads the repository itself. Wakes that come together are one.
+ * wakes reads the repository itself. Wakes that come together are one. A watch that fails (the host's inotify limit is
+ * reached, say) is told to `onError` and costs promptness only.
  */
 export async function* watchRepo(
   dir: string,
-  { remote, pollSeconds }: { remote: boolean; pollSeconds: number },
+  { remote, pollSeconds, onError }: WatchOptions,
   signal: AbortSignal,
 ): AsyncGenerator<void> {
   let wake: () => void = () => undefined;
@@ -26,6 +33,7 @@ export async function* watchRepo(
         ignoreInitial: true,
       });
   files?.on('all', nudge);
+  files?.on('error', onError);
   signal.addEventListener('abort', nudge, { once: true });
   try {
     while (!signal.aborted) {

@@ -47,6 +47,11 @@ export interface Change<Spec = unknown, Ref = unknown> {
   readonly summary: string;
   readonly desired?: Resource<Spec>;
   readonly observed?: Observed<Ref>;
+  /**
+   * Of a removal: git wants the site nowhere any more, by a tombstone or by having no file of it. Without it the site
+   * lives on, on another host say, and what its visitors left isn't ours to forget.
+   */
+  readonly ended?: true;
 }
 
 /** A desired thing whose name somebody else holds: zero writes until the manifest says `adopt: true`. */

@@ -44,7 +44,9 @@ export class Projection {
     const retrying = this.#retryObstructed(signal).catch((err) => {
       if (!signal.aborted) log.error({ err }, 'sites that wait for others can’t be looked at any more');
     });
-    for await (const revision of repo.changes(signal)) {
+    const unwatched = (err: unknown) =>
+      log.warn({ err }, 'the sites repository can’t be watched; it is only looked at now and then');
+    for await (const revision of repo.changes(signal, unwatched)) {
       await this.run().catch((err) => log.error({ err, revision }, 'a revision could not be projected'));
     }
     await retrying;

@@ -247,7 +247,7 @@ describe('a remote', () => {
     const stop = new AbortController();
     const seen: string[] = [];
     const following = (async () => {
-      for await (const each of repo.changes(stop.signal)) seen.push(each);
+      for await (const each of repo.changes(stop.signal, () => undefined)) seen.push(each);
     })();
     await eventually(() => expect(seen).toEqual([revision]));
     await rename(bare, `${bare}.away`);

@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { TARGETS } from '../../gitops/appliers/contract.ts';
 import { git } from '../../gitops/clients/git.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { type LoopOptions, type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
@@ -138,11 +139,25 @@ describe('a single file that goes', () => {
     nothingRemoved(['one']);
   });
 
-  it('leaves this host for another one when it isn’t protected', async () => {
+  it.each([
+    ['moved to another host', { host: 'tag-2' }, false],
+    ['a tombstone for another host', { host: 'tag-2', state: 'absent' }, true],
+    ['a tombstone', { state: 'absent' }, true],
+    ['deleted', null, true],
+  ] as const)('goes when it isn’t protected, and says whether for good: %s', async (_what, extra, ended) => {
     await applied(['one', 'two']);
-    await daemon.push('one', daemon.manifest('one', 0, { host: 'tag-2' }));
+    await daemon.push('one', extra && daemon.manifest('one', 0, extra));
     await daemon.reaches('one', 'Removed');
     nothingRemoved(['two']);
+    const removals = daemon.applied.filter(({ op }) => op === 'delete');
+    expect(removals.map((change) => change.ended === true)).toEqual(TARGETS.map(() => ended));
+  });
+
+  it('ends nothing by giving up one of its names', async () => {
+    await applied(['one'], {}, { customDomains: ['m.one.example'] });
+    await daemon.push('one', daemon.manifest('one', 0));
+    await eventually(() => expect(daemon.held('one')).toBe(TARGETS.length));
+    expect(daemon.applied.filter(({ ended }) => ended)).toEqual([]);
   });
 });
 

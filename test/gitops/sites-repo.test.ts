@@ -135,7 +135,7 @@ describe.each([
     const repo = await open('a');
     await repo.commit(edit('acme', 'x: 1\n'));
     const stop = new AbortController();
-    const revisions = repo.changes(stop.signal);
+    const revisions = repo.changes(stop.signal, () => undefined);
     const first = await revisions.next();
     const clone = join(dir, 'clone');
     execFileSync('git', ['clone', '-q', bare, clone]);

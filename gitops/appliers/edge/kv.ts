@@ -58,7 +58,7 @@ export function kvApplier({ client, store, identity, settings }: KvApplierOption
       );
     },
     plan: planResources,
-    async apply({ site, desired, observed }: Change<KvSpec, KvRef>, signal) {
+    async apply({ site, desired, observed, ended }: Change<KvSpec, KvRef>, signal) {
       if (desired !== undefined) {
         const { namespace, key, value } = desired.spec;
         await write({
@@ -69,7 +69,8 @@ export function kvApplier({ client, store, identity, settings }: KvApplierOption
         });
       } else if (observed !== undefined) {
         // Before the entry goes, so that after a kill in between there is still something to take down.
-        if (observed.ref.namespace === 'SITE_REGISTRY') await store.forgetProfiles(site, signal);
+        const forgets = ended && observed.ref.namespace === 'SITE_REGISTRY';
+        if (forgets) await store.forgetProfiles(site, signal);
         await write({ ...observed.ref, signal });
       }
     },

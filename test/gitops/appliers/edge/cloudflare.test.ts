@@ -2,8 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Applier, RetryableError, TerminalError } from '../../../../gitops/appliers/contract.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
-import { edgeStore } from '../../../../gitops/appliers/edge/store.ts';
+import { edgeStore, namespaceTitle, PROFILES } from '../../../../gitops/appliers/edge/store.ts';
 import { wildcardRouteApplier } from '../../../../gitops/appliers/edge/wildcard-route.ts';
+import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/state.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../../../fixtures/manifest.ts';
 import { EMULATOR_SCRIPT } from '../../../helpers/cloudflare.ts';
@@ -99,6 +100,27 @@ describe('the edge at Cloudflare', () => {
     expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
       reason: expect.any(RetryableError),
     });
+  });
+
+  it('forgets a site’s visitors when it ends, and keeps them when it only leaves this host', async () => {
+    const { client, emulator, store } = world;
+    const profiles = ensureNamespace(emulator.db, namespaceTitle(EMULATOR_SCRIPT, PROFILES)).id;
+    const applier = kv();
+    const site = loadedManifest('shop-000', 0);
+    const kept = async () => (await client.kvKeys(profiles, signal)).map(({ name }) => name).toSorted();
+    for (const ended of [false, true]) {
+      await converge(applier, site);
+      const pairs = ['shop-000:a', 'shop-000:b', 'shop-0001:a'].map((key) => ({
+        key,
+        value: '{}',
+        metadata: {},
+      }));
+      await client.writeKv(profiles, pairs, signal);
+      const { changes } = await planOf(applier);
+      for (const change of changes) await applier.apply(ended ? { ...change, ended } : change, signal);
+      expect(await kept()).toEqual(ended ? ['shop-0001:a'] : pairs.map(({ key }) => key).toSorted());
+      expect(await store.keys('SITE_REGISTRY', signal)).toEqual([]);
+    }
   });
 
   it('says which namespace is missing', async () => {
