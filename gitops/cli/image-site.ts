@@ -4,9 +4,12 @@ import { operationSchema, siteStatusSchema } from '../report.ts';
 import { short } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
 
-/** `waiting`: the command was ended while the site was at it; the daemon goes on, and the next run looks after it. */
+/**
+ * `waiting`: the command was ended while the site was at it; the daemon goes on, and the next run looks after it.
+ * `skipped`: it wasn't well before, which says nothing of the image.
+ */
 export interface Outcome {
-  readonly state: 'swapped' | 'already' | 'reverted' | 'failed' | 'waiting';
+  readonly state: 'swapped' | 'already' | 'reverted' | 'failed' | 'waiting' | 'skipped';
   readonly detail: string;
 }
 
@@ -38,7 +41,7 @@ export async function rollSite(where: Where, roll: Roll, signal: AbortSignal): P
   const headers = { 'x-reason': roll.reason };
   const before = await look();
   if (!before.ready && before.history[0]?.subject !== `${SUBJECT} ${roll.site}`) {
-    return { state: 'failed', detail: `it was not well before (${before.reason}), so it was left as it is` };
+    return { state: 'skipped', detail: `it was not well before (${before.reason}), so it was left as it is` };
   }
   const body = { image: roll.image };
   const edit = edited.parse(await callProvisioner(where, 'POST', `${path}/image`, body, headers));

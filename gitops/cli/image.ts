@@ -22,12 +22,14 @@ const COLOUR = {
   reverted: 'red',
   failed: 'red',
   waiting: 'yellow',
+  skipped: 'yellow',
 } as const;
 const SHOW_MS = 500;
 
 /**
- * Brings sites to an image: the first one alone and watched, then the others a few at a time. A site that fails goes
- * back by a commit that reverts its own; where the first one does, or too many, the rest is left as it is. Each step
+ * Brings sites to an image: the first well one alone and watched, then the others a few at a time. A site that wasn't well
+ * before is skipped; one that fails goes back by a commit that reverts its own; where the first one does, or too many,
+ * the rest is left as it is. Each step
  * is a commit of one site, so that whoever ends it in between runs it again and goes on. Exit code 1 where a site
  * doesn't have the image at the end.
  */
@@ -57,12 +59,14 @@ export async function image(where: Where, wanted: string, options: ImageOptions)
     if (!options.json) process.stdout.write(render([[site, outcome]]));
   };
   try {
-    // The first one tells whether the image is any good; only then do others follow.
+    // The first well one tells whether the image is any good; only then do others follow.
+    let tried = false;
     for (let at = 0; at < sites.length; ) {
-      const batch = at === 0 ? sites.slice(0, 1) : sites.slice(at, at + atOnce);
+      const batch = sites.slice(at, at + (tried ? atOnce : 1));
       await Promise.all(batch.map(roll));
       at += batch.length;
-      if (interrupted.signal.aborted || failures(outcomes) > (at === 1 ? 0 : maxFailures)) break;
+      if (interrupted.signal.aborted || failures(outcomes) > (tried ? maxFailures : 0)) break;
+      tried ||= batch.some((site) => outcomes.get(site)?.state !== 'skipped');
     }
   } finally {
     clearInterval(shown);

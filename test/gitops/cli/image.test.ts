@@ -108,17 +108,37 @@ describe('tagyard image', () => {
     expect(Object.keys(report.states)).toEqual(Object.keys(states));
   });
 
-  it('leaves a site alone that was not well before', async () => {
+  const makeUnwell = async (site: string) => {
     daemon.control.fault = (target, at) =>
-      target === 'dns' && at !== 'observe' && at.site === 'beta'
+      target === 'dns' && at !== 'observe' && at.site === site
         ? new TerminalError('no such zone')
         : undefined;
-    await daemon.push('beta', daemon.manifest('beta', 1, { name: 'Renamed' }));
-    await daemon.reaches('beta', 'Failed');
-    const report = await outcomes('--sites', 'beta');
-    expect(report).toMatchObject({ exitCode: 1, states: { beta: 'failed' } });
+    await daemon.push(site, daemon.manifest(site, SITES.indexOf(site), { name: 'Renamed' }));
+    await daemon.reaches(site, 'Failed');
+  };
+
+  it('leaves a site alone that was not well before, and takes the next one first', async () => {
+    await makeUnwell('alpha');
+    const report = await outcomes('--max-failures', '0');
+    expect(report).toMatchObject({
+      exitCode: 1,
+      states: { alpha: 'skipped', beta: 'swapped', delta: 'swapped', gamma: 'swapped' },
+      untouched: [],
+    });
     expect(report.sites[0]?.detail).toContain('not well before');
-    expect(await imageOf('beta')).not.toBe(NEW);
+    expect(tried[0]).toBe('beta');
+    expect(await imageOf('alpha')).not.toBe(NEW);
+  });
+
+  it('tries a bad image on one well site only, whatever sites before it were skipped', async () => {
+    await makeUnwell('alpha');
+    refusing.set('beta', new TerminalError('it crash-loops'));
+    expect(await outcomes('--max-failures', '9')).toMatchObject({
+      exitCode: 1,
+      states: { alpha: 'skipped', beta: 'reverted' },
+      untouched: ['delta', 'gamma'],
+    });
+    expect(tried).toEqual(['beta']);
   });
 
   it('can be ended and goes on where it was', async () => {
