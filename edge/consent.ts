@@ -8,8 +8,8 @@ type Choices = Readonly<Record<string, 'granted' | 'denied'>>;
  * site's mode decides. A cookie whose name stands for no purpose we know needs both.
  */
 export function decideConsent(mode: ConsentMode, gpc: boolean, choices: Choices): Consent {
-  const allowed = (type: string) => {
-    const choice = Object.hasOwn(choices, type) ? choices[type] : undefined;
+  const allowed = (type: 'analytics_storage' | 'ad_storage') => {
+    const choice = choices[type];
     return !gpc && (mode === 'required' ? choice === 'granted' : choice !== 'denied');
   };
   const analytics = allowed('analytics_storage');

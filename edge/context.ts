@@ -1,4 +1,4 @@
-import type { BootDraft, PluginContext, ProfileStore, SharedBody } from '../plugins/contract.ts';
+import type { BootDraft, PluginContext, ProfileStore, SharedBody, Shelf } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
 import { etagOf } from './conditional.ts';
 import type { ConfigStores } from './config-store.ts';
@@ -7,7 +7,7 @@ import type { Trip } from './document-store.ts';
 import { EdgeError } from './errors.ts';
 import type { Enabled } from './gate.ts';
 import { type GuardDependencies, guardHook } from './guard.ts';
-import type { Hop } from './hops.ts';
+import { type Hop, isUnder } from './hops.ts';
 import { fetchOrigin, type Visitor } from './origin.ts';
 import { type ResolvedSite, storeUnavailable } from './site.ts';
 
@@ -16,7 +16,7 @@ type LogFields = Parameters<PluginContext['log']>[0];
 /** What contexts are made of, for as long as an isolate lives. */
 export interface ContextServices {
   readonly stores: ConfigStores;
-  readonly memory: PluginContext['memory'];
+  readonly memory: (scope: string) => Shelf['memory'];
   readonly cache: Pick<Cache, 'match' | 'put'>;
   readonly fetch: typeof fetch;
   readonly vendor: string;
@@ -53,7 +53,15 @@ export function contextFactory(
   const { site } = resolved;
   const cacheUrl = (key: string) => `${trip.cacheBase}/plugins${key}`;
 
-  const contextOf = ({ settings }: Enabled): PluginContext => ({
+  const shelf = (scope: string): Shelf => ({
+    memory: services.memory(scope),
+    shared: (key, run) => services.flight(scope + key, trip.waitUntil, run),
+  });
+
+  const contextOf = ({ plugin, settings }: Enabled): PluginContext => ({
+    // No name of a plugin or a site has a slash in it, nor is one empty: no key reaches out of its scope.
+    ...shelf(`${plugin.name}/${site.siteId}/`),
+    acrossSites: shelf(`${plugin.name}//`),
     settings,
     site,
     url,
@@ -63,7 +71,6 @@ export function contextFactory(
     pageScripts: resolved.pageScripts,
     wantedCookies: resolved.wantedCookies,
     profiles,
-    memory: services.memory,
     cache: {
       match: (key) => cache.match(cacheUrl(key)),
       put: (key, response) =>
@@ -92,7 +99,6 @@ export function contextFactory(
     },
     fetchOrigin: (pathAndQuery, init) =>
       fetchOrigin(resolved.origin, pathAndQuery, init, visitorOf(request, url, hop), services),
-    shared: (key, run) => services.flight(key, trip.waitUntil, run),
     log: record,
     waitUntil: (work) =>
       trip.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) }))),
@@ -104,7 +110,7 @@ export function contextFactory(
 
 function longestMatch(domains: readonly RegistryDomain[], host: string): RegistryDomain | undefined {
   return domains
-    .filter(({ domain }) => host === domain || host.endsWith(`.${domain}`))
+    .filter(({ domain }) => isUnder(host, domain))
     .toSorted((a, b) => b.domain.length - a.domain.length)[0];
 }
 

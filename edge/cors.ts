@@ -1,5 +1,6 @@
 import type { Site } from '../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
+import { isUnder } from './hops.ts';
 
 /** Chromium's cap, in seconds; others take it too. */
 const PREFLIGHT_LIFE = 7200;
@@ -12,9 +13,10 @@ export function allowedOrigin(request: Request, site: Site): string | null {
   const origin = request.headers.get('origin');
   if (origin === null) return null;
   const url = URL.parse(origin);
-  const host = url !== null && /^https?:$/.test(url.protocol) && url.origin === origin ? url.hostname : null;
   const known =
-    host !== null && site.domains.some(({ domain }) => host === domain || host.endsWith(`.${domain}`));
+    url?.origin === origin &&
+    /^https?:/.test(origin) &&
+    site.domains.some(({ domain }) => isUnder(url.hostname, domain));
   if (!known) throw new EdgeError('origin_not_allowed', { headers: { vary: 'origin' } });
   return origin;
 }

@@ -5,9 +5,12 @@ import { HOP_HEADER } from './hops.ts';
 /** Meant for the next hop only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
-/** Headers by which a client, or what stands before it, could claim an address, a host, a place or our trust. */
-const CLAIM =
-  /^(?:forwarded|via|host|true-client-ip|x-real-ip|x-client-ip|x-cluster-client-ip|client-ip|fastly-client-ip|x-original-forwarded-for|x-forwarded-.*|cf-.*|cdn-loop|x-tagyard-.*)$/;
+/**
+ * Headers by which a client, or what stands before it, could claim an address, a host, a place or our trust. By shape,
+ * because every platform has names of its own; the proxy, which can only name them, has a list of the known ones.
+ */
+export const CLAIM =
+  /^(?:x-)?(?:forward|origina|tagyard|appengine|gclb|geo|(?:host|via|cf|cdn|fly)\b)|\b(?:client)?(?:ip|addr|address|country)\b/;
 
 /** What the tag server must know of the visitor, found out by the edge. */
 export interface Visitor {
@@ -35,39 +38,42 @@ export async function fetchOrigin(
   visitor: Visitor,
   { fetch, hopSecret }: OriginDependencies,
 ): Promise<Response> {
-  if (!pathAndQuery.startsWith('/')) throw new TypeError('a path must begin with a slash');
-  const bodiless = method === 'GET' || method === 'HEAD' || body === undefined || body === null;
+  if (!pathAndQuery.startsWith('/')) throw new TypeError('no path');
+  const outgoing = outgoingHeaders(headers, visitor, hopSecret);
+  const bodiless = method === 'GET' || method === 'HEAD';
   try {
     const response = await fetch(`${origin}${pathAndQuery}`, {
       method,
-      headers: outgoing(headers, visitor, hopSecret),
+      headers: outgoing,
       redirect: 'manual',
-      ...(bodiless ? {} : { body }),
+      body: bodiless ? null : (body ?? null),
     });
     const answer = new Response(response.body, response);
-    strip(answer.headers, HOP_BY_HOP);
+    for (const name of response.headers.keys()) if (HOP_BY_HOP.test(name)) answer.headers.delete(name);
     return answer;
   } catch (cause) {
     throw new EdgeError('upstream_failed', { cause });
   }
 }
 
-function outgoing(given: Headers, visitor: Visitor, hopSecret: string | undefined): Headers {
+function outgoingHeaders(given: Headers, visitor: Visitor, hopSecret: string | undefined): Headers {
   const headers = new Headers(given);
-  for (const name of given.get('connection')?.split(',') ?? []) {
-    if (name.trim() !== '') headers.delete(name.trim());
+  // What a client names there need not be a name: asked for by what there is, nothing strange is ever deleted.
+  const named = given
+    .get('connection')
+    ?.toLowerCase()
+    .split(/[\s,]+/);
+  for (const name of given.keys()) {
+    if (HOP_BY_HOP.test(name) || CLAIM.test(name) || named?.includes(name)) headers.delete(name);
   }
-  strip(headers, HOP_BY_HOP);
-  strip(headers, CLAIM);
-  if (visitor.address !== null) headers.set('x-forwarded-for', visitor.address);
-  headers.set('x-forwarded-host', visitor.url.host);
-  headers.set('x-forwarded-proto', visitor.url.protocol.slice(0, -1));
-  if (visitor.country !== undefined) headers.set('x-forwarded-country', visitor.country);
-  if (visitor.region !== undefined) headers.set('x-forwarded-region', visitor.region);
-  if (hopSecret !== undefined && hopSecret !== '') headers.set(HOP_HEADER, hopSecret);
+  const stated = {
+    'x-forwarded-for': visitor.address,
+    'x-forwarded-host': visitor.url.host,
+    'x-forwarded-proto': visitor.url.protocol.slice(0, -1),
+    'x-forwarded-country': visitor.country,
+    'x-forwarded-region': visitor.region,
+    [HOP_HEADER]: hopSecret,
+  };
+  for (const [name, value] of Object.entries(stated)) if (value) headers.set(name, value);
   return headers;
-}
-
-function strip(headers: Headers, names: RegExp): void {
-  for (const name of [...headers.keys()]) if (names.test(name)) headers.delete(name);
 }

@@ -28,6 +28,9 @@ export const profileRecord = z.object({
 });
 export type ProfileRecord = z.infer<typeof profileRecord>;
 
+/** What a person chose on the page, by Google's names of purposes, as a request's body states it. */
+export const consentChoices = z.optional(z.catchall(z.object({}), z.literal(['granted', 'denied'])));
+
 /** What a person's choices, `Sec-GPC` and the site's consent mode allow. */
 export interface Consent {
   /** Whether any purpose is allowed, and so an id at all. */
@@ -85,8 +88,19 @@ export interface SharedBody {
   readonly body: ArrayBuffer;
 }
 
-/** All that a plugin may touch. Tests pass fakes, the worker passes bindings. */
-export interface PluginContext<Settings = unknown> {
+/** What the requests of one isolate have in common. Keys are the plugin's own: no other plugin reads or joins them. */
+export interface Shelf {
+  /** A few whole responses in memory; any may be gone at any time. */
+  readonly memory: {
+    get(key: string): SharedBody | undefined;
+    put(key: string, body: SharedBody): void;
+  };
+  /** One run for all requests that ask for `key` while it is under way. */
+  shared(key: string, run: () => Promise<SharedBody>): Promise<SharedBody>;
+}
+
+/** All that a plugin may touch; memory and runs are this site's alone, but for `acrossSites`. Tests pass fakes, the worker passes bindings. */
+export interface PluginContext<Settings = unknown> extends Shelf {
   readonly settings: Settings;
   readonly site: Site;
   /** The address as the visitor's browser sees it: scheme, host and port included. */
@@ -100,11 +114,8 @@ export interface PluginContext<Settings = unknown> {
   readonly pageScripts: readonly string[];
   readonly wantedCookies: readonly string[];
   readonly profiles: ProfileStore;
-  /** A few whole responses in this isolate's memory, by a key of the plugin's own making; any may be gone at any time. */
-  readonly memory: {
-    get(key: string): SharedBody | undefined;
-    put(key: string, body: SharedBody): void;
-  };
+  /** For what is the same for every site by nature, and says nothing of any: its key must name all that it depends on. */
+  readonly acrossSites: Shelf;
   /** Cache of this data centre; `key` is a path of the plugin's own making. */
   readonly cache: {
     match(key: string): Promise<Response | undefined>;
@@ -126,8 +137,6 @@ export interface PluginContext<Settings = unknown> {
    * that claim an address are taken out. Redirects are handed back, not followed.
    */
   fetchOrigin(pathAndQuery: string, init: OriginRequest): Promise<Response>;
-  /** One run for all requests that ask for `key` while it is under way. */
-  shared(key: string, run: () => Promise<SharedBody>): Promise<SharedBody>;
   /** Adds members to this request's log record. */
   log(fields: {
     cache?: 'hit' | 'miss' | 'stale' | 'bypass';

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { definePlugin, defineRoute, type PluginContext } from '../contract.ts';
+import { consentChoices, definePlugin, defineRoute, type PluginContext } from '../contract.ts';
 import { config } from './config.ts';
 import pageScript from './page/detect.ts?page';
 
@@ -13,6 +13,7 @@ const detection = z.object({
   loader: z.string(),
   session: z.object({ id: z.string().check(z.regex(/^[0-9a-f]{32}$/)) }),
   signals: z.catchall(z.object({}), z.boolean()),
+  consent: consentChoices,
 });
 
 async function forward(context: PluginContext, body: string): Promise<void> {
@@ -32,7 +33,9 @@ const accepted = (forwarded: boolean) => Response.json({ forwarded }, { status: 
 
 /**
  * Takes what the page's own script could tell about blockers and shortened cookies, counts it in the log and hands
- * it to the site's tag server. It measures and disguises nothing.
+ * it to the site's tag server. It measures and disguises nothing. Where the person allows no id (`Sec-GPC: 1`, both
+ * purposes denied, or none granted on a site that requires it), nothing leaves the edge and the answer says so: a
+ * session is an id, too. The count in the log, which names nobody, stays.
  */
 export default definePlugin({
   name: 'adblock_itp_detection',
@@ -47,7 +50,7 @@ export default definePlugin({
       cors: true,
       body: detection,
       whenOff: () => accepted(false),
-      async handle({ body: { loader, session, signals } }, context) {
+      async handle({ body: { loader, session, signals, consent } }, context) {
         const names = Object.keys(signals);
         if (names.length > MAX_SIGNALS || !names.every((name) => SIGNAL.test(name))) {
           throw context.problem(
@@ -57,6 +60,7 @@ export default definePlugin({
         }
         if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
         context.log({ signals });
+        if (!context.consent(consent ?? {}).identify) return accepted(false);
         const { siteId: site } = context.site;
         const at = new Date(context.now()).toISOString();
         // A receiver that fails or is slow is no concern of the page.

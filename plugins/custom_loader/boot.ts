@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { type BootDraft, defineRoute, type PluginContext } from '../contract.ts';
+import { type BootDraft, consentChoices, defineRoute, type PluginContext } from '../contract.ts';
 import type { RegistryDomain } from '../document.ts';
 import { answerCookies } from './answer-cookies.ts';
 import { readCookie, serializeCookie } from './cookie-header.ts';
@@ -11,7 +11,7 @@ const bootRequest = z.object({
   referrer: z.optional(z.string()),
   fpid: z.optional(z.string()),
   session: z.optional(z.object({ id: z.string() })),
-  consent: z.optional(z.catchall(z.object({}), z.literal(['granted', 'denied']))),
+  consent: consentChoices,
   cookies: z.optional(z.catchall(z.object({}), z.string())),
 });
 

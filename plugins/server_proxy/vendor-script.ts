@@ -22,7 +22,10 @@ const DATA_LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
 const MAX_NAMES = 10;
 const cachedNames = new Map<string, Set<string>>();
 
-/** GET /c/<container token>.js: the vendor's gtm.js of that domain's web tag and nothing else. */
+/**
+ * GET /c/<container token>.js: the vendor's gtm.js of that domain's web tag and nothing else. A copy is the web tag's,
+ * whichever site asks for it; its key is the address that it was fetched from.
+ */
 export const vendorScriptRoute = defineRoute({
   method: 'GET',
   path: '/c/:token.js',
@@ -68,7 +71,7 @@ async function cached(context: PluginContext, url: URL, webTagId: string): Promi
     return forPage(context, copy);
   }
   try {
-    const fetched = await context.shared(url.href, () => refresh(context, url, key, webTagId));
+    const fetched = await context.acrossSites.shared(url.href, () => refresh(context, url, key, webTagId));
     context.log({ cache: 'miss' });
     return forPage(context, fetched);
   } catch (cause) {
@@ -76,19 +79,19 @@ async function cached(context: PluginContext, url: URL, webTagId: string): Promi
     context.log({ cache: 'stale' });
     const headers = new Headers(copy.headers);
     headers.set(FRESH_UNTIL, String(context.now() + RETRY_AFTER));
-    context.memory.put(key, { headers, body: copy.body });
+    context.acrossSites.memory.put(key, { headers, body: copy.body });
     return forPage(context, copy);
   }
 }
 
 /** A copy out of memory, or out of the data centre's cache and then kept in memory; where none is fresh, a stale one. */
 async function find(context: PluginContext, key: string): Promise<SharedBody | undefined> {
-  const held = context.memory.get(key);
+  const held = context.acrossSites.memory.get(key);
   if (held !== undefined && secondsLeft(context, held) > 0) return held;
   const cached = await context.cache.match(key);
   if (cached === undefined) return held;
   const copy = { headers: cached.headers, body: await cached.arrayBuffer() };
-  context.memory.put(key, copy);
+  context.acrossSites.memory.put(key, copy);
   return copy;
 }
 
@@ -107,7 +110,7 @@ async function refresh(context: PluginContext, url: URL, key: string, webTagId: 
     kept.headers.set('cache-control', `public, max-age=${KEEP_FOR}`);
     await context.cache.put(key, kept);
   }
-  context.memory.put(key, { headers, body });
+  context.acrossSites.memory.put(key, { headers, body });
   return { headers, body };
 }
 

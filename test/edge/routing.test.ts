@@ -138,6 +138,20 @@ describe('hosts', () => {
       { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'evilsite1-0.example' },
       edge,
     ],
+    [
+      'a port that is none',
+      {
+        'x-tagyard-hop': HOP_SECRET,
+        'x-forwarded-host': 'm.site1-0.example:99999',
+        'x-forwarded-proto': 'https',
+      },
+      'https://site1.edge.test',
+    ],
+    [
+      'a name that IDNA doesn’t know',
+      { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'xn--a.site1-0.example' },
+      edge,
+    ],
     ['no host at all', { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'a b/"c' }, edge],
   ])('script addresses: %s', async (_name, headers, expected) => {
     const { text } = await stage.send(site.host, `/l/${site.loader}.js`, { headers });

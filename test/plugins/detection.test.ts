@@ -95,6 +95,29 @@ describe('POST /mark-session-detection', () => {
   });
 
   test.each([
+    ['Sec-GPC', 'opt_out', undefined, { 'sec-gpc': '1' }, false],
+    ['Sec-GPC over a grant', 'required', 'granted', { 'sec-gpc': '1' }, false],
+    ['a denial', 'opt_out', 'denied', {}, false],
+    ['silence where a grant is needed', 'required', undefined, {}, false],
+    ['silence where it is not', 'opt_out', undefined, {}, true],
+    ['a grant', 'required', 'granted', {}, true],
+  ] as const)(
+    '%s (%s): counted, and forwarded only where an id is allowed',
+    async (_name, mode, choice, headers, forwarded) => {
+      const site = await stage.site({ consent: mode });
+      const consent = choice && { ad_storage: choice, analytics_storage: choice };
+      expect(await mark(site, { consent }, headers)).toMatchObject({ status: 202, json: { forwarded } });
+      // The record is written after the answer was made, and so after the tag server would have been asked.
+      expect((await stage.seen()).records[0]).toMatchObject({ signals: { adblock: true, itp: false } });
+      const received = () => stage.upstream.received.filter(({ url }) => url.includes(`${site.id}-`));
+      if (forwarded) await expect.poll(received).toHaveLength(1);
+      // What is asked of the same server later comes later: nothing is still on its way.
+      await stage.send(site.host, '/healthy');
+      expect(received()).toHaveLength(forwarded ? 2 : 1);
+    },
+  );
+
+  test.each([
     ['breaks the connection', () => Promise.reject(new Error('gone'))],
     ['answers 500', () => ({ status: 500 })],
     ['never answers', () => new Promise<never>(() => undefined)],

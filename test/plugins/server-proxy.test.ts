@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { droppedHeaders } from '../../gitops/appliers/proxy/policy.ts';
 import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
 import { exchangeInPieces } from '../edge/streams.ts';
 import { vendorScript } from '../edge/upstream.ts';
@@ -91,6 +92,15 @@ describe('GET /c/<container token>.js', () => {
     await stage.restart();
     for (const name of names) expect((await script(site, `?l=${name}`)).text).toContain(`l=${name}`);
     expect(asked()).toHaveLength(25 + 15);
+  });
+
+  test('is one copy for all sites that bear the same web tag', async () => {
+    const domains = [{ webTagId: 'GTM-SHARED' }];
+    const [one, other] = [await stage.site({ domains }), await stage.site({ domains })];
+    stage.upstream.reply = () => vendorScript('shared');
+    expect((await script(one)).text).toBe('shared');
+    expect((await script(other)).text).toBe('shared');
+    expect(asked()).toEqual(['https://vendor.test/gtm.js?id=GTM-SHARED']);
   });
 
   test('304s work, on a fresh copy and on a cached one', async () => {
@@ -306,6 +316,75 @@ describe('the tag server’s paths', () => {
       'sec-ch-ua': '"x"',
       'accept-language': 'de',
     });
+  });
+
+  test.each([
+    ...droppedHeaders('origin'),
+    'X-Forwarded',
+    'Forwarded-For',
+    'X-Originating-IP',
+    'X-Appengine-User-IP',
+    'X-Appengine-CityLatLong',
+    'X-Gclb-Region',
+    'Fly-Client-IP',
+    'X-Geo-Country',
+    'X-Azure-ClientIP',
+    'X-Remote-Addr',
+    'X-Envoy-External-Address',
+    'CloudFront-Viewer-Country',
+    'X-Original-Host',
+    'X-Host',
+    'Via',
+  ])('%s is a claim, and stays here', async (name) => {
+    const site = await stage.site();
+    await stage.send(site.host, '/g/collect', { headers: { [name]: 'claimed' } });
+    expect(stage.upstream.received).toHaveLength(1);
+    expect(JSON.stringify(stage.upstream.received[0]?.rawHeaders)).not.toContain('claimed');
+  });
+
+  test.each(['origin', 'referer', 'x-gtm-server-preview', 'x-client-data', 'x-ship-to', 'x-description'])(
+    '%s is none, and passes',
+    async (name) => {
+      const site = await stage.site();
+      await stage.send(site.host, '/g/collect', { headers: { [name]: 'https://said.example' } });
+      expect(stage.upstream.received[0]?.headers[name]).toBe('https://said.example');
+    },
+  );
+
+  test('a preflight of the preview’s interface is the tag server’s to answer', async () => {
+    const site = await stage.site();
+    const origin = 'https://tagmanager.googleusercontent.com';
+    const answered = {
+      'access-control-allow-origin': origin,
+      'access-control-allow-credentials': 'true',
+      'access-control-allow-methods': 'GET',
+      'access-control-allow-headers': 'x-gtm-auth, x-gtm-preview, x-gtm-debug',
+      'access-control-max-age': '86400',
+    };
+    stage.upstream.reply = () => ({ status: 200, headers: answered });
+    const asking = {
+      origin,
+      'access-control-request-method': 'GET',
+      'access-control-request-headers': 'x-gtm-auth,x-gtm-debug,x-gtm-preview',
+    };
+    const answer = await stage.send(site.host, '/gtm/get_memo?id=GTM-1', {
+      method: 'OPTIONS',
+      headers: asking,
+    });
+    expect(stage.upstream.received).toHaveLength(1);
+    expect(stage.upstream.received[0]).toMatchObject({ method: 'OPTIONS', headers: asking });
+    expect(answer).toMatchObject({ status: 200, headers: answered });
+  });
+
+  test('a `connection` header that names no names is no reason to fail', async () => {
+    const site = await stage.site();
+    const connection = 'foo bar, "x", \u00e9, , X-Mine';
+    const answer = await stage.send(site.host, '/g/collect', {
+      headers: { connection, 'x-mine': 'mine', 'x-other': 'other' },
+    });
+    expect(answer.status).toBe(200);
+    expect(stage.upstream.received[0]?.headers).toMatchObject({ 'x-other': 'other' });
+    expect(stage.upstream.received[0]?.headers).not.toHaveProperty('x-mine');
   });
 
   test.each([

@@ -16,8 +16,14 @@ export const STATED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto
 /** Where the edge saw the visitor; the proxy knows nothing of it, so without the hop secret nobody says it. */
 export const RELAYED = ['x-forwarded-country', 'x-forwarded-region'] as const;
 
-/** The other names under which a client could claim an address, a host, a place or a way it came. */
+/**
+ * The other names under which a client could claim an address, a host, a place or a way it came: those in common use,
+ * for nginx drops by name only. What comes by way of the edge has been rid of everything of their shape.
+ */
 const CLAIMS = [
+  'x-forwarded',
+  'forwarded-for',
+  'x-forwarded-by',
   'x-forwarded-port',
   'x-forwarded-server',
   'x-forwarded-countryregion',
@@ -28,14 +34,23 @@ const CLAIMS = [
   'x-cluster-client-ip',
   'client-ip',
   'true-client-ip',
+  'x-originating-ip',
+  'x-remote-ip',
+  'x-remote-addr',
   'fastly-client-ip',
+  'fly-client-ip',
   'cf-connecting-ip',
   'cf-connecting-ipv6',
   'cf-ipcountry',
   'x-appengine-country',
   'x-appengine-region',
+  'x-appengine-city',
+  'x-appengine-citylatlong',
+  'x-appengine-user-ip',
   'x-gclb-country',
   'x-gclb-region',
+  'x-geo-country',
+  'x-geo-region',
 ] as const;
 
 /**

@@ -6,6 +6,8 @@ interface LoaderState {
   readonly edge?: string;
   readonly loader?: string;
   readonly booted?: Promise<BootAnswer | null>;
+  /** As the page set it, by Google's names. */
+  readonly consent?: Record<string, string>;
   /** Set here: a page that carries the loader twice reports once. */
   marked?: boolean;
 }
@@ -84,6 +86,7 @@ async function report(): Promise<void> {
       loader: state.loader,
       session: { id: answer.session.id },
       signals: await signals(answer),
+      consent: state.consent,
     }),
   });
 }

@@ -64,6 +64,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     form: contentHash([
       [templates.containers, templates.custom, templates.challenge],
       [socket, settings.edge],
+      (['origin', 'preview', 'custom'] as const).map(droppedHeaders),
       system ? [templates.treatment, treatment] : null,
     ]),
     skeleton,
