@@ -2,7 +2,8 @@
  * Gathers calls that come close together into one batch: the first call opens a window of `windowMs`, `flush` gets
  * all items of the window (at most `max`), and each caller gets its own outcome. A batch waits for the one before it,
  * so that whatever piles up meanwhile goes out together. `restMs` answers how long to leave things alone after a batch
- * that took so long (milliseconds both).
+ * that took so long (milliseconds both). A rest that began while more was to be expected (`isExpecting`) ends as soon
+ * as nothing is any more: whatever it waited for is here.
  */
 export function coalesce<Item, Outcome>(
   flush: (items: readonly Item[]) => Promise<readonly PromiseSettledResult<Outcome>[]>,
@@ -10,7 +11,13 @@ export function coalesce<Item, Outcome>(
     windowMs,
     max = Number.POSITIVE_INFINITY,
     restMs = () => 0,
-  }: { windowMs: number; max?: number; restMs?: (tookMs: number) => number },
+    isExpecting = () => false,
+  }: {
+    windowMs: number;
+    max?: number;
+    restMs?: (tookMs: number) => number;
+    isExpecting?: () => boolean;
+  },
 ): (item: Item) => Promise<Outcome> {
   interface Waiting {
     item: Item;
@@ -21,10 +28,20 @@ export function coalesce<Item, Outcome>(
   let running = false;
   /** By `performance.now()`. */
   let restUntil = 0;
+  let expecting = false;
+
+  async function rest(): Promise<void> {
+    for (;;) {
+      const left = restUntil - performance.now();
+      if (left <= 0 || (expecting && !isExpecting())) return;
+      await pause(expecting ? Math.min(left, windowMs) : left);
+    }
+  }
 
   async function run(): Promise<void> {
     running = true;
-    await pause(Math.max(windowMs, restUntil - performance.now()));
+    await pause(windowMs);
+    await rest();
     while (waiting.length > 0) {
       const batch = waiting.slice(0, max);
       waiting = waiting.slice(batch.length);
@@ -42,7 +59,8 @@ export function coalesce<Item, Outcome>(
       }
       const endedAt = performance.now();
       restUntil = endedAt + restMs(endedAt - startedAt);
-      if (waiting.length > 0 && restUntil > endedAt) await pause(restUntil - endedAt);
+      expecting = isExpecting();
+      if (waiting.length > 0) await rest();
     }
     running = false;
   }

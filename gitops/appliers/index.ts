@@ -92,9 +92,17 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack, log: 
     edition: (site: string) => recycling.edition(site),
     ...caOf(env),
   };
+  const host = stack.adopt(containersApplier(containers, containerRuntime(env)), (one) => one.close?.());
   const appliers = [
-    stack.adopt(containersApplier(containers, containerRuntime(env)), (applier) => applier.close?.()),
-    proxyApplier({ backend, identity, containers, certificates: source, ranges }),
+    host,
+    proxyApplier({
+      backend,
+      identity,
+      containers,
+      certificates: source,
+      isExpecting: () => host.isBringingUp(),
+      ranges,
+    }),
     kvApplier({ client, store, identity, settings: { originPort } }),
     env.EDGE_ROUTE_MODE === 'wildcard'
       ? wildcardRouteApplier({ ...route, zone: env.EDGE_DOMAIN })

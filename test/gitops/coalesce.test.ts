@@ -43,6 +43,30 @@ describe('calls that come close together', () => {
     expect(batches.flatMap(({ items }) => items)).toHaveLength(100);
   });
 
+  it('rest no longer than until the last that was to be expected has come', async () => {
+    let coming = 3;
+    const call = coalesce(flush(100), { windowMs: 50, restMs: () => 3_000, isExpecting: () => coming > 0 });
+    const start = performance.now();
+    const come = (value: number) => {
+      coming -= 1;
+      void call(value);
+    };
+    come(1);
+    await vi.advanceTimersByTimeAsync(500);
+    come(2);
+    await vi.advanceTimersByTimeAsync(500);
+    come(3);
+    await vi.advanceTimersByTimeAsync(1_000);
+    // Nothing was to be expected any more when this rest began: nobody knows what may come, and it is kept.
+    void call(4);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(batches.map(({ at, items }) => [at - start, items])).toEqual([
+      [50, [1]],
+      [expect.closeTo(1_050, -2), [2, 3]],
+      [expect.closeTo(4_150, -2), [4]],
+    ]);
+  });
+
   it('wait for nobody once the rest is over', async () => {
     const call = coalesce(flush(100), { windowMs: 50, restMs: () => 300 });
     const start = performance.now();

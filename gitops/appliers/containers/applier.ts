@@ -41,14 +41,16 @@ export interface ContainerRef {
   readonly endpoint: Endpoint | null;
 }
 
+export interface ContainersApplier extends Applier<ContainerSpec, ContainerRef> {
+  /** Some are being brought up right now. */
+  isBringingUp(): boolean;
+}
+
 /** Health is asked of so many at a time. */
 const PROBES_AT_ONCE = 64;
 
 /** Applies a site's containers through a runtime: a new one beside the old, and healthy before anything else happens. */
-export function containersApplier(
-  settings: ContainersSettings,
-  runtime: Runtime,
-): Applier<ContainerSpec, ContainerRef> {
+export function containersApplier(settings: ContainersSettings, runtime: Runtime): ContainersApplier {
   const { identity, recycling, startupDeadlineMs } = settings;
   const { instance } = identity;
   const wishes = { ...settings, edition: (site: string) => recycling.edition(site) };
@@ -65,6 +67,7 @@ export function containersApplier(
   });
   /** Names under change right now: what dies of them is our own doing. */
   const busy = new Set<string>();
+  let comingUp = 0;
   const whileBusy = async (name: string, work: () => Promise<void>) => {
     busy.add(name);
     try {
@@ -126,11 +129,16 @@ export function containersApplier(
       if (name === undefined) throw new TerminalError(`${key} names nothing to ${op}`);
       await whileBusy(name, async () => {
         if (desired !== undefined) {
-          await bringUp(desired, signal);
+          comingUp += 1;
+          await bringUp(desired, signal).finally(() => {
+            comingUp -= 1;
+          });
           if (desired.spec.onDemand) await onDemand.tend(name, desired.spec);
         } else if (observed !== undefined) await remove(observed.ref, signal);
       });
     },
+
+    isBringingUp: () => comingUp > 0,
 
     async *events(signal) {
       const follow = async () => {

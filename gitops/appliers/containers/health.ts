@@ -7,8 +7,9 @@ const PROBE_MS = 2_000;
 const INTERVAL_MS = 100;
 /** Asked less and less often: many that start at once must not spend the host's time on being asked. */
 const LONGEST_INTERVAL_MS = 400;
-/** Whether it still runs is a question to the engine, and a dear one where many are starting. */
+/** Whether it still runs is a question to the engine, and a dear one where many are starting: asked ever less often. */
 const LOST_INTERVAL_MS = 500;
+const LONGEST_LOST_INTERVAL_MS = 4_000;
 
 /** `unwell`: it answers, and asks to be replaced; it may well go on serving until then. */
 export type Health = 'healthy' | 'unwell' | 'silent';
@@ -41,6 +42,7 @@ export async function waitForHealth(
 ): Promise<Outcome> {
   const deadline = performance.now() + deadlineMs;
   let interval = INTERVAL_MS;
+  let lostInterval = LOST_INTERVAL_MS;
   for (let askAt = performance.now(); ; ) {
     const health = await healthOf(endpoint, signal);
     if (health === 'healthy') return health;
@@ -48,7 +50,8 @@ export async function waitForHealth(
     if (over || performance.now() >= askAt) {
       const death = await lost();
       if (death !== null) return { death };
-      askAt = performance.now() + LOST_INTERVAL_MS;
+      askAt = performance.now() + lostInterval;
+      lostInterval = Math.min(LONGEST_LOST_INTERVAL_MS, lostInterval * 2);
     }
     if (over) return health;
     await wait(interval, undefined, { signal });

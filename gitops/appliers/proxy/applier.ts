@@ -13,7 +13,8 @@ import { awaitForwarding } from './probe.ts';
 const WINDOW_MS = 50;
 /**
  * A reload doubles nginx's memory until the workers of before have ended, so sites that come up one after another share
- * reloads: after one, nginx is left alone for three times as long as it took. The first site of all waits for nobody.
+ * reloads: after one, nginx is left alone for three times as long as it took. The first site of all waits for nobody,
+ * nor does the last of those whose containers were coming up meanwhile.
  */
 const restMs = (tookMs: number) => Math.min(3 * tookMs, 15_000);
 
@@ -26,6 +27,8 @@ export interface ProxyApplierDeps {
   readonly certificates: CertificateSource;
   /** How long a new upstream may answer 502 before `apply` fails, milliseconds. */
   readonly probeTimeoutMs?: number;
+  /** Containers are coming up whose vhosts will be asked for next. */
+  readonly isExpecting?: () => boolean;
   /** Asked for anew with whole looks, where they are old. */
   readonly ranges?: CloudflareRanges;
 }
@@ -35,8 +38,12 @@ export interface ProxyApplierDeps {
  * the proxy serves the change and the site's origin is reached through it.
  */
 export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string> {
-  const { backend, identity, containers, certificates, probeTimeoutMs = 10_000 } = deps;
-  const install = coalesce<ProxyChange, { changed: boolean }>(installBatch, { windowMs: WINDOW_MS, restMs });
+  const { backend, identity, containers, certificates, probeTimeoutMs = 10_000, isExpecting } = deps;
+  const install = coalesce<ProxyChange, { changed: boolean }>(installBatch, {
+    windowMs: WINDOW_MS,
+    restMs,
+    ...(isExpecting === undefined ? {} : { isExpecting }),
+  });
   /** Something was removed or replaced, of which a certificate may be left. */
   let namesMayGo = false;
   /** Served, but not yet seen to reach their upstream: shown as drift, so that the next pass asks again. */
