@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -132,6 +132,52 @@ describeWith('nginx', 'the system’s nginx', () => {
     ]);
     expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
     expect(await operator()).toBe('operator');
+  });
+
+  it('leaves the operator’s own conflicts alone, and keeps back only the site that they concern', async () => {
+    await startSystem();
+    const backend = await start();
+    await writeConfig(includeLine());
+    await backend.install([put('acme', custom('acme'))]);
+    const { httpPort } = backend.endpoint();
+    const server = (name: string) =>
+      `server { listen 127.0.0.1:${httpPort}; server_name ${name}; return 200 operator; }`;
+    const own = [server('own.example'), server('own.example')];
+    // Came after the site, and claims its name.
+    await writeConfig([includeLine(), ...own, server('tags.acme.example')].join(' '));
+    const done = { status: 'fulfilled', value: { changed: true } };
+    expect(await backend.install([put('beta', custom('beta'))])).toEqual([done]);
+
+    const { vhosts } = custom('acme');
+    const grown = { site: 'acme', vhosts: [...vhosts, ...custom('acme', 'more.acme.example').vhosts] };
+    expect(await backend.install([put('acme', grown), put('gamma', custom('gamma'))])).toEqual([
+      {
+        status: 'rejected',
+        reason: expect.objectContaining({ message: expect.stringContaining('"tags.acme.example" between') }),
+      },
+      done,
+    ]);
+    const installed = await backend.installed();
+    expect(installed.map(({ key, intact }) => [key, intact])).toEqual([
+      ['acme', true],
+      ['beta', true],
+      ['gamma', true],
+    ]);
+    expect((await ask(backend.endpoint(), { host: 'tags.gamma.example' })).status).toBe(200);
+  });
+
+  it('keeps few generations, however often one is put back', async () => {
+    await startSystem();
+    const backend = await start();
+    await writeConfig(includeLine());
+    await backend.install([put('acme', custom('acme'))]);
+    const { httpPort } = backend.endpoint();
+    await writeConfig(
+      `${includeLine()} server { listen 127.0.0.1:${httpPort}; server_name tags.taken.example; return 200 operator; }`,
+    );
+    for (let times = 0; times < 5; times += 1) await backend.install([put('taken', custom('taken'))]);
+    const kept = (await readdir(settings.prefix)).filter((name) => name.startsWith('sites.'));
+    expect(kept.length).toBeLessThanOrEqual(3);
   });
 
   it('is never started by us, and says so', async () => {

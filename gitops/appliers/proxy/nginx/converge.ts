@@ -36,16 +36,18 @@ export async function converge(deps: ConvergerDeps, changes: readonly FileChange
   };
   const { files, refused } = await isolate(base, changes, test, isOurs);
   if (current !== null && isSame(current, main, files)) {
-    if (!served) await daemon.activate(current.version);
+    if (!served) await daemon.activate(current.version, []);
     return { changed: !served, refused };
   }
   const next = await generations.promote({ main, files }, current);
+  const fresh = [...files].flatMap(([name, text]) => (base.get(name) === text ? [] : [text]));
   try {
-    await daemon.activate(next.version);
+    await daemon.activate(next.version, fresh);
   } catch (error) {
     if (current !== null) await generations.swapTo(current.name);
     // A reload that was only slow must find the tree that is current again.
     await daemon.reread();
+    await generations.prune((current ?? next).name);
     if (current === null || !(error instanceof NameConflict)) throw error;
     // Only the system's nginx has names beside ours, and tells of them only now.
     const theirs = changes.find(({ text }) => error.isIn(text));

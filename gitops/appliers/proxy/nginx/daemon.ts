@@ -57,8 +57,8 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     const args = ['-t', '-p', prefix, '-e', 'stderr', '-c', Generations.candidateConfig];
     try {
       const { stderr } = await runCommand(bin, args, { timeoutMs: TEST_TIMEOUT_MS });
-      const error = NameConflict.find(stderr);
-      return error === null ? null : { error, file: null };
+      const [error] = NameConflict.all(stderr);
+      return error === undefined ? null : { error, file: null };
     } catch (error) {
       if (!(error instanceof CommandError)) throw error;
       if (error.exitCode === null) throw new RetryableError(error.message, { cause: error });
@@ -87,9 +87,10 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
 
   /**
    * Makes nginx serve the current tree, by a start or a reload, and waits until `version` answers and no worker of
-   * before takes connections any more. Throws `RetryableError` with nginx's own last words.
+   * before takes connections any more. Throws `RetryableError` with nginx's own last words. `_fresh`: the files that
+   * the tree before didn't have so, for who has names beside ours to compare.
    */
-  async activate(version: string): Promise<void> {
+  async activate(version: string, _fresh: readonly string[]): Promise<void> {
     const { prefix } = this.#settings;
     const timeoutMs = Math.round(this.#settings.timeoutMs + 5 * this.#readingMs);
     const log = await ErrorLog.fromNow(join(prefix, 'logs', 'error.log'));

@@ -10,10 +10,10 @@ export class NameConflict extends RetryableError {
     this.host = host;
   }
 
-  /** The first that nginx warns of in what it wrote, `null` where there is none. */
-  static find(stderr: string, where = ''): NameConflict | null {
-    const host = /conflicting server name "([^"]*)"/.exec(stderr)?.[1];
-    return host === undefined ? null : new NameConflict(host, where);
+  /** All that nginx warns of in what it wrote. */
+  static all(stderr: string, where = ''): NameConflict[] {
+    const hosts = [...stderr.matchAll(/conflicting server name "([^"]*)"/g)].map(([, host = '']) => host);
+    return [...new Set(hosts)].map((host) => new NameConflict(host, where));
   }
 
   /** Whether a site's file claims the name. */

@@ -35,8 +35,12 @@ export class SystemNginx extends NginxDaemon {
     return `include ${join(prefix, 'current')}/*/*.conf;`;
   }
 
-  override async activate(version: string): Promise<void> {
-    const dump = await this.#read();
+  /**
+   * Only a name of a fresh file makes a conflict: two vhosts of the operator's own that share one are no matter of
+   * ours, and one of the operator's that came after a site's keeps no other site back.
+   */
+  override async activate(version: string, fresh: readonly string[]): Promise<void> {
+    const { dump, conflicts } = await this.#read();
     const { prefix, config } = this.#settings;
     if (!dump.includes(join(prefix, 'current', 'http', 'tagyard.conf'))) {
       const line = SystemNginx.includeLine(prefix);
@@ -44,7 +48,9 @@ export class SystemNginx extends NginxDaemon {
         `${config} doesn’t include the sites: add to its http block the line "${line}"`,
       );
     }
-    await super.activate(version);
+    const conflict = conflicts.find((one) => fresh.some((text) => one.isIn(text)));
+    if (conflict !== undefined) throw conflict;
+    await super.activate(version, fresh);
   }
 
   /** It stays, whoever of us goes. */
@@ -62,15 +68,13 @@ export class SystemNginx extends NginxDaemon {
     throw new RetryableError('the system’s nginx isn’t running: start it (systemctl start nginx)');
   }
 
-  /** The whole configuration as nginx reads it. Throws `RetryableError` where it refuses it. */
-  async #read(): Promise<string> {
+  /** The whole configuration as nginx reads it, and names in it that are claimed twice. Throws `RetryableError`. */
+  async #read(): Promise<{ dump: string; conflicts: readonly NameConflict[] }> {
     const { bin, config } = this.#settings;
     const options = { timeoutMs: TEST_TIMEOUT_MS, maxOutput: MAX_DUMP };
     try {
       const { stdout, stderr } = await runCommand(bin, ['-T', '-e', 'stderr', '-c', config], options);
-      const conflict = NameConflict.find(stderr, ` between ${config} and the sites`);
-      if (conflict !== null) throw conflict;
-      return stdout;
+      return { dump: stdout, conflicts: NameConflict.all(stderr, ` between ${config} and the sites`) };
     } catch (cause) {
       if (!(cause instanceof CommandError)) throw cause;
       const said = /\[emerg\] (?:[0-9]+#[0-9]+: )?(.*)/.exec(cause.stderr)?.[1] ?? cause.message;
@@ -80,7 +84,7 @@ export class SystemNginx extends NginxDaemon {
 
   /** Told by its configuration, else built in. */
   async #findPidFile(): Promise<string> {
-    const told = /(?:^|;)[ \t]*pid\s+"?([^;"]+)"?;/m.exec(await this.#read())?.[1];
+    const told = /(?:^|;)[ \t]*pid\s+"?([^;"]+)"?;/m.exec((await this.#read()).dump)?.[1];
     if (told?.startsWith('/')) return told;
     const { stderr } = await runCommand(this.#settings.bin, ['-V']);
     const builtIn = (name: string) => new RegExp(`--${name}=(\\S+)`).exec(stderr)?.[1];
