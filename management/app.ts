@@ -5,6 +5,7 @@ import {
   serializerCompiler,
   validatorCompiler,
 } from 'fastify-type-provider-zod';
+import { SitesRepoError } from '../gitops/sites-repo.ts';
 import { registerAudit } from './audit.ts';
 import type { Authenticate } from './auth.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
@@ -119,6 +120,8 @@ function answerProblem(error: unknown, request: FastifyRequest, reply: FastifyRe
 
 function toProblem(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
+  if (error instanceof SitesRepoError)
+    return new ProblemError('sites_repo_unavailable', undefined, {}, { cause: error });
   if (hasZodFastifySchemaValidationErrors(error)) {
     const issues = error.validation.flatMap(({ keyword, params, instancePath, message = '' }) => {
       const path = instancePath.split('/').slice(1);

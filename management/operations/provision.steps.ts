@@ -4,6 +4,7 @@ import { SitesRepoError } from '../../gitops/sites-repo.ts';
 import { moveContainer } from '../containers/containers.repository.ts';
 import { type Context, withoutConfig } from '../context.ts';
 import type { Database } from '../db/database.ts';
+import { ERRORS } from '../errors.ts';
 import { releasePorts } from '../ports/ports.repository.ts';
 import { ProvisionerError } from '../provisioner-client.ts';
 import { releaseAllDomains } from '../sites/claims.repository.ts';
@@ -16,7 +17,7 @@ import type { Step } from './steps.ts';
 export function provisionSteps(
   context: Context,
 ): Record<Extract<Step, 'commit' | 'provision' | 'withdraw'>, StepFunction> {
-  const { repo, provisioner } = context;
+  const { repo, provisioner, log } = context;
 
   return {
     async commit(operation) {
@@ -33,8 +34,10 @@ export function provisionSteps(
         return { to: 'provision', revision };
       } catch (error) {
         if (error instanceof SiteTaken) return withdraw('site_taken', error);
-        if (error instanceof SitesRepoError) return withdraw('sites_repo_unavailable', error);
-        throw error;
+        if (!(error instanceof SitesRepoError)) throw error;
+        // Git's own words hold paths and addresses: they are the operator's, in the log.
+        log.warn({ err: error, operation: operation.id }, 'the sites repository took no commit');
+        return withdraw('sites_repo_unavailable', new Error(ERRORS.sites_repo_unavailable[1]));
       }
     },
 

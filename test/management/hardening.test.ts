@@ -1,4 +1,4 @@
-import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -216,6 +216,25 @@ it('isn’t ready while the sites repository can’t be reached, and is again wh
     { status: 'not_ready', database: true, sitesRepo: false },
   ]);
   expect((await world.call('GET', '/readyz')).status).toBe(200);
+});
+
+it('tells a caller nothing of where the sites repository is and what git said of it', async () => {
+  const body = creation(client, 'unwritten.example', { name: 'Unwritten' });
+  // What a git that was killed in the middle of a write leaves behind.
+  const lock = join(world.bare, 'refs', 'heads', 'main.lock');
+  await writeFile(lock, '');
+  const refused = await world.call('POST', '/server-containers', { as: 'owner', body });
+  await rm(lock);
+  expect(refused).toMatchObject({ status: 502, body: { code: 'provisioning_failed' } });
+  expect(JSON.stringify(refused.body)).not.toMatch(/git|refs|\//i);
+
+  const away = await mkdtemp(join(tmpdir(), 'tagyard-away-'));
+  await rename(world.bare, join(away, 'sites.git'));
+  const gone = await world.call('POST', '/server-containers', { as: 'owner', body });
+  await rename(join(away, 'sites.git'), world.bare);
+  await rm(away, { recursive: true });
+  expect(gone).toMatchObject({ status: 503, body: { code: 'sites_repo_unavailable' } });
+  expect(JSON.stringify(gone.body)).not.toContain(world.bare);
 });
 
 it('counts requests by route, sagas by outcome, and what is left of the pool', async () => {
