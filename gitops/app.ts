@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import fastify, { type FastifyInstance } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ProblemError, problem } from './errors.ts';
 import { renderMetrics } from './metrics.ts';
 import type { ShownSite, SiteStatus } from './report.ts';
@@ -17,6 +17,8 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
   const { repo, loop, operations } = deps;
   const app = fastify({
     bodyLimit: BODY_LIMIT,
+    // What the router itself can't read comes before every hook.
+    frameworkErrors: answerProblem,
     ...(deps.logger === undefined ? {} : { loggerInstance: deps.logger }),
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
@@ -37,12 +39,12 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
   app.setNotFoundHandler(() => {
     throw new ProblemError('not_found');
   });
-  app.setErrorHandler((error, request, reply) => {
-    const known = toProblem(error);
-    if (known.code === 'internal') request.log.error({ err: error }, 'unexpected error');
-    const { status, body } = problem(known, request.id);
-    return reply.status(status).type('application/problem+json').send(body);
-  });
+  app.setErrorHandler(answerProblem);
+  // A client that always says JSON may send none: no body, which is for the route to refuse where it needs one.
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>
+    body === '' ? done(null, undefined) : parseJson(request, body, done),
+  );
 
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/readyz', async (_request, reply) => {
@@ -83,6 +85,14 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
   planRoutes(app, deps);
   hostReportRoutes(app, deps);
   return app;
+}
+
+function answerProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const known = toProblem(error);
+  if (known.code === 'internal') request.log.error({ err: error }, 'unexpected error');
+  const { status, body } = problem(known, request.id);
+  reply.header('x-request-id', request.id);
+  return reply.status(status).type('application/problem+json').send(JSON.stringify(body));
 }
 
 function toProblem(error: unknown): ProblemError {

@@ -55,3 +55,10 @@ export function problem(error: ProblemError, requestId: string): { status: numbe
     },
   };
 }
+
+/** The issues of a zod error as an answer names them. */
+export function fieldErrors(
+  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
+): { path: string; message: string }[] {
+  return issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
+}

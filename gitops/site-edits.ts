@@ -1,6 +1,6 @@
-import { ProblemError } from './errors.ts';
+import { fieldErrors, ProblemError } from './errors.ts';
 import { formatManifest, parseManifest } from './manifest/load.ts';
-import { isFirstPartyHost, type Manifest, type ManifestInput, normaliseHostname } from './manifest/schema.ts';
+import { isFirstPartyHost, type Manifest, type ManifestInput, manifestSchema } from './manifest/schema.ts';
 import { decryptSecret } from './manifest/secrets.ts';
 import { canonicalJson } from './ownership.ts';
 
@@ -96,24 +96,9 @@ export function pruneTombstone(site: string, current: string | null): string | n
   return current !== null && currentManifest(site, current).state === 'absent' ? null : current;
 }
 
-/** Parsed host name of a request, in the form that manifests hold. */
-export function requestedHostname(text: string): string {
-  try {
-    return normaliseHostname(text);
-  } catch (cause) {
-    throw new ProblemError('malformed_request', `${text} is not a host name`, {}, { cause });
-  }
-}
-
 function write(manifest: ManifestInput): string {
-  try {
-    return formatManifest(manifest);
-  } catch (cause) {
-    throw new ProblemError(
-      'invalid_manifest',
-      cause instanceof Error ? cause.message : undefined,
-      {},
-      { cause },
-    );
-  }
+  const result = manifestSchema.safeParse(manifest);
+  if (result.success) return formatManifest(result.data);
+  const { error: cause } = result;
+  throw new ProblemError('invalid_manifest', undefined, { errors: fieldErrors(cause.issues) }, { cause });
 }

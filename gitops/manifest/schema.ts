@@ -36,16 +36,40 @@ export function normaliseHostname(text: string): string {
 export const hostname = z
   .string()
   .max(253)
-  .refine((name) => {
-    const labels = name.split('.');
-    return labels.length >= 2 && labels.every((label) => LABEL.test(label)) && parseHost(name).isIp !== true;
-  }, 'must be a lower-case host name of two or more labels (A-labels for international names)');
+  .refine(
+    (name) => {
+      const labels = name.split('.');
+      return (
+        labels.length >= 2 && labels.every((label) => LABEL.test(label)) && parseHost(name).isIp !== true
+      );
+    },
+    {
+      error: 'must be a lower-case host name of two or more labels (A-labels for international names)',
+      // Of what is no host name nothing further is worth saying.
+      abort: true,
+    },
+  );
 
 /** A domain that somebody can own: a host name that isn't itself a public suffix. */
 export const ownableDomain = hostname.refine(
   (name) => registrableDomain(name) !== null && getPublicSuffix(name, PSL) !== name,
   'is a public suffix; name the registrable domain under it',
 );
+
+/** A domain as people write it in a request, taken to the form that manifests hold. */
+export const givenDomain = z
+  .string()
+  .min(1)
+  .max(255)
+  .transform((text, context) => {
+    try {
+      return normaliseHostname(text);
+    } catch {
+      context.issues.push({ code: 'custom', message: 'is not a host name', input: text });
+      return z.NEVER;
+    }
+  })
+  .pipe(ownableDomain);
 
 export const siteId = z
   .string()

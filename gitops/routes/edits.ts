@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { claims } from '../claims.ts';
 import { holdersOf } from '../desired-state.ts';
 import { ProblemError } from '../errors.ts';
-import { imageReference, siteId } from '../manifest/schema.ts';
+import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report.ts';
 import { revertOf } from '../revert.ts';
 import * as edits from '../site-edits.ts';
@@ -13,7 +13,7 @@ import { header, manifestOf, parse, pick } from './request.ts';
 
 /** `commit: false` of who has told git already: an order that was given earlier must not undo a revert that came since. */
 const deprovisionBody = z.strictObject({ site: siteId, commit: z.boolean().default(true) });
-const customDomainBody = z.strictObject({ site: siteId, domain: z.string().min(1).max(253) });
+const customDomainBody = z.strictObject({ site: siteId, domain: givenDomain });
 const revertBody = z.strictObject({ revision: z.string().min(1).max(200).optional() });
 const imageBody = z.strictObject({ image: imageReference });
 const pruneBody = z.strictObject({ olderThanDays: z.number().min(0).max(36_500).default(30) });
@@ -49,8 +49,7 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
   });
 
   app.post('/custom-domain', async (request, reply) => {
-    const { site, domain } = parse(customDomainBody, request.body);
-    const name = edits.requestedHostname(domain);
+    const { site, domain: name } = parse(customDomainBody, request.body);
     await refuseTaken(deps, site, [`hostname ${name}`]);
     const { revision } = await commitEdit(request, site, `Add custom domain ${name} to`, (text) =>
       edits.addCustomDomain(site, name, text),
@@ -59,8 +58,10 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
   });
 
   app.delete('/custom-domain', async (request, reply) => {
-    const { site, domain } = parse(customDomainBody, request.body ?? pick(request.query, ['site', 'domain']));
-    const name = edits.requestedHostname(domain);
+    const { site, domain: name } = parse(
+      customDomainBody,
+      request.body ?? pick(request.query, ['site', 'domain']),
+    );
     const { revision, changed } = await commitEdit(
       request,
       site,

@@ -1,20 +1,20 @@
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { ProblemError } from '../errors.ts';
+import { fieldErrors, ProblemError } from '../errors.ts';
 import { type Manifest, manifestSchema } from '../manifest/schema.ts';
 
 /** A body or query by its schema; throws `malformed_request` with the paths at fault. */
 export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
-  throw new ProblemError('malformed_request', undefined, { errors: faults(result.error) });
+  throw new ProblemError('malformed_request', undefined, { errors: fieldErrors(result.error.issues) });
 }
 
 /** A manifest of this host; throws `invalid_manifest` or `wrong_host`. */
 export function manifestOf(body: unknown, host: string): Manifest {
   const result = manifestSchema.safeParse(body);
   if (!result.success) {
-    throw new ProblemError('invalid_manifest', undefined, { errors: faults(result.error) });
+    throw new ProblemError('invalid_manifest', undefined, { errors: fieldErrors(result.error.issues) });
   }
   if (result.data.host !== host) {
     throw new ProblemError('wrong_host', `the manifest names ${result.data.host}; this is ${host}`);
@@ -30,8 +30,4 @@ export function header(request: FastifyRequest, name: string): string | null {
 export function pick(query: unknown, names: readonly string[]): Record<string, unknown> {
   const all = typeof query === 'object' && query !== null ? Object.entries(query) : [];
   return Object.fromEntries(all.filter(([name]) => names.includes(name)));
-}
-
-function faults(error: z.ZodError): { path: string; message: string }[] {
-  return error.issues.map(({ path, message }) => ({ path: path.join('.'), message }));
 }

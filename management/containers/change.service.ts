@@ -9,7 +9,9 @@ import { judgeRole } from '../members/access.ts';
 import { UNSETTLED } from '../operations/steps.ts';
 import { ProvisionerError } from '../provisioner-client.ts';
 import { claimForChange, settleClaims } from '../sites/claims.repository.ts';
+import { refuseOwnZone } from '../sites/own-names.ts';
 import type { Projection } from '../sites/projection.ts';
+import { claimedNames } from '../sites/sites.repository.ts';
 import { type ContainerWithOperation, findContainerFor } from './containers.repository.ts';
 import { isMatch } from './etag.ts';
 
@@ -48,13 +50,20 @@ export async function changeContainer(
   projection: Projection,
   change: Change,
 ): Promise<ContainerWithOperation> {
-  const { db, provisioner, log } = context;
+  const { db, provisioner, settings, log } = context;
   const { id, caller, requestId, claims = [] } = change;
   const row = await demandContainer(context, id, caller, 'act');
   const { operation } = row;
   if (operation?.status === 'running' && UNSETTLED.includes(operation.step)) {
     throw new ProblemError('container_busy');
   }
+  // What it has already it may keep and change: the zones may have been moved over it.
+  const known = claimedNames(row.manifest);
+  refuseOwnZone(
+    settings,
+    claims.filter((name) => !known.includes(name)),
+    () => 'domain',
+  );
   const own = randomUUID();
   const contested = await claimForChange(db, id, own, claims);
   if (contested.length > 0) {

@@ -1,31 +1,15 @@
 import { z } from 'zod';
 import {
   displayName,
+  givenDomain as host,
   imageReference,
   modules,
-  normaliseHostname,
-  ownableDomain,
   webTagId,
 } from '../../gitops/manifest/schema.ts';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { examples } from '../examples.ts';
 import { OPERATION_KINDS, OPERATION_STATUSES, STEPS } from '../operations/steps.ts';
 import { EVENT_KINDS, HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from './status.ts';
-
-/** A host name as people write it, taken to the form that manifests hold. */
-const host = z
-  .string()
-  .min(1)
-  .max(255)
-  .transform((text, context) => {
-    try {
-      return normaliseHostname(text);
-    } catch {
-      context.issues.push({ code: 'custom', message: 'is not a host name', input: text });
-      return z.NEVER;
-    }
-  })
-  .pipe(ownableDomain);
 
 const features = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
 

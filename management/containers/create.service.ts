@@ -6,6 +6,7 @@ import { ProblemError } from '../errors.ts';
 import { demandRole } from '../members/access.ts';
 import { storeAnswer } from '../operations/idempotency.repository.ts';
 import type { Runner } from '../operations/runner.ts';
+import { refuseOwnZone } from '../sites/own-names.ts';
 import { answerNow, earlierAnswer, reply } from './answer.ts';
 import { begin } from './claim.ts';
 import { checkContainerConfig } from './container-config.ts';
@@ -30,6 +31,11 @@ export async function createContainer(
 ): Promise<ContainerView> {
   const { db, settings } = context;
   await demandRole(db, body.clientId, caller.subject, 'act');
+  refuseOwnZone(
+    settings,
+    body.pages.map(({ domain }) => domain),
+    (index) => `domains.${index}`,
+  );
   const config = checkContainerConfig(body.containerConfigB64);
   const key =
     idempotencyKey === undefined

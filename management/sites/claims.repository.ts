@@ -1,11 +1,12 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
+import { hostnamesOfOthers } from './own-names.ts';
 
 /** How long a change may take whose end nobody has reported; then its process is taken for dead. */
 const LONGEST_CHANGE_MINUTES = 10;
 
 /**
- * Claims domains for a container and answers those that another one holds. Sorted, so that two that claim the same
+ * Claims domains for a container and answers those that another one holds, its hostnames among them. Sorted, so that two that claim the same
  * names at once wait for each other in one order instead of for ever.
  */
 export async function claimDomains(
@@ -13,22 +14,23 @@ export async function claimDomains(
   container: string,
   domains: readonly string[],
 ): Promise<string[]> {
-  const names = namesOf(domains);
-  if (names.length === 0) return [];
+  const foreign = await hostnamesOfOthers(db, container, domains);
+  const names = namesOf(domains).filter((name) => !foreign.includes(name));
+  if (names.length === 0) return foreign.sort();
   const taken = await db
     .insertInto('domain_claims')
     .values(names.map((domain) => ({ domain, container_id: container })))
     .onConflict((conflict) => conflict.doNothing())
     .returning('domain')
     .execute();
-  if (taken.length === names.length) return [];
+  if (taken.length === names.length) return foreign.sort();
   const held = await db
     .selectFrom('domain_claims')
     .select('domain')
     .where('domain', 'in', names)
     .where('container_id', '!=', container)
     .execute();
-  return held.map(({ domain }) => domain).sort();
+  return [...foreign, ...held.map(({ domain }) => domain)].sort();
 }
 
 /**
@@ -41,8 +43,9 @@ export async function claimForChange(
   change: string,
   domains: readonly string[],
 ): Promise<string[]> {
-  const names = namesOf(domains);
-  if (names.length === 0) return [];
+  const foreign = await hostnamesOfOthers(db, container, domains);
+  const names = namesOf(domains).filter((name) => !foreign.includes(name));
+  if (names.length === 0) return foreign;
   const ours = await db
     .insertInto('domain_claims')
     .values(
@@ -64,7 +67,7 @@ export async function claimForChange(
     )
     .returning('domain')
     .execute();
-  return names.filter((name) => !ours.some(({ domain }) => domain === name));
+  return [...foreign, ...names.filter((name) => !ours.some(({ domain }) => domain === name))];
 }
 
 /** A change has ended, one way or the other: of its names, the container keeps those that something still wants. */

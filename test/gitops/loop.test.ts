@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TerminalError } from '../../gitops/appliers/contract.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../fixtures/gitops/memory-daemon.ts';
 import { manifestInput } from '../fixtures/manifest.ts';
 import { eventually } from '../helpers/eventually.ts';
 
@@ -173,6 +173,45 @@ describe('the provisioner’s door', () => {
     expect({ status: answer.statusCode, code: answer.json().code }).toEqual({ status, code });
     expect(answer.headers['content-type']).toMatch('application/problem+json');
     expect(answer.headers['x-request-id']).toBeTruthy();
+  });
+
+  it('answers what the router can’t read with a problem too', async () => {
+    const answer = await daemon.app.inject({ method: 'GET', url: '/sites/%ff' });
+    expect({ status: answer.statusCode, code: answer.json().code }).toEqual({
+      status: 400,
+      code: 'malformed_request',
+    });
+    expect(answer.headers['content-type']).toMatch('application/problem+json');
+    expect(answer.headers['x-request-id']).toBe(answer.json().requestId);
+  });
+
+  it('takes an empty JSON body for none, and refuses it where the route needs one', async () => {
+    const headers = { 'x-secret': SECRET, 'content-type': 'application/json' };
+    const send = (url: string) => daemon.app.inject({ method: 'POST', url, headers });
+    expect((await send('/sync')).statusCode).toBe(202);
+    expect((await send('/prune')).statusCode).toBe(200);
+    const refused = await send('/deprovision');
+    expect({ status: refused.statusCode, code: refused.json().code }).toEqual({
+      status: 400,
+      code: 'malformed_request',
+    });
+  });
+
+  it.each([
+    ['no host name', '*.acme.example', 400, 'malformed_request', 'domain'],
+    ['nothing like one', 'https://acme.example/', 400, 'malformed_request', 'domain'],
+    ['the site’s own hostname', 'tags.acme.example', 422, 'invalid_manifest', 'customDomains.0'],
+  ])('says where a custom domain that is %s is wrong', async (_what, domain, status, code, path) => {
+    const { hostnames } = manifest('acme', 1);
+    await call(
+      'POST',
+      '/provision?wait=10',
+      manifest('acme', 1, { hostnames: { ...hostnames, edge: 'tags.acme.example' } }),
+    );
+    const answer = await call('POST', '/custom-domain', { site: 'acme', domain });
+    expect(answer).toMatchObject({ status, body: { code, errors: [{ path }] } });
+    expect(answer.body.errors).toHaveLength(1);
+    expect(answer.body).not.toHaveProperty('detail');
   });
 
   it.each([

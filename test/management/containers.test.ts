@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import { decryptSecret } from '../../gitops/manifest/secrets.ts';
@@ -123,6 +125,59 @@ describe('a creation', () => {
     expect({ status, code: body.code }).toEqual({ status: 409, code: 'domain_in_use' });
     expect(body.errors).toEqual([{ path: 'domains.0', message: 'is held by another site' }]);
     expect(await world.leased()).toBe(leased);
+  });
+
+  it.each(['edge.example.net', 'victim.edge.example.net', 'victim-origin.origin.example.net'])(
+    'refuses %s, where the next site’s hostnames come from',
+    async (domain) => {
+      const [made, other] = [freshDomain(), await create()];
+      const refusal = (path: string) => ({
+        status: 400,
+        body: {
+          code: 'invalid_request',
+          errors: [{ path, message: expect.stringContaining('own hostnames') }],
+        },
+      });
+      const body = creation(client, made, {
+        domains: [made, domain],
+        webTagIds: { [made]: 'GTM-AAAA', [domain]: 'GTM-BBBB' },
+      });
+      expect(await world.call('POST', '/server-containers', { as: 'owner', body })).toMatchObject(
+        refusal('domains.1'),
+      );
+      const at = `/server-containers/${other.body.id}`;
+      const page = { domain, webTagId: 'GTM-ABCD' };
+      expect(await world.call('POST', `${at}/domains`, { as: 'owner', body: page })).toMatchObject(
+        refusal('domain'),
+      );
+      expect(
+        await world.call('POST', `${at}/custom-domains`, { as: 'owner', body: { domain } }),
+      ).toMatchObject(refusal('domain'));
+    },
+  );
+
+  it('refuses another site’s hostname in whatever zone it was put by hand', async () => {
+    const [held, own] = [await create(), await create()];
+    await becomes(held.body.id, 'active');
+    const dir = await world.clone();
+    const file = `${held.body.siteId}.yaml`;
+    const path = (await world.git(dir, 'ls-files', `*${file}`)).trim();
+    const edge = `tags.${own.domain}`;
+    const text = (await world.file(held.body.siteId)) ?? '';
+    await writeFile(join(dir, path), text.replace(held.body.hostnames.edge, edge));
+    await world.git(dir, 'commit', '--quiet', '--all', '--message', 'Give the edge another name');
+    await world.git(dir, 'push', '--quiet');
+    await eventually(async () => expect((await read(held.body.id)).hostnames.edge).toBe(edge));
+    const taken = { status: 409, body: { code: 'domain_in_use' } };
+    const at = `/server-containers/${own.body.id}`;
+    const page = { domain: edge, webTagId: 'GTM-ABCD' };
+    expect(await world.call('POST', `${at}/domains`, { as: 'owner', body: page })).toMatchObject(taken);
+    expect(
+      await world.call('POST', `${at}/custom-domains`, { as: 'owner', body: { domain: edge } }),
+    ).toMatchObject(taken);
+    expect(
+      await world.call('POST', '/server-containers', { as: 'owner', body: creation(client, edge) }),
+    ).toMatchObject(taken);
   });
 });
 
