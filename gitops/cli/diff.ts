@@ -6,7 +6,7 @@ import { execa } from 'execa';
 import { diffReportSchema, type SiteDiff } from '../report.ts';
 import { CliError } from './cli-error.ts';
 import { type Output, print } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
+import { callProvisioner, demandSite, type Where } from './provisioner-client.ts';
 
 /**
  * Shows how the manifests of a revision (default: the newest) differ from what was last applied of them, in git's own
@@ -20,6 +20,7 @@ export async function diff(
   const body = options.ref === undefined ? {} : { ref: options.ref };
   const { sites } = diffReportSchema.parse(await callProvisioner(where, 'POST', '/diff', body));
   const shown = sites.filter((one) => site === undefined || one.site === site);
+  if (site !== undefined && shown.length === 0) await demandSite(where, site);
   const text = options.json ? '' : await unified(shown);
   print(options, shown, () => text);
   if (shown.length > 0) process.exitCode = 2;

@@ -11,6 +11,7 @@ import { VerificationClient, VerificationUnavailable } from '../../management/ve
 import { CliError } from './cli-error.ts';
 import { type Output, print } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
+import { Home } from './up/home.ts';
 import { readRun } from './up/run-file.ts';
 
 /** The host's own part is there by now. */
@@ -37,7 +38,10 @@ export async function doctorSite(where: Where, site: string, options: Output): P
 
 async function workerOf({ home, env }: Where): Promise<{ url: string; secret: string }> {
   const { VERIFICATION_WORKER_URL: url, VERIFICATION_SECRET: secret = '' } = env;
-  return url ? { url, secret } : (await readRun(join(home, 'run.json'))).verification;
+  if (url) return { url, secret };
+  const { verification } = await readRun(join(home, 'run.json'));
+  const { verificationSecret } = await new Home(home).instance();
+  return { url: verification.url, secret: verificationSecret };
 }
 
 function render({ status, checks }: VerificationReport): string {

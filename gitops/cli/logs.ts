@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 import { z } from 'zod';
 import { type R2Options, r2Client } from '../clients/r2.ts';
 import { CliError } from './cli-error.ts';
-import type { Where } from './provisioner-client.ts';
+import { demandSite, type Where } from './provisioner-client.ts';
 import { Home } from './up/home.ts';
 import { readRun } from './up/run-file.ts';
 
@@ -58,6 +58,8 @@ export async function logs(where: Where, site: string, options: LogsOptions): Pr
       process.stdout.write(options.json ? `${JSON.stringify(marked)}\n` : renderRecord(one, duplicate));
     }
   }
+  // Asked only now: a site that is long gone may have records of its days.
+  if (seen.size === 0) await demandSite(where, site);
 }
 
 /** Cloudflare's own bucket where the environment names an account, else that of the embedded instance of this home. */

@@ -40,6 +40,11 @@ export async function callProvisioner(
   throw new CliError(String(words));
 }
 
+/** Throws `CliError` where the provisioner knows no such site: nothing to show is an answer only of one that is there. */
+export async function demandSite(where: Where, site: string): Promise<void> {
+  await callProvisioner(where, 'GET', `/sites/${encodeURIComponent(site)}`);
+}
+
 /** Who sits at the terminal; stands in the commits that come of it. */
 function actor(): string {
   const { username } = userInfo();

@@ -290,7 +290,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
   });
 
   it('has written no secret where it doesn’t belong', async () => {
-    const { infraSecret, hopSecret, cloudflareToken } = JSON.parse(
+    const { infraSecret, hopSecret, verificationSecret, cloudflareToken } = JSON.parse(
       readFileSync(join(home.path, 'instance.json'), 'utf8'),
     );
     const files = readdirSync(home.path, { recursive: true, withFileTypes: true })
@@ -302,6 +302,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(holding(CONFIG)).toEqual([]);
     expect(holding(instance.run.demo.token)).toEqual(['run.json']);
     expect(holding(infraSecret)).toEqual(['instance.json', 'run.json']);
+    expect(holding(verificationSecret)).toEqual(['instance.json']);
     expect(holding(cloudflareToken)).toEqual(['instance.json']);
     // nginx compares the hop secret itself; its configuration is readable by its owner only.
     const hop = holding(hopSecret).filter((name) => name !== 'instance.json');
@@ -309,7 +310,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(hop.every((name) => (statSync(join(home.path, name)).mode & 0o077) === 0)).toBe(true);
     // Objects in git are compressed: what they hold shows in its history only.
     const { stdout: history } = await execa('git', ['-C', instance.run.sitesRepo, 'log', '--patch', '--all']);
-    for (const secret of [AUTH, CONFIG, infraSecret, hopSecret, cloudflareToken])
+    for (const secret of [AUTH, CONFIG, infraSecret, hopSecret, verificationSecret, cloudflareToken])
       expect(history).not.toContain(secret);
   });
 }

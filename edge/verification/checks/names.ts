@@ -15,6 +15,21 @@ export function checkDns({ host }: CheckContext) {
     .map((answer) => judgeName(answer, host.site.origin));
 }
 
+/**
+ * Checks something on one of the site's hosts, but only where its name leads to the site: whatever answers on another
+ * one, or doesn't, says nothing of the site and would hide what is really wrong.
+ */
+export async function whereNamed(
+  context: CheckContext,
+  host: URL,
+  subject: string,
+  check: () => Promise<Finding>,
+): Promise<Finding> {
+  const lost = checkDns(context).some((dns) => dns.status === 'failed' && dns.subject === host.hostname);
+  if (!lost) return await check();
+  return skipped(subject, `${host.host} isn’t asked: its name doesn’t lead to the site, see the check dns`);
+}
+
 function judgeName(answer: NameAnswer, origin: string): Finding {
   const { name, kind, addresses, alias, expected, problem } = answer;
   const wanted = `must be ${expected.join(' or ') || 'an address of the edge'}${kind === 'custom' ? ` or a CNAME to ${new URL(origin).hostname}` : ''}`;

@@ -2,84 +2,105 @@ import * as z from 'zod/mini';
 import { activeDomains, type CheckContext, hostsAndDomains, tagHosts } from '../check.ts';
 import type { SiteDescription } from '../contract.ts';
 import { type Finding, failed, passed, skipped } from '../result.ts';
-import { described, type Visit } from '../visit.ts';
+import { described, isProblem, type Visit } from '../visit.ts';
+import { whereNamed } from './names.ts';
 
 const bootAnswer = z.object({
   container: z.object({ webTagId: z.string() }),
   site: z.object({ domain: z.string() }),
 });
 
+const edgeProblem = z.object({ code: z.string() });
+
 const STORES_ADVICE =
   'Run tagyard plan: the route or the documents of the site in KV aren’t what the manifest says; tagyard apply mends them.';
 
-export async function checkLoader({ site, visit }: CheckContext) {
+export async function checkLoader(context: CheckContext) {
+  const { site, visit } = context;
   return await Promise.all(
-    tagHosts(site).map(async (base): Promise<Finding> => {
-      const answer = await visit(new URL(`/l/${site.loaderToken}.js`, base));
-      if (answer.status !== 200 || !isScript(answer)) {
+    tagHosts(site).map((base) =>
+      whereNamed(context, base, base.hostname, async () => {
+        const answer = await visit(new URL(`/l/${site.loaderToken}.js`, base));
+        if (answer.status !== 200 || !isScript(answer)) {
+          return failed(
+            base.hostname,
+            `the loader on ${base.host}: ${described(answer)}`,
+            reachAdvice(site, base),
+          );
+        }
+        if (answer.text.includes(JSON.stringify(base.origin))) {
+          return passed(base.hostname, `the loader answers on ${base.host}`);
+        }
         return failed(
           base.hostname,
-          `the loader on ${base.host}: ${described(answer)}`,
-          reachAdvice(site, base),
+          `the loader on ${base.host} sends its pages to another host`,
+          'The edge doesn’t believe the proxy before it: see that HOP_SECRET is the same on the host and in the worker.',
         );
-      }
-      if (answer.text.includes(JSON.stringify(base.origin))) {
-        return passed(base.hostname, `the loader answers on ${base.host}`);
-      }
-      return failed(
-        base.hostname,
-        `the loader on ${base.host} sends its pages to another host`,
-        'The edge doesn’t believe the proxy before it: see that HOP_SECRET is the same on the host and in the worker.',
-      );
-    }),
+      }),
+    ),
   );
 }
 
 /** Asked as somebody who refuses to be known, so that a verification leaves nothing in the stores. */
-export async function checkBoot({ site, visit }: CheckContext) {
-  const asked = hostsAndDomains(site).map(async ({ host, page }): Promise<Finding> => {
+export async function checkBoot(context: CheckContext) {
+  const { site, visit } = context;
+  const asked = hostsAndDomains(site).map(({ host, page }) => {
     const subject = host.origin === new URL(site.edge).origin ? page.domain : host.hostname;
-    const answer = await visit(new URL('/boot', host), {
-      method: 'POST',
-      headers: { origin: `https://${page.domain}`, 'sec-gpc': '1' },
-      body: { loader: site.loaderToken, url: `https://${page.domain}/` },
-    });
-    const known = answer.status === 200 ? bootAnswer.safeParse(parsed(answer)).data : undefined;
-    if (known === undefined) {
+    return whereNamed(context, host, subject, async () => {
+      const answer = await visit(new URL('/boot', host), {
+        method: 'POST',
+        headers: { origin: `https://${page.domain}`, 'sec-gpc': '1' },
+        body: { loader: site.loaderToken, url: `https://${page.domain}/` },
+      });
+      const known = answer.status === 200 ? bootAnswer.safeParse(parsed(answer)).data : undefined;
+      if (known === undefined) {
+        return failed(
+          subject,
+          `/boot on ${host.host} for ${page.domain}: ${described(answer)}`,
+          reachAdvice(site, host),
+        );
+      }
+      if (known.site.domain === page.domain && known.container.webTagId === page.webTagId) {
+        return passed(subject, `${host.host} knows ${page.domain}`);
+      }
       return failed(
         subject,
-        `/boot on ${host.host} for ${page.domain}: ${described(answer)}`,
-        reachAdvice(site, host),
+        `${host.host} takes ${page.domain} for ${known.site.domain} with ${known.container.webTagId}`,
+        STORES_ADVICE,
       );
-    }
-    if (known.site.domain === page.domain && known.container.webTagId === page.webTagId) {
-      return passed(subject, `${host.host} knows ${page.domain}`);
-    }
-    return failed(
-      subject,
-      `${host.host} takes ${page.domain} for ${known.site.domain} with ${known.container.webTagId}`,
-      STORES_ADVICE,
-    );
+    });
   });
   return [...(await Promise.all(asked)), ...inert(site)];
 }
 
-export async function checkScript({ site, visit }: CheckContext) {
-  const asked = hostsAndDomains(site).map(async ({ host, page }): Promise<Finding> => {
+export async function checkScript(context: CheckContext) {
+  const { site, visit } = context;
+  const asked = hostsAndDomains(site).map(({ host, page }) => {
     const subject = host.origin === new URL(site.edge).origin ? page.domain : host.hostname;
-    const answer = await visit(new URL(`/c/${page.token}.js`, host));
-    if (answer.status === 200 && isScript(answer)) {
-      return passed(subject, `${host.host} serves the script of ${page.webTagId}`);
-    }
-    return failed(
-      subject,
-      `the script of ${page.domain} on ${host.host}: ${described(answer)}`,
-      answer.status === 502
-        ? `The vendor has no script of ${page.webTagId}: publish that web container in Tag Manager, or correct its id.`
-        : reachAdvice(site, host),
-    );
+    return whereNamed(context, host, subject, async () => {
+      const answer = await visit(new URL(`/c/${page.token}.js`, host));
+      if (answer.status === 200 && isScript(answer)) {
+        return passed(subject, `${host.host} serves the script of ${page.webTagId}`);
+      }
+      return failed(
+        subject,
+        `the script of ${page.domain} on ${host.host}: ${described(answer)}`,
+        isVendorsFault(answer)
+          ? `The vendor has no script of ${page.webTagId}: publish that web container in Tag Manager, or correct its id.`
+          : reachAdvice(site, host),
+      );
+    });
   });
   return [...(await Promise.all(asked)), ...inert(site)];
+}
+
+/** The edge's own word for a vendor that has no answer; any other 502 is of something between. */
+function isVendorsFault(answer: Visit): boolean {
+  return (
+    answer.status === 502 &&
+    isProblem(answer) &&
+    edgeProblem.safeParse(parsed(answer)).data?.code === 'upstream_failed'
+  );
 }
 
 function inert(site: SiteDescription): Finding[] {

@@ -11,7 +11,7 @@ export const runSchema = z.object({
   management: address,
   provisioner: address.extend({ secret: z.string() }),
   edge: address,
-  verification: address.extend({ secret: z.string() }),
+  verification: address,
   /** The API's base URL with its version, and whose account it is. */
   cloudflare: address.extend({ accountId: z.string() }),
   proxy: address,

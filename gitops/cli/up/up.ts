@@ -144,7 +144,7 @@ function describeRun(setup: Setup, demo: Demo, accountId: string): Run {
     management: { url: local(ports.management) },
     provisioner: { url: local(ports.provisioner), secret: instance.infraSecret },
     edge: { url: local(ports.edge) },
-    verification: { url: local(ports.verification), secret: instance.verificationSecret },
+    verification: { url: local(ports.verification) },
     cloudflare: { url: cloudflareUrl(setup), accountId },
     proxy: { url: local(ports.proxy) },
     sitesRepo: home.at('sites.git'),

@@ -12,6 +12,7 @@ import type { Run } from '../../../gitops/cli/up/run-file.ts';
 import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
 import { accountId, openState } from '../../../gitops/embedded/cloudflare/state.ts';
 import { startUpstream, type Upstream } from '../../edge/upstream.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../../fixtures/gitops/memory-daemon.ts';
 import { eventually } from '../../helpers/eventually.ts';
 
 const TOKEN = 'emulator-token';
@@ -22,6 +23,7 @@ let upstream: Upstream;
 let edge: EdgeHost;
 let emulator: FastifyInstance;
 let env: NodeJS.ProcessEnv;
+let daemon: MemoryDaemon;
 
 const startEdge = () =>
   startEdgeHost({
@@ -49,6 +51,8 @@ async function startEmulator(): Promise<void> {
     CLOUDFLARE_API_URL: `${await emulator.listen({ host: '127.0.0.1', port: 0 })}${API_PREFIX}`,
     CLOUDFLARE_API_TOKEN: TOKEN,
     CLOUDFLARE_ACCOUNT_ID: accountId(db),
+    INFRA_PROVISIONER_URL: await daemon.app.listen({ host: '127.0.0.1', port: 0 }),
+    INFRA_SECRET: SECRET,
   };
 }
 
@@ -81,9 +85,13 @@ beforeAll(async () => {
   // What was written is read by the next run of the runtime.
   await edge.close();
   edge = await startEdge();
+  daemon = await memoryDaemon();
+  await daemon.push('shop', daemon.manifest('shop', 1));
+  await daemon.reaches('shop', 'Ready');
   await startEmulator();
 });
 afterAll(async () => {
+  await daemon.close();
   await emulator.close();
   await edge.close();
   await upstream.close();
@@ -157,7 +165,6 @@ describe('tagyard logs', () => {
       ['first', 'second', 'first'],
     ],
     [['shop', '--day', '2020-02-29'], []],
-    [['unknown'], []],
   ])('%j prints the requests %j', async (argv, expected) => {
     expect(ids(await run([...argv, '--json'])).map(([id]) => id)).toEqual(expected);
   });
@@ -169,6 +176,10 @@ describe('tagyard logs', () => {
     [['shop', '--day', '2026-02-30'], '--day'],
   ])('%j is refused', async (argv, message) => {
     await expect(run(argv)).rejects.toThrow(message);
+  });
+
+  test('refuses a site that neither the logs nor the provisioner know', async () => {
+    await expect(run(['nosuch'])).rejects.toThrow('no such site');
   });
 
   test('says so where the bucket can’t be read', async () => {
@@ -185,7 +196,7 @@ describe('tagyard logs', () => {
       management: away,
       provisioner: { ...away, secret: '' },
       edge: away,
-      verification: { ...away, secret: '' },
+      verification: away,
       cloudflare: { url, accountId: account },
       proxy: away,
       sitesRepo: '',

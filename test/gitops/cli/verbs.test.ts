@@ -181,6 +181,11 @@ describe('tagyard diff', () => {
       expect.arrayContaining(['--- applied/one.yaml', '-name: Acme Shop', '+name: Renamed']),
     );
     expect((await tagyard(['diff', 'two'])).exitCode).toBe(0);
+    expect(await tagyard(['diff', 'nosuch'])).toMatchObject({
+      exitCode: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^.*no such site.*$/),
+    });
   });
 });
 

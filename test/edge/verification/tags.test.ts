@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import type { CheckContext } from '../../../edge/verification/check.ts';
+import { SITE_CHECKS } from '../../../edge/verification/checks/index.ts';
+import type { NameAnswer } from '../../../edge/verification/contract.ts';
+import type { Visit, Visitor } from '../../../edge/verification/visit.ts';
+
+const EDGE = 'acme.tags.example.net';
+const CUSTOM = 'metrics.acme.example';
+
+const name = (host: string, kind: NameAnswer['kind'], change: Partial<NameAnswer> = {}): NameAnswer => ({
+  name: host,
+  kind,
+  addresses: ['203.0.113.7'],
+  alias: null,
+  registrable: null,
+  aliasRegistrable: null,
+  expected: ['203.0.113.7'],
+  problem: null,
+  ...change,
+});
+
+function contextOf(custom: Partial<NameAnswer>, visit: Visitor): CheckContext {
+  const site = {
+    siteId: 'acme',
+    edge: `https://${EDGE}`,
+    origin: 'https://acme-origin.tags.example.net',
+    preview: 'https://acme-preview.tags.example.net',
+    customDomains: [`https://${CUSTOM}`],
+    loaderToken: 'lt',
+    domains: [{ domain: 'acme.example', token: 'ct', webTagId: 'GTM-ABC1234', active: true }],
+    proxyPaths: [],
+  };
+  const host = {
+    host: 'tag-1',
+    site,
+    config: { id: null, problem: null },
+    previews: { count: 1, problem: null },
+    names: [name(EDGE, 'edge'), name(CUSTOM, 'custom', custom)],
+    certificates: [],
+    arrivals: [],
+  };
+  return { site, host, hostProblem: null, visit, now: 0 };
+}
+
+const answer = (status: number, type: string, body: object): Visit => ({
+  status,
+  headers: new Headers({ 'content-type': type }),
+  text: JSON.stringify(body),
+  problem: null,
+});
+
+describe('a custom domain whose name leads nowhere', () => {
+  test.each(['loader', 'boot', 'script', 'cors_allowed', 'cors_refused'] as const)(
+    'is not asked for %s, which is then judged on the edge hostname only',
+    async (check) => {
+      const asked: string[] = [];
+      const context = contextOf({ addresses: [], problem: 'no such name' }, async (url) => {
+        asked.push(url.hostname);
+        return answer(502, 'text/html', {});
+      });
+      const found = await SITE_CHECKS[check](context);
+      expect(asked).toEqual([EDGE]);
+      expect(found.map(({ status }) => status)).toEqual(['failed', 'skipped']);
+      expect(found.at(-1)).toMatchObject({
+        subject: CUSTOM,
+        detail: expect.stringMatching(/see the check dns/),
+      });
+    },
+  );
+});
+
+describe('a script that doesn’t come', () => {
+  const problem = 'application/problem+json';
+  test.each([
+    ['the edge says that the vendor failed', answer(502, problem, { code: 'upstream_failed' }), true],
+    ['the edge says something else', answer(502, problem, { code: 'store_unavailable' }), false],
+    ['something between answers with a page', answer(502, 'text/html', { code: 'upstream_failed' }), false],
+  ])('is put down to the vendor where it is so: %s', async (_what, given, vendors) => {
+    const found = await SITE_CHECKS.script(contextOf({}, async () => given));
+    expect(found.map(({ status }) => status)).toEqual(['failed', 'failed']);
+    for (const { fix } of found) expect(/publish that web container/.test(fix ?? '')).toBe(vendors);
+  });
+});
