@@ -2,6 +2,8 @@ import type Docker from 'dockerode';
 import { callDocker, unlessGone } from '../../clients/docker.ts';
 import { RetryableError, TerminalError } from '../contract.ts';
 
+/** An engine that takes longer than this to say whether it has an image is taken to hang. */
+const LOOK_MS = 60_000;
 /** A pull of a few hundred megabytes over a slow line. */
 const PULL_MS = 10 * 60_000;
 
@@ -10,8 +12,8 @@ const PULL_MS = 10 * 60_000;
  * had from anywhere: a local id that isn't here, a digest that the registry doesn't know.
  */
 export async function ensureImage(docker: Docker, image: string, signal: AbortSignal): Promise<void> {
-  const present = await unlessGone(callDocker(`looking for ${image}`, docker.getImage(image).inspect()));
-  if (present !== null) return;
+  const found = look(docker, image, AbortSignal.any([signal, AbortSignal.timeout(LOOK_MS)]));
+  if ((await unlessGone(callDocker(`looking for ${image}`, found))) !== null) return;
   if (image.startsWith('sha256:')) throw new TerminalError(`there is no image ${image} on this host`);
 
   const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(PULL_MS)]);
@@ -22,4 +24,12 @@ export async function ensureImage(docker: Docker, image: string, signal: AbortSi
   await promise.catch((cause: unknown) => {
     throw new RetryableError(`${image} could not be pulled: ${String(cause)}`, { cause });
   });
+}
+
+/** The library's own `inspect()` of an image hands no signal on, unlike that of a container. */
+function look(docker: Docker, image: string, abortSignal: AbortSignal): Promise<true> {
+  const { promise, resolve, reject } = Promise.withResolvers<true>();
+  const question = { path: `/images/${image}/json`, method: 'GET', statusCodes: { 200: true }, abortSignal };
+  docker.modem.dial(question, (error: unknown) => (error === null ? resolve(true) : reject(error)));
+  return promise;
 }

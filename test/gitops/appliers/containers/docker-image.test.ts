@@ -1,0 +1,25 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import Docker from 'dockerode';
+import { expect, it } from 'vitest';
+import { ensureImage } from '../../../../gitops/appliers/containers/docker-image.ts';
+import { RetryableError } from '../../../../gitops/appliers/contract.ts';
+
+it('does not wait for an engine that takes a question and never answers', async () => {
+  await using engine = createServer().listen(0, '127.0.0.1');
+  await once(engine, 'listening');
+  const { port } = engine.address() as AddressInfo; // it listens on TCP
+  const docker = new Docker({ protocol: 'http', host: '127.0.0.1', port });
+  const stop = new AbortController();
+
+  const image = `registry.example/tags/server@sha256:${'a'.repeat(64)}`;
+  const asked = once(engine, 'request') as Promise<[IncomingMessage]>;
+  const had = expect(ensureImage(docker, image, stop.signal)).rejects.toThrow(RetryableError);
+  const [question] = await asked;
+  expect(question.url).toBe(`/images/${image}/json`);
+  const hungUp = once(question.socket, 'close');
+  stop.abort();
+  await had;
+  await hungUp;
+});
