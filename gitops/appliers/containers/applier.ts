@@ -64,6 +64,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       recycling.renew(site);
       news.emit('news');
     },
+    leave: (name) => onDemand.leave(name),
   });
   /** Names under change right now: what dies of them is our own doing. */
   const busy = new Set<string>();
@@ -94,6 +95,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
     const found = await runtime.list(new Set([name]), signal);
+    if (!found.some((one) => one.name === name)) await onDemand.leave(name);
     // Gone already, and in its slot may be another one by now.
     if (!found.some((one) => one.id === id)) return;
     if (endpoint !== null) await drained(endpoint, settings.drain, signal);
@@ -111,7 +113,9 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
 
     async observe(desired, signal, scope) {
       const specs = new Map(desired.map(({ spec }) => [containerName(instance, spec), spec]));
-      const found = (await runtime.list(new Set(specs.keys()), signal)).filter(({ name, mark }) => {
+      const all = await runtime.list(new Set(specs.keys()), signal);
+      await onDemand.keepOnly(new Set([...specs.keys(), ...all.map(({ name }) => name)]), scope?.sites);
+      const found = all.filter(({ name, mark }) => {
         const { owner } = readMark(identity, mark);
         return specs.has(name) || (owner.kind === 'ours' && (scope?.sites.has(owner.site) ?? true));
       });

@@ -20,6 +20,8 @@ export interface BringUpDeps {
   readonly giveUpAfter: number;
   /** Asks for another edition of a site's containers. */
   readonly renew: (site: string) => void;
+  /** Takes away what stands in the place of a container and leads to it. */
+  readonly leave: (name: string) => Promise<void>;
 }
 
 /** One that runs already and doesn't answer gets this long to think again before it is replaced. */
@@ -31,7 +33,7 @@ const SECOND_CHANCE_MS = 5_000;
  * is removed, and the error says why; aborted in between, it stays for the next pass to judge.
  */
 export function buildBringUp(deps: BringUpDeps) {
-  const { runtime, identity, startupDeadlineMs, steadyMs, renew } = deps;
+  const { runtime, identity, startupDeadlineMs, steadyMs, renew, leave } = deps;
   const failures = new Failures(deps.giveUpAfter);
   const starting = lane(deps.startsAtOnce);
 
@@ -54,10 +56,15 @@ export function buildBringUp(deps: BringUpDeps) {
         // Only what was healthy once is kept, unless it was left half-way, beside the one that it was to replace.
         if (!isSwap) failures.prove(hash);
       }
+      // The very same comes back: whoever waits for it at its door goes on waiting.
+      else await leave(name);
       await runtime.remove(standing.id, signal);
     }
     const rival = others.find(({ endpoint }) => isAt(endpoint, spec));
-    if (rival !== undefined) await runtime.remove(rival.id, signal);
+    if (rival !== undefined) {
+      await leave(rival.name);
+      await runtime.remove(rival.id, signal);
+    }
     await launch({ name, mark, spec }, hash, isSwap, signal);
   };
 
@@ -95,6 +102,7 @@ export function buildBringUp(deps: BringUpDeps) {
     const end = well && isSwap ? await staysHealthy(endpoint, { forMs: steadyMs, lost }, signal) : outcome;
     if (end === 'healthy') return failures.prove(hash);
     const lines = await runtime.lastLines(id, signal);
+    await leave(name);
     await runtime.remove(id, signal);
     const what = well
       ? `healthy after ${ms} ms, ${describe(end)} soon after`

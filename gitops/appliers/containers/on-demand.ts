@@ -16,6 +16,7 @@ export interface OnDemandOptions {
 
 interface Entry {
   readonly door: Door;
+  readonly site: string;
   /** Going to sleep and waking up, one after the other. */
   last: Promise<void>;
   waking: Promise<void> | null;
@@ -60,7 +61,13 @@ export class OnDemand {
       open: () => this.#wake(name, spec),
       onIdle: () => this.#sleep(name),
     });
-    this.#entries.set(name, { door, last: Promise.resolve(), waking: null, sleeping: false });
+    this.#entries.set(name, {
+      door,
+      site: spec.site,
+      last: Promise.resolve(),
+      waking: null,
+      sleeping: false,
+    });
   }
 
   /** Takes the door away; the container stays as it is. */
@@ -68,6 +75,14 @@ export class OnDemand {
     const entry = this.#entries.get(name);
     this.#entries.delete(name);
     await entry?.door.close();
+  }
+
+  /** Takes the doors away, of these sites (default: of all), in whose place nothing stands or is to stand. */
+  async keepOnly(names: ReadonlySet<string>, sites?: ReadonlySet<string>): Promise<void> {
+    const idle = [...this.#entries].filter(
+      ([name, { site }]) => !names.has(name) && (sites?.has(site) ?? true),
+    );
+    await Promise.all(idle.map(([name]) => this.leave(name)));
   }
 
   async close(): Promise<void> {
