@@ -16,6 +16,8 @@ export interface DoorOptions {
 }
 
 export interface Door {
+  /** Somebody is connected. */
+  isVisited(): boolean;
   /** Cuts everybody off. */
   close(): Promise<void>;
 }
@@ -61,6 +63,7 @@ export async function openDoor({ at, to, open, onIdle, idleMs }: DoorOptions): P
   restart();
 
   return {
+    isVisited: () => visitors.size > 0,
     async close() {
       clearTimeout(timer);
       for (const visitor of visitors) visitor.destroy();

@@ -6,9 +6,11 @@ import { healthOf, waitForHealth } from './health.ts';
 import { boundEndpoint, type Instance, type Runtime } from './runtime.ts';
 
 export interface OnDemandOptions {
-  readonly runtime: Runtime;
+  readonly runtime: Pick<Runtime, 'list' | 'stop' | 'resume'>;
   /** How long one that nobody uses stays awake, milliseconds. */
   readonly idleMs: number;
+  /** How often one that doesn't go to sleep is told again, milliseconds; default a minute. */
+  readonly againMs?: number;
   readonly startupDeadlineMs: number;
   /** Runs `work` so that what happens to the container of this name meanwhile is known to be our own doing. */
   readonly whileBusy: (name: string, work: () => Promise<void>) => Promise<void>;
@@ -24,7 +26,6 @@ interface Entry {
   sleeping: boolean;
 }
 
-/** How often one that doesn't go to sleep is asked again. */
 const AGAIN_MS = 60_000;
 
 /**
@@ -115,7 +116,7 @@ export class OnDemand {
   }
 
   #sleep(name: string): void {
-    const { runtime, whileBusy } = this.#options;
+    const { runtime, whileBusy, againMs = AGAIN_MS } = this.#options;
     const { signal } = this.#stop;
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
@@ -125,8 +126,9 @@ export class OnDemand {
       if (found?.running) await whileBusy(name, () => runtime.stop(found.id, signal));
     };
     const again = async () => {
-      await wait(AGAIN_MS, undefined, { signal, ref: false });
-      this.#sleep(name);
+      await wait(againMs, undefined, { signal, ref: false });
+      // Whoever has come meanwhile keeps it awake, and the door tells when they have gone.
+      if (this.#entries.get(name) === entry && !entry.door.isVisited()) this.#sleep(name);
     };
     this.#after(entry, stop)
       .finally(() => {
