@@ -7,6 +7,8 @@ import { AcmeError } from '../clients/acme-errors.ts';
 import { syncDirectory, writeDurably } from '../durable.ts';
 
 const ENDING = '.pem';
+/** Of a file that is being written, see `writeDurably`. */
+const UNFINISHED = '.tmp';
 
 /**
  * The certificates of names, one file each, for their owner's eyes only: the key and the chain in one file, so that
@@ -21,10 +23,12 @@ export class CertificateStore {
     this.#directory = directory;
   }
 
+  /** Before anything is written: what is unfinished now is an earlier process's. */
   async prepare(): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-    const names = (await readdir(this.#directory)).filter((name) => name.endsWith(ENDING));
-    await Promise.all(names.map((name) => this.read(name.slice(0, -ENDING.length))));
+    const unfinished = (await readdir(this.#directory)).filter((name) => name.endsWith(UNFINISHED));
+    await Promise.all(unfinished.map((name) => rm(join(this.#directory, name), { force: true })));
+    await Promise.all((await this.#hosts()).map((host) => this.read(host)));
   }
 
   /** Tells the certificate of a name from the one before it. */
@@ -58,11 +62,17 @@ export class CertificateStore {
   }
 
   async keepOnly(hosts: ReadonlySet<string>): Promise<void> {
-    const others = (await readdir(this.#directory)).filter((name) => !hosts.has(name.replace(/\.pem$/, '')));
+    const others = (await this.#hosts()).filter((host) => !hosts.has(host));
     if (others.length === 0) return;
-    for (const name of others) this.#known.delete(name.slice(0, -ENDING.length));
-    await Promise.all(others.map((name) => rm(join(this.#directory, name), { force: true })));
+    for (const host of others) this.#known.delete(host);
+    await Promise.all(others.map((host) => rm(this.#pathOf(host), { force: true })));
     await syncDirectory(this.#directory);
+  }
+
+  /** Whose certificates are there. One that is just being written isn't yet, and must not be touched. */
+  async #hosts(): Promise<string[]> {
+    const names = await readdir(this.#directory);
+    return names.filter((name) => name.endsWith(ENDING)).map((name) => name.slice(0, -ENDING.length));
   }
 
   #pathOf(host: string): string {
