@@ -165,6 +165,8 @@ export class CertificateKeeper implements CertificateSource, Certificates {
       this.#lookUp(host),
     ]);
     this.#busy -= 1;
+    // Whatever becomes of this name: its order may take hours, and others wait for their look.
+    this.#tick();
     if (this.#gone(name)) return;
     name.certificate = certificate;
     name.dns = dns instanceof Error ? null : dns;
@@ -174,8 +176,7 @@ export class CertificateKeeper implements CertificateSource, Certificates {
       const outcome = await this.#deps.orders.place(host, certificate?.notAfter ?? 0, (reason) =>
         this.#say(name, { ...verdict, reason }),
       );
-      if (this.#gone(name)) return;
-      this.#settle(name, dns, outcome);
+      if (!this.#gone(name)) this.#settle(name, dns, outcome);
     }
     name.busy = false;
     this.#tick();

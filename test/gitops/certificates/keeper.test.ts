@@ -1,0 +1,88 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CertificateKeeper } from '../../../gitops/certificates/keeper.ts';
+import { Ledger } from '../../../gitops/certificates/ledger.ts';
+import { Orders } from '../../../gitops/certificates/orders.ts';
+import { CertificateStore } from '../../../gitops/certificates/store.ts';
+import type { DesiredState } from '../../../gitops/desired-state.ts';
+import type { Lookup } from '../../../gitops/host-report/names.ts';
+import { loadedManifest } from '../../fixtures/manifest.ts';
+import { eventually } from '../../helpers/eventually.ts';
+
+const ADDRESS = '192.0.2.1';
+/** With the two of its own, two names more than are looked at together. */
+const CUSTOM_DOMAINS = 16;
+
+describe('the certificate keeper', () => {
+  let home: string;
+  let keeper: CertificateKeeper;
+  /** Names whose DNS was asked for. */
+  let asked: Set<string>;
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'tagyard-keeper-'));
+    asked = new Set();
+  });
+  afterEach(async () => {
+    await keeper.stop();
+    await rm(home, { recursive: true, force: true });
+  });
+
+  /** One whose orders all wait, each for a proxy that doesn't answer its challenge yet. */
+  const open = async (lookUp: (name: string) => Promise<string[]>) => {
+    const store = new CertificateStore(join(home, 'names'));
+    await store.prepare();
+    const orders = new Orders({
+      acme: { issue: () => Promise.reject(new Error('no order comes this far')) },
+      store,
+      ledger: new Ledger(join(home, 'ledger.json')),
+      known: null,
+      perHour: 600,
+      probe: (_host, signal) =>
+        new Promise((resolve) => signal.addEventListener('abort', () => resolve('stopped'))),
+      now: Date.now,
+      log: { info: () => undefined, warn: () => undefined },
+    });
+    const lookup: Lookup = {
+      addresses(name) {
+        asked.add(name);
+        return lookUp(name);
+      },
+      alias: async () => null,
+    };
+    keeper = new CertificateKeeper({ store, orders, lookup, addresses: [ADDRESS], now: Date.now });
+    keeper.start(() => undefined);
+  };
+  const desired = (site: string, customDomains: number): DesiredState => {
+    const domains = Array.from({ length: customDomains }, (_, index) => `t${index}.${site}.example`);
+    const manifest = loadedManifest(site, 0, { tls: { mode: 'acme' }, customDomains: domains });
+    return {
+      revision: site,
+      entries: new Map([[site, { site, blob: site, manifest, stalled: null }]]),
+      elsewhere: new Map(),
+    };
+  };
+
+  it('looks at every name, however many wait for their orders', async () => {
+    await open(async () => [ADDRESS]);
+    keeper.follow(desired('acme', CUSTOM_DOMAINS));
+    await eventually(() => {
+      const states = keeper.names('acme').map(({ verdict }) => verdict.state);
+      expect(states).toEqual(Array.from({ length: CUSTOM_DOMAINS + 2 }, () => 'pending_certificate'));
+    });
+  });
+
+  it('goes on with others when names go while they are looked at', async () => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    await open(async (name) => {
+      if (name.includes('acme')) await answered;
+      return [ADDRESS];
+    });
+    keeper.follow(desired('acme', CUSTOM_DOMAINS));
+    await eventually(() => expect(asked.size).toBe(16));
+    keeper.follow(desired('beta', 0));
+    answer();
+    await eventually(() => expect(keeper.names('beta')).toHaveLength(2));
+  });
+});
