@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TerminalError } from '../../gitops/appliers/contract.ts';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
 import type { CertificateSource, ServedName } from '../../gitops/appliers/proxy/certificates.ts';
@@ -29,16 +30,22 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
     let backend: ProxyBackend;
     /** Names whose certificate has come; what the local CA makes stands for the authority's. */
     let issued: Set<string>;
+    /** Names of which the source can't tell. */
+    let untold: Set<string>;
     let retained: (readonly ServedName[])[];
 
     beforeEach(async () => {
       home = await proxyHome();
       upstream = await startUpstream();
       issued = new Set();
+      untold = new Set();
       retained = [];
       const { ca } = home;
       const certificates: CertificateSource = {
-        pathsFor: async (host, tls) => (tls === 'files' || issued.has(host) ? await ca.pathsFor(host) : null),
+        async pathsFor(host, tls) {
+          if (untold.has(host)) throw new TerminalError(`${host} can’t be told of`);
+          return tls === 'files' || issued.has(host) ? await ca.pathsFor(host) : null;
+        },
         async retain(served) {
           retained.push(served);
           await ca.retain(served);
@@ -118,6 +125,17 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       await backend.install(both());
       expect((await ask(backend.endpoint(), { host: ORIGIN })).status).toBe(200);
       await expect(over(ORIGIN, '/g/collect')).rejects.toThrow(REFUSED);
+    });
+
+    it('concern nobody else where one can’t be told of', async () => {
+      await backend.install(both());
+      untold.add(CUSTOM);
+      expect(await intact()).toEqual([
+        ['acme', true],
+        [`acme/${CUSTOM}`, false],
+      ]);
+      const outcomes = await backend.install(both());
+      expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
     });
 
     it('go with the custom domain, and with the site', async () => {

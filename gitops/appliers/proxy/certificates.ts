@@ -68,10 +68,17 @@ export async function certificateFor(
   return { host, tls, files };
 }
 
-/** False where the files have changed since, or where there is a certificate now and was none. */
+/**
+ * False where the files have changed since, or where there is a certificate now and was none; or where the source can't
+ * tell: why is said to the one site when it is applied, and an observation of all must not fail over it.
+ */
 export async function isStillCurrent(source: CertificateSource, used: UsedCertificate): Promise<boolean> {
   if (used.files !== null) return (await certificateFingerprint(used.files)) === used.files.fingerprint;
-  return (await source.pathsFor(used.host, used.tls)) === null;
+  try {
+    return (await source.pathsFor(used.host, used.tls)) === null;
+  } catch {
+    return false;
+  }
 }
 
 /** 16 hex digits that change when either file does; `missing` where one can't be read. */

@@ -1,0 +1,51 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { TerminalError } from '../../../../gitops/appliers/contract.ts';
+import {
+  type CertificateSource,
+  certificateFor,
+  certificatesByMode,
+  isStillCurrent,
+} from '../../../../gitops/appliers/proxy/certificates.ts';
+import { CertificateStore } from '../../../../gitops/certificates/store.ts';
+import { ensureLocalCa, type LocalCa } from '../../../../gitops/embedded/local-ca.ts';
+
+const WAITING = { host: 'a.example', tls: 'acme', files: null } as const;
+
+describe('a vhost that waits for its certificate', () => {
+  let home: string;
+  let ca: LocalCa;
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'tagyard-current-'));
+    ca = await ensureLocalCa(join(home, 'ca'));
+  });
+  afterEach(() => rm(home, { recursive: true, force: true }));
+
+  /** What the authority has issued, as the host keeps it. */
+  const ordered = async (): Promise<CertificateSource> => {
+    const store = new CertificateStore(join(home, 'names'));
+    await store.prepare();
+    const pathsFor = async (host: string) => ((await store.read(host)) === null ? null : store.paths(host));
+    return { pathsFor, retain: async () => undefined };
+  };
+
+  it('is current as long as there is none', async () => {
+    expect(await isStillCurrent(certificatesByMode({ files: ca, acme: await ordered() }), WAITING)).toBe(
+      true,
+    );
+  });
+
+  it('isn’t when the host has no authority any more, which its site hears when it is applied', async () => {
+    const source = certificatesByMode({ files: ca });
+    expect(await isStillCurrent(source, WAITING)).toBe(false);
+    await expect(certificateFor(source, WAITING)).rejects.toBeInstanceOf(TerminalError);
+  });
+
+  it('isn’t when what is kept for its name can’t be read', async () => {
+    const acme = await ordered();
+    await mkdir(join(home, 'names', `${WAITING.host}.pem`));
+    expect(await isStillCurrent(certificatesByMode({ files: ca, acme }), WAITING)).toBe(false);
+  });
+});
