@@ -24,7 +24,7 @@ export interface PassPlan extends Verdict {
   readonly unobserved: ReadonlyMap<Target, Error>;
   /** The same by site; a site that isn't in it has nothing to do and nothing in its way. */
   readonly bySite: ReadonlyMap<string, SitePlan>;
-  /** Every resource that the site's manifest asks for. */
+  /** Every resource that the site's manifest asked for when this was planned; it may ask for another edition by now. */
   resources(site: string): readonly Resource[];
   /** Sites that had no certificate for a name of their own when the look began, and why. */
   readonly uncertified: ReadonlyMap<string, string>;
@@ -60,6 +60,8 @@ export interface PassInput {
 interface Look {
   readonly applier: Applier;
   readonly resources: readonly Resource[];
+  /** The same by site, as it was asked for at the time of the look. */
+  readonly wanted: ReadonlyMap<string, readonly Resource[]>;
   readonly observed: readonly Observed[];
   readonly error: Error | null;
 }
@@ -109,7 +111,7 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
     resources: (site) => {
       const manifest = desired.entries.get(site)?.manifest;
       if (manifest?.state !== 'present') return [];
-      return appliers.flatMap((applier) => cache.of(applier, manifest));
+      return looks.flatMap(({ applier, wanted }) => wanted.get(site) ?? cache.of(applier, manifest));
     },
   };
 }
@@ -117,36 +119,37 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
 async function look(applier: Applier, input: PassInput, signal: AbortSignal): Promise<Look> {
   const { desired, scope, cache, inventory } = input;
   const { target } = applier;
-  const resources: Resource[] = [];
+  const wanted = new Map<string, readonly Resource[]>();
   for (const { site, manifest } of entriesOf(desired, scope)) {
     if (manifest?.state === 'present' && (scope === null || scope.has(site))) {
-      resources.push(...cache.of(applier, manifest));
+      wanted.set(site, cache.of(applier, manifest));
     }
   }
+  const resources = [...wanted.values()].flat();
   try {
     if (scope === null) {
       const observed = await applier.observe(resources, signal);
       inventory.seen(target, observed, null);
-      return { applier, resources, observed, error: null };
+      return { applier, resources, wanted, observed, error: null };
     }
     const keys = inventory.keys(target, scope);
     for (const key of input.lastKeys(target, scope)) keys.add(key);
     const found = await applier.observe(resources, signal, { sites: scope, keys });
-    const wanted = new Set(resources.map(({ key }) => key));
+    const asked = new Set(resources.map(({ key }) => key));
     const own = found.filter(
-      ({ key, owner }) => !wanted.has(key) && owner.kind === 'ours' && scope.has(owner.site),
+      ({ key, owner }) => !asked.has(key) && owner.kind === 'ours' && scope.has(owner.site),
     );
     const others = own.length === 0 ? NO_KEYS : keysOfOthers(applier, input, scope);
     const observed = [
-      ...found.filter(({ key }) => wanted.has(key)),
+      ...found.filter(({ key }) => asked.has(key)),
       // What another site has come to want is that site's to take over, not this one's to remove.
       ...own.filter(({ key }) => !others.has(key)),
     ];
     inventory.seen(target, observed, scope);
-    return { applier, resources, observed, error: null };
+    return { applier, resources, wanted, observed, error: null };
   } catch (cause) {
     const error = cause instanceof Error ? cause : new Error(String(cause));
-    return { applier, resources, observed: [], error };
+    return { applier, resources, wanted, observed: [], error };
   }
 }
 
