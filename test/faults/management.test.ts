@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { z } from 'zod';
 import { AUDIENCE, ISSUER } from '../fixtures/management/issuer.ts';
 import { Mortals } from '../fixtures/management/mortal.ts';
@@ -20,7 +20,8 @@ describeWith('postgresql', 'a management process killed before and after each ef
   let client: string;
   let mortals: Mortals;
   let nowhere: Mortals;
-  beforeAll(async () => {
+  // A world a case: what earlier ones have left would be looked at again by every process.
+  beforeEach(async () => {
     postgresql = await PostgresqlFixture.start();
     const { urls, db, owner } = await postgresql.connections();
     world = await World.open({ db, owner, ports: { first: 20000, last: 20999 } });
@@ -39,7 +40,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     mortals = new Mortals({ ...given, provisionerUrl: world.provisioner.url });
     nowhere = new Mortals({ ...given, provisionerUrl: 'http://127.0.0.1:9' });
   });
-  afterAll(async () => {
+  afterEach(async () => {
     mortals?.end();
     nowhere?.end();
     await world?.close();
