@@ -171,10 +171,13 @@ describe('the life of a profile', () => {
     expect(first).toBeLessThanOrEqual(Math.ceil(now() + life));
     // Seen again a moment later: the store counts anew, in whole seconds.
     await expect
-      .poll(async () => {
-        await restore(site, id);
-        return (await stage.expiration('COOKIES', key)) ?? 0;
-      })
+      .poll(
+        async () => {
+          await restore(site, id);
+          return (await stage.expiration('COOKIES', key)) ?? 0;
+        },
+        { timeout: 20_000 },
+      )
       .toBeGreaterThan(first);
   });
 });
