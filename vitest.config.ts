@@ -6,7 +6,16 @@ const unit = ['test/*.test.ts', 'test/{edge,plugins,gitops,management,sites}/**/
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: unit, testTimeout: 30_000, hookTimeout: 60_000 } },
+      {
+        // A poll's default of one second would say something about the machine, not about the code.
+        test: {
+          name: 'unit',
+          include: unit,
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+          expect: { poll: { timeout: 20_000 } },
+        },
+      },
       {
         // Whole instances and real components: one file at a time, because the machine's ports, Docker and
         // two cores are shared, and a starved start-up would look like a failure.
