@@ -179,6 +179,7 @@ describe('a start that can’t succeed says so in one line', () => {
 
   it.each<[string, (home: string) => string, RegExp]>([
     ['the home is a file', (home) => write(join(home, 'home'), 'a file'), /can't be used/],
+    ['the home is where nothing can be made', () => '/proc/nowhere/home', /can't be used/],
     [
       'the lock is no lock of ours',
       (home) => dirname(write(join(home, 'lock'), 'x'.repeat(200))),

@@ -1,6 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { exportJWK, generateKeyPair } from 'jose';
 import { z } from 'zod';
@@ -42,7 +43,7 @@ export class Home {
   /** Makes the directory; throws `CliError` where that can't be. */
   async prepare(): Promise<void> {
     try {
-      await mkdir(this.at('logs'), { recursive: true, mode: 0o700 });
+      await makeDirectories(resolve(this.at('logs')));
       await chmod(this.path, 0o700);
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
@@ -92,4 +93,14 @@ async function newInstance(): Promise<Instance> {
     ports: {},
     demo: null,
   };
+}
+
+/** Not by `recursive`, which never ends in a file system that has no such directory for every `mkdir`, as /proc has. */
+async function makeDirectories(path: string): Promise<void> {
+  if (existsSync(path)) return;
+  if (dirname(path) !== path) await makeDirectories(dirname(path));
+  await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    // Another start has just made it; the lock tells the two apart.
+    if (error.code !== 'EEXIST') throw error;
+  });
 }
