@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { bundleWorker, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
+import { wrangler } from '../helpers/wrangler.ts';
 import type { Suite } from './bench.ts';
 
 const TURNS = 7;
@@ -46,28 +45,9 @@ export const edgeStart: Suite = async (bench) => {
 };
 
 async function activeMs(project: string, home: string): Promise<number> {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [
-      join(root, 'node_modules/wrangler/bin/wrangler.js'),
-      'check',
-      'startup',
-      '--outfile',
-      join(home, 'start.cpuprofile'),
-    ],
-    {
-      cwd: project,
-      env: {
-        ...process.env,
-        PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
-        XDG_CONFIG_HOME: home,
-        WRANGLER_LOG_PATH: join(home, 'logs'),
-        WRANGLER_SEND_METRICS: 'false',
-        CI: '1',
-      },
-    },
-  );
-  const [, active] = /Active: ([\d.]+) ms/.exec(stdout) ?? [];
-  if (active === undefined) throw new Error(`wrangler printed no active time:\n${stdout}`);
+  const profile = join(home, 'start.cpuprofile');
+  const printed = await wrangler(project, home, 'check', 'startup', '--outfile', profile);
+  const [, active] = /Active: ([\d.]+) ms/.exec(printed) ?? [];
+  if (active === undefined) throw new Error(`wrangler printed no active time:\n${printed}`);
   return Number(active);
 }

@@ -1,15 +1,13 @@
-import { execFile } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bundleEdge, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
+import { wrangler } from '../helpers/wrangler.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js');
 const read = (path: string) => readFile(join(root, path), 'utf8');
 
 /** Set by `wrangler secret put`, never by a file. */
@@ -19,23 +17,7 @@ let home: string;
 let printed: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'tagyard-wrangler-'));
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [wrangler, 'deploy', '--dry-run', '--outdir', join(home, 'out')],
-    {
-      cwd: root,
-      env: {
-        ...process.env,
-        // The build command runs `node`: this one.
-        PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
-        XDG_CONFIG_HOME: home,
-        WRANGLER_LOG_PATH: join(home, 'logs'),
-        WRANGLER_SEND_METRICS: 'false',
-        CI: '1',
-      },
-    },
-  );
-  printed = stdout;
+  printed = await wrangler(root, home, 'deploy', '--dry-run', '--outdir', join(home, 'out'));
 });
 afterAll(() => rm(home, { recursive: true, force: true }));
 

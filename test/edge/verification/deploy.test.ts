@@ -1,12 +1,11 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { bundleVerification, COMPATIBILITY_DATE } from '../../../edge/bundle.ts';
 import { VERIFICATION_FLAGS } from '../../../edge/host.ts';
+import { wrangler } from '../../helpers/wrangler.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const CONFIG = 'edge/verification/wrangler.jsonc';
@@ -14,22 +13,11 @@ const CONFIG = 'edge/verification/wrangler.jsonc';
 test('wrangler would upload the very bundle that the embedded instance runs, bound to nothing', async () => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-wrangler-'));
   try {
-    const wrangler = join(root, 'node_modules/wrangler/bin/wrangler.js');
-    const args = [wrangler, 'deploy', '-c', CONFIG, '--dry-run', '--outdir', join(home, 'out')];
-    const { stdout } = await promisify(execFile)(process.execPath, args, {
-      cwd: root,
-      env: {
-        ...process.env,
-        PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
-        XDG_CONFIG_HOME: home,
-        WRANGLER_LOG_PATH: join(home, 'logs'),
-        WRANGLER_SEND_METRICS: 'false',
-        CI: '1',
-      },
-    });
-    expect(stdout).toContain('--dry-run: exiting now.');
-    expect(stdout).not.toMatch(/\benv\.[A-Z_]+ \(/);
-    expect(await readFile(join(home, 'out', 'verification.js'), 'utf8')).toBe(await bundleVerification());
+    const out = join(home, 'out');
+    const printed = await wrangler(root, home, 'deploy', '-c', CONFIG, '--dry-run', '--outdir', out);
+    expect(printed).toContain('--dry-run: exiting now.');
+    expect(printed).not.toMatch(/\benv\.[A-Z_]+ \(/);
+    expect(await readFile(join(out, 'verification.js'), 'utf8')).toBe(await bundleVerification());
   } finally {
     await rm(home, { recursive: true });
   }

@@ -1,0 +1,23 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execaNode } from 'execa';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/**
+ * What wrangler prints in a project's folder; it and its build command run by this very Node, its own files
+ * are kept under `home`, and it reports to nobody.
+ */
+export async function wrangler(project: string, home: string, ...args: readonly string[]): Promise<string> {
+  const { stdout } = await execaNode(join(root, 'node_modules/wrangler/bin/wrangler.js'), args, {
+    cwd: project,
+    nodeOptions: [],
+    env: {
+      XDG_CONFIG_HOME: home,
+      WRANGLER_LOG_PATH: join(home, 'logs'),
+      WRANGLER_SEND_METRICS: 'false',
+      CI: '1',
+    },
+  });
+  return stdout;
+}
