@@ -13,6 +13,8 @@ import type { CertificateStore } from './store.ts';
 const AT_ONCE = 16;
 /** A clock that is set, or a long sleep of the machine, is noticed after this much. */
 const LONGEST_TIMER_MS = 60_000;
+/** Until a name is looked at again whose look came to nothing for a reason of our own. */
+const STUMBLED_MS = 60_000;
 
 export interface KeeperDeps {
   readonly store: CertificateStore;
@@ -144,9 +146,11 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     const idle = [...this.#names.values()].filter(({ busy }) => !busy);
     const due = idle.filter(({ nextAt }) => nextAt <= now).sort((a, b) => a.nextAt - b.nextAt);
     for (const name of due.slice(0, AT_ONCE - this.#busy)) {
-      const ended = this.#attend(name).finally(() => {
-        this.#ended = this.#ended.filter((one) => one !== ended);
-      });
+      const ended = this.#attend(name)
+        .catch((cause: unknown) => this.#stumble(name, cause))
+        .finally(() => {
+          this.#ended = this.#ended.filter((one) => one !== ended);
+        });
       this.#ended.push(ended);
     }
     // Of more than may be looked at together, the end of each look wakes the next.
@@ -179,6 +183,16 @@ export class CertificateKeeper implements CertificateSource, Certificates {
       if (!this.#gone(name)) this.#settle(name, dns, outcome);
     }
     name.busy = false;
+    this.#tick();
+  }
+
+  /** What nobody foresaw costs one name its turn, not the daemon its life; the reason says it to a person. */
+  #stumble(name: Tracked, cause: unknown): void {
+    name.busy = false;
+    if (this.#gone(name)) return;
+    const state = name.verdict?.state ?? 'pending_certificate';
+    const reason = `it can’t be seen to: ${cause instanceof Error ? cause.message : String(cause)}`;
+    this.#say(name, { state, reason, order: false, nextAt: this.#deps.now() + STUMBLED_MS });
     this.#tick();
   }
 

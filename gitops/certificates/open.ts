@@ -45,8 +45,8 @@ export async function openAcme(directory: string, options: AcmeOptions): Promise
     ...(email === undefined ? {} : { email }),
     ...(caFile === undefined ? {} : { ca: await readFile(caFile, 'utf8') }),
   });
-  const probe: OrdersDeps['probe'] = (host, signal) =>
-    lookForChallenge(endpoint(), { host, thumbprint, signal });
+  const probe: OrdersDeps['probe'] = async (host, signal) =>
+    await lookForChallenge(endpoint(), { host, thumbprint, signal });
   const orders = new Orders({ acme, store, ledger, known: await ledger.read(), probe, now, ...limits });
   return { keeper: new CertificateKeeper({ store, orders, lookup, addresses, now }), thumbprint };
 }

@@ -41,7 +41,7 @@ interface Active {
   /** The smaller, the sooner: when the certificate ends that is to be replaced, 0 where there is none. */
   readonly urgency: number;
   readonly over: AbortController;
-  readonly done: (outcome: OrderOutcome) => void;
+  readonly done: (outcome: OrderOutcome | Promise<OrderOutcome>) => void;
 }
 
 /** Nobody wants to hear of it any more. */
@@ -85,7 +85,8 @@ export class Orders {
     const { promise, resolve: done } = Promise.withResolvers<OrderOutcome>();
     const active = { host, urgency, over: new AbortController(), done };
     this.#active.set(host, active);
-    const unprepared = await this.#deps.probe(host, active.over.signal);
+    // One that can't even be asked (no proxy yet) is a reason to wait as any other.
+    const unprepared = await this.#deps.probe(host, active.over.signal).catch(String);
     if (unprepared === null && !active.over.signal.aborted) {
       this.#waiting.push(active);
       this.#pump();
@@ -127,7 +128,10 @@ export class Orders {
   async #run({ host, over, done }: Active): Promise<void> {
     this.#placed += 1;
     this.#budget.take(this.#deps.now());
-    done(await this.#order(host, over.signal));
+    const ended = this.#order(host, over.signal);
+    // What nobody foresaw is for whoever waits for the order, and no reason to place no others.
+    done(ended);
+    await ended.catch(() => undefined);
     this.#placed -= 1;
     this.#pump();
   }

@@ -26,11 +26,14 @@ export function readProblem(body: unknown): { type: string; detail: string } | n
   return { type: type.slice(PREFIX.length), detail: oneLine(detail) };
 }
 
-/** `Retry-After`: seconds or a date (RFC 9110, 10.2.3). */
+/** Longer than any authority's limits last; what says more is a mistake of somebody's. */
+const LONGEST_WAIT_MS = 30 * 86_400_000;
+
+/** `Retry-After`: seconds or a date (RFC 9110, 10.2.3), 30 days at most. */
 export function readRetryAfter(header: unknown, now: number): number | null {
   if (typeof header !== 'string' || header === '') return null;
   const at = /^[0-9]+$/.test(header) ? now + Number(header) * 1000 : Date.parse(header);
-  return Number.isFinite(at) ? at : null;
+  return Number.isNaN(at) ? null : Math.min(at, now + LONGEST_WAIT_MS);
 }
 
 /** An authority quotes what it was answered, which may be anything. */

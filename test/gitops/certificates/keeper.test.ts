@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CertificateKeeper } from '../../../gitops/certificates/keeper.ts';
-import { Ledger } from '../../../gitops/certificates/ledger.ts';
+import { Ledger, type LedgerState } from '../../../gitops/certificates/ledger.ts';
 import { Orders } from '../../../gitops/certificates/orders.ts';
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
 import type { DesiredState } from '../../../gitops/desired-state.ts';
@@ -30,18 +30,21 @@ describe('the certificate keeper', () => {
   });
 
   /** One whose orders all wait, each for a proxy that doesn't answer its challenge yet. */
-  const open = async (lookUp: (name: string) => Promise<string[]>) => {
+  const open = async (
+    lookUp: (name: string) => Promise<string[]>,
+    { known = null, now = Date.now }: { known?: LedgerState | null; now?: () => number } = {},
+  ) => {
     const store = new CertificateStore(join(home, 'names'));
     await store.prepare();
     const orders = new Orders({
       acme: { issue: () => Promise.reject(new Error('no order comes this far')) },
       store,
       ledger: new Ledger(join(home, 'ledger.json')),
-      known: null,
+      known,
       perHour: 600,
       probe: (_host, signal) =>
         new Promise((resolve) => signal.addEventListener('abort', () => resolve('stopped'))),
-      now: Date.now,
+      now,
       log: { info: () => undefined, warn: () => undefined },
     });
     const lookup: Lookup = {
@@ -51,7 +54,7 @@ describe('the certificate keeper', () => {
       },
       alias: async () => null,
     };
-    keeper = new CertificateKeeper({ store, orders, lookup, addresses: [ADDRESS], now: Date.now });
+    keeper = new CertificateKeeper({ store, orders, lookup, addresses: [ADDRESS], now });
     keeper.start(() => undefined);
   };
   const desired = (site: string, customDomains: number): DesiredState => {
@@ -71,6 +74,50 @@ describe('the certificate keeper', () => {
       const states = keeper.names('acme').map(({ verdict }) => verdict.state);
       expect(states).toEqual(Array.from({ length: CUSTOM_DOMAINS + 2 }, () => 'pending_certificate'));
     });
+  });
+
+  it('outlives what nobody foresaw of one name, says it, and goes on with the others', async () => {
+    const known: LedgerState = {
+      version: 1,
+      budget: { tokens: 1, at: 0, limited: {} },
+      // Past the last moment that a date can tell.
+      failures: { 't0.acme.example': { count: 1, message: 'refused', retryAt: 1e300 } },
+    };
+    await open(async () => [ADDRESS], { known });
+    keeper.follow(desired('acme', 2));
+    await eventually(() => {
+      const reasons = Object.fromEntries(
+        keeper.names('acme').map(({ host, verdict }) => [host, [verdict.state, verdict.reason]]),
+      );
+      expect(reasons).toMatchObject({
+        't0.acme.example': ['pending_certificate', 'it can’t be seen to: Invalid time value'],
+        't1.acme.example': ['pending_certificate', 'a certificate is being ordered'],
+      });
+    });
+  });
+
+  it('forgets a name with its timer when git no longer has it', async () => {
+    let ahead = 0;
+    const lookups: string[] = [];
+    await open(
+      async (name) => {
+        lookups.push(name);
+        return ['192.0.2.9'];
+      },
+      { now: () => Date.now() + ahead },
+    );
+    keeper.follow(desired('acme', 1));
+    await eventually(() => expect(keeper.names('acme')).toHaveLength(3));
+    keeper.follow(desired('acme', 0));
+    expect(keeper.names('acme').map(({ host }) => host)).not.toContain('t0.acme.example');
+    // Every timer is due by now, and each new wish looks at what is due.
+    ahead = 86_400_000;
+    lookups.length = 0;
+    keeper.follow(desired('beta', 0));
+    keeper.follow(desired('acme', 0));
+    await eventually(() => expect(new Set(lookups)).toContain('acme-origin.example.net'));
+    await eventually(() => expect(keeper.names('acme')).toHaveLength(2));
+    expect(lookups).not.toContain('t0.acme.example');
   });
 
   it('goes on with others when names go while they are looked at', async () => {

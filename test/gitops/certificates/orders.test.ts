@@ -3,13 +3,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openAccount } from '../../../gitops/certificates/account.ts';
 import { Ledger } from '../../../gitops/certificates/ledger.ts';
 import { Orders, type OrdersDeps } from '../../../gitops/certificates/orders.ts';
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
 import { type Acme, acmeAccount, type Issued } from '../../../gitops/clients/acme.ts';
-import { AcmeError } from '../../../gitops/clients/acme-errors.ts';
+import { AcmeError, readRetryAfter } from '../../../gitops/clients/acme-errors.ts';
 import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
 
 const HOUR = 3_600_000;
@@ -140,6 +140,35 @@ describe('orders', () => {
     expect(await orders.place('a.example', 0, NO_WAIT)).toEqual({ notYet: 'nothing answers' });
     expect(asked).toEqual([]);
   });
+
+  it('aren’t placed either, and say why, where the proxy can’t even be asked', async () => {
+    const probe = () => Promise.reject(new Error('nginx isn’t started yet'));
+    expect(await open(issued, { probe }).place('a.example', 0, NO_WAIT)).toEqual({
+      notYet: 'Error: nginx isn’t started yet',
+    });
+  });
+
+  it('tell whoever waits what nobody foresaw, and go on with others', async () => {
+    const warn = vi.fn().mockImplementationOnce(() => {
+      throw new Error('the log is full');
+    });
+    const orders = open(refuse('connection'), { log: { info: () => undefined, warn } });
+    await expect(orders.place('a.example', 0, NO_WAIT)).rejects.toThrow('the log is full');
+    for (let index = 0; index < 8; index += 1) {
+      expect(await orders.place(`b${index}.example`, 0, NO_WAIT)).toHaveProperty('failed');
+    }
+  });
+});
+
+it.each([
+  ['120', 120_000],
+  ['Thu, 01 Jan 1970 00:02:00 GMT', 120_000],
+  ['99999999999999999999', 30 * 24 * HOUR],
+  ['9'.repeat(400), 30 * 24 * HOUR],
+  ['Fri, 31 Dec 9999 23:59:59 GMT', 30 * 24 * HOUR],
+  ['soon', null],
+])('a Retry-After of %j is heard within reason', (header, at) => {
+  expect(readRetryAfter(header, 0)).toBe(at);
 });
 
 it('an authority’s refusal keeps its type, its words and how long it lasts', async () => {
