@@ -26,7 +26,10 @@ export async function departuresOf(
 
 async function departureOf(site: string, desired: DesiredState, repo: SitesRepo): Promise<Departure> {
   const elsewhere = desired.elsewhere.get(site);
-  if (elsewhere !== undefined) return { confirmed: true, protect: elsewhere.protect };
+  if (elsewhere !== undefined) {
+    const { host, state, protect } = elsewhere;
+    return { confirmed: true, protect, ...(state === 'present' ? { to: host } : {}) };
+  }
   const [removal] = await repo.history(site, 1, desired.revision);
   if (removal === undefined) return { confirmed: false, protect: false };
   const before = await repo.readSite(`${removal.revision}^`, site).catch(() => null);

@@ -41,7 +41,9 @@ export function readMark(
     };
   const [, instance = '', host = '', site = '', hash = ''] = match;
   if (instance !== identity.instance || host !== identity.host) {
-    return { owner: { kind: 'foreign', by: `Tagyard instance ${instance} on host ${host}` }, hash: null };
+    const by = `Tagyard instance ${instance} on host ${host}`;
+    const sibling = instance === identity.instance ? { site } : {};
+    return { owner: { kind: 'foreign', by, ...sibling }, hash: null };
   }
   return { owner: { kind: 'ours', site, host }, hash };
 }

@@ -1,9 +1,17 @@
-import type { Change, Conflict, Observed, Plan, Resource } from './appliers/contract.ts';
+import {
+  type Change,
+  type Conflict,
+  type Observed,
+  type Ownership,
+  type Plan,
+  type Resource,
+  SHARED,
+} from './appliers/contract.ts';
 
 /**
  * The difference between what is wanted and what is there, for one target: pure, sorted by key, empty when converged.
  * Only things that carry our mark are updated or deleted; a foreign thing under a wanted name is a conflict unless
- * the manifest adopts it.
+ * it may be taken over.
  */
 export function planResources<Spec, Ref>(
   desired: readonly Resource<Spec>[],
@@ -20,7 +28,7 @@ export function planResources<Spec, Ref>(
     const existing = found.get(key);
     if (existing === undefined) {
       changes.push({ target, site, key, op: 'create', summary, desired: resource });
-    } else if (existing.owner.kind === 'foreign' && !resource.adopt) {
+    } else if (existing.owner.kind === 'foreign' && !mayTake(existing.owner, resource)) {
       conflicts.push({ target, site, key, detail: `${key} belongs to ${existing.owner.by}` });
     } else if (
       existing.owner.kind === 'foreign' ||
@@ -43,6 +51,15 @@ export function planResources<Spec, Ref>(
     });
   }
   return { changes: changes.sort(byKey), conflicts: conflicts.sort(byKey) };
+}
+
+/**
+ * Whether somebody else's thing may be written over: the manifest adopts it, or another host made it for this very site.
+ * Git has given the site to this host since, and its names lead somewhere at every moment only if nobody takes them
+ * down first.
+ */
+export function mayTake(owner: Ownership & { kind: 'foreign' }, { target, site, adopt }: Resource): boolean {
+  return adopt || (SHARED.has(target) && owner.site === site);
 }
 
 /** A mark may carry fewer digits of the hash than the plan knows. */

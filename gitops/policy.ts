@@ -1,4 +1,4 @@
-import type { Change, Plan } from './appliers/contract.ts';
+import { type Change, type Plan, SHARED } from './appliers/contract.ts';
 import { contentHash } from './ownership.ts';
 
 /** `sync` makes the world as the manifests are; `upsert_only` does the same but deletes nothing. */
@@ -21,6 +21,8 @@ export interface Departure {
   readonly confirmed: boolean;
   /** The last manifest of it was protected. */
   readonly protect: boolean;
+  /** The host that git has given the site to. */
+  readonly to?: string;
 }
 
 export interface JudgeInput {
@@ -57,6 +59,7 @@ export const BLOCK_REASONS = [
   'too_many_records',
   'history_rewritten',
   'absence_unconfirmed',
+  'not_taken_over',
   'site_protected',
   'state_lost',
   'upsert_only',
@@ -69,6 +72,7 @@ export const APPROVABLE: ReadonlySet<BlockReason> = new Set([
   'too_many_records',
   'history_rewritten',
   'absence_unconfirmed',
+  'not_taken_over',
 ]);
 
 export interface Verdict {
@@ -135,6 +139,9 @@ function guard(input: JudgeInput, changes: readonly Change[], known: Known): Sto
   const total = input.sites.length + sites.length;
   const allowedSites = vanishingLimit(total);
   const unconfirmed = vanished.filter(({ site }) => input.departures.get(site)?.confirmed === false);
+  const hostOf = (site: string) => input.departures.get(site)?.to;
+  const moves = (site: string) => hostOf(site) !== undefined && !input.departures.get(site)?.protect;
+  const waiting = sitesOf(vanished.filter(({ site, target }) => SHARED.has(target) && moves(site)));
   // Records of a tombstone were asked to go.
   const dns = changes.filter(
     ({ site, target, op }) => target === 'dns' && op === 'delete' && known.get(site)?.state !== 'absent',
@@ -170,6 +177,12 @@ function guard(input: JudgeInput, changes: readonly Change[], known: Known): Sto
       `no commit of this branch removed ${sitesOf(unconfirmed).join(', ')}`,
       unconfirmed,
     ],
+    [
+      waiting.length > 0,
+      'not_taken_over',
+      `the new host has not taken over all names yet: ${waiting.map((site) => `${site} on ${hostOf(site)}`).join(', ')}`,
+      vanished.filter(({ site }) => waiting.includes(site)),
+    ],
   ];
   return rules
     .filter(([applies, , , which]) => applies && which.length > 0)
@@ -181,7 +194,10 @@ function refusals(input: JudgeInput, changes: readonly Change[], known: Known): 
   const deletes = changes.filter(({ op }) => op === 'delete');
   const goes = (site: string) => known.get(site)?.state !== 'present';
   const isProtected = (site: string) => (known.get(site) ?? input.departures.get(site))?.protect === true;
-  const protectedSites = sitesOf(changes).filter((site) => goes(site) && isProtected(site));
+  const takesOver = ({ site, observed, desired }: Change) =>
+    observed?.owner.kind === 'foreign' && observed.owner.site === site && desired?.adopt !== true;
+  const moving = changes.filter((change) => goes(change.site) || takesOver(change));
+  const protectedSites = sitesOf(moving).filter(isProtected);
   const stops: Stop[] = protectedSites.map((site) => ({
     reason: 'site_protected',
     detail: `${site} is protected; set protect: false before it is removed or moved`,

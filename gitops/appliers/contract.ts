@@ -3,6 +3,8 @@ import type { LoadedManifest } from '../manifest/containers.ts';
 /** What can be applied, in the order in which a site comes up; it goes down in the reverse order. */
 export const TARGETS = ['containers', 'proxy', 'kv', 'route', 'dns'] as const;
 export type Target = (typeof TARGETS)[number];
+/** What all hosts of an instance keep in one place: a site that moves to another host is taken over there. */
+export const SHARED: ReadonlySet<Target> = new Set(['kv', 'route', 'dns']);
 
 /**
  * A thing that a manifest asks for, as canonical data without secrets in `summary`. `hash` covers all of `spec` (and
@@ -24,7 +26,12 @@ export interface Resource<Spec = unknown> {
 /** Whose a thing in the world is, read from the mark inside the thing itself. */
 export type Ownership =
   | { readonly kind: 'ours'; readonly site: string; readonly host: string }
-  | { readonly kind: 'foreign'; readonly by: string };
+  | {
+      readonly kind: 'foreign';
+      readonly by: string;
+      /** Another host of this very instance made it for this site. */
+      readonly site?: string;
+    };
 
 /** A thing found in the world. `hash` is `null` where it exists but isn't what was once applied (broken, edited, stopped). */
 export interface Observed<Ref = unknown> {

@@ -1,5 +1,5 @@
 import { formatMark, type Identity, readMark } from '../ownership.ts';
-import { planResources } from '../plan.ts';
+import { mayTake, planResources } from '../plan.ts';
 import { type Applier, type Change, type Resource, RetryableError, type Target } from './contract.ts';
 
 /** Where a memory applier's things live: by key, each with the mark inside it. */
@@ -43,7 +43,7 @@ export function memoryApplier<Spec>(options: {
         return;
       }
       const owner = readMark(identity, world.get(key)?.mark).owner;
-      if (world.has(key) && owner.kind === 'foreign' && !wanted.adopt) {
+      if (world.has(key) && owner.kind === 'foreign' && !mayTake(owner, wanted)) {
         throw new RetryableError(`${key} was taken by ${owner.by} since it was observed`);
       }
       world.set(key, { mark: formatMark(identity, site, wanted.hash), hash: wanted.hash });

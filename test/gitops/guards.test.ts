@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { TARGETS } from '../../gitops/appliers/contract.ts';
+import { SHARED, TARGETS } from '../../gitops/appliers/contract.ts';
 import { git } from '../../gitops/clients/git.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { type LoopOptions, type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
@@ -140,17 +140,66 @@ describe('a single file that goes', () => {
   });
 
   it.each([
-    ['moved to another host', { host: 'tag-2' }, false],
-    ['a tombstone for another host', { host: 'tag-2', state: 'absent' }, true],
-    ['a tombstone', { state: 'absent' }, true],
-    ['deleted', null, true],
-  ] as const)('goes when it isn’t protected, and says whether for good: %s', async (_what, extra, ended) => {
+    ['a tombstone for another host', { host: 'tag-2', state: 'absent' }],
+    ['a tombstone', { state: 'absent' }],
+    ['deleted', null],
+  ] as const)('goes for good when it isn’t protected: %s', async (_what, extra) => {
     await applied(['one', 'two']);
     await daemon.push('one', extra && daemon.manifest('one', 0, extra));
     await daemon.reaches('one', 'Removed');
     nothingRemoved(['two']);
     const removals = daemon.applied.filter(({ op }) => op === 'delete');
-    expect(removals.map((change) => change.ended === true)).toEqual(TARGETS.map(() => ended));
+    expect(removals.map(({ ended }) => ended)).toEqual(TARGETS.map(() => true));
+  });
+
+  it.each([
+    ['that has taken its names over', true],
+    ['that somebody doesn’t wait for', false],
+  ])('goes without ending where it was moved to another host, %s', async (_what, taken) => {
+    await applied(['one', 'two']);
+    await daemon.push('one', daemon.manifest('one', 0, { host: 'tag-2' }));
+    await daemon.reaches('one', 'Blocked');
+    const { body } = await daemon.call('POST', '/plan', {});
+    expect(body.blocked).toMatchObject([
+      { reason: 'not_taken_over', detail: expect.stringContaining('tag-2') },
+    ]);
+    expect(daemon.held('one')).toBe(TARGETS.length);
+    if (taken) {
+      for (const target of SHARED) {
+        for (const [key, { mark, hash }] of daemon.world(target)) {
+          daemon.world(target).set(key, { mark: mark?.replace('tag-1 one', 'tag-2 one') ?? null, hash });
+        }
+      }
+      daemon.loop.sync();
+    } else await daemon.call('POST', '/approve', { checksum: body.checksum });
+    await daemon.reaches('one', 'Removed');
+    nothingRemoved(['two']);
+    const removals = daemon.applied.filter(({ op }) => op === 'delete');
+    expect(removals.map(({ target, ended }) => [target, ended])).toEqual(
+      TARGETS.filter((target) => !taken || !SHARED.has(target))
+        .map((target) => [target, undefined])
+        .toReversed(),
+    );
+  });
+
+  it('takes over what another host made for it, but nobody else’s, and not while it is protected', async () => {
+    await applied(['two']);
+    const mark = (site: string) => `tgy1 test tag-2 ${site} 00112233`;
+    for (const target of SHARED)
+      daemon.world(target).set('one.example.net', { mark: mark('one'), hash: 'x' });
+    await daemon.push('one', daemon.manifest('one', 1, { protect: true }));
+    expect(await daemon.reaches('one', 'Blocked')).toMatchObject({
+      message: expect.stringContaining('protect: false'),
+    });
+    expect(daemon.held('one')).toBe(0);
+    await daemon.push('one', daemon.manifest('one', 1));
+    await daemon.reaches('one', 'Ready');
+    expect(daemon.held('one')).toBe(TARGETS.length);
+    for (const target of SHARED)
+      daemon.world(target).set('new.example.net', { mark: mark('old'), hash: 'x' });
+    await daemon.push('new', daemon.manifest('new', 3));
+    await daemon.reaches('new', 'Conflict');
+    expect(daemon.world('dns').get('new.example.net')).toEqual({ mark: mark('old'), hash: 'x' });
   });
 
   it('ends nothing by giving up one of its names', async () => {

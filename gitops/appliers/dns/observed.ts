@@ -55,13 +55,16 @@ export function observedRecords(
   return [...byKey].map(([key, claimed]) => {
     const [first] = claimed;
     if (first === undefined) throw new Error('a key was claimed by no record');
-    const foreign = claimed.find(({ owner }) => owner.kind === 'foreign');
+    const others = claimed.flatMap(({ owner }) => (owner.kind === 'foreign' ? [owner] : []));
+    // A stranger's comes before one that another host made for this very site: only that one alone may be taken over.
+    const site = wantedKeys.get(first.record.name)?.find((wanted) => wanted.key === key)?.site;
+    const foreign = others.find((owner) => owner.site !== site) ?? others[0];
     const ofType = claimed.filter(({ record }) => recordKey(record) === key);
     const keep = ofType.find(({ owner }) => owner.kind === 'ours') ?? ofType[0] ?? null;
     return {
       target: 'dns',
       key,
-      owner: foreign?.owner ?? first.owner,
+      owner: foreign ?? first.owner,
       hash: claimed.length === 1 && keep !== null && unchanged(first) ? first.hash : null,
       ref: {
         keep: keep?.record.id ?? null,
