@@ -31,8 +31,8 @@ export interface LoopDeps {
   readonly policy?: Policy;
   /** By target; default: `enforce`. */
   readonly drift?: DriftModes;
-  /** Who orders certificates, where somebody does. */
-  readonly certificates?: Certificates;
+  /** Who sees to certificates, where somebody does. */
+  readonly certificates?: Pick<Certificates, 'follow' | 'uncertified'>;
   /** Why nothing may be changed just now; `null`: it may. */
   readonly frozen?: () => Promise<string | null>;
   readonly known: { readonly revision: string | null; readonly sites: readonly SiteStatus[] } | null;

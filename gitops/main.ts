@@ -5,7 +5,6 @@ import { buildDaemon } from './app.ts';
 import type { Applier } from './appliers/contract.ts';
 import { buildAppliers } from './appliers/index.ts';
 import { reachableAddress } from './appliers/proxy/backend.ts';
-import { certificateStatus } from './certificates/status.ts';
 import { DesiredStateReader } from './desired-state.ts';
 import { type Env, readEnv } from './env.ts';
 import { frozenBy } from './freeze.ts';
@@ -35,7 +34,7 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     branch: env.SITES_BRANCH,
     pollSeconds: env.SITES_POLL_SECONDS,
   });
-  const { appliers, keeper } = await buildAppliers(env, stack, log);
+  const { appliers, certificates } = await buildAppliers(env, stack, log);
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, { host, ageIdentity });
@@ -62,7 +61,7 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     policy: env.RECONCILE_POLICY,
     drift: env.DRIFT_MODES,
     frozen: () => frozenBy(join(env.STATE_DIR, 'freeze')),
-    ...(keeper === null ? {} : { certificates: keeper }),
+    certificates,
     known,
     onChange,
     log,
@@ -77,18 +76,16 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     ageIdentity,
     secrets,
     reportSite: siteReporter(env, appliers),
-    ...(keeper === null
-      ? {}
-      : { certificatesOf: (site: string) => keeper.names(site).map(certificateStatus) }),
+    certificatesOf: (site) => certificates.statuses(site),
     logger: log,
   });
   stack.defer(() => file.flush());
   stack.defer(() => loop.stop());
-  stack.defer(() => keeper?.stop());
+  stack.defer(() => certificates.stop());
   stack.defer(() => app.close());
   const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port: env.PROVISIONER_PORT });
   loop.start();
-  keeper?.start((site) => loop.lookAt(site));
+  certificates.start((site) => loop.lookAt(site));
 
   const running = stack.move();
   return { url, look: () => loop.sync(), stop: () => running.disposeAsync() };

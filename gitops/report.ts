@@ -89,7 +89,7 @@ export const siteStatusSchema = z.object({
 });
 export type SiteStatus = z.infer<typeof siteStatusSchema>;
 
-/** A hostname that comes by its certificate by `tls: acme`. Times are ISO 8601. */
+/** How a hostname stands with its certificate. Times are ISO 8601. */
 const certificate = z.object({
   target: z.literal('certificate'),
   /** The hostname. */
@@ -99,9 +99,10 @@ const certificate = z.object({
   reason: z.string(),
   issuer: z.string().nullable(),
   notAfter: z.string().nullable(),
-  /** What DNS answered; `null`: it couldn't be asked, or wasn't yet. */
+  /** What DNS answered; `null`: it couldn't be asked, wasn't yet, or doesn't matter (`tls: files`). */
   addresses: z.array(z.string()).nullable(),
-  nextCheck: z.string(),
+  /** `null`: with the next look at the proxy. */
+  nextCheck: z.string().nullable(),
 });
 export type CertificateStatus = z.infer<typeof certificate>;
 

@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import Docker from 'dockerode';
-import type { CertificateKeeper } from '../certificates/keeper.ts';
+import { type Certificates, together } from '../certificates/contract.ts';
 import { type Acme, openAcme } from '../certificates/open.ts';
+import { OperatorFiles } from '../certificates/operator-files.ts';
 import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.ts';
 import { rfc2136Client } from '../clients/rfc2136.ts';
 import { writeTsigKey } from '../clients/tsig-key.ts';
-import { ensureLocalCa } from '../embedded/local-ca.ts';
+import { ensureLocalCa, type LocalCa } from '../embedded/local-ca.ts';
 import { processRuntime } from '../embedded/process-runtime.ts';
 import { embeddedBackend } from '../embedded/proxy/backend.ts';
 import type { Env } from '../env.ts';
@@ -26,7 +27,6 @@ import { edgeStore } from './edge/store.ts';
 import { wildcardRouteApplier } from './edge/wildcard-route.ts';
 import { proxyApplier } from './proxy/applier.ts';
 import type { EdgeUpstream, ProxyBackend, ProxyEndpoint } from './proxy/backend.ts';
-import { certificateFiles } from './proxy/certificate-files.ts';
 import { type CertificateSource, certificatesByMode } from './proxy/certificates.ts';
 import { type CloudflareRanges, cloudflareRanges } from './proxy/cloudflare-ranges.ts';
 import { nginxBackend } from './proxy/nginx/backend.ts';
@@ -42,8 +42,7 @@ const DNS_PATIENCE_MS = 3_000;
 export interface Host {
   /** In the order of `TARGETS`. */
   readonly appliers: Applier[];
-  /** `null` where the host has no authority to order certificates from. */
-  readonly keeper: CertificateKeeper | null;
+  readonly certificates: Certificates;
 }
 
 /**
@@ -53,8 +52,9 @@ export interface Host {
 export async function buildAppliers(env: Env, stack: AsyncDisposableStack, log: RunLog): Promise<Host> {
   const identity: Identity = { instance: env.TAGYARD_INSTANCE, host: env.HOST_NAME };
   const acme = await acmeOf(env, log, () => backend.endpoint());
+  const files = await fileCertificates(env);
   const source = certificatesByMode({
-    files: await fileCertificates(env),
+    files,
     ...(acme === null ? {} : { acme: acme.keeper }),
   });
   const client = cloudflareClient({
@@ -115,7 +115,8 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack, log: 
       edgeTarget: env.EDGE_TARGET,
     }),
   ];
-  return { appliers, keeper: acme?.keeper ?? null };
+  const seenTo = [acme?.keeper, files instanceof OperatorFiles ? files : undefined];
+  return { appliers, certificates: together(seenTo.filter((one) => one !== undefined)) };
 }
 
 async function acmeOf(env: Env, log: RunLog, endpoint: () => ProxyEndpoint): Promise<Acme | null> {
@@ -187,10 +188,14 @@ function edgeUpstream(text: string): EdgeUpstream {
   return { scheme, address: url.hostname, port: Number(url.port) || (scheme === 'https' ? 443 : 80) };
 }
 
-async function fileCertificates(env: Env): Promise<CertificateSource> {
+/** A local CA has one for every name at once, so there is nothing to see to. */
+async function fileCertificates(env: Env): Promise<OperatorFiles | LocalCa> {
   if (env.LOCAL_CA_DIR !== undefined) return await ensureLocalCa(env.LOCAL_CA_DIR);
-  if (env.TLS_DIR !== undefined) return certificateFiles(env.TLS_DIR);
-  if (env.ACME_DIRECTORY_URL !== undefined) return certificateFiles(join(env.STATE_DIR, 'tls'));
+  const keptIn = join(env.STATE_DIR, 'tls-served');
+  if (env.TLS_DIR !== undefined) return await OperatorFiles.open({ directory: env.TLS_DIR, keptIn });
+  if (env.ACME_DIRECTORY_URL !== undefined) {
+    return await OperatorFiles.open({ directory: join(env.STATE_DIR, 'tls'), keptIn });
+  }
   throw new Error(
     'neither TLS_DIR nor ACME_DIRECTORY_URL is set: where do certificates of origin, preview and custom domains come from?',
   );

@@ -3,10 +3,12 @@ import type { CertificateSource } from '../appliers/proxy/certificates.ts';
 import type { DesiredState } from '../desired-state.ts';
 import type { Lookup } from '../host-report/names.ts';
 import { contentHash } from '../ownership.ts';
+import type { CertificateStatus } from '../report.ts';
 import type { Certificates } from './contract.ts';
 import { type WantedName, wantedNames } from './names.ts';
 import type { OrderOutcome, Orders } from './orders.ts';
-import { type CertificateState, type DnsAnswer, judge, type Verdict } from './policy.ts';
+import { type DnsAnswer, judge, type Verdict, WITHOUT } from './policy.ts';
+import { orderStatus } from './status.ts';
 import type { CertificateStore } from './store.ts';
 
 /** Names that are looked at together. */
@@ -24,9 +26,6 @@ export interface KeeperDeps {
   readonly addresses: readonly string[];
   readonly now: () => number;
 }
-
-/** There is no TLS that a client would take. */
-const WITHOUT: ReadonlySet<CertificateState> = new Set(['pending_dns', 'pending_certificate', 'expired']);
 
 /** A name as it stands. */
 export interface KeptName extends WantedName {
@@ -68,7 +67,6 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     this.#deps = deps;
   }
 
-  /** `onChange` hears of a site whose certificates or their states have changed. */
   start(onChange: (site: string) => void): void {
     this.#onChange = onChange;
     this.#tick();
@@ -85,7 +83,7 @@ export class CertificateKeeper implements CertificateSource, Certificates {
   follow(desired: DesiredState): void {
     if (this.#desired === desired) return;
     this.#desired = desired;
-    const { names, unknown } = wantedNames(desired, this.#deps.addresses);
+    const { names, unknown } = wantedNames(desired, 'acme', this.#deps.addresses);
     for (const [host, { wanted }] of this.#names) {
       if (names.has(host) || unknown.has(wanted.site)) continue;
       this.#names.delete(host);
@@ -115,6 +113,10 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     return (this.#bySite.get(site) ?? []).flatMap(({ wanted, verdict, certificate, dns }) =>
       verdict === null ? [] : [{ ...wanted, verdict, certificate, dns }],
     );
+  }
+
+  statuses(site: string): CertificateStatus[] {
+    return this.names(site).map(orderStatus);
   }
 
   edition(host: string): string | undefined {

@@ -1,7 +1,8 @@
+import type { TlsMode } from '../appliers/proxy/certificates.ts';
 import type { DesiredState, SiteEntry } from '../desired-state.ts';
 import type { Expected } from './policy.ts';
 
-/** A name whose certificate is to be ordered. */
+/** A name that wants a certificate. */
 export interface WantedName {
   readonly host: string;
   readonly site: string;
@@ -16,18 +17,22 @@ export interface WantedNames {
   readonly unknown: ReadonlySet<string>;
 }
 
-/** The names of all sites that want `tls: acme`; `addresses` are those under which this host is reached. */
-export function wantedNames(desired: DesiredState, addresses: readonly string[]): WantedNames {
+/** The names of all sites with this `tls`; `addresses` are those under which this host is reached. */
+export function wantedNames(
+  desired: DesiredState,
+  tls: TlsMode,
+  addresses: readonly string[] = [],
+): WantedNames {
   const entries = [...desired.entries.values()];
   const names = entries
-    .flatMap((entry) => namesOf(entry, addresses))
+    .flatMap((entry) => namesOf(entry, tls, addresses))
     .map((name) => [name.host, name] as const);
   const unknown = entries.flatMap(({ site, manifest }) => (manifest === null ? [site] : []));
   return { names: new Map(names), unknown: new Set(unknown) };
 }
 
-function namesOf({ site, manifest }: SiteEntry, addresses: readonly string[]): WantedName[] {
-  if (manifest === null || manifest.state === 'absent' || manifest.tls.mode !== 'acme') return [];
+function namesOf({ site, manifest }: SiteEntry, tls: TlsMode, addresses: readonly string[]): WantedName[] {
+  if (manifest === null || manifest.state === 'absent' || manifest.tls.mode !== tls) return [];
   const { hostnames, customDomains } = manifest;
   const own = [hostnames.origin, hostnames.preview].map((host) => ({
     host,

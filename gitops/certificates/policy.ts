@@ -8,6 +8,13 @@ export const CERTIFICATE_STATES = [
 ] as const;
 export type CertificateState = (typeof CERTIFICATE_STATES)[number];
 
+/** There is no TLS that a client would take. */
+export const WITHOUT: ReadonlySet<CertificateState> = new Set([
+  'pending_dns',
+  'pending_certificate',
+  'expired',
+]);
+
 /** Where a name must lead, so that the authority and visitors arrive at this host. */
 export interface Expected {
   readonly addresses: readonly string[];
@@ -103,6 +110,31 @@ export function judge(facts: Facts, now: number): Verdict {
     return { state: 'live', reason: sentence(due, tried(failure)), order: false, nextAt };
   }
   return { state: 'live', reason: due, order: true, nextAt: Math.min(soon, ends) };
+}
+
+/** What is known of a name whose certificate is an operator's to put there. */
+export interface FilesFacts {
+  /** What is served; `null`: there is none. */
+  readonly certificate: Lifetime | null;
+  /** What is wrong with the operator's files. */
+  readonly fault: string | null;
+  /** What is served is a copy of earlier files, since none of those of now is any use. */
+  readonly isOutdated: boolean;
+}
+
+/** The same where nothing is ordered, so that DNS is no condition: only the operator's files are. */
+export function judgeFiles(
+  { certificate, fault, isOutdated }: FilesFacts,
+  now: number,
+): Pick<Verdict, 'state' | 'reason'> {
+  if (certificate === null) return { state: 'pending_certificate', reason: fault ?? '' };
+  const { notAfter } = certificate;
+  if (notAfter <= now) {
+    return { state: 'expired', reason: fault ?? `the certificate ended on ${date(notAfter)}` };
+  }
+  if (!isOutdated) return { state: 'live', reason: fault ?? '' };
+  const meanwhile = `the last good one is served on, and ends on ${date(notAfter)}`;
+  return { state: 'drifted', reason: sentence(fault, meanwhile) };
 }
 
 /** What is wrong with a name's DNS and how it must be, `null` where it is well. */

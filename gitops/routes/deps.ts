@@ -17,7 +17,7 @@ export interface DaemonDeps {
   readonly secrets: readonly string[];
   /** What a verification asks of this host; without it there is no such route. */
   readonly reportSite?: ReportSite;
-  /** Where the site's certificates stand, where this host orders them. */
+  /** Where the site's certificates stand, where this host sees to them. */
   readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
   readonly logger?: FastifyBaseLogger;
 }

@@ -4,6 +4,7 @@ import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ProxyEndpoint, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
+import type { CertificateSource } from '../../gitops/appliers/proxy/certificates.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
 import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { formatMark, type Identity } from '../../gitops/ownership.ts';
@@ -27,6 +28,14 @@ export async function proxyHome(identity: Identity = IDENTITY) {
     ca: ca.caFile,
   };
   return { directory, ca, settings, remove: () => rm(directory, { recursive: true, force: true }) };
+}
+
+/** Certificates just as they lie in a folder, `<host>.pem` and `<host>.key`: nobody looks at them before the proxy. */
+export function plainFiles(directory: string): CertificateSource {
+  return {
+    pathsFor: async (host) => ({ cert: join(directory, `${host}.pem`), key: join(directory, `${host}.key`) }),
+    retain: async () => undefined,
+  };
 }
 
 /** A change that puts `spec` (or nothing) under `key`. */

@@ -7,17 +7,18 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RetryableError } from '../../gitops/appliers/contract.ts';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend } from '../../gitops/appliers/proxy/backend.ts';
-import { certificateFiles } from '../../gitops/appliers/proxy/certificate-files.ts';
+import type { CertificateSource } from '../../gitops/appliers/proxy/certificates.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { runningMaster, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
 import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.ts';
+import { OperatorFiles } from '../../gitops/certificates/operator-files.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../fixtures/manifest.ts';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { NGINX } from '../helpers/nginx.ts';
-import { ask, IDENTITY, proxyHome, put } from '../helpers/proxy.ts';
+import { ask, IDENTITY, plainFiles, proxyHome, put } from '../helpers/proxy.ts';
 import { startUpstream } from '../helpers/upstream.ts';
 
 describeWith('nginx', 'an nginx of its own', () => {
@@ -128,12 +129,14 @@ describeWith('nginx', 'an nginx of its own', () => {
     const tls = join(home.directory, 'ca');
     const sites = Array.from({ length: 24 }, (_, index) => `site-${index}`);
     for (const site of sites) await home.ca.pathsFor(`tags.${site}.example`);
-    const checked = certificateFiles(tls);
+    const checked = await OperatorFiles.open({ directory: tls, keptIn: join(home.directory, 'kept') });
     const bad = { cert: join(tls, 'new.site-7.example.pem'), key: join(tls, 'new.site-7.example.key') };
     // What our own check has passed may still be more than nginx takes.
-    const pathsFor: typeof checked.pathsFor = async (host, mode) =>
-      host === 'new.site-7.example' ? bad : await checked.pathsFor(host, mode);
-    const { backend } = await start({ certificates: { ...checked, pathsFor } });
+    const certificates: CertificateSource = {
+      pathsFor: async (host) => (host === 'new.site-7.example' ? bad : await checked.pathsFor(host)),
+      retain: async () => undefined,
+    };
+    const { backend } = await start({ certificates });
     await install(backend, 'site-7');
 
     const changed: ProxySpec = {
@@ -151,7 +154,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     );
     expect(failed).toEqual([
       ['site-7', expect.stringContaining('nginx refuses it: cannot load certificate')],
-      ['site-9', expect.stringContaining('put tags.site-9.example.pem and tags.site-9.example.key')],
+      ['site-9', expect.stringContaining('tags.site-9.example.key is missing')],
     ]);
     for (const site of sites.filter((name) => name !== 'site-9')) await serves(backend, site);
   });
@@ -159,7 +162,7 @@ describeWith('nginx', 'an nginx of its own', () => {
   it('comes up without the site whose certificate is gone, and tells so', async () => {
     const tls = join(home.directory, 'ca');
     for (const site of ['acme', 'beta']) await home.ca.pathsFor(`tags.${site}.example`);
-    const certificates = certificateFiles(tls);
+    const certificates = plainFiles(tls);
     const first = await start({ certificates });
     await install(first.backend, 'acme', 'beta');
     await first.backend.close();

@@ -8,7 +8,10 @@ export interface CertificateFacts {
   readonly issuer: string;
 }
 
-export type Checked = { readonly facts: CertificateFacts } | { readonly fault: string };
+/** `until`: when the first certificate of the chain ends. */
+export type Checked =
+  | { readonly facts: CertificateFacts; readonly until: number }
+  | { readonly fault: string };
 
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
@@ -41,7 +44,8 @@ export function checkCertificate(
     if (validToDate.getTime() <= now) return { fault: `${which} ended on ${dayOf(validToDate)}` };
     if (validFromDate.getTime() > now) return { fault: `${which} begins on ${dayOf(validFromDate)} only` };
   }
-  return { facts: factsOf(leaf) };
+  const ends = certificates.map(({ validToDate }) => validToDate.getTime());
+  return { facts: factsOf(leaf), until: Math.min(...ends) };
 }
 
 /** What the first certificate of a PEM text says; `null` where there is none. Nothing is checked. */

@@ -16,6 +16,8 @@ export type TlsMode = (typeof TLS_MODES)[number];
 export interface ServedName {
   readonly host: string;
   readonly tls: TlsMode;
+  /** What it reads them from at its next start, where it knows; `null`: nothing. */
+  readonly files?: CertificatePaths | null;
 }
 
 /** Where the proxy's certificates come from. */
@@ -30,6 +32,11 @@ export interface CertificateSource {
    * `undefined`: none, or whoever replaces it is somebody else.
    */
   edition?(host: string, tls: TlsMode): string | undefined;
+  /**
+   * False where `pathsFor` would answer other files by now than these. Unset: it writes over the same ones, whose bytes
+   * tell.
+   */
+  isLatest?(host: string, files: CertificatePaths, tls: TlsMode): Promise<boolean>;
   /** What was kept for any other name may go: these are all that the proxy still needs. */
   retain(served: readonly ServedName[]): Promise<void>;
 }
@@ -48,6 +55,7 @@ export function certificatesByMode(sources: {
       return await source.pathsFor(host, tls);
     },
     edition: (host, tls) => sources[tls]?.edition?.(host, tls),
+    isLatest: async (host, files, tls) => (await sources[tls]?.isLatest?.(host, files, tls)) ?? true,
     async retain(served) {
       for (const tls of TLS_MODES) await sources[tls]?.retain(served.filter((name) => name.tls === tls));
     },
@@ -73,9 +81,13 @@ export async function certificateFor(
  * tell: why is said to the one site when it is applied, and an observation of all must not fail over it.
  */
 export async function isStillCurrent(source: CertificateSource, used: UsedCertificate): Promise<boolean> {
-  if (used.files !== null) return (await certificateFingerprint(used.files)) === used.files.fingerprint;
+  const { host, tls, files } = used;
+  if (files !== null) {
+    if ((await certificateFingerprint(files)) !== files.fingerprint) return false;
+    return (await source.isLatest?.(host, files, tls)) ?? true;
+  }
   try {
-    return (await source.pathsFor(used.host, used.tls)) === null;
+    return (await source.pathsFor(host, tls)) === null;
   } catch {
     return false;
   }
