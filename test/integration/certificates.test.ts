@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { readdir, rm, stat } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterEach, expect, it } from 'vitest';
@@ -53,6 +53,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     const names = ['account.json', 'account.key', `${ORIGIN}.pem`, `${PREVIEW}.pem`, 'ledger.json'];
     expect(files.map((file) => basename(file)).sort()).toEqual(names);
     for (const file of files) expect((await stat(file)).mode & 0o777, file).toBe(0o600);
+    return files;
   };
 
   it.each([
@@ -80,7 +81,15 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
       await isReady('acme-shop');
       expect(rest.pebble.orders()).toBe(2);
       expect(JSON.stringify(await rest.status('acme-shop'))).not.toContain('PRIVATE');
-      await isForItsOwner(join(rest.directory, 'acme'));
+      const files = await isForItsOwner(join(rest.directory, 'acme'));
+      const logged = rest.logged();
+      expect(logged).toContain('certificate issued');
+      for (const file of files) {
+        const keys = (await readFile(file, 'utf8')).match(/PRIVATE KEY-----\n[^-]+/g) ?? [];
+        const lines = keys.flatMap((key) => key.split('\n').slice(1).filter(Boolean));
+        for (const line of lines) expect(logged).not.toContain(line);
+        expect(lines.length > 0, file).toBe(!file.endsWith('.json'));
+      }
     },
   );
 
@@ -204,6 +213,53 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
       expect(now.checkHost(ORIGIN)).toBe(ORIGIN);
     }, PATIENCE);
     await isReady('acme-shop');
+  });
+
+  it('are served from files as they were last good, and each state says what to do', async () => {
+    const opened = await open();
+    const { site, push, reaches, isReady, call, certificate, putFiles, restart, directory } = opened;
+    const tls = join(directory, 'tls');
+    await push('acme-shop', await site('acme-shop', 1, { tls: { mode: 'files' } }));
+    const pending = { state: 'pending_certificate', notAfter: null, issuer: null, nextCheck: null };
+    for (const host of [ORIGIN, PREVIEW]) {
+      const reason = expect.stringContaining(`put ${host}.pem and ${host}.key, or _.example.net.pem and`);
+      await reaches('acme-shop', host, { ...pending, reason });
+    }
+    await putFiles('_.example.net', '*.example.net');
+    await call('POST', '/sync');
+    await isReady('acme-shop');
+    await reaches('acme-shop', ORIGIN, { state: 'live', reason: '', issuer: expect.any(String) });
+    const first = await shown(opened, ORIGIN);
+
+    // Written over where it lies, and another site’s reload reads everything anew.
+    await writeFile(join(tls, '_.example.net.key'), 'half a k');
+    await push('beta-shop', await site('beta-shop', 2));
+    await isReady('beta-shop');
+    await call('POST', '/sync');
+    const drifted = {
+      state: 'drifted',
+      reason: expect.stringContaining('holds no unencrypted private key in PEM; the last good one is served'),
+    };
+    await reaches('acme-shop', ORIGIN, drifted);
+    await isReady('acme-shop');
+    expect((await shown(opened, ORIGIN)).serialNumber).toBe(first.serialNumber);
+    await restart();
+    expect((await shown(opened, ORIGIN)).serialNumber).toBe(first.serialNumber);
+    await reaches('acme-shop', ORIGIN, drifted);
+
+    await putFiles('_.example.net', '*.example.net');
+    await call('POST', '/sync');
+    await reaches('acme-shop', ORIGIN, { state: 'live', reason: '' });
+    await eventually(async () => {
+      expect((await shown(opened, ORIGIN)).serialNumber).not.toBe(first.serialNumber);
+    }, PATIENCE);
+    const kept = join(directory, 'tls-served');
+    await eventually(async () => expect(await readdir(kept)).toHaveLength(1), PATIENCE);
+    expect(await call('POST', '/deprovision?wait=60', { site: 'acme-shop' })).toMatchObject({ status: 200 });
+    expect(await certificate('acme-shop', ORIGIN)).toBeUndefined();
+    expect(await readdir(kept)).toEqual([]);
+    // The operator's own are nobody else's to remove.
+    expect(await readdir(tls)).toHaveLength(2);
   });
 
   it('come back one by one when their store is lost', async () => {
