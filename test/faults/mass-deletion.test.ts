@@ -1,96 +1,12 @@
-import { execFileSync } from 'node:child_process';
-import { readFileSync, renameSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { formatManifest } from '../../gitops/manifest/load.ts';
 import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { ACCIDENTS, type Whole } from './accidents.ts';
 import { converged, type Snapshot, type Stage, stage } from './stage.ts';
 
 const SITES = Array.from({ length: 12 }, (_, number) => `site-${number}`);
-
-interface Accident {
-  readonly name: string;
-  happen(stage: Stage): Promise<void> | void;
-  /** What the daemon says of it: in the conditions of its sites, or as the reason why it can't be read. */
-  readonly says: RegExp;
-  mend(stage: Stage): Promise<void> | void;
-}
-
-const git = (stage: Stage, ...args: string[]) =>
-  execFileSync('git', ['--git-dir', stage.sitesRepo, ...args], { encoding: 'utf8', stdio: 'pipe' }).trim();
-const restore = (stage: Stage) => stage.push(all(stage)).then(() => undefined);
-const all = (stage: Stage) =>
-  Object.fromEntries(SITES.map((site, number) => [site, stage.manifest(site, number)]));
-/** A commit of somebody's own making on the branch: `tree` is what git reads from mktree's standard input. */
-function commitTree(stage: Stage, tree: string, parents: readonly string[]): void {
-  const id = execFileSync('git', ['--git-dir', stage.sitesRepo, 'mktree'], { input: tree, encoding: 'utf8' });
-  const env = {
-    GIT_AUTHOR_NAME: 'A',
-    GIT_AUTHOR_EMAIL: 'a@x',
-    GIT_COMMITTER_NAME: 'A',
-    GIT_COMMITTER_EMAIL: 'a@x',
-  };
-  const args = ['--git-dir', stage.sitesRepo, 'commit-tree', id.trim(), '-m', 'x'];
-  const commit = execFileSync('git', [...args, ...parents.flatMap((parent) => ['-p', parent])], {
-    env: { ...process.env, ...env },
-    encoding: 'utf8',
-  });
-  git(stage, 'update-ref', 'refs/heads/main', commit.trim());
-}
-
-let tip = '';
-const ACCIDENTS: readonly Accident[] = [
-  {
-    name: 'all files are deleted in a commit',
-    happen: (on) => on.push(Object.fromEntries(SITES.map((site) => [site, null]))).then(() => undefined),
-    says: /asks for no site at all/,
-    mend: restore,
-  },
-  {
-    name: 'the branch is emptied by a forced push',
-    happen: (on) => commitTree(on, '', []),
-    says: /asks for no site at all/,
-    mend: (on) => void git(on, 'update-ref', 'refs/heads/main', tip),
-  },
-  {
-    name: 'the branch is deleted',
-    happen: (on) => void git(on, 'update-ref', '-d', 'refs/heads/main'),
-    says: /Ready/,
-    mend: (on) => void git(on, 'update-ref', 'refs/heads/main', tip),
-  },
-  {
-    name: 'the repository can’t be read',
-    happen: (on) => renameSync(join(on.sitesRepo, 'objects'), join(on.dir, 'objects')),
-    says: /git|repository/,
-    mend: (on) => renameSync(join(on.dir, 'objects'), join(on.sitesRepo, 'objects')),
-  },
-  {
-    name: 'every manifest is invalid',
-    happen: (on) =>
-      on
-        .push(
-          Object.fromEntries(
-            SITES.map((site, number) => [
-              site,
-              formatManifest(on.manifest(site, number)).replace('ports:', 'prots:'),
-            ]),
-          ),
-        )
-        .then(() => undefined),
-    says: /unknown key/,
-    mend: restore,
-  },
-  {
-    name: 'another branch is pushed over it',
-    happen: (on) => {
-      const entry = git(on, 'ls-tree', tip, '--', 'site-3.yaml');
-      commitTree(on, `${entry}\n`, []);
-    },
-    says: /vanished|rewritten/,
-    mend: (on) => void git(on, 'update-ref', 'refs/heads/main', tip),
-  },
-];
 
 describe.each([
   ['a daemon that runs on', async (daemon: RunningDaemon) => daemon],
@@ -104,11 +20,13 @@ describe.each([
 ] as const)('mass deletion by accident, before %s', (_which, next) => {
   let on: Stage;
   let daemon: RunningDaemon;
-  let whole: Snapshot;
+  let whole: Whole;
+  let world: Snapshot;
   beforeEach(async () => {
     on = await stage();
-    await on.push(all(on));
-    tip = (await on.repo.head()) ?? '';
+    const manifests = Object.fromEntries(SITES.map((site, number) => [site, on.manifest(site, number)]));
+    await on.push(manifests);
+    whole = { on, manifests, tip: (await on.repo.head()) ?? '' };
     daemon = await on.start();
     await eventually(async () => expect((await daemon.figures()).ready).toBe(SITES.length));
     await converged(daemon);
@@ -120,7 +38,7 @@ describe.each([
       },
       { timeoutMs: 60_000 },
     );
-    whole = on.snapshot();
+    world = on.snapshot();
   });
   afterEach(async () => {
     await daemon?.kill();
@@ -133,7 +51,7 @@ describe.each([
       if (kind === 'world') writes += 1;
       return false;
     });
-    await accident.happen(on);
+    await accident.happen(whole);
     daemon = await next(daemon, on);
     // Several passes: the second confirms what the first one saw.
     for (let round = 0; round < 3; round += 1) {
@@ -150,15 +68,15 @@ describe.each([
       [lastError ?? '', ...sites.map(({ message, reason }) => `${reason} ${message}`)].join('\n'),
     ).toMatch(accident.says);
     expect(writes).toBe(0);
-    expect(on.snapshot()).toEqual(whole);
+    expect(on.snapshot()).toEqual(world);
 
-    await accident.mend(on);
+    await accident.mend(whole);
     await daemon.call('POST', '/sync');
     await eventually(async () => expect((await daemon.figures()).ready).toBe(SITES.length), {
       timeoutMs: 60_000,
     });
     await converged(daemon);
     expect(writes).toBe(0);
-    expect(on.snapshot()).toEqual(whole);
+    expect(on.snapshot()).toEqual(world);
   });
 });

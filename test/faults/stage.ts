@@ -27,7 +27,8 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
   const sitesRepo = join(dir, 'sites.git');
   await initSitesRepo(sitesRepo);
   const ageIdentity = await generateIdentity();
-  const cipher = await encryptSecret(await identityToRecipient(ageIdentity), 'aWQ9R1RNLVg=');
+  const recipient = await identityToRecipient(ageIdentity);
+  const cipher = await encryptSecret(recipient, 'aWQ9R1RNLVg=');
   const repo = await openSitesRepo({ url: sitesRepo, cacheDir: dir });
 
   const settings = (): DaemonSettings => ({
@@ -72,6 +73,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
     gate,
     repo,
     sitesRepo,
+    recipient,
     snapshot,
     settings,
     manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
