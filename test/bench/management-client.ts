@@ -1,0 +1,48 @@
+import { once } from 'node:events';
+import { Agent, get } from 'node:http';
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { z } from 'zod';
+
+const errand = z.object({ urls: z.array(z.url()), authorization: z.string(), count: z.number() });
+const latencies = z.array(z.array(z.number()));
+
+/** So many requests to one address before it is the next one's turn: all of them meet the same noise. */
+const TURN = 10;
+
+/**
+ * Milliseconds until the last byte of each of `count` GETs to each address had come, by address: over one connection,
+ * one request after another. The client is a thread of its own, so that what it leaves to collect stops nobody.
+ */
+export async function latenciesOf(given: z.input<typeof errand>): Promise<number[][]> {
+  const client = new Worker(new URL(import.meta.url), { workerData: given });
+  const [answer] = await once(client, 'message');
+  return latencies.parse(answer);
+}
+
+async function main(): Promise<void> {
+  const { urls, authorization, count } = errand.parse(workerData);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const times: number[][] = urls.map(() => []);
+  for (let done = 0; done < count; done += TURN) {
+    for (const [index, url] of urls.entries()) {
+      for (let turn = 0; turn < TURN; turn += 1) {
+        times[index]?.push(await timed(url, { agent, headers: { authorization } }));
+      }
+    }
+  }
+  agent.destroy();
+  parentPort?.postMessage(times);
+}
+
+async function timed(url: string, options: Parameters<typeof get>[1]): Promise<number> {
+  const start = performance.now();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  get(url, options, (response) => {
+    if (response.statusCode !== 200) reject(new Error(`${url} was answered ${response.statusCode}`));
+    response.once('end', resolve).resume();
+  }).once('error', reject);
+  await promise;
+  return performance.now() - start;
+}
+
+if (!isMainThread) await main();
