@@ -176,15 +176,15 @@ export class DesiredStateReader {
   /** The place in history of the first commit of the unbroken run in which the site claims all of `names`. */
   async #claimingSince(site: string, names: ReadonlySet<string>, revision: string): Promise<number> {
     let first = revision;
-    for (const commit of await this.#repo.history(site, 200, revision)) {
-      const version = await this.#repo.readSite(commit.revision, site);
-      const parsed = version === null ? null : parseManifest(version.text, version.path);
+    for (const version of await this.#repo.versions(site, revision)) {
+      if (version.text === null) break;
+      const parsed = parseManifest(version.text, `${site}.yaml`);
       // A version that can't be read neither claims nor gives up anything.
-      if (parsed?.ok === false) continue;
-      if (parsed === null || parsed.manifest.state === 'absent') break;
+      if (!parsed.ok) continue;
+      if (parsed.manifest.state === 'absent') break;
       const claimed = claims(parsed.manifest);
       if ([...names].some((name) => !claimed.includes(name))) break;
-      first = commit.revision;
+      first = version.revision;
     }
     return await this.#repo.depth(first);
   }

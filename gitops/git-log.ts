@@ -34,3 +34,20 @@ function parseTrailers(text: string): Record<string, string> {
   });
   return Object.fromEntries(pairs);
 }
+
+/** A site's file as a commit left it; `null`: without it. */
+export interface FileVersion {
+  readonly revision: string;
+  readonly blob: string | null;
+}
+
+/** Arguments of a `git log` of one path that `parseVersions` reads. A merge counts as what it made of its first parent. */
+export const VERSIONS = ['log', '--format=%H', '--raw', '--no-abbrev', '--diff-merges=first-parent'] as const;
+
+export function parseVersions(text: string): FileVersion[] {
+  const entries = text.matchAll(/^([0-9a-f]{40,64})\n\n:\d+ (\d+) [0-9a-f]+ ([0-9a-f]+) /gm);
+  return Array.from(entries, ([, revision = '', mode = '', blob = '']) => ({
+    revision,
+    blob: mode.startsWith('100') ? blob : null,
+  }));
+}

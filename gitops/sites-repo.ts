@@ -6,9 +6,10 @@ import { GitError, git } from './clients/git.ts';
 import { coalesce } from './coalesce.ts';
 import { fastImportStream, type Person } from './git-commit.ts';
 import { BRANCH_FORMAT, branchTips, type SiteEntry, siteEntries } from './git-listing.ts';
-import { type HistoryEntry, LOG_FORMAT, parseLog } from './git-log.ts';
+import { type HistoryEntry, LOG_FORMAT, parseLog, parseVersions, VERSIONS } from './git-log.ts';
 import { FETCH, openMirror, renewMirror } from './mirror.ts';
 import { type Committed, type Edit, foldEdits } from './site-commits.ts';
+import { SitesRepoError, told } from './sites-repo-error.ts';
 import { watchRepo } from './watch.ts';
 
 /** A site's file at some revision. `text` is what the blob holds, decoded as UTF-8. */
@@ -32,11 +33,6 @@ export interface SitesRepoOptions {
   readonly branch?: string;
   /** Seconds between two looks at a remote, before jitter. */
   readonly pollSeconds?: number;
-}
-
-/** The sites repository could not be read or written; it is not known what stands in it. */
-export class SitesRepoError extends Error {
-  override name = 'SitesRepoError';
 }
 
 const MAX_LOST_RACES = 20;
@@ -109,6 +105,16 @@ export class SitesRepo {
     return parseLog(
       (await this.#git(['log', `-${limit}`, LOG_FORMAT, tip, '--', `${site}.yaml`])).toString(),
     );
+  }
+
+  /** What every commit made of a site's file, newest first, from `revision` back; `null`: it took the file out. */
+  async versions(site: string, revision: string): Promise<{ revision: string; text: string | null }[]> {
+    return await this.#mended(async () => {
+      const log = await this.#git([...VERSIONS, revision, '--', `${site}.yaml`]);
+      const found = parseVersions(log.toString());
+      const texts = await this.#texts.load(found.flatMap(({ blob }) => blob ?? []));
+      return found.map(({ revision, blob }) => ({ revision, text: texts.get(blob ?? '') ?? null }));
+    });
   }
 
   /** Writes down which paths each commit touched: `history` then takes a twentieth of the time among 10,000 sites. */
@@ -216,7 +222,7 @@ export class SitesRepo {
       return await work();
     } catch (error) {
       if (this.#remote === null) throw error;
-      await this.#told('fetch', () => renewMirror(this.#dir));
+      await told('fetch', () => renewMirror(this.#dir));
       return await work();
     }
   }
@@ -261,17 +267,7 @@ export class SitesRepo {
   async #git(args: readonly string[], input?: string | Buffer): Promise<Buffer> {
     // A file's name is a name, whatever git's patterns would make of it.
     const all = ['--literal-pathspecs', ...args];
-    return await this.#told(args[0], () => git(this.#dir, all, input === undefined ? {} : { input }));
-  }
-
-  async #told<T>(verb: string | undefined, work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (cause) {
-      // git names the URL it was given, with the password in it.
-      const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/\/\/[^/@\s]+@/g, '//');
-      throw new SitesRepoError(`git ${verb}: ${reason}`, { cause });
-    }
+    return await told(args[0], () => git(this.#dir, all, input === undefined ? {} : { input }));
   }
 }
 
@@ -294,3 +290,4 @@ export async function initSitesRepo(path: string, branch = 'main'): Promise<void
 }
 
 export type { Edit as SiteEdit, HistoryEntry, Person };
+export { SitesRepoError };

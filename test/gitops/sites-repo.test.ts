@@ -70,6 +70,10 @@ describe.each([
     expect(await repo.commit(edit('acme', 'x: 1\n'))).toEqual({ revision: first.revision, changed: false });
     const gone = await repo.commit(edit('acme', null));
     expect(await repo.read(gone.revision)).toEqual([]);
+    expect(await repo.versions('acme', gone.revision)).toEqual([
+      { revision: gone.revision, text: null },
+      { revision: first.revision, text: 'x: 1\n' },
+    ]);
     expect(await repo.readSite(first.revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
   });
 

@@ -1,0 +1,57 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { git } from '../../gitops/clients/git.ts';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
+
+let daemon: MemoryDaemon;
+beforeEach(async () => {
+  daemon = await memoryDaemon();
+});
+afterEach(() => daemon.close());
+
+describe('a name that two sites claim', () => {
+  const rival = (extra = {}) =>
+    daemon.manifest('aaa-rival', 2, { hostnames: daemon.manifest('acme', 1).hostnames, ...extra });
+  const holds = async () => {
+    await daemon.reaches('acme', 'Ready');
+    expect(await daemon.reaches('aaa-rival', 'NameTaken')).toMatchObject({ ready: false });
+    expect(daemon.held('aaa-rival')).toBe(0);
+  };
+
+  it('stays with the older one over many passes, after restarts, and with all state lost', async () => {
+    await daemon.push('acme', daemon.manifest('acme', 1));
+    await daemon.push('aaa-rival', rival());
+    await holds();
+    daemon.applied.length = 0;
+    for (const known of [{}, {}, { known: null }, { known: null }]) {
+      await daemon.restart(known);
+      for (let look = 0; look < 5; look += 1) {
+        await daemon.looked();
+        await holds();
+      }
+      // Whoever is edited last is no younger, and no older, for that.
+      await daemon.push('aaa-rival', rival({ name: `Edited ${daemon.loop.passes}` }));
+      await daemon.looked();
+      await holds();
+    }
+    expect(daemon.applied).toEqual([]);
+  });
+
+  it('stays with it however often either was edited since', async () => {
+    await daemon.push('acme', daemon.manifest('acme', 1));
+    await daemon.push('aaa-rival', rival());
+    await holds();
+    const text = (name: string) => formatManifest(daemon.manifest('acme', 1, { name }));
+    const commits = Array.from({ length: 250 }, (_, number) => {
+      const body = text(`Edit ${number}`);
+      const from = number === 0 ? 'from refs/heads/main^0\n' : '';
+      return `commit refs/heads/main\ncommitter Op <op@example.test> ${number} +0000\ndata 1\nx\n${from}M 100644 inline acme.yaml\ndata ${Buffer.byteLength(body)}\n${body}\n`;
+    });
+    await git(daemon.sitesRepo, ['fast-import', '--quiet', '--done'], { input: `${commits.join('')}done\n` });
+    for (const known of [{}, { known: null }]) {
+      await daemon.restart(known);
+      await daemon.looked();
+      await holds();
+    }
+  });
+});
