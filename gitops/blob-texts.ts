@@ -1,4 +1,8 @@
+import { MAX_BYTES } from './manifest/limits.ts';
+
 const MAX_KEPT = 20_000;
+/** Stands for a text that no manifest can be, however large it is: refused for its size, without being read. */
+const OVERSIZED = '#'.repeat(MAX_BYTES + 1);
 
 /** Texts by blob id, read in one `cat-file --batch`; what was read before comes from memory. */
 export class BlobTexts {
@@ -19,9 +23,18 @@ export class BlobTexts {
     const wanted = [...new Set(blobs)].filter((blob) => !loaded.has(blob));
     if (wanted.length === 0) return loaded;
     if (this.#texts.size + wanted.length > MAX_KEPT) this.#texts.clear();
-    const output = await this.#git(['cat-file', '--batch'], `${wanted.join('\n')}\n`);
+    const sizes = (await this.#git(['cat-file', '--batch-check'], `${wanted.join('\n')}\n`)).toString();
+    const oversized = new Set(
+      Array.from(sizes.matchAll(/^(\S+) blob (\d+)$/gm))
+        .filter(([, , size]) => Number(size) > MAX_BYTES)
+        .map(([, blob]) => blob),
+    );
+    for (const blob of wanted) if (oversized.has(blob)) loaded.set(blob, OVERSIZED);
+    const readable = wanted.filter((blob) => !oversized.has(blob));
+    if (readable.length === 0) return loaded;
+    const output = await this.#git(['cat-file', '--batch'], `${readable.join('\n')}\n`);
     let offset = 0;
-    for (const blob of wanted) {
+    for (const blob of readable) {
       const newline = output.indexOf(0x0a, offset);
       const [name, type, size] = output.subarray(offset, newline).toString().split(' ');
       if (name !== blob || type !== 'blob' || size === undefined) {

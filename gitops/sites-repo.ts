@@ -12,7 +12,7 @@ import { type Committed, type Edit, foldEdits } from './site-commits.ts';
 import { SitesRepoError, told } from './sites-repo-error.ts';
 import { watchRepo } from './watch.ts';
 
-/** A site's file at some revision. `text` is what the blob holds, decoded as UTF-8. */
+/** A site's file at some revision. `text` is what the blob holds, decoded as UTF-8, where it isn't too large for that. */
 export interface SiteFile {
   readonly site: string;
   readonly path: string;
@@ -141,6 +141,8 @@ export class SitesRepo {
 
   /** Full id of anything that git understands as a commit; `null` where it names none. */
   async resolve(ref: string): Promise<string | null> {
+    // A branch may have moved, or just been made; a full id means the same at any time.
+    if (!/^[0-9a-f]{40}/.test(ref)) await this.head();
     try {
       const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`];
       return (await this.#git(args)).toString().trim();

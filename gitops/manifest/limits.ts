@@ -1,7 +1,8 @@
 import { Lexer } from 'yaml';
 import type { Problem } from './load.ts';
 
-const MAX_BYTES = 256 * 1024;
+/** Of a manifest's text. */
+export const MAX_BYTES = 256 * 1024;
 /** A manifest nests four deep; the rest of these bounds is room, not need. */
 const MAX_FLOW_DEPTH = 16;
 const MAX_INDENT = 64;

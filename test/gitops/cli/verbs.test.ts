@@ -1,7 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { execa } from 'execa';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TerminalError } from '../../../gitops/appliers/contract.ts';
+import { validate } from '../../../gitops/cli/validate.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../fixtures/gitops/memory-daemon.ts';
 import { tagyardOf } from './command.ts';
@@ -45,6 +47,42 @@ describe('tagyard plan', () => {
       exitCode: 1,
       stderr: expect.stringContaining('nowhere'),
     });
+  });
+
+  it.each([
+    ['beside it', {}],
+    ['that is a remote', { pollSeconds: 3_600 }],
+  ])('shows what a branch would change in a repository %s, as of now', async (_where, options) => {
+    await daemon.close();
+    daemon = await memoryDaemon(options);
+    url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
+    await daemon.call('POST', '/provision?wait=20', daemon.manifest('one', 0));
+    await daemon.call('POST', '/provision?wait=20', daemon.manifest('two', 1));
+    daemon.applied.length = 0;
+    const clone = join(daemon.dir, 'clone');
+    const git = (...args: string[]) =>
+      execa('git', ['-c', 'user.name=Op', '-c', 'user.email=op@example.test', ...args], { cwd: clone });
+    await execa('git', ['clone', '--quiet', daemon.sitesRepo, clone]);
+    await git('push', '--quiet', 'origin', 'HEAD:same');
+    expect(await tagyard(['plan', '--ref', 'same'])).toMatchObject({ exitCode: 0 });
+    for (const [file, number, keys] of [
+      ['one', 0, ['one']],
+      ['three', 2, ['one', 'three']],
+    ] as const) {
+      await writeFile(
+        join(clone, `${file}.yaml`),
+        formatManifest(daemon.manifest(file, number, { name: 'x' })),
+      );
+      await git('add', '.');
+      await git('commit', '--quiet', '--message', file);
+      await git('push', '--quiet', 'origin', 'HEAD:feature');
+      const { exitCode, stdout } = await tagyard(['plan', '--ref', 'feature', '--json']);
+      expect(exitCode).toBe(2);
+      const { changes } = JSON.parse(stdout);
+      expect([...new Set(changes.map(({ site }: { site: string }) => site))]).toEqual(keys);
+    }
+    expect(daemon.applied).toEqual([]);
+    expect(await tagyard(['plan'])).toMatchObject({ exitCode: 0 });
   });
 
   it('has colours where they are wanted, and none in a pipe', async () => {
@@ -208,6 +246,40 @@ describe('tagyard validate', () => {
     expect(JSON.parse((await tagyard(['validate', bad, '--json'], alone)).stdout)).toMatchObject([
       { file: bad, line: expect.any(Number), path: 'ports.processing' },
     ]);
+  });
+
+  it.each<[string, (text: string) => string, RegExp]>([
+    ['no YAML at all', () => 'name: [', /^kind\.yaml:\d+: Flow sequence/],
+    ['no mapping', () => '- a\n', /^kind\.yaml:1: must be a mapping/],
+    ['a key twice', (text) => `${text}name: x\n`, /^kind\.yaml:\d+: Map keys must be unique/],
+    ['a key too many', (text) => `${text}nmae: x\n`, /^kind\.yaml:\d+: nmae: unknown key/],
+    ['a key too few', (text) => text.replace(/^name: .*\n/m, ''), /^kind\.yaml:1: name: /],
+    ['a wrong type', (text) => text.replace(/^name: .*/m, 'name: 7'), /^kind\.yaml:\d+: name: .*string/],
+    [
+      'another site’s name',
+      (text) => text.replace('site: kind', 'site: other'),
+      /^kind\.yaml:2: site: must equal/,
+    ],
+    [
+      'a version to come',
+      (text) => text.replace('version: 1', 'version: 9'),
+      /^kind\.yaml:1: version: .*newer/,
+    ],
+    ['an alias', (text) => text.replace(/^name: .*/m, 'name: *x'), /^kind\.yaml:\d+: anchors and aliases/],
+    ['a tag', (text) => text.replace(/^name: .*/m, 'name: !!binary x'), /^kind\.yaml:\d+: tags/],
+    ['too much', (text) => `${text}#${'x'.repeat(300_000)}`, /^kind\.yaml: is larger than 256 KiB/],
+    ['too deep a nest', (text) => `${text}x: ${'['.repeat(99)}`, /^kind\.yaml:\d+: is nested too deeply/],
+  ])('says of %s where and why', async (_what, spoil, says) => {
+    await writeFile(join(daemon.dir, 'kind.yaml'), spoil(formatManifest(daemon.manifest('kind', 0))));
+    const lines: string[] = [];
+    const write = vi
+      .spyOn(process.stdout, 'write')
+      .mockImplementation((line) => lines.push(String(line)) > 0);
+    const exitCode = process.exitCode;
+    await validate([join(daemon.dir, 'kind.yaml')], {}).finally(() => write.mockRestore());
+    expect(process.exitCode).toBe(1);
+    process.exitCode = exitCode;
+    expect(lines.join('').replace(`${daemon.dir}/`, '')).toMatch(says);
   });
 });
 
