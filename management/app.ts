@@ -18,7 +18,7 @@ import { membersRoutes } from './members/members.routes.ts';
 import { registerMetrics } from './metrics.ts';
 import { registerOpenApi } from './openapi.ts';
 import { followSteps } from './operations/follow.steps.ts';
-import { forgetOldKeys } from './operations/idempotency.repository.ts';
+import { keepForgetting } from './operations/forget-keys.ts';
 import { provisionSteps } from './operations/provision.steps.ts';
 import { Runner } from './operations/runner.ts';
 import { RequestLog } from './request-log.ts';
@@ -103,8 +103,12 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   return {
     app,
     async follow(signal) {
-      await forgetOldKeys(context.db);
-      await Promise.all([runner.run(signal), projection.follow(signal), hostWatch.run(signal)]);
+      await Promise.all([
+        runner.run(signal),
+        projection.follow(signal),
+        hostWatch.run(signal),
+        keepForgetting(context, signal),
+      ]);
     },
   };
 }

@@ -1,0 +1,51 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { keepForgetting } from '../../management/operations/forget-keys.ts';
+import { creation, World } from '../fixtures/management/world.ts';
+import { eventually } from '../helpers/eventually.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await World.open();
+  const client = await world.client();
+  for (const key of ['a', 'b', 'c']) {
+    const body = creation(client, `${key}.example`);
+    await world.call('POST', '/server-containers', {
+      as: 'owner',
+      body,
+      headers: { 'idempotency-key': key },
+    });
+  }
+});
+afterAll(() => world.close());
+
+const age = (key: string, hours: number) =>
+  sql`update idempotency_keys set created_at = now() - make_interval(hours => ${hours}) where key = ${key}`.execute(
+    world.owner,
+  );
+const keys = async () =>
+  (await world.owner.selectFrom('idempotency_keys').select('key').orderBy('key').execute()).map(
+    ({ key }) => key,
+  );
+
+it('forgets keys of yesterday at a start, and keeps today’s', async () => {
+  await age('a', 25);
+  await age('b', 23);
+  await world.stop();
+  await world.start();
+  await eventually(async () => expect(await keys()).toEqual(['b', 'c']));
+});
+
+it('goes on forgetting them until the signal, whatever goes wrong in between', async () => {
+  const stop = new AbortController();
+  const { log } = world.management?.app ?? {};
+  if (log === undefined) throw new Error('the API is stopped');
+  const running = keepForgetting({ db: world.db, log }, stop.signal, 20);
+  await sql`alter table idempotency_keys rename to away`.execute(world.owner);
+  await eventually(async () => expect(world.logs.join('')).toContain('can’t be forgotten'));
+  await sql`alter table away rename to idempotency_keys`.execute(world.owner);
+  await age('b', 25);
+  await eventually(async () => expect(await keys()).toEqual(['c']));
+  stop.abort();
+  await running;
+});
