@@ -16,13 +16,15 @@ const answered = z.object({
 const inPath = z.object({ id: z.uuid().optional() });
 
 /**
- * Every mutation that a known caller asks for, refused ones too: a row before anything is done, filled in before the
- * answer leaves. A row without a status is of a process that ended in between; commit and events bear its request id.
+ * Every mutation that a known caller asks for, refused and malformed ones too: a row before the body is even read,
+ * filled in before the answer leaves. A row without a status is of a process that ended in between; commit and events
+ * bear its request id. Not recorded, but in the request log: callers that nobody knows, and who is over the rate limit,
+ * which bounds what a caller can make the log grow by.
  */
 export function registerAudit(api: FastifyInstance, db: Database): void {
   const rows = new WeakMap<FastifyRequest, string>();
 
-  api.addHook('preHandler', async (request) => {
+  api.addHook('onRequest', async (request) => {
     if (READS.includes(request.method)) return;
     const { seq } = await db
       .insertInto('audit_log')

@@ -179,13 +179,25 @@ describe('the audit log', () => {
     ]);
   });
 
-  it('has the refused ones too, and no reads', async () => {
-    await call('audit-4', 'POST', '/clients', { as: 'owner', body: { name: 'Mine' } });
-    expect(await of('audit-4')).toMatchObject([
-      { actor: 'owner', action: 'createClient', status: 403, code: 'forbidden' },
-    ]);
-    await call('audit-5', 'GET', '/server-containers', { as: 'owner' });
-    expect(await of('audit-5')).toEqual([]);
+  const nobodys = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
+  it.each<[number, string, Parameters<World['call']>, object]>([
+    [400, 'invalid_request', ['POST', '/server-containers', { body: { name: 7 } }], { container_id: null }],
+    [400, 'invalid_request', ['DELETE', '/server-containers/nonsense'], { container_id: null }],
+    [403, 'forbidden', ['POST', '/clients', { body: { name: 'Mine' } }], { action: 'createClient' }],
+    [404, 'unknown_container', ['DELETE', `/server-containers/${nobodys}`], { container_id: nobodys }],
+    [409, 'domain_in_use', ['POST', '/server-containers'], { action: 'createContainer', revision: null }],
+    [413, 'body_too_large', ['POST', '/clients', { body: { name: 'x'.repeat(200_000) } }], {}],
+  ])('has the refused ones too: %i %s', async (status, code, [method, url, options], row) => {
+    const id = `audit-${method}-${code}`;
+    // The one that the test before has made.
+    const body = method === 'POST' ? creation(client) : undefined;
+    expect((await call(id, method, url, { as: 'owner', body, ...options })).status).toBe(status);
+    expect(await of(id)).toMatchObject([{ actor: 'owner', status, code, ...row }]);
+  });
+
+  it('has no reads', async () => {
+    await call('audit-7', 'GET', '/server-containers', { as: 'owner' });
+    expect(await of('audit-7')).toEqual([]);
   });
 
   it('has a row before anything is done', async () => {
