@@ -9,6 +9,7 @@ export const ERRORS = {
   unknown_client: [404, 'There is no such client, or the caller is none of its members'],
   unknown_container: [404, 'There is no such container, or the caller is no member of its client'],
   unknown_domain: [404, 'The container has no such domain'],
+  unknown_member: [404, 'The subject is no member of the client'],
   container_busy: [409, 'The container is still being created; try again in a moment'],
   domain_in_use: [409, 'Another site holds one of the domains'],
   last_domain: [409, 'A container keeps at least one domain'],

@@ -4,7 +4,7 @@ import type { Database, Tables } from './database.ts';
 /** All that the API does to each table; nothing to the port pool, whose functions it may call instead. */
 const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   clients: 'select, insert',
-  client_memberships: 'select, insert, update',
+  client_memberships: 'select, insert, update, delete',
   containers: 'select, insert, update',
   port_pool: null,
   domain_claims: 'select, insert, update (changes, changed_at), delete',

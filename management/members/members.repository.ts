@@ -27,6 +27,16 @@ export async function putMember(db: Database, client: string, { subject, role }:
     .execute();
 }
 
+/** `false`: it was no member. */
+export async function removeMember(db: Database, client: string, subject: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('client_memberships')
+    .where('client_id', '=', client)
+    .where('subject', '=', subject)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
 /** `null`: no member, or no such client. */
 export async function findRole(db: Database, client: string, subject: string): Promise<string | null> {
   const row = await db

@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import { callerOf } from '../auth.ts';
 import type { Context } from '../context.ts';
 import { ProblemError } from '../errors.ts';
 import { problems } from '../openapi.ts';
-import { clientExists, insertClient, putMember } from './members.repository.ts';
+import { clientExists, insertClient, putMember, removeMember } from './members.repository.ts';
 import { clientView, memberParams, memberRole, memberView, newClient } from './members.schema.ts';
 
 /** Clients and their members, for super-admins; who they are is configuration, never data. */
@@ -48,6 +49,28 @@ export function membersRoutes({ db, settings }: Context): FastifyPluginAsyncZod 
         if (!(await clientExists(db, id))) throw new ProblemError('unknown_client');
         await putMember(db, id, { subject, role: request.body.role });
         return { subject, role: request.body.role };
+      },
+    );
+
+    app.delete(
+      '/clients/:id/members/:subject',
+      {
+        schema: {
+          operationId: 'removeMember',
+          summary: 'Take a subject’s membership away; what it listens to ends with it',
+          tags: ['clients'],
+          params: memberParams,
+          response: {
+            204: z.null().meta({ description: 'it is no member any more' }),
+            ...problems('invalid_request', 'forbidden', 'unknown_client', 'unknown_member'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { id, subject } = request.params;
+        if (!(await clientExists(db, id))) throw new ProblemError('unknown_client');
+        if (!(await removeMember(db, id, subject))) throw new ProblemError('unknown_member');
+        return reply.status(204).send(null);
       },
     );
   };

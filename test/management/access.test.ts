@@ -84,12 +84,38 @@ describe('clients', () => {
     expect((await change()).status).toBe(200);
   });
 
-  it('must exist to get members', async () => {
+  it('lose members by a super-admin’s word, and those lose everything, at once', async () => {
+    const member = `/clients/${client}/members/leaver`;
+    await world.call('PUT', member, { as: 'root', body: { role: 'admin' } });
+    const read = async () => (await world.call('GET', at(), { as: 'leaver' })).status;
+    const remove = async (as: string) => {
+      const { status, body } = await world.call('DELETE', member, { as });
+      return [status, body?.code ?? body];
+    };
+    expect(await read()).toBe(200);
+    expect(await remove('owner')).toEqual([403, 'forbidden']);
+    expect(await remove('root')).toEqual([204, null]);
+    expect(await read()).toBe(404);
+    expect(await remove('root')).toEqual([404, 'unknown_member']);
+    const audit = await world.owner
+      .selectFrom('audit_log')
+      .selectAll()
+      .where('action', '=', 'removeMember')
+      .orderBy('seq')
+      .execute();
+    expect(audit).toMatchObject([
+      { actor: 'owner', client_id: client, status: 403 },
+      { actor: 'root', client_id: client, status: 204, code: null },
+      { actor: 'root', client_id: client, status: 404, code: 'unknown_member' },
+    ]);
+  });
+
+  it.each<['PUT' | 'DELETE', unknown]>([
+    ['PUT', { role: 'owner' }],
+    ['DELETE', undefined],
+  ])('must exist: %s', async (method, body) => {
     const nobody = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
-    const answer = await world.call('PUT', `/clients/${nobody}/members/x`, {
-      as: 'root',
-      body: { role: 'owner' },
-    });
+    const answer = await world.call(method, `/clients/${nobody}/members/x`, { as: 'root', body });
     expect([answer.status, answer.body.code]).toEqual([404, 'unknown_client']);
   });
 });

@@ -30,6 +30,7 @@ afterAll(() => world.close());
 it('is an OpenAPI 3.1 document of the endpoints that exist, and of no others', () => {
   expect(document.openapi).toBe('3.1.0');
   expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual([
+    'DELETE /clients/{id}/members/{subject}',
     'DELETE /server-containers/{id}',
     'DELETE /server-containers/{id}/custom-domains',
     'DELETE /server-containers/{id}/domains',
