@@ -7,7 +7,6 @@ import {
 } from 'fastify-type-provider-zod';
 import { SitesRepoError } from '../gitops/sites-repo.ts';
 import { registerAudit } from './audit.ts';
-import type { Authenticate } from './auth.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
 import type { Context } from './context.ts';
@@ -38,7 +37,6 @@ const REDACTED = ['authorization', 'containerConfigB64', 'containerConfig', 'x-s
 ]);
 
 export interface ManagementDeps extends Omit<Context, 'log'> {
-  readonly authenticate: Authenticate;
   /** Level of pino's, and where lines go if not to standard output. */
   readonly logger: { readonly level: string; readonly stream?: { write(line: string): void } };
 }
@@ -51,7 +49,7 @@ export interface Management {
 
 /** The management API (`http.md`); never listens and never reads the environment. */
 export async function buildManagement(deps: ManagementDeps): Promise<Management> {
-  const { authenticate, logger, ...rest } = deps;
+  const { logger, ...rest } = deps;
   const app = fastify({
     bodyLimit: BODY_LIMIT,
     // The API listens on loopback, behind a proxy: its word on the caller's address counts, and nobody else's.
@@ -89,7 +87,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   await app.register(async (api) => {
     api.addHook('onRequest', limits.address);
     api.addHook('onRequest', async (request) => {
-      request.caller = await authenticate(request.headers.authorization);
+      request.caller = await context.authenticate(request.headers.authorization);
     });
     api.addHook('onRequest', limits.subject);
     registerAudit(api, context.db);

@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Manifest } from '../gitops/manifest/schema.ts';
 import type { SitesRepo } from '../gitops/sites-repo.ts';
+import type { Authenticate } from './auth.ts';
 import type { Database } from './db/database.ts';
 import type { Limits } from './limits.ts';
 import type { ProvisionerClient } from './provisioner-client.ts';
@@ -31,6 +32,7 @@ export interface Settings {
 
 /** What the parts of management work with. */
 export interface Context {
+  readonly authenticate: Authenticate;
   readonly db: Database;
   readonly repo: SitesRepo;
   readonly provisioner: ProvisionerClient;

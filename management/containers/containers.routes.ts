@@ -148,8 +148,8 @@ export function containersRoutes(
         },
       },
       async (request, reply) => {
-        const { id } = await demandContainer(context, request.params.id, callerOf(request), 'read');
-        const { accept, 'last-event-id': last = '0' } = request.headers;
+        const row = await demandContainer(context, request.params.id, callerOf(request), 'read');
+        const { accept, authorization, 'last-event-id': last = '0' } = request.headers;
         if (accept?.includes('text/event-stream')) {
           const stop = new AbortController();
           streams.add(stop);
@@ -157,10 +157,10 @@ export function containersRoutes(
             stop.abort();
             streams.delete(stop);
           });
-          const events = Readable.from(eventStream(context, id, last, stop.signal));
+          const events = Readable.from(eventStream(context, row, { authorization, last }, stop.signal));
           return reply.type('text/event-stream').send(events as never); // a stream isn't serialised by the schema
         }
-        return { events: await listEvents(db, id, request.query.limit) };
+        return { events: await listEvents(db, row.id, request.query.limit) };
       },
     );
 

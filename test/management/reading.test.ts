@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { creation, World } from '../fixtures/management/world.ts';
 import { eventually } from '../helpers/eventually.ts';
 
@@ -70,24 +70,27 @@ it('lets one of two that changed the same version through, and tells the other',
   expect((await change('Five', {})).status).toBe(200);
 });
 
+/** Listens to the events of a container over HTTP. */
+async function listen(authorization: string, headers: Record<string, string> = {}) {
+  const stop = new AbortController();
+  const answer = await fetch(`${world.management?.app.listeningOrigin}${at()}/events`, {
+    headers: { authorization, accept: 'text/event-stream', ...headers },
+    signal: stop.signal,
+  });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+  let text = '';
+  const reading = (async () => {
+    for await (const chunk of answer.body ?? []) text += new TextDecoder().decode(chunk);
+  })().catch(() => undefined);
+  const kinds = () => [...text.matchAll(/^event: (\w+)$/gm)].map(([, kind]) => kind);
+  const lastId = () => [...text.matchAll(/^id: (\d+)$/gm)].at(-1)?.[1] ?? '';
+  return { kinds, lastId, text: () => text, reading, stop };
+}
+
 it('streams events as they come, and goes on after the last one that was seen', async () => {
-  const url = await world.management?.app.listen({ host: '127.0.0.1', port: 0 });
+  await world.management?.app.listen({ host: '127.0.0.1', port: 0 });
   const authorization = `Bearer ${await world.issuer.token('viewer')}`;
-  const open = async (headers: Record<string, string> = {}) => {
-    const stop = new AbortController();
-    const answer = await fetch(`${url}${at()}/events`, {
-      headers: { authorization, accept: 'text/event-stream', ...headers },
-      signal: stop.signal,
-    });
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
-    let text = '';
-    const reading = (async () => {
-      for await (const chunk of answer.body ?? []) text += new TextDecoder().decode(chunk);
-    })().catch(() => undefined);
-    const kinds = () => [...text.matchAll(/^event: (\w+)$/gm)].map(([, kind]) => kind);
-    const lastId = () => [...text.matchAll(/^id: (\d+)$/gm)].at(-1)?.[1] ?? '';
-    return { kinds, lastId, text: () => text, reading, stop };
-  };
+  const open = (headers?: Record<string, string>) => listen(authorization, headers);
   const first = await open();
   await eventually(() => expect(first.kinds().length).toBeGreaterThan(2));
   const before = first.kinds().length;
@@ -108,6 +111,44 @@ it('streams events as they come, and goes on after the last one that was seen', 
   await world.stop();
   await second.reading;
   await world.start();
+});
+
+describe('a stream ends by itself', () => {
+  beforeEach(async () => {
+    await world.management?.app.listen({ host: '127.0.0.1', port: 0 });
+  });
+  afterEach(async () => {
+    vi.useRealTimers();
+    await world.stop();
+    await world.start();
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    [
+      'when the token that opened it has expired',
+      async () => {
+        vi.useFakeTimers({ toFake: ['Date'] });
+        // A token of ten minutes, and the minute that clocks may differ by.
+        vi.setSystemTime(Date.now() + 11 * 60_000);
+      },
+    ],
+    [
+      'when the membership behind it is taken away',
+      () => world.call('DELETE', `/clients/${client}/members/listener`, { as: 'root' }),
+    ],
+  ])('%s, and only then', async (_when, end) => {
+    await world.call('PUT', `/clients/${client}/members/listener`, { as: 'root', body: { role: 'viewer' } });
+    const stream = await listen(`Bearer ${await world.issuer.token('listener')}`);
+    const other = await listen(`Bearer ${await world.issuer.token('viewer', { exp: 4_000_000_000 })}`);
+    await eventually(() => expect(stream.kinds().length).toBeGreaterThan(2));
+    await end();
+    // It would wait for ever otherwise: nobody aborts it.
+    await stream.reading;
+    const before = other.kinds().length;
+    const token = await world.issuer.token('owner', { exp: 4_000_000_000 });
+    await world.call('PATCH', at(), { token, body: { name: `Ended ${_when}`.slice(0, 40) } });
+    await eventually(() => expect(other.kinds().slice(before)).toContain('changed'));
+  });
 });
 
 it('takes the request’s id through to log, commit, provisioner, operation and event', async () => {
