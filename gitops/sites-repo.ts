@@ -141,8 +141,8 @@ export class SitesRepo {
 
   /** Full id of anything that git understands as a commit; `null` where it names none. */
   async resolve(ref: string): Promise<string | null> {
-    // A branch may have moved, or just been made; a full id means the same at any time.
-    if (!/^[0-9a-f]{40}/.test(ref)) await this.head();
+    // A branch may have moved since the last look, or what is named may have been pushed just now.
+    await this.head();
     try {
       const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`];
       return (await this.#git(args)).toString().trim();

@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
+import type { Moment } from '../fixtures/gitops/gate.ts';
+import { eventually } from '../helpers/eventually.ts';
+import { ask, standing } from './operations.ts';
+import { converged, type Stage, stage } from './stage.ts';
+
+const WHOLE = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
+const DRAINING = { ...WHOLE, dns: 0 };
+const NOTHING = { containers: 0, proxy: 0, kv: 0, routes: 0, dns: 0 };
+const HOUR = 3_600;
+const DNS = /dns_records/;
+
+describe('a drain', () => {
+  let on: Stage;
+  let daemon: RunningDaemon;
+  beforeEach(async () => {
+    on = await stage();
+    await on.plantForeign();
+  });
+  afterEach(async () => {
+    await daemon?.kill();
+    await on?.close();
+  });
+  const start = async (extra: Parameters<Stage['start']>[0]) => {
+    daemon = await on.start(extra);
+  };
+  const create = async (site: string) => {
+    await ask(daemon, [{ method: 'POST', path: '/provision', body: on.manifest(site, site.length) }]);
+    await converged(daemon);
+    expect(standing(on.snapshot(), site)).toEqual(WHOLE);
+  };
+  const remove = (site: string) => ask(daemon, [{ method: 'POST', path: '/deprovision', body: { site } }]);
+  const withdrawnAt = () => {
+    const { sites } = JSON.parse(readFileSync(join(on.dir, 'state', 'state.json'), 'utf8'));
+    return sites.find(({ site }: { site: string }) => site === 'acme').withdrawnAt;
+  };
+  /** Looks at everything, from beginning to end. */
+  async function looked(): Promise<void> {
+    for (let look = 0; look < 2; look += 1) {
+      const { passes } = await daemon.figures();
+      await daemon.call('POST', '/sync');
+      await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
+    }
+  }
+
+  it('keeps its deadline through kills, and through a clock that jumps', async () => {
+    await start({ drainSeconds: HOUR });
+    await create('acme');
+    expect(await remove('acme')).toEqual([]);
+    const since = await eventually(() => {
+      expect(withdrawnAt()).toBeDefined();
+      return withdrawnAt();
+    });
+    for (const clockMs of [0, (HOUR - 60) * 1000, -24 * HOUR * 1000]) {
+      on.prepare();
+      await daemon.kill();
+      await start({ drainSeconds: HOUR, clockMs });
+      await looked();
+      expect(standing(on.snapshot(), 'acme'), `${clockMs}`).toEqual(DRAINING);
+      expect(withdrawnAt()).toBe(since);
+      // Its own drain is under way by now: the clock of the wall doesn't shorten it.
+      daemon.setClock(48 * HOUR * 1000);
+      await looked();
+      expect(standing(on.snapshot(), 'acme'), `${clockMs}, and on`).toEqual(DRAINING);
+    }
+    await daemon.kill();
+    await start({ drainSeconds: HOUR, clockMs: (HOUR + 1) * 1000 });
+    await converged(daemon);
+    expect(standing(on.snapshot(), 'acme')).toEqual(NOTHING);
+  });
+
+  it('is never cut short by a kill before, in the middle or at its end, and the rest goes after it', async () => {
+    const drainSeconds = 1;
+    await start({ drainSeconds });
+    await create('stays');
+    const cuts: readonly [what: string, isCut: (label: string, moment: Moment) => boolean][] = [
+      ['before the records go', (label, moment) => DNS.test(label) && moment === 'before'],
+      ['once they are gone', (label, moment) => DNS.test(label) && moment === 'after'],
+      ['in the middle', () => false],
+      ['before what comes next goes', (label, moment) => !DNS.test(label) && moment === 'before'],
+      ['once that is gone', (label, moment) => !DNS.test(label) && moment === 'after'],
+    ];
+    for (const [what, isCut] of cuts) {
+      on.gate.watch(() => false);
+      await create('acme');
+      on.prepare();
+      let killed = false;
+      let goneAt = Number.POSITIVE_INFINITY;
+      const early: string[] = [];
+      on.gate.watch(({ kind, label }, moment) => {
+        if (kind !== 'world') return false;
+        if (DNS.test(label) && moment === 'after') goneAt = performance.now();
+        const drained = performance.now() - goneAt;
+        // Timers may fire a little early.
+        if (!DNS.test(label) && !(drained >= drainSeconds * 990)) early.push(`${label} after ${drained} ms`);
+        if (killed || !isCut(label, moment)) return false;
+        killed = true;
+        daemon.child.kill('SIGKILL');
+        return true;
+      });
+      await remove('acme');
+      if (what === 'in the middle') {
+        await eventually(() => expect(withdrawnAt()).toBeDefined(), { intervalMs: 5 });
+        daemon.child.kill('SIGKILL');
+      }
+      await eventually(() => expect(daemon.exited()).toBe(true));
+      const left = standing(on.snapshot(), 'acme');
+      if (what === 'before the records go') expect(left).toEqual(WHOLE);
+      else if (what !== 'once that is gone') expect(left).toEqual(DRAINING);
+      await start({ drainSeconds });
+      await converged(daemon);
+      expect(early, what).toEqual([]);
+      expect(standing(on.snapshot(), 'acme'), what).toEqual(NOTHING);
+      expect(standing(on.snapshot(), 'stays'), what).toEqual(WHOLE);
+    }
+  });
+});
