@@ -17,18 +17,20 @@ export interface FileCommit {
 const COMMITTER: Person = { name: 'Tagyard', email: 'tagyard@localhost' };
 
 /**
- * A `git fast-import` stream of commits on top of `parent`, in order. fast-import moves the branch only where its new
- * tip contains the old one, so a lost race is refused by git itself; it answers each commit's id on a line.
+ * A `git fast-import` stream of commits on top of `parent`, in order, that `ref` then names. fast-import moves it only
+ * where its new tip contains the old one, so a lost race is refused by git itself; it answers each commit's id on a line.
  * Source: git-fast-import(1).
  */
 export function fastImportStream(
-  branch: string,
+  ref: string,
   parent: string | null,
   commits: readonly FileCommit[],
   seconds: number,
 ): Buffer {
   const parts = commits.flatMap((commit, index) => [
-    `commit refs/heads/${branch}\nmark :${index + 1}\n`,
+    // Without parents of its own a commit would go on top of whatever the reference names.
+    index === 0 && parent === null ? `reset ${ref}\n` : '',
+    `commit ${ref}\nmark :${index + 1}\n`,
     `author ${person(commit.author)} ${seconds} +0000\ncommitter ${person(COMMITTER)} ${seconds} +0000\n`,
     data(message(commit)),
     index === 0 && parent !== null ? `from ${parent}\n` : '',

@@ -2,7 +2,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { git } from './clients/git.ts';
 
-/** Forced: after a lost push the mirror's branch holds a commit that the remote never took. */
+/** Forced: the remote’s branch is what counts, wherever it was moved. */
 const REFSPEC = '+refs/heads/*:refs/heads/*';
 export const FETCH = ['fetch', '--quiet', '--prune', 'origin', REFSPEC];
 const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--quiet', '--refetch', 'origin', REFSPEC];

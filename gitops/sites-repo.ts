@@ -35,6 +35,8 @@ export interface SitesRepoOptions {
   readonly pollSeconds?: number;
 }
 
+/** Commits that a remote may yet refuse: nobody must take them for the branch's. */
+const UNPUSHED = 'refs/tagyard/unpushed';
 const MAX_LOST_RACES = 20;
 /** Edits in one push, and paths in one command line. */
 const MAX_BATCH = 500;
@@ -168,18 +170,21 @@ export class SitesRepo {
       if (parent === null) await this.#mayBegin();
       const { commits, outcomes } = foldEdits(edits, parent, await this.#textsOf(parent, edits));
       if (commits.length === 0) return outcomes([]);
-      const stream = fastImportStream(this.#branch, parent, commits, Math.floor(Date.now() / 1000));
+      const branch = `refs/heads/${this.#branch}`;
+      const [ref, force] = this.#remote === null ? [branch, []] : [UNPUSHED, ['--force']];
+      const stream = fastImportStream(ref, parent, commits, Math.floor(Date.now() / 1000));
       let revisions: readonly string[] = [];
       try {
-        const output = (await this.#git(['fast-import', '--quiet', '--done'], stream)).toString();
-        revisions = output.trim().split('\n');
-        if (this.#remote !== null)
-          await this.#git(['push', '--quiet', 'origin', `${revisions.at(-1)}:refs/heads/${this.#branch}`]);
+        const output = await this.#git(['fast-import', '--quiet', '--done', ...force], stream);
+        revisions = output.toString().trim().split('\n');
+        if (this.#remote !== null) {
+          await this.#git(['push', '--quiet', 'origin', `${UNPUSHED}:${branch}`]);
+          await this.#git(['update-ref', branch, UNPUSHED]);
+        }
         this.#begun = true;
         return outcomes(revisions);
       } catch (error) {
-        // Refused because somebody else came first, or done and the answer lost? The branch itself says so; no need to
-        // read git's words.
+        // Refused because somebody else came first, or done and the answer lost? The branch itself says so.
         const head = await this.head();
         if (head === parent) throw error;
         const last = revisions.at(-1);

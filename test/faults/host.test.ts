@@ -1,12 +1,51 @@
-import { mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../helpers/eventually.ts';
 import { type FaultyCloudflare, startFaultyCloudflare } from '../helpers/faulty-cloudflare.ts';
-import { ask, lifeOf } from './operations.ts';
+import { ask, lifeOf, standing } from './operations.ts';
 import { converged, type Stage, stage } from './stage.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+const MOUNTS = mounts();
+
+/** Only root may, and not in every container. */
+function mounts(): boolean {
+  const disk = mkdtempSync(join(tmpdir(), 'tagyard-disk-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk], { stdio: 'ignore' });
+    execFileSync('umount', [disk]);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(disk, { recursive: true });
+  }
+}
+
+/** Takes all that a disk has left. */
+function fill(path: string): void {
+  const file = openSync(path, 'w');
+  try {
+    for (;;) writeSync(file, Buffer.alloc(4096));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
+  } finally {
+    closeSync(file);
+  }
+}
 
 describe('a daemon whose host misbehaves', () => {
   let on: Stage;
@@ -49,6 +88,53 @@ describe('a daemon whose host misbehaves', () => {
     await eventually(() => expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).not.toBe(state));
     expect(after.output().match(/escaped|unhandled/i)).toBeNull();
   });
+
+  it.skipIf(!MOUNTS)(
+    'changes nothing while its whole disk is full, and goes on when it isn’t (where a disk can be mounted)',
+    async () => {
+      const disk = join(on.dir, 'disk');
+      mkdirSync(disk);
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]);
+      try {
+        // The mirror of the repository is on it too.
+        await using daemon = await on.start({ sitesRepo: pathToFileURL(on.sitesRepo).href, stateDir: disk });
+        const sites = ['acme', 'beta'];
+        await on.push({ acme: on.manifest('acme', 0), beta: on.manifest('beta', 1) });
+        await daemon.call('POST', '/sync');
+        await eventually(async () => expect((await daemon.figures()).ready).toBe(sites.length));
+        await converged(daemon);
+        const before = on.snapshot();
+        const state = await eventually(() => {
+          const text = readFileSync(join(disk, 'state.json'), 'utf8');
+          expect(text).toContain('beta');
+          return text;
+        });
+
+        fill(join(disk, 'full'));
+        await on.push({ acme: null, beta: on.manifest('beta', 1, { name: 'x'.repeat(100) }) });
+        await daemon.call('POST', '/sync');
+        await eventually(async () => expect((await daemon.figures()).lastError).toMatch(/No space left/));
+        expect(await daemon.call('POST', '/provision', on.manifest('core', 2))).toMatchObject({
+          status: 503,
+        });
+        expect((await daemon.sites()).sites.map(({ ready }) => ready)).toEqual([true, true]);
+        expect(on.snapshot()).toEqual(before);
+        expect(JSON.parse(readFileSync(join(disk, 'state.json'), 'utf8'))).toMatchObject({ version: 1 });
+        expect(JSON.parse(state)).toMatchObject({ version: 1 });
+
+        rmSync(join(disk, 'full'));
+        await daemon.call('POST', '/sync');
+        await eventually(async () => expect((await daemon.figures()).lastError).toBeNull(), {
+          timeoutMs: 60_000,
+        });
+        await converged(daemon);
+        await eventually(() => expect(standing(on.snapshot(), 'acme').dns).toBe(0));
+        expect(standing(on.snapshot(), 'beta')).toEqual(standing(before, 'beta'));
+      } finally {
+        execFileSync('umount', ['--lazy', disk]);
+      }
+    },
+  );
 
   it.each([
     ['back', -DAY_MS],

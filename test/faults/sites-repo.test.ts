@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -307,6 +307,39 @@ describe('a remote', () => {
     expect(changed).toBe(true);
     expect(git('rev-parse', 'main')).toBe(revision);
     expect(git('show', 'main:acme.yaml')).toBe('n: 1\nmore: 1');
+  });
+
+  it('that is still asked whether it takes a commit shows it to nobody, and never if it is refused', async () => {
+    const repo = await open();
+    const { revision } = await put(repo, 'acme', 'x: 1\n');
+    await hook(
+      'pre-receive',
+      `const { existsSync, writeFileSync } = require('node:fs');
+      writeFileSync('asked', '');
+      while (!existsSync('answer')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+      process.exit(1);`,
+    );
+    const refused = expect(put(repo, 'acme', 'x: 2\n')).rejects.toThrow(SitesRepoError);
+    await eventually(() => expect(existsSync(join(bare, 'asked'))).toBe(true));
+    // As the mirror has it, and as it is fetched.
+    const seen = async () => [(await repo.history('acme')).map((one) => one.revision), await repo.head()];
+    expect(await seen()).toEqual([[revision], revision]);
+    writeFileSync(join(bare, 'answer'), '');
+    await refused;
+    expect(await seen()).toEqual([[revision], revision]);
+    rmSync(join(bare, 'hooks', 'pre-receive'));
+    const { revision: next } = await put(repo, 'acme', 'x: 3\n');
+    expect((await repo.history('acme')).map((one) => one.revision)).toEqual([next, revision]);
+  });
+
+  it('that refuses the very first commit has nothing of it in the next', async () => {
+    const repo = await open();
+    await hook('pre-receive', 'process.exit(1);');
+    await expect(put(repo, 'acme', 'x: 1\n')).rejects.toThrow(SitesRepoError);
+    rmSync(join(bare, 'hooks', 'pre-receive'));
+    const { revision } = await put(repo, 'beta', 'x: 1\n');
+    expect((await repo.read(revision)).map(({ site }) => site)).toEqual(['beta']);
+    expect(git('rev-list', '--count', 'main')).toBe('1');
   });
 
   it('that refuses a push says why, and has nothing of it', async () => {
