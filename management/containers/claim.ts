@@ -6,6 +6,7 @@ import { type IdempotencyKey, takeKey } from '../operations/idempotency.reposito
 import { insertOperation, type OperationRow } from '../operations/operations.repository.ts';
 import { leasePorts } from '../ports/ports.repository.ts';
 import { claimDomains } from '../sites/claims.repository.ts';
+import { hostnamesOfOthers } from '../sites/own-names.ts';
 import { insertContainer } from './containers.repository.ts';
 import { type Draft, draftManifest } from './draft.ts';
 import { needsSuffix, slug, withSuffix } from './site-id.ts';
@@ -21,7 +22,8 @@ export interface Origin {
 
 /**
  * Record, domains, ports and operation in one transaction; `null` where the key is taken. Site ids are never reused:
- * neither one that has a record, nor one that stands in the sites repository or ever did.
+ * neither one that has a record, nor one that stands in the sites repository or ever did. Nor is one taken whose
+ * hostnames another site was given by hand.
  */
 export async function begin(context: Context, draft: Draft, origin: Origin): Promise<OperationRow | null> {
   const base = slug(draft.name);
@@ -66,6 +68,8 @@ async function claim(
     manifest: JSON.stringify(withoutConfig(provisional)),
   };
   if (!(await insertContainer(trx, row, cause))) throw new NameTaken();
+  const hostnames = Object.values(provisional.hostnames);
+  if ((await hostnamesOfOthers(trx, draft.id, hostnames)).length > 0) throw new NameTaken();
   if (key !== null && !(await takeKey(trx, key, draft.id))) throw new KeyTaken();
 
   const contested = await claimDomains(

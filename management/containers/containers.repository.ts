@@ -14,7 +14,7 @@ export type LatestOperation = Pick<Selectable<Tables['operations']>, 'id' | 'kin
 /** A container with its newest operation; `seq` is text. */
 export type ContainerWithOperation = ContainerRow & { operation: LatestOperation | null };
 
-/** `false` where the site id is taken. */
+/** `false` where the site id, or the id, is taken. */
 export async function insertContainer(
   db: Database,
   row: Insertable<Tables['containers']>,
@@ -23,7 +23,7 @@ export async function insertContainer(
   const inserted = await db
     .insertInto('containers')
     .values(row)
-    .onConflict((conflict) => conflict.column('site_id').doNothing())
+    .onConflict((conflict) => conflict.doNothing())
     .returning('id')
     .executeTakeFirst();
   if (inserted === undefined) return false;

@@ -67,9 +67,10 @@ interface Sites {
   site_id: string;
   container_id: string;
   host: string;
-  edge_hostname: string;
-  origin_hostname: string;
-  preview_hostname: string;
+  /** `null`, all three: the site is gone, and others may have its names. */
+  edge_hostname: string | null;
+  origin_hostname: string | null;
+  preview_hostname: string | null;
   /** Revision and blob of the manifest that was projected last. */
   revision: string | null;
   blob: string | null;

@@ -5,6 +5,7 @@ import * as poolFunctions from './migrations/0002_pool_functions.ts';
 import * as healthAndAudit from './migrations/0003_health_and_audit.ts';
 import * as verifications from './migrations/0004_verifications.ts';
 import * as changesInFlight from './migrations/0005_changes_in_flight.ts';
+import * as namesGivenBack from './migrations/0006_names_given_back.ts';
 
 /** In order; a name, once released, keeps its content for ever. */
 export const MIGRATIONS = {
@@ -13,6 +14,7 @@ export const MIGRATIONS = {
   '0003_health_and_audit': healthAndAudit,
   '0004_verifications': verifications,
   '0005_changes_in_flight': changesInFlight,
+  '0006_names_given_back': namesGivenBack,
 };
 
 /** Brings the schema to the newest version, or to `last`; the database's own lock keeps two processes apart. */

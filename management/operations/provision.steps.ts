@@ -8,7 +8,7 @@ import { ERRORS } from '../errors.ts';
 import { releasePorts } from '../ports/ports.repository.ts';
 import { ProvisionerError } from '../provisioner-client.ts';
 import { releaseAllDomains } from '../sites/claims.repository.ts';
-import { recordSite } from '../sites/sites.repository.ts';
+import { recordSite, releaseHostnames } from '../sites/sites.repository.ts';
 import type { OperationRow } from './operations.repository.ts';
 import type { Outcome, StepFunction } from './outcome.ts';
 import type { Step } from './steps.ts';
@@ -131,10 +131,11 @@ export function requestOf({ request_id }: OperationRow): { requestId: string } {
   return { requestId: request_id };
 }
 
-/** Ports and domains go back; site-domain records go with the domains. */
+/** Ports, domains and hostnames go back; site-domain records go with the domains. */
 export async function releaseAll(db: Database, container: string): Promise<void> {
   await releasePorts(db, container);
   await releaseAllDomains(db, container);
+  await releaseHostnames(db, container);
 }
 
 export async function failContainer(db: Database, operation: OperationRow): Promise<void> {

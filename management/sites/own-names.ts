@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { isUnder } from '../../gitops/manifest/schema.ts';
 import type { Settings } from '../context.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, ManifestView } from '../db/database.ts';
 import { type FieldError, ProblemError } from '../errors.ts';
 
 /**
@@ -25,7 +25,7 @@ export function refuseOwnZone(
   }
 }
 
-/** Which of `names` are hostnames of other sites that stand: given by hand, they may be in any zone. */
+/** Which of `names` are hostnames of other sites: given by hand, they may be in any zone. */
 export async function hostnamesOfOthers(
   db: Database,
   container: string,
@@ -35,9 +35,26 @@ export async function hostnamesOfOthers(
   const wanted = sql.join(names);
   const { rows } = await sql<{ hostnames: string[] }>`
     select array[edge_hostname, origin_hostname, preview_hostname] as hostnames
-    from sites join containers on containers.id = sites.container_id
-    where containers.id <> ${container} and containers.status not in ('failed', 'removed')
+    from sites
+    where container_id <> ${container}
       and (edge_hostname in (${wanted}) or origin_hostname in (${wanted}) or preview_hostname in (${wanted}))
   `.execute(db);
   return names.filter((name) => rows.some(({ hostnames }) => hostnames.includes(name)));
+}
+
+/** Which of a manifest's own hostnames another site has, be it as a domain of its pages or a first-party host. */
+export async function hostnamesHeldByOthers(
+  db: Database,
+  container: string,
+  { hostnames }: Pick<ManifestView, 'hostnames'>,
+): Promise<string[]> {
+  const names = Object.values(hostnames);
+  const own = await hostnamesOfOthers(db, container, names);
+  const claimed = await db
+    .selectFrom('domain_claims')
+    .select('domain')
+    .where('domain', 'in', names)
+    .where('container_id', '!=', container)
+    .execute();
+  return [...new Set([...own, ...claimed.map(({ domain }) => domain)])].sort();
 }

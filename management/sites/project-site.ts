@@ -20,6 +20,7 @@ import { cancelRunning, insertOperation } from '../operations/operations.reposit
 import type { OperationKind, Step } from '../operations/steps.ts';
 import { holdPorts } from '../ports/ports.repository.ts';
 import { claimDomains, releaseDomains } from './claims.repository.ts';
+import { hostnamesHeldByOthers } from './own-names.ts';
 import { claimedNames, recordSite, rememberBlob } from './sites.repository.ts';
 
 /** A container as the projection found it at the start of its pass. */
@@ -61,17 +62,21 @@ export async function refuse(
   });
 }
 
-/** Takes over an edit of a site that stands. Names and ports that somebody else holds stay theirs. */
+/**
+ * Takes over an edit of a site that stands. Domains and ports that somebody else holds stay theirs; with a hostname of
+ * somebody else's nothing of the edit is taken over, since a site is nothing without its own.
+ */
 export async function follow(
-  { db }: Parts,
+  context: Parts,
   site: KnownSite,
   manifest: ManifestView,
   at: At,
   cause: Cause,
 ): Promise<void> {
-  await db.transaction().execute(async (trx) => {
+  await unlessObstructed(context, site, at, cause, async (trx) => {
     const row = await lockContainer(trx, site.id);
     if (!LIVE.includes(row.status)) return;
+    demand(obstacleOf(await hostnamesHeldByOthers(trx, site.id, manifest), true, manifest));
     const wanted = claimedNames(manifest);
     const contested = await claimDomains(trx, site.id, wanted);
     await releaseDomains(
@@ -92,7 +97,7 @@ export async function follow(
   });
 }
 
-/** Git brought a site back: ports and domains are taken again, all of them or none. */
+/** Git brought a site back: ports, domains and hostnames are taken again, all of them or none. */
 export async function restore(
   context: Parts,
   site: KnownSite,
@@ -100,20 +105,33 @@ export async function restore(
   at: At,
   cause: Cause,
 ): Promise<void> {
+  await unlessObstructed(context, site, at, cause, async (trx) => {
+    const row = await lockContainer(trx, site.id);
+    if (LIVE.includes(row.status)) return;
+    const contested = [
+      ...(await claimDomains(trx, site.id, claimedNames(manifest))),
+      ...(await hostnamesHeldByOthers(trx, site.id, manifest)),
+    ];
+    const ports = await holdPorts(trx, manifest.host, site.id, manifest.ports);
+    demand(obstacleOf(contested, ports, manifest));
+    await cancelRunning(trx, site.id);
+    for (const status of wayBack(row.status)) await moveContainer(trx, site.id, status, cause);
+    await projectManifest(trx, { ...row, status: 'provisioning' }, manifest, cause);
+    await recordSite(trx, manifest, at);
+    await startOperation(trx, site.id, 'restore', 'follow', cause);
+  });
+}
+
+/** All of the work, or, where something is in the way, nothing but a word of what it is. */
+async function unlessObstructed(
+  context: Parts,
+  site: KnownSite,
+  at: At,
+  cause: Cause,
+  work: (trx: Database) => Promise<void>,
+): Promise<void> {
   try {
-    await context.db.transaction().execute(async (trx) => {
-      const row = await lockContainer(trx, site.id);
-      if (LIVE.includes(row.status)) return;
-      const contested = await claimDomains(trx, site.id, claimedNames(manifest));
-      const ports = await holdPorts(trx, manifest.host, site.id, manifest.ports);
-      const obstacle = obstacleOf(contested, ports, manifest);
-      if (obstacle !== null) throw new Obstructed(obstacle.reason, obstacle.detail);
-      await cancelRunning(trx, site.id);
-      for (const status of wayBack(row.status)) await moveContainer(trx, site.id, status, cause);
-      await projectManifest(trx, { ...row, status: 'provisioning' }, manifest, cause);
-      await recordSite(trx, manifest, at);
-      await startOperation(trx, site.id, 'restore', 'follow', cause);
-    });
+    await context.db.transaction().execute(work);
   } catch (error) {
     if (!(error instanceof Obstructed)) throw error;
     await refuse(context, site, error.reason, error.message, at, cause);
@@ -144,11 +162,20 @@ class Obstructed extends Error {
   }
 }
 
+interface Obstacle {
+  readonly reason: StatusReason;
+  readonly detail: string;
+}
+
+function demand(obstacle: Obstacle | null): asserts obstacle is null {
+  if (obstacle !== null) throw new Obstructed(obstacle.reason, obstacle.detail);
+}
+
 function obstacleOf(
   contested: readonly string[],
   portsHeld: boolean,
   { ports }: ManifestView,
-): { reason: StatusReason; detail: string } | null {
+): Obstacle | null {
   if (!portsHeld) {
     const detail = `another site holds port ${ports.processing} or ${ports.preview}`;
     return { reason: 'port_taken', detail };

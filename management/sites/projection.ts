@@ -147,7 +147,11 @@ export class Projection {
       manifest: JSON.stringify(view),
       revision: cause.revision,
     };
-    if (!(await insertContainer(this.#context.db, row, cause))) return null;
+    if (!(await insertContainer(this.#context.db, row, cause))) {
+      const { site, container } = manifest;
+      this.#context.log.warn({ site, container }, 'git holds a second site of one container');
+      return null;
+    }
     return {
       id: row.id,
       siteId: file.site,

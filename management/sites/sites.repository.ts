@@ -51,6 +51,15 @@ export async function recordSite(
   if (rows.length > 0) await db.insertInto('site_domains').values(rows).execute();
 }
 
+/** Of a site that is gone. */
+export async function releaseHostnames(db: Database, container: string): Promise<void> {
+  await db
+    .updateTable('sites')
+    .set({ edge_hostname: null, origin_hostname: null, preview_hostname: null })
+    .where('container_id', '=', container)
+    .execute();
+}
+
 /** Remembers which text was looked at, also where it couldn't be followed, so that it isn't reported again and again. */
 export async function rememberBlob(
   db: Database,

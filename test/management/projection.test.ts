@@ -120,6 +120,61 @@ describe('what an operator commits shows in the API', () => {
   });
 });
 
+describe('a hostname that another site has', () => {
+  const take = (other: { siteId: string }) => (text: string) =>
+    text.replace(`edge: ${site}.edge`, `edge: ${other.siteId}.edge`).replace(/^name: .*/m, 'name: Greedy');
+  const unprojected = () => world.logs.filter((line) => line.includes('could not be projected'));
+
+  it('is taken from nobody: nothing of the edit is followed, until it is reverted', async () => {
+    const other = await create(`host${count}.example`);
+    const before = await shows({ status: 'active' });
+    await operate(take(other));
+    await shows({
+      status: 'active',
+      statusReason: 'domain_in_use',
+      statusDetail: `another site holds ${other.hostnames.edge}`,
+      name: domain,
+      hostnames: before.hostnames,
+    });
+    await shows({ status: 'active', statusReason: null, hostnames: other.hostnames }, other.id);
+    await revert();
+    await shows({ status: 'active', statusReason: null, hostnames: before.hostnames });
+    expect(unprojected()).toEqual([]);
+  });
+
+  it('goes over to who waits for it when the other site is gone', async () => {
+    const other = await create(`leaves${count}.example`);
+    await operate(take(other));
+    await shows({ statusReason: 'domain_in_use' });
+    await world.call('DELETE', `/server-containers/${other.id}`, { as: 'owner' });
+    await shows({ name: 'Greedy', statusReason: null, hostnames: { edge: other.hostnames.edge } });
+    expect(unprojected()).toEqual([]);
+  });
+
+  it('is not given to a new site of that name', async () => {
+    await operate((text) => text.replace(`edge: ${site}.edge`, 'edge: wanted.edge'));
+    await shows({ hostnames: { edge: 'wanted.edge.example.net' } });
+    const body = creation(client, `wanted${count}.example`, { name: 'Wanted' });
+    const made = await world.call('POST', '/server-containers', { as: 'owner', body });
+    expect([made.status, made.body.siteId]).toEqual([202, expect.stringMatching(/^wanted-[a-z0-9]{5}$/)]);
+  });
+});
+
+it('a second site of one container is nobody’s, and harms nobody', async () => {
+  const text = (await world.file(site)) ?? '';
+  await world.repo.commit({
+    site: `copy${count}`,
+    subject: 'Copy by hand',
+    author: { name: 'Olga', email: 'olga@example.test' },
+    trailers: {},
+    edit: () => text.replaceAll(site, `copy${count}`).replaceAll(domain, `copy${count}.example`),
+  });
+  await eventually(() => expect(world.logs.join('')).toContain('git holds a second site of one container'));
+  await operate((mine) => mine.replace(/^name: .*/m, 'name: Still mine'));
+  await shows({ status: 'active', statusReason: null, name: 'Still mine', siteId: site });
+  expect(world.logs.filter((line) => line.includes('could not be projected'))).toEqual([]);
+});
+
 describe.each<[string, ((text: string) => string) | null]>([
   ['a tombstone', (text) => text.replace('state: present', 'state: absent')],
   ['a deleted file', null],
