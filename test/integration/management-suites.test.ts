@@ -7,6 +7,7 @@ import { describeWith } from '../helpers/components.ts';
 const SUITES = {
   access: () => import('../management/access.test.ts'),
   containers: () => import('../management/containers.test.ts'),
+  'forgetting keys': () => import('../management/forget-keys.test.ts'),
   hardening: () => import('../management/hardening.test.ts'),
   'host watch': () => import('../management/host-watch.test.ts'),
   projection: () => import('../management/projection.test.ts'),
