@@ -2,16 +2,26 @@ import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { stopNginx } from '../../gitops/appliers/proxy/nginx/process.ts';
 import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.ts';
+import { containerSpecs } from '../../gitops/manifest/containers.ts';
+import { manifestSchema } from '../../gitops/manifest/schema.ts';
+import { Secret } from '../../gitops/manifest/secrets.ts';
+import { memoryDaemon, SECRET } from '../fixtures/gitops/memory-daemon.ts';
 import { describeWith } from '../helpers/components.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { NGINX } from '../helpers/nginx.ts';
 import { ask, proxyHome, put } from '../helpers/proxy.ts';
 import { startUpstream } from '../helpers/upstream.ts';
+
+const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));
+const PATIENCE = { timeoutMs: 60_000, intervalMs: 200 };
 
 describeWith('nginx', 'the system’s nginx', () => {
   let home: Awaited<ReturnType<typeof proxyHome>>;
@@ -104,6 +114,43 @@ describeWith('nginx', 'the system’s nginx', () => {
 
     await backend.close();
     expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
+  });
+
+  it('is what doctor tells the operator of, with the line to add; added as printed, all is well', async () => {
+    await startSystem();
+    const backend = await start();
+    const containers = { loopbackSubnet: '127.77', originPort: 443 };
+    const { identity, certificates } = settings;
+    const applier = proxyApplier({ backend, identity, containers, certificates, probeTimeoutMs: 60_000 });
+    const daemon = await memoryDaemon({}, [applier as never]); // the loop hands it its own changes
+    cleanups.push(() => daemon.close());
+    const manifest = daemon.manifest('acme', 1);
+    const loaded = { ...manifestSchema.parse(manifest), config: new Secret(daemon.config) };
+    for (const { address, port } of containerSpecs(loaded, containers)) {
+      const one = await startUpstream({ address, port });
+      cleanups.push(() => one.close());
+    }
+    const provisioner = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
+    const doctor = () =>
+      execa(process.execPath, [CLI, 'doctor'], {
+        reject: false,
+        env: { INFRA_PROVISIONER_URL: provisioner, INFRA_SECRET: SECRET },
+      });
+    await daemon.push('acme', manifest);
+    // While it is tried once more, it is said to be under way.
+    const line = await eventually(async () => {
+      const { stdout, exitCode } = await doctor();
+      expect(exitCode).toBe(1);
+      const told = /add to its http block the line "(.*)"$/m.exec(stdout)?.[1];
+      expect(told).toBe(includeLine());
+      return told ?? '';
+    }, PATIENCE);
+    await writeConfig(line);
+    await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ ready: true }), PATIENCE);
+    expect(await doctor()).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^1 of 1 sites are/) });
+    expect(
+      (await ask(backend.endpoint(), { host: 'acme-origin.example.net', path: '/healthz' })).status,
+    ).toBe(200);
   });
 
   it('leaves out a site that claims one of the operator’s names, and no other', async () => {
