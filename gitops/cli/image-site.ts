@@ -93,7 +93,8 @@ export async function rollSite(where: Where, roll: Roll, signal: AbortSignal): P
       return { state: 'failed', detail: `${trouble}; it was changed since, so it stays as it is` };
     }
     const body = { revision: newest.revision };
-    const why = { 'x-reason': `${roll.reason}: ${trouble}`.slice(0, 200).replace(/[^\x20-\x7e]/g, ' ') };
+    // What went wrong comes first, for a commit holds no more: which image it was stands in the one that is undone.
+    const why = { 'x-reason': `${trouble} (${roll.reason})`.slice(0, 200).replace(/[^\x20-\x7e]/g, ' ') };
     const back = edited.parse(await callProvisioner(where, 'POST', `${path}/revert`, body, why));
     return { state: 'reverted', detail: `by commit ${short(back.revision)}: ${trouble}` };
   }

@@ -92,7 +92,7 @@ describeWith('docker', 'tagyard image on real containers', () => {
       subject: `Revert ${UNLUCKY}`,
       trailers: {
         Reverts: change?.revision,
-        Reason: expect.stringContaining(`: Retrying: containers ${UNLUCKY}/`),
+        Reason: expect.stringContaining('it died (exit code 3)'),
       },
     });
     await eventually(() => expect(daemon.loop.status(UNLUCKY)).toMatchObject({ reason: 'Ready' }), PATIENCE);
