@@ -48,10 +48,9 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
 
   app.get('/healthz', async () => ({ status: 'ok' }));
   app.get('/readyz', async (_request, reply) => {
-    const ready = loop.passes > 0 && loop.lastError === null;
     return reply
-      .status(ready ? 200 : 503)
-      .send({ status: ready ? 'ready' : 'not_ready', revision: loop.revision });
+      .status(loop.ready ? 200 : 503)
+      .send({ status: loop.ready ? 'ready' : 'not_ready', revision: loop.revision });
   });
   app.get('/metrics', async (_request, reply) =>
     reply.type('text/plain; version=0.0.4').send(await renderMetrics(loop, operations)),

@@ -65,8 +65,8 @@ export class Loop {
   #desired: DesiredState | null = null;
   /** The last plan held something back for approval: only a full look can say whether it still must. */
   #guarded = false;
-  /** Milliseconds on the process's own clock, which nobody sets. */
-  #lastFullAt = 0;
+  /** When the interval is over, in milliseconds on the process's own clock, which nobody sets. */
+  #nextFullAt = 0;
   #done: Promise<void> = Promise.resolve();
   #lastError: Error | null = null;
   #passes = 0;
@@ -95,10 +95,7 @@ export class Loop {
   start(): void {
     this.#done = this.#run();
     const unwatched = (err: unknown) =>
-      this.#deps.log.warn(
-        { err },
-        'the sites repository can’t be watched; it is only looked at now and then',
-      );
+      this.#deps.log.warn({ err }, 'the sites repository can’t be watched, only asked now and then');
     void this.#follow(this.#deps.repo.changes(this.#stop.signal, unwatched), () => this.#wakes.now());
     for (const applier of this.#deps.appliers) {
       if (applier.events) void this.#follow(applier.events(this.#stop.signal), () => this.#wakes.all());
@@ -140,6 +137,11 @@ export class Loop {
 
   get passes(): number {
     return this.#passes;
+  }
+
+  /** Everything was read at least once: a site that isn't known since has nothing here. */
+  get ready(): boolean {
+    return this.#nextLook.everWell && this.#lastError === null;
   }
 
   /** Why the last pass couldn't even plan; `null`: it could. */
@@ -227,7 +229,7 @@ export class Loop {
     if (revision === null) {
       // Nothing was ever asked for: there is nothing to do, and nothing to take away.
       this.#passes += 1;
-      this.#lastFullAt = performance.now();
+      this.#nextFullAt = performance.now() + this.#deps.intervalSeconds * 1000;
       this.#nextLook.succeeded();
       return;
     }
@@ -246,7 +248,7 @@ export class Loop {
       rewritten ||
       this.#stateLost ||
       this.#guarded ||
-      performance.now() >= this.#intervalAt() ||
+      performance.now() >= this.#nextFullAt ||
       // What git no longer has is taken down after a look at everything only.
       [...sites].some((site) => !desired.entries.has(site));
     if (full || sites.size > 0) {
@@ -255,7 +257,7 @@ export class Loop {
       this.#act(plan, open);
     } else this.#board.planned(revision, []);
     this.#desired = desired;
-    if (full) this.#lastFullAt = performance.now();
+    if (full) this.#nextFullAt = performance.now() + this.#deps.intervalSeconds * 1000;
     if (full) this.#index.renew(desired.entries.size);
     this.#passes += 1;
     if (this.#revision !== revision || full || sites.size > 0) this.#deps.onChange();
@@ -284,14 +286,10 @@ export class Loop {
     return !(await this.#deps.repo.isAncestor(this.#revision, revision));
   }
 
-  #intervalAt(): number {
-    return this.#lastFullAt + this.#deps.intervalSeconds * 1000;
-  }
-
   /** When to look even if nothing wakes us, by `performance.now()`. */
   #nextAt(): number {
     if (this.#lastError !== null) return this.#nextLook.at;
-    return Math.min(this.#intervalAt(), this.#nextLook.at, this.#retries.nextAt());
+    return Math.min(this.#nextFullAt, this.#nextLook.at, this.#retries.nextAt());
   }
 
   async #follow(wakes: AsyncIterable<unknown>, wake: () => void): Promise<void> {

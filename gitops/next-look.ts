@@ -8,6 +8,12 @@ import { backoffMs } from './backoff.ts';
 export class NextLook {
   #failures = 0;
   #at = Number.POSITIVE_INFINITY;
+  #everWell = false;
+
+  /** A look at everything has gone well since the start. */
+  get everWell(): boolean {
+    return this.#everWell;
+  }
 
   get at(): number {
     return this.#at;
@@ -35,6 +41,7 @@ export class NextLook {
   }
 
   succeeded(): void {
+    this.#everWell = true;
     this.#failures = 0;
     this.#at = Number.POSITIVE_INFINITY;
   }

@@ -3,7 +3,7 @@ import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo.ts';
 import { lockContainer, moveContainer, setReason } from '../containers/containers.repository.ts';
 import type { Context } from '../context.ts';
-import { ProvisionerError, type ProvisionerOperation } from '../provisioner-client.ts';
+import { type CallContext, ProvisionerError, type ProvisionerOperation } from '../provisioner-client.ts';
 import type { OperationRow } from './operations.repository.ts';
 import type { Outcome, StepFunction } from './outcome.ts';
 import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
@@ -74,6 +74,12 @@ export function followSteps(
     return 'wait';
   }
 
+  /** That the provisioner doesn't know the site means something only after it has looked, and where git can be read. */
+  async function isForgotten(site: string, request: CallContext): Promise<boolean> {
+    if ((await repo.head()) === null || !(await provisioner.ready(request))) return false;
+    return (await provisioner.site(site, request)) === null;
+  }
+
   return {
     async follow(operation) {
       const site = await siteOf(operation);
@@ -119,7 +125,7 @@ export function followSteps(
         }
         const status = await provisioner.site(site, request);
         if (status !== null && status.reason !== 'Removed') return 'wait';
-        if (status === null && !(await provisioner.ready(request))) return 'wait';
+        if (status === null && !(await isForgotten(site, request))) return 'wait';
       } catch (error) {
         return waitFor(error);
       }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RetryableError } from '../../gitops/appliers/contract.ts';
 import { NextLook } from '../../gitops/next-look.ts';
-import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../fixtures/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {
@@ -22,6 +22,27 @@ const unreadable = (): void => {
     target === 'route' && at === 'observe' ? new RetryableError('the routes answer 503') : undefined;
 };
 describe('a look at everything that fails', () => {
+  it('is no look: until one goes well, nobody is told that what isn’t known isn’t there', async () => {
+    const ready = async () =>
+      (await daemon.app.inject({ url: '/readyz', headers: { 'x-secret': SECRET } })).statusCode;
+    expect(await ready()).toBe(200);
+    unreadable();
+    await daemon.push('one', null);
+    await daemon.restart({ known: null });
+    await daemon.reaches('two', 'ObserveFailed');
+    await daemon.looked();
+    expect(await ready()).toBe(503);
+    daemon.control.fault = () => undefined;
+    daemon.loop.sync();
+    await daemon.reaches('one', 'Removed');
+    expect(await ready()).toBe(200);
+    // Later ones say nothing of what is known by now.
+    unreadable();
+    daemon.loop.sync();
+    await daemon.reaches('two', 'ObserveFailed');
+    expect(await ready()).toBe(200);
+  });
+
   it('is made again although a look at one site went well meanwhile', async () => {
     // The longest pauses, so that the look at one site comes before the next look at everything.
     vi.spyOn(Math, 'random').mockReturnValue(1);
