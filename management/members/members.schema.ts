@@ -5,7 +5,7 @@ import { examples } from '../examples.ts';
 const role = z
   .string()
   .regex(/^[a-z][a-z_-]{0,31}$/, 'must be 1 to 32 of a-z, _ and -')
-  .meta({ description: 'owner and admin may change things; any other role may look', example: 'owner' });
+  .meta({ description: 'owner and admin may change things; any other role may look' });
 
 const subject = z.string().min(1).max(255).meta({ description: 'the `sub` claim of the member’s tokens' });
 

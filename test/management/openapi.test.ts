@@ -87,6 +87,21 @@ it('has an example for every body, and each of them works as it is', async () =>
   }
 });
 
+it('has no other examples, which nobody would try', () => {
+  const bodies = operations.map(
+    ({ operation }) => operation.requestBody?.content['application/json'].examples,
+  );
+  const given = new Set(bodies.filter((examples) => examples !== undefined));
+  const others: unknown[] = [];
+  // `examples` of a body; an `example`, or `examples` of a schema or a parameter, would be tried by no test.
+  JSON.stringify(document, (key, value) => {
+    if (/^examples?$/.test(key) && !given.has(value)) others.push(value);
+    return value;
+  });
+  expect(given.size).toBeGreaterThan(5);
+  expect(others).toEqual([]);
+});
+
 const rank = (path: string) => (path === '/server-containers' ? 0 : 1);
 
 it('names each operation once, declares its path parameters and says what it answers', () => {
