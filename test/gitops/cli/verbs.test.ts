@@ -298,6 +298,31 @@ describe('tagyard doctor', () => {
     expect(stdout).toContain('tagyard revert');
     expect(stdout).toContain('1 of 2 sites are well');
   });
+
+  it('says of a site that is well what is the matter with its certificates', async () => {
+    await applied('one', 'two');
+    const live = {
+      target: 'certificate',
+      issuer: 'CA',
+      notAfter: null,
+      addresses: null,
+      nextCheck: null,
+    } as const;
+    daemon.control.certificates = (site) => [
+      { ...live, key: `${site}-origin.example.net`, state: 'live', reason: '' },
+      ...(site === 'one'
+        ? [{ ...live, key: 'tags.one.example', state: 'pending_dns' as const, reason: 'make a record' }]
+        : []),
+    ];
+    const { exitCode, stdout } = await tagyard(['doctor']);
+    expect(exitCode).toBe(1);
+    expect(stdout.split('\n').slice(0, 3)).toEqual([
+      'one: pending_dns, a name that doesn’t lead to this host',
+      '  tags.one.example: make a record',
+      expect.stringMatching(/^ {2}→ Have the record made/),
+    ]);
+    expect(stdout).toContain('1 of 2 sites are well');
+  });
 });
 
 describe('tagyard approve', () => {
