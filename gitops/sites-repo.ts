@@ -178,8 +178,8 @@ export class SitesRepo {
         const output = await this.#git(['fast-import', '--quiet', '--done', ...force], stream);
         revisions = output.toString().trim().split('\n');
         if (this.#remote !== null) {
-          await this.#git(['push', '--quiet', 'origin', `${UNPUSHED}:${branch}`]);
-          await this.#git(['update-ref', branch, UNPUSHED]);
+          await this.#git(['push', '--quiet', 'origin', `${revisions.at(-1)}:${branch}`]);
+          await this.#git(['update-ref', branch, `${revisions.at(-1)}`]);
         }
         this.#begun = true;
         return outcomes(revisions);

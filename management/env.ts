@@ -25,6 +25,8 @@ const environment = z.object({
   PGLITE_DIR: z.string().optional(),
   STATE_DIR: z.string().default('.tagyard/management'),
   SITES_REPO: z.string(),
+  SITES_BRANCH: z.string().default('main'),
+  SITES_POLL_SECONDS: z.coerce.number().positive().default(30),
   INFRA_PROVISIONER_URL: z.url(),
   INFRA_SECRET: z.string(),
   /** Both or none: without them nothing can be verified. */

@@ -28,7 +28,12 @@ function verifierOf({ VERIFICATION_WORKER_URL: url, VERIFICATION_SECRET: secret 
 async function build(env: Environment, db: Database): Promise<Management> {
   return await buildManagement({
     db,
-    repo: await openSitesRepo({ url: env.SITES_REPO, cacheDir: env.STATE_DIR }),
+    repo: await openSitesRepo({
+      url: env.SITES_REPO,
+      cacheDir: env.STATE_DIR,
+      branch: env.SITES_BRANCH,
+      pollSeconds: env.SITES_POLL_SECONDS,
+    }),
     provisioner: new ProvisionerClient({ url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET }),
     verifier: verifierOf(env),
     authenticate: createAuthenticator({

@@ -1,13 +1,17 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { initSitesRepo } from '../../gitops/sites-repo.ts';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
+import { manifestInput } from '../fixtures/manifest.ts';
+import { eventually } from '../helpers/eventually.ts';
 
 const MAIN = new URL('../../management/main.ts', import.meta.url);
 
@@ -72,6 +76,36 @@ it('says when it is ready, keeps its database over a restart, and stops cleanly'
     stop(child);
     expect(await exited).toEqual({ code: 0, errors: '' });
   }
+});
+
+it('follows the branch that it is told to, of a remote as often as it is told to', {
+  timeout: 90_000,
+}, async () => {
+  const bare = join(dir, 'sites.git');
+  const SITES_REPO = pathToFileURL(bare).href;
+  const { child } = start({ SITES_REPO, SITES_BRANCH: 'production', SITES_POLL_SECONDS: '0.1' });
+  let output = '';
+  child.stdout?.on('data', (chunk) => {
+    output += String(chunk);
+  });
+  await ready(child);
+  for (const branch of ['main', 'production']) {
+    const repo = await openSitesRepo({ url: bare, cacheDir: dir, branch });
+    const commit = (site: string) =>
+      repo.commit({
+        site,
+        edit: () => formatManifest(manifestInput(site)),
+        subject: 'By hand',
+        author: { name: 'Op', email: 'op@example.test' },
+        trailers: {},
+      });
+    if (branch === 'production') execFileSync('git', ['-C', bare, 'branch', branch, 'main']);
+    await commit(`on-${branch}`);
+  }
+  const unknown = 'of a client that is not known here';
+  await eventually(() => expect(output).toMatch(new RegExp(`on-production.*${unknown}`)), {
+    timeoutMs: 60_000,
+  });
 });
 
 it.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
