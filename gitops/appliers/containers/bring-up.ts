@@ -91,8 +91,8 @@ export function buildBringUp(deps: BringUpDeps) {
     const { name, spec } = wanted;
     const endpoint = boundEndpoint(spec);
     const { id, outcome, ms } = await starting(async () => {
-      const begun = performance.now();
       const id = await runtime.start(wanted, signal);
+      const begun = performance.now();
       const lost = () => runtime.death(id, signal);
       const outcome = await waitForHealth(endpoint, { deadlineMs: startupDeadlineMs, lost }, signal);
       return { id, outcome, ms: Math.round(performance.now() - begun) };

@@ -1,14 +1,15 @@
+import { get } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { request } from 'undici';
+import { lane } from './lane.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** A healthy server answers at once; one that takes longer than this serves nobody. */
 const PROBE_MS = 2_000;
 const INTERVAL_MS = 100;
-/** Asked less and less often: many that start at once must not spend the host's time on being asked. */
-const LONGEST_INTERVAL_MS = 400;
+/** Of all that are being waited for one is asked in so long, until one is healthy: then the next one is at once. */
+const TURN_MS = 50;
 /** Whether it still runs is a question to the engine, and a dear one where many are starting: asked ever less often. */
-const LOST_INTERVAL_MS = 500;
+const LOST_INTERVAL_MS = 1_000;
 const LONGEST_LOST_INTERVAL_MS = 4_000;
 
 /** `unwell`: it answers, and asks to be replaced; it may well go on serving until then. */
@@ -16,19 +17,20 @@ export type Health = 'healthy' | 'unwell' | 'silent';
 
 /** Asks from outside, because there is no shell in the image. Only the status counts (facts.md, Health). */
 export async function healthOf({ address, port }: Endpoint, signal: AbortSignal): Promise<Health> {
-  try {
-    const { statusCode, body } = await request(`http://${address}:${port}/healthz`, {
-      signal: AbortSignal.any([signal, AbortSignal.timeout(PROBE_MS)]),
-      // A kept connection would tell of the container before this one.
-      reset: true,
-    });
-    await body.dump();
-    return statusCode === 200 ? 'healthy' : 'unwell';
-  } catch {
-    signal.throwIfAborted();
-    // Refused, reset or too slow: that is the answer to the question.
-    return 'silent';
-  }
+  const { promise, resolve } = Promise.withResolvers<Health>();
+  // No agent: a kept connection would tell of the container before this one.
+  const asked = get({ host: address, port, path: '/healthz', agent: false, signal });
+  const tooSlow = setTimeout(() => asked.destroy(), PROBE_MS);
+  asked.once('response', (response) => {
+    response.resume();
+    resolve(response.statusCode === 200 ? 'healthy' : 'unwell');
+  });
+  // Refused, reset or too slow: that is the answer to the question.
+  asked.on('error', () => resolve('silent'));
+  asked.once('close', () => clearTimeout(tooSlow));
+  const health = await promise;
+  signal.throwIfAborted();
+  return health;
 }
 
 /** A reason that it isn't running any more, see `Runtime.death`; else the last answer by the deadline. */
@@ -40,13 +42,12 @@ export async function waitForHealth(
   { deadlineMs, lost }: { deadlineMs: number; lost: () => Promise<string | null> },
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const deadline = performance.now() + deadlineMs;
-  let interval = INTERVAL_MS;
+  const startedAt = performance.now();
   let lostInterval = LOST_INTERVAL_MS;
-  for (let askAt = performance.now(); ; ) {
-    const health = await healthOf(endpoint, signal);
+  for (let askAt = startedAt + lostInterval; ; ) {
+    const health = await healthInTurn(endpoint, signal);
     if (health === 'healthy') return health;
-    const over = performance.now() >= deadline;
+    const over = performance.now() >= startedAt + deadlineMs;
     if (over || performance.now() >= askAt) {
       const death = await lost();
       if (death !== null) return { death };
@@ -54,9 +55,25 @@ export async function waitForHealth(
       lostInterval = Math.min(LONGEST_LOST_INTERVAL_MS, lostInterval * 2);
     }
     if (over) return health;
-    await wait(interval, undefined, { signal });
-    interval = Math.min(LONGEST_INTERVAL_MS, interval * 1.2);
+    await wait(INTERVAL_MS, undefined, { signal });
   }
+}
+
+const turns = lane(1);
+
+/**
+ * One after another: many that start at once must not spend the host's time on being asked. Who is slow to answer holds
+ * the others up for no longer than a turn.
+ */
+async function healthInTurn(endpoint: Endpoint, signal: AbortSignal): Promise<Health> {
+  const { health } = await turns(async () => {
+    const over = wait(TURN_MS);
+    const health = healthOf(endpoint, signal);
+    if ((await Promise.race([health, over])) !== 'healthy') await over;
+    // In an object, since an async function would wait for a promise.
+    return { health };
+  });
+  return await health;
 }
 
 /** Polls for so long; ends early with the first answer that isn't `healthy`. */

@@ -13,10 +13,13 @@ import { awaitForwarding } from './probe.ts';
 const WINDOW_MS = 50;
 /**
  * A reload doubles nginx's memory until the workers of before have ended, so sites that come up one after another share
- * reloads: after one, nginx is left alone for three times as long as it took. The first site of all waits for nobody,
- * nor does the last of those whose containers were coming up meanwhile.
+ * reloads: after one, nginx is left alone for so many times as long as it took; for more while containers are coming up,
+ * which need the host's time themselves. The first site of all waits for nobody, nor does the last of those whose
+ * containers were coming up meanwhile.
  */
-const restMs = (tookMs: number) => Math.min(3 * tookMs, 15_000);
+const REST = 3;
+const REST_WHILE_EXPECTING = 10;
+const LONGEST_REST_MS = 15_000;
 
 export interface ProxyApplierDeps {
   /** Started already. */
@@ -38,11 +41,12 @@ export interface ProxyApplierDeps {
  * the proxy serves the change and the site's origin is reached through it.
  */
 export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string> {
-  const { backend, identity, containers, certificates, probeTimeoutMs = 10_000, isExpecting } = deps;
+  const { backend, identity, containers, certificates, probeTimeoutMs = 10_000 } = deps;
+  const { isExpecting = () => false } = deps;
   const install = coalesce<ProxyChange, { changed: boolean }>(installBatch, {
     windowMs: WINDOW_MS,
-    restMs,
-    ...(isExpecting === undefined ? {} : { isExpecting }),
+    restMs: (tookMs) => Math.min((isExpecting() ? REST_WHILE_EXPECTING : REST) * tookMs, LONGEST_REST_MS),
+    isExpecting,
   });
   /** Something was removed or replaced, of which a certificate may be left. */
   let namesMayGo = false;

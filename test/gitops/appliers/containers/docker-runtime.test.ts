@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { availableParallelism } from 'node:os';
+import Docker from 'dockerode';
+import { expect, it } from 'vitest';
+import { dockerRuntime } from '../../../../gitops/appliers/containers/docker-runtime.ts';
+import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
+import { loadedManifest } from '../../../fixtures/manifest.ts';
+
+it('has the engine start no more at once than the host has cores', async () => {
+  let underWay = 0;
+  let most = 0;
+  await using engine = createServer((request, response) => {
+    request.resume();
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://engine');
+    const name = searchParams.get('name');
+    if (name !== null) {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify({ Id: name }));
+    } else if (pathname.endsWith('/start')) {
+      underWay -= 1;
+      response.writeHead(204).end();
+    }
+  }).listen(0, '127.0.0.1');
+  await once(engine, 'listening');
+  const { port } = engine.address() as AddressInfo; // it listens on TCP
+  const runtime = dockerRuntime({ docker: new Docker({ protocol: 'http', host: '127.0.0.1', port }) });
+  const [spec] = containerSpecs(loadedManifest('acme-shop'), { loopbackSubnet: '127.77', originPort: 443 });
+  if (spec === undefined) throw new Error('a site without containers');
+  const cores = availableParallelism();
+  const names = Array.from({ length: 3 * cores }, (_, index) => `server-${index}`);
+
+  const { signal } = new AbortController();
+  const ids = await Promise.all(names.map((name) => runtime.start({ name, mark: 'a mark', spec }, signal)));
+
+  expect(ids).toEqual(names);
+  expect(most).toBe(cores);
+});
