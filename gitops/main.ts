@@ -28,20 +28,21 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
 
   const log = pino({ level: env.LOG_LEVEL, redact: ['req.headers["x-secret"]'] });
   const ageIdentity = (await readFile(env.AGE_IDENTITY_FILE, 'utf8')).trim();
+  const file = new StateFile(join(env.STATE_DIR, 'state.json'), (err) =>
+    log.warn({ err }, 'the state could not be written'),
+  );
+  const known = await file.read();
   const repo = await openSitesRepo({
     url: env.SITES_REPO,
     cacheDir: env.STATE_DIR,
     branch: env.SITES_BRANCH,
     pollSeconds: env.SITES_POLL_SECONDS,
+    begun: known !== null && known.revision !== null,
   });
   const { appliers, certificates } = await buildAppliers(env, stack, log);
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, { host, ageIdentity });
-  const file = new StateFile(join(env.STATE_DIR, 'state.json'), (err) =>
-    log.warn({ err }, 'the state could not be written'),
-  );
-  const known = await file.read();
   const onChange = () =>
     file.save(() => ({
       version: 1,

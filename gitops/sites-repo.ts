@@ -20,10 +20,7 @@ export interface SiteFile {
   readonly text: string;
 }
 
-interface Lookup {
-  readonly revision: string;
-  readonly site: string;
-}
+type Lookup = Pick<SiteFile, 'site'> & { readonly revision: string };
 
 export interface SitesRepoOptions {
   /** A path of a bare repository, or any URL that git fetches from and pushes to. */
@@ -33,6 +30,8 @@ export interface SitesRepoOptions {
   readonly branch?: string;
   /** Seconds between two looks at a remote, before jitter. */
   readonly pollSeconds?: number;
+  /** Somebody remembers commits of the branch: where it is gone, it is not to be begun anew. */
+  readonly begun?: boolean;
 }
 
 /** Commits that a remote may yet refuse: nobody must take them for the branch's. */
@@ -48,8 +47,7 @@ export class SitesRepo {
   readonly #branch: string;
   readonly #pollSeconds: number;
   readonly #texts = new BlobTexts((args, input) => this.#git(args, input));
-  /** The branch had a revision once. */
-  #begun = false;
+  #begun: boolean;
   // Who asks at the same time shares a git process: a hundred requests at once cost as many starts as one.
   readonly #heads = coalesce(
     async (asked: readonly undefined[]) => {
@@ -68,11 +66,12 @@ export class SitesRepo {
     max: MAX_BATCH,
   });
 
-  constructor(dir: string, remote: string | null, branch: string, pollSeconds: number) {
+  constructor(dir: string, remote: string | null, options: Omit<SitesRepoOptions, 'url' | 'cacheDir'> = {}) {
     this.#dir = dir;
     this.#remote = remote;
-    this.#branch = branch;
-    this.#pollSeconds = pollSeconds;
+    this.#branch = options.branch ?? 'main';
+    this.#pollSeconds = options.pollSeconds ?? 30;
+    this.#begun = options.begun ?? false;
   }
 
   /** The newest revision, fetched first where the repository is a remote one; `null`: the branch doesn't exist. */
@@ -280,13 +279,13 @@ export class SitesRepo {
 
 /** Opens a local bare repository in place, or mirrors a remote one under `cacheDir`. */
 export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRepo> {
-  const { url, cacheDir, branch = 'main', pollSeconds = 30 } = options;
-  if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, branch, pollSeconds);
+  const { url, cacheDir, branch = 'main' } = options;
+  if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, options);
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
     throw new SitesRepoError(`${url} is neither a bare git repository nor a URL of one`);
   }
   const mirror = await openMirror(cacheDir, url, branch);
-  return new SitesRepo(mirror, url, branch, pollSeconds);
+  return new SitesRepo(mirror, url, options);
 }
 
 /** Makes an empty bare repository, where there is none yet. */

@@ -8,7 +8,7 @@ import { ProvisionerClient } from './provisioner-client.ts';
 export async function apiDocument(): Promise<object> {
   const { app } = await buildManagement({
     db: connectEmbedded(),
-    repo: new SitesRepo('.', null, 'main', 0),
+    repo: new SitesRepo('.', null),
     provisioner: new ProvisionerClient({ url: 'http://127.0.0.1', secret: '' }),
     verifier: null,
     authenticate: () => Promise.reject(new Error('nobody calls')),

@@ -25,6 +25,12 @@ function verifierOf({ VERIFICATION_WORKER_URL: url, VERIFICATION_SECRET: secret 
   return url === undefined || secret === undefined ? null : new VerificationClient({ url, secret });
 }
 
+/** Sites of which a revision was seen: then the branch is no new one, even if it is gone. */
+async function hasSites(db: Database): Promise<boolean> {
+  const query = db.selectFrom('sites').select('site_id').where('revision', 'is not', null).limit(1);
+  return (await query.executeTakeFirst()) !== undefined;
+}
+
 async function build(env: Environment, db: Database): Promise<Management> {
   return await buildManagement({
     db,
@@ -33,6 +39,7 @@ async function build(env: Environment, db: Database): Promise<Management> {
       cacheDir: env.STATE_DIR,
       branch: env.SITES_BRANCH,
       pollSeconds: env.SITES_POLL_SECONDS,
+      begun: await hasSites(db),
     }),
     provisioner: new ProvisionerClient({ url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET }),
     verifier: verifierOf(env),

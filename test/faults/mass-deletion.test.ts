@@ -69,6 +69,12 @@ describe.each([
     ).toMatch(accident.says);
     expect(writes).toBe(0);
     expect(on.snapshot()).toEqual(world);
+    if ((await on.repo.head().catch(() => 'unreadable')) === null) {
+      // Begun anew, the branch would stand for one site alone.
+      const { status } = await daemon.call('POST', '/provision', on.manifest('alone', SITES.length));
+      expect(status).toBe(503);
+      expect(await on.repo.head()).toBeNull();
+    }
 
     await accident.mend(whole);
     await daemon.call('POST', '/sync');

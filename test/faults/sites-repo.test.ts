@@ -103,6 +103,10 @@ describe.each([
     git('update-ref', '-d', 'refs/heads/main');
     expect(await repo.head()).toBeNull();
     await expect(put(repo, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
+    // Nor does whoever starts then and remembers it.
+    const url = urlOf(bare);
+    const again = await openSitesRepo({ url, cacheDir: join(dir, 'again'), begun: true });
+    await expect(put(again, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
     expect(git('for-each-ref')).toBe('');
     git('update-ref', 'refs/heads/main', revision);
     await put(repo, 'beta', 'x: 1\n');
