@@ -1,12 +1,27 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { generateIdentity } from 'age-encryption';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import { encryptSecret } from '../../gitops/manifest/secrets.ts';
+import { shownSiteSchema } from '../../gitops/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
 import { V8_OPTIONS } from '../../gitops/v8-options.ts';
+import { manifestInput } from '../fixtures/manifest.ts';
+import { containerConfig } from '../fixtures/tag-server.ts';
 import {
   EMULATOR_SCRIPT,
   EMULATOR_TOKEN,
@@ -160,6 +175,47 @@ describe('the provisioner’s own process', () => {
 
     const other = await start({ HOST_NAME: 'tag-8' }).ready();
     expect(JSON.parse((await other.call('POST', '/plan')).text).changes).toEqual([]);
+  });
+
+  it('says of a name whose certificate is missing which files belong where, and serves it once they are there', async () => {
+    const ageIdentity = readFileSync(join(dir, 'identity'), 'utf8').trim();
+    const recipient = await identityToRecipient(ageIdentity);
+    const cipher = await encryptSecret(recipient, containerConfig());
+    const manifest = manifestInput('acme', 96, { host: 'tag-9', containerConfig: cipher });
+    const repo = await openSitesRepo({ url: join(dir, 'sites.git'), cacheDir: dir });
+    const edit = () => formatManifest(manifest);
+    await repo.commit({
+      site: 'acme',
+      edit,
+      subject: 'By hand',
+      author: { name: 'Op', email: 'op@example.test' },
+      trailers: {},
+    });
+    const tls = join(dir, 'tls');
+    mkdirSync(tls);
+    const { ready } = start({ LOCAL_CA_DIR: '', TLS_DIR: tls, LOOPBACK_SUBNET: '127.96' });
+    const { call } = await ready();
+    const certificate = async () => {
+      const { resources } = shownSiteSchema.parse(JSON.parse((await call('GET', '/sites/acme')).text));
+      return resources.find(
+        ({ target, key }) => target === 'certificate' && key === 'acme-origin.example.net',
+      );
+    };
+    const reason = expect.stringContaining(
+      `acme-origin.example.net.key, or _.example.net.pem and _.example.net.key into ${tls}`,
+    );
+    await eventually(
+      async () => expect(await certificate()).toMatchObject({ state: 'pending_certificate', reason }),
+      DEADLINE,
+    );
+    const pair = await (await ensureLocalCa(join(dir, 'ca'))).pathsFor('*.example.net');
+    copyFileSync(pair.cert, join(tls, '_.example.net.pem'));
+    copyFileSync(pair.key, join(tls, '_.example.net.key'));
+    await eventually(async () => {
+      await call('POST', '/sync');
+      expect(await certificate()).toMatchObject({ state: 'live', reason: '' });
+    }, DEADLINE);
+    expect(readdirSync(join(dir, 'state', 'tls-served'))).toHaveLength(1);
   });
 
   it.each<[string, NodeJS.ProcessEnv, string]>([
