@@ -11,8 +11,7 @@ import { frozenBy } from './freeze.ts';
 import { dnsLookup } from './host-report/names.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { acquireLock } from './lock.ts';
-import { Loop } from './loop.ts';
-import { Operations } from './operations.ts';
+import { savedLoop } from './saved-loop.ts';
 import { openSitesRepo } from './sites-repo.ts';
 import { StateFile } from './state.ts';
 
@@ -43,19 +42,10 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, { host, ageIdentity });
-  const onChange = () =>
-    file.save(() => ({
-      version: 1,
-      revision: loop.revision,
-      sites: loop.statuses(),
-      operations: operations.all(),
-    }));
-  const operations = new Operations(known?.operations ?? [], onChange);
-  const loop = new Loop({
+  const { loop, operations } = savedLoop(file, known, {
     repo,
     reader,
     appliers,
-    operations,
     host,
     drainSeconds: env.DRAIN_SECONDS,
     intervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
@@ -63,8 +53,6 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     drift: env.DRIFT_MODES,
     frozen: () => frozenBy(join(env.STATE_DIR, 'freeze')),
     certificates,
-    known,
-    onChange,
     log,
   });
   const secrets = [env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS].filter((secret) => secret !== undefined);

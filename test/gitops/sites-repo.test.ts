@@ -143,29 +143,13 @@ describe.each([
     const first = await revisions.next();
     const clone = join(dir, 'clone');
     execFileSync('git', ['clone', '-q', bare, clone]);
-    execFileSync('git', [
-      '-C',
-      clone,
-      '-c',
-      'user.name=Op',
-      '-c',
-      'user.email=op@example.test',
-      'rm',
-      '-q',
-      'acme.yaml',
-    ]);
-    execFileSync('git', [
-      '-C',
-      clone,
-      '-c',
-      'user.name=Op',
-      '-c',
-      'user.email=op@example.test',
-      'commit',
-      '-qm',
-      'remove',
-    ]);
-    execFileSync('git', ['-C', clone, 'push', '-q', 'origin', 'HEAD:main']);
+    const person = ['-c', 'user.name=Op', '-c', 'user.email=op@example.test'];
+    for (const args of [
+      ['rm', '-q', 'acme.yaml'],
+      ['commit', '-qm', 'remove'],
+      ['push', '-q', 'origin', 'HEAD:main'],
+    ])
+      execFileSync('git', ['-C', clone, ...person, ...args]);
     const second = await revisions.next();
     stop.abort();
     expect(second.value).not.toBe(first.value);

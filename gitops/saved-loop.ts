@@ -1,0 +1,21 @@
+import { Loop, type LoopDeps } from './loop.ts';
+import { Operations } from './operations.ts';
+import type { State, StateFile } from './state.ts';
+
+/** A loop and its operations that go on from what an earlier process knew, and write down what they come to know. */
+export function savedLoop(
+  file: StateFile,
+  known: State | null,
+  deps: Omit<LoopDeps, 'operations' | 'known' | 'onChange'>,
+): { readonly loop: Loop; readonly operations: Operations } {
+  const onChange = () =>
+    file.save(() => ({
+      version: 1,
+      revision: loop.revision,
+      sites: loop.statuses(),
+      operations: operations.all(),
+    }));
+  const operations = new Operations(known?.operations ?? [], onChange);
+  const loop = new Loop({ ...deps, operations, known, onChange });
+  return { loop, operations };
+}
