@@ -130,6 +130,8 @@ export class StatusBoard {
       applied: applied ? revision : before.applied,
       health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
       resources: resourceStatuses(plan, site, outcome, nextRetry),
+      // Of a life that is over: one that comes after it, and goes too, must not take its drain for its own.
+      ...(condition.reason === 'Removed' ? { withdrawnAt: undefined } : {}),
     };
     this.#statuses.set(site, status);
     const entry = plan.desired.entries.get(site);

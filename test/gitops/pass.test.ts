@@ -133,8 +133,10 @@ describe('a site that goes', () => {
     if (!('known' in after)) expect(daemon.loop.status('one')?.withdrawnAt).toBe(since);
 
     await daemon.restart({ drainSeconds: 0.001 });
-    await daemon.reaches('one', 'Removed');
+    const removed = await daemon.reaches('one', 'Removed');
     expect(daemon.held('one')).toBe(0);
+    // Whoever goes on from here, the site's next life drains anew.
+    expect(removed?.withdrawnAt).toBeUndefined();
     await daemon.push('one', daemon.manifest('one', 0));
     await daemon.reaches('one', 'Ready');
     expect(daemon.loop.status('one')?.withdrawnAt).toBeUndefined();
