@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest';
+import { desiredRecords } from '../../../../gitops/appliers/dns/desired.ts';
+import { type ListedRecord, observedRecords } from '../../../../gitops/appliers/dns/observed.ts';
+import { planResources } from '../../../../gitops/plan.ts';
+import { loadedManifest } from '../../../fixtures/manifest.ts';
+
+const desired = desiredRecords(loadedManifest(), { hostAddress: '198.51.100.4' });
+const record = (id: string, comment: string | null): ListedRecord => ({
+  id,
+  name: 'acme-shop-origin.example.net',
+  type: 'A',
+  content: '198.51.100.9',
+  ttl: 1,
+  proxied: false,
+  comment,
+});
+const moved = record('moved', 'tgy1 test tag-2 acme-shop 0011aabb');
+
+it.each<[string, readonly ListedRecord[], 'update' | 'conflict']>([
+  ['another host made for the site', [moved], 'update'],
+  ['another host made for another site', [record('other', 'tgy1 test tag-2 other 0011aabb')], 'conflict'],
+  ['another instance made', [record('theirs', 'tgy1 prod tag-2 acme-shop 0011aabb')], 'conflict'],
+  ['has a stranger’s beside it, listed first', [record('strange', null), moved], 'conflict'],
+  ['has a stranger’s beside it, listed last', [moved, record('strange', null)], 'conflict'],
+])('a record that %s', (_what, listed, outcome) => {
+  const identity = { instance: 'test', host: 'tag-1' };
+  const { changes, conflicts } = planResources(desired, observedRecords(listed, desired, identity));
+  const key = 'acme-shop-origin.example.net/A';
+  const change = changes.find((one) => one.key === key);
+  expect(conflicts.map((one) => one.key)).toEqual(outcome === 'conflict' ? [key] : []);
+  expect(change?.op).toBe(outcome === 'update' ? 'update' : undefined);
+  if (outcome === 'update') expect(change?.observed?.ref).toEqual({ keep: 'moved', surplus: [] });
+});
