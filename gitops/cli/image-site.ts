@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
-import { operationSchema, siteStatusSchema } from '../report.ts';
+import { operationSchema, shownSiteSchema } from '../report.ts';
 import { short } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
 
@@ -30,7 +30,7 @@ const edited = z.object({
   changed: z.boolean().default(true),
   operation: z.object({ url: z.string() }).optional(),
 });
-const statusAnswer = siteStatusSchema.extend({
+const statusAnswer = shownSiteSchema.extend({
   history: z.array(z.object({ revision: z.string(), subject: z.string() })),
 });
 

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
-import { siteStatusSchema } from '../report.ts';
+import { shownSiteSchema } from '../report.ts';
 import { CliError } from './cli-error.ts';
 import { type Outcome, rollSite } from './image-site.ts';
 import { type Output, print, progress } from './print.ts';
@@ -108,7 +108,7 @@ function render(rows: readonly (readonly [string, Outcome])[]): string {
 }
 
 async function chosenSites(where: Where, list: string | undefined): Promise<string[]> {
-  const schema = z.object({ sites: z.array(siteStatusSchema) });
+  const schema = z.object({ sites: z.array(shownSiteSchema) });
   const { sites } = schema.parse(await callProvisioner(where, 'GET', '/sites'));
   const present = sites.filter(({ reason }) => reason !== 'Removed' && reason !== 'Removing');
   const known = present.map(({ site }) => site);

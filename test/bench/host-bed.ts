@@ -12,7 +12,7 @@ import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { operationSchema, planReportSchema, siteStatusSchema } from '../../gitops/report.ts';
+import { operationSchema, planReportSchema, shownSiteSchema } from '../../gitops/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
 import { V8_OPTIONS } from '../../gitops/v8-options.ts';
 import { manifestInput } from '../fixtures/manifest.ts';
@@ -136,7 +136,7 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
     async reach(sites: readonly string[], reason: 'Ready' | 'Removed'): Promise<void> {
       await eventually(
         async () => {
-          const schema = z.object({ sites: z.array(siteStatusSchema) });
+          const schema = z.object({ sites: z.array(shownSiteSchema) });
           const found = schema.parse(await call('GET', '/sites')).sites;
           const other = sites.find((site) => found.find((one) => one.site === site)?.reason !== reason);
           if (other !== undefined) throw new Error(JSON.stringify(found.find(({ site }) => site === other)));

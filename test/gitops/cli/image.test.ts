@@ -17,6 +17,19 @@ let refusing: Map<string, Error>;
 let tried: string[];
 beforeEach(async () => {
   daemon = await memoryDaemon();
+  // As every host has that serves TLS.
+  daemon.control.certificates = (site) => [
+    {
+      target: 'certificate',
+      key: `${site}.example.net`,
+      state: 'live',
+      reason: '',
+      issuer: null,
+      notAfter: null,
+      addresses: null,
+      nextCheck: null,
+    },
+  ];
   url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
   refusing = new Map();
   tried = [];
