@@ -14,6 +14,9 @@ export function connectPostgres(url: string, onIdleError: (error: Error) => void
   const pool = new pg.Pool({ connectionString: url, max: POOL_SIZE, connectionTimeoutMillis: CONNECT_MS });
   pool.on('error', onIdleError);
   pool.on('connect', answerByCallback);
+  // The pool listens only to connections that nobody has. One that breaks between two queries of a transaction fails the
+  // next of them; an error event that nobody listens to would end the process.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }
 

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { identityToRecipient } from 'age-encryption';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectPostgres } from '../../management/db/connect.ts';
 import { migrate } from '../../management/db/migrate.ts';
@@ -123,6 +124,22 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
       expect(broken.length).toBeGreaterThan(0);
     } finally {
       await world.close();
+    }
+  });
+
+  it('outlives a connection that breaks in the middle of a transaction', async () => {
+    const { db, owner } = await postgresql.connections(() => undefined);
+    try {
+      const broken = owner.transaction().execute(async (trx) => {
+        const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx);
+        await sql`select pg_terminate_backend(${rows[0]?.pid}, 30000)`.execute(owner);
+        await sql`select 1`.execute(trx);
+      });
+      // An error event that nobody listens to would end the process, and so this run.
+      await expect(broken).rejects.toThrow(/terminat|connection error/i);
+      expect((await sql`select 1 as one`.execute(owner)).rows).toEqual([{ one: 1 }]);
+    } finally {
+      await Promise.all([db.destroy(), owner.destroy()]);
     }
   });
 
