@@ -27,7 +27,11 @@ export async function healthOf({ address, port }: Endpoint, signal: AbortSignal)
   });
   // Refused, reset or too slow: that is the answer to the question.
   asked.on('error', () => resolve('silent'));
-  asked.once('close', () => clearTimeout(tooSlow));
+  asked.once('close', () => {
+    clearTimeout(tooSlow);
+    // No answer and no error either: it wants to speak something else than HTTP (101), which isn't taken up.
+    resolve('silent');
+  });
   const health = await promise;
   signal.throwIfAborted();
   return health;

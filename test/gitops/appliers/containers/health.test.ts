@@ -41,6 +41,13 @@ describe('health', () => {
     expect(await healthOf(mute.endpoint, signal)).toBe('silent');
   });
 
+  it('is silent where something else than HTTP is wanted', async () => {
+    await using server = await serve(({ socket }) => {
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n');
+    });
+    expect(await healthOf(server.endpoint, signal)).toBe('silent');
+  });
+
   it('is not waited for by who gives up', async () => {
     const asked = Promise.withResolvers<void>();
     await using mute = await serve(() => asked.resolve());
