@@ -41,7 +41,8 @@ interface Active {
   /** The smaller, the sooner: when the certificate ends that is to be replaced, 0 where there is none. */
   readonly urgency: number;
   readonly over: AbortController;
-  readonly done: (outcome: OrderOutcome | Promise<OrderOutcome>) => void;
+  readonly done: (outcome: OrderOutcome) => void;
+  readonly failed: (cause: unknown) => void;
 }
 
 /** Nobody wants to hear of it any more. */
@@ -82,8 +83,8 @@ export class Orders {
 
   /** Resolves when the order is done, which may be hours later; `onWait` hears why it isn't placed at once. */
   async place(host: string, urgency: number, onWait: (reason: string) => void): Promise<OrderOutcome> {
-    const { promise, resolve: done } = Promise.withResolvers<OrderOutcome>();
-    const active = { host, urgency, over: new AbortController(), done };
+    const { promise, resolve: done, reject: failed } = Promise.withResolvers<OrderOutcome>();
+    const active = { host, urgency, over: new AbortController(), done, failed };
     this.#active.set(host, active);
     // One that can't even be asked (no proxy yet) is a reason to wait as any other.
     const unprepared = await this.#deps.probe(host, active.over.signal).catch(String);
@@ -125,13 +126,11 @@ export class Orders {
     this.#timer = setTimeout(() => this.#pump(), Math.min(MINUTE_MS, next - now)).unref();
   }
 
-  async #run({ host, over, done }: Active): Promise<void> {
+  async #run({ host, over, done, failed }: Active): Promise<void> {
     this.#placed += 1;
     this.#budget.take(this.#deps.now());
-    const ended = this.#order(host, over.signal);
     // What nobody foresaw is for whoever waits for the order, and no reason to place no others.
-    done(ended);
-    await ended.catch(() => undefined);
+    await this.#order(host, over.signal).then(done, failed);
     this.#placed -= 1;
     this.#pump();
   }

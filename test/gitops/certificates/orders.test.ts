@@ -126,6 +126,17 @@ describe('orders', () => {
     expect(await store.read('a.example')).toBeNull();
   });
 
+  it.each<[string, (orders: Orders) => void]>([
+    ['stops', (orders) => orders.stop()],
+    ['wants the name no more', (orders) => orders.forget('a.example')],
+  ])('that an authority leaves hanging hold nobody up who %s', async (_who, end) => {
+    const orders = open(() => new Promise(() => undefined));
+    const placed = orders.place('a.example', 0, NO_WAIT);
+    await expect.poll(() => asked).toEqual(['a.example']);
+    end(orders);
+    expect(await placed).toEqual({ notYet: '' });
+  });
+
   it('keep what is there when the authority issues something else', async () => {
     const orders = open(() => issued('b.example'));
     const outcome = await orders.place('a.example', 0, NO_WAIT);
