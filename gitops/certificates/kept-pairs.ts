@@ -53,7 +53,6 @@ export class KeptPairs {
 
   /** Resolves when the copy is on disk. */
   async keep(path: string, { chain, key }: Pair): Promise<void> {
-    if (await this.has(path)) return;
     await this.#inTurn(async () => {
       if (await this.has(path)) return;
       await writeDurably(path, `${key.trim()}\n${chain.trim()}\n`);
