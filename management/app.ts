@@ -14,6 +14,7 @@ import { fieldErrors, ProblemError, problem } from './errors.ts';
 import { registerHealth } from './health.routes.ts';
 import { buildLimits } from './limits.ts';
 import { membersRoutes } from './members/members.routes.ts';
+import { LONGEST_SUBJECT } from './members/members.schema.ts';
 import { registerMetrics } from './metrics.ts';
 import { registerOpenApi } from './openapi.ts';
 import { followSteps } from './operations/follow.steps.ts';
@@ -56,6 +57,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     trustProxy: 'loopback',
     logger: { ...logger, redact: REDACTED },
     logController: new RequestLog(),
+    routerOptions: { maxParamLength: LONGEST_SUBJECT },
     // What the router itself can't read comes before every hook.
     frameworkErrors: answerProblem,
     genReqId: (request) => {

@@ -7,7 +7,14 @@ const role = z
   .regex(/^[a-z][a-z_-]{0,31}$/, 'must be 1 to 32 of a-z, _ and -')
   .meta({ description: 'owner and admin may change things; any other role may look' });
 
-const subject = z.string().min(1).max(255).meta({ description: 'the `sub` claim of the member’s tokens' });
+/** Characters (OpenID Connect Core 1.0, section 2: `sub`). */
+export const LONGEST_SUBJECT = 255;
+
+const subject = z
+  .string()
+  .min(1)
+  .max(LONGEST_SUBJECT)
+  .meta({ description: 'the `sub` claim of the member’s tokens' });
 
 const member = z.strictObject({ subject, role });
 

@@ -110,6 +110,14 @@ describe('clients', () => {
     ]);
   });
 
+  it('have members of as long a name as a token may bear', async () => {
+    const subject = 'ü'.repeat(255);
+    const member = `/clients/${client}/members/${encodeURIComponent(subject)}`;
+    const put = await world.call('PUT', member, { as: 'root', body: { role: 'viewer' } });
+    expect([put.status, put.body]).toEqual([200, { subject, role: 'viewer' }]);
+    expect((await world.call('DELETE', member, { as: 'root' })).status).toBe(204);
+  });
+
   it.each<['PUT' | 'DELETE', unknown]>([
     ['PUT', { role: 'owner' }],
     ['DELETE', undefined],
