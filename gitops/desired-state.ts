@@ -4,7 +4,7 @@ import { type ParsedManifest, parseManifest } from './manifest/load.ts';
 import type { Manifest } from './manifest/schema.ts';
 import { decryptSecret, Secret } from './manifest/secrets.ts';
 import type { Reason } from './report.ts';
-import type { SiteFile, SitesRepo } from './sites-repo.ts';
+import type { SiteBlob, SiteFile, SitesRepo } from './sites-repo.ts';
 
 /** A site of this host at some revision. */
 export interface SiteEntry {
@@ -40,10 +40,12 @@ export interface DesiredStateSettings {
 /** What one blob says. */
 type Reading = { readonly here: SiteEntry } | { readonly elsewhere: ElsewhereEntry };
 
+/** By site, and of which blob. */
+type Readings = ReadonlyMap<string, { readonly blob: string; readonly reading: Reading }>;
+
 interface Loaded {
   readonly state: DesiredState;
-  /** By path and blob, see `keyOf`. */
-  readonly readings: ReadonlyMap<string, Reading>;
+  readonly readings: Readings;
 }
 
 const NO_SECRET = new Secret('');
@@ -55,7 +57,7 @@ export class DesiredStateReader {
   readonly #repo: SitesRepo;
   readonly #settings: DesiredStateSettings;
   #current: DesiredState | null = null;
-  #readings: ReadonlyMap<string, Reading> = new Map();
+  #readings: Readings = new Map();
   /** Who asks for one revision at the same time shares the work: a hundred requests wait for the same new commit. */
   readonly #loading = new Map<string, Promise<Loaded>>();
 
@@ -88,32 +90,36 @@ export class DesiredStateReader {
   }
 
   async #load(revision: string): Promise<Loaded> {
-    const files = await this.#repo.read(revision);
-    const readings = new Map<string, Reading>();
-    const unread: SiteFile[] = [];
-    for (const file of files) {
-      const known = this.#readings.get(keyOf(file));
-      if (known === undefined) unread.push(file);
-      else readings.set(keyOf(file), known);
-    }
-    for (let start = 0; start < unread.length; start += AT_ONCE) {
-      const some = unread.slice(start, start + AT_ONCE);
-      const fresh = await Promise.all(some.map((file) => this.#reading(file, revision)));
-      some.forEach((file, index) => {
-        const reading = fresh[index];
-        if (reading !== undefined) readings.set(keyOf(file), reading);
-      });
-    }
+    const known = this.#readings;
+    const listed = await this.#repo.list(revision);
+    const unread = listed.filter(({ site, blob }) => known.get(site)?.blob !== blob);
+    const fresh = await this.#readAll(unread, revision);
+    const readings = new Map<string, { blob: string; reading: Reading }>();
     const entries = new Map<string, SiteEntry>();
     const elsewhere = new Map<string, ElsewhereEntry>();
-    for (const file of files) {
-      const reading = readings.get(keyOf(file));
-      if (reading === undefined) continue;
-      if ('here' in reading) entries.set(file.site, reading.here);
-      else elsewhere.set(file.site, reading.elsewhere);
+    for (const { site } of listed) {
+      const read = fresh.get(site) ?? known.get(site);
+      if (read === undefined) continue;
+      readings.set(site, read);
+      const { reading } = read;
+      if ('here' in reading) entries.set(site, reading.here);
+      else elsewhere.set(site, reading.elsewhere);
     }
     await this.#stallContested(entries, revision);
     return { state: { revision, entries, elsewhere }, readings };
+  }
+
+  async #readAll(blobs: readonly SiteBlob[], revision: string): Promise<Readings> {
+    const readings = new Map<string, { blob: string; reading: Reading }>();
+    for await (const files of this.#repo.texts(blobs)) {
+      for (let start = 0; start < files.length; start += AT_ONCE) {
+        const some = files.slice(start, start + AT_ONCE).map(async (file) => {
+          readings.set(file.site, { blob: file.blob, reading: await this.#reading(file, revision) });
+        });
+        await Promise.all(some);
+      }
+    }
+    return readings;
   }
 
   async #reading(file: SiteFile, revision: string): Promise<Reading> {
@@ -134,7 +140,8 @@ export class DesiredStateReader {
     }
     try {
       const config = await decryptSecret(ageIdentity, manifest.containerConfig);
-      return { here: { site, blob, manifest: { ...manifest, config }, stalled: null } };
+      // Copied, since what the parser cut out of the text would keep the whole of it in memory.
+      return { here: { site, blob, manifest: { ...structuredClone(manifest), config }, stalled: null } };
     } catch (error) {
       const message = `${file.path}: containerConfig can't be decrypted on ${host}: ${messageOf(error)}`;
       return {
@@ -235,10 +242,6 @@ export function holdersOf(state: DesiredState): ReadonlyMap<string, string> {
   }
   HOLDERS.set(state, holders);
   return holders;
-}
-
-function keyOf({ path, blob }: SiteFile): string {
-  return `${path}:${blob}`;
 }
 
 function messageOf(error: unknown): string {

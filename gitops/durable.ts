@@ -1,15 +1,18 @@
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
+/** A text, or its pieces in order. */
+type Text = string | Iterable<string>;
+
 /** Whole or not at all, and there after a power cut: temporary file, fsync, rename, fsync of the directory. */
-export async function writeDurably(path: string, text: string, mode = 0o600): Promise<void> {
+export async function writeDurably(path: string, text: Text, mode = 0o600): Promise<void> {
   const temporary = `${path}.tmp`;
   await writeSynced(temporary, text, mode);
   await rename(temporary, path);
   await syncDirectory(dirname(path));
 }
 
-export async function writeSynced(path: string, text: string, mode = 0o600): Promise<void> {
+export async function writeSynced(path: string, text: Text, mode = 0o600): Promise<void> {
   const file = await open(path, 'w', mode);
   try {
     await file.writeFile(text);

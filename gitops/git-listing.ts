@@ -1,11 +1,11 @@
 /** A site's file in a tree: what is at the root, ends in `.yaml` and is a plain file (no link, module or folder). */
-export interface SiteEntry {
+export interface SiteBlob {
   readonly site: string;
   readonly blob: string;
 }
 
 /** Site files in what `ls-tree -z` lists. */
-export function siteEntries(listing: Buffer): SiteEntry[] {
+export function siteBlobs(listing: Buffer): SiteBlob[] {
   return listing
     .toString()
     .split('\0')

@@ -47,7 +47,7 @@ export interface LoopDeps {
  * longer has is taken down (reconciler rules 1, 2 and 10).
  */
 export class Loop {
-  readonly #deps: LoopDeps;
+  readonly #deps: Omit<LoopDeps, 'known'>;
   readonly #stop = new AbortController();
   readonly #wakes = new Wakes();
   readonly #retries = new Retries();
@@ -71,12 +71,12 @@ export class Loop {
   #lastError: Error | null = null;
   #passes = 0;
 
-  constructor(deps: LoopDeps) {
+  constructor({ known, ...deps }: LoopDeps) {
     this.#deps = deps;
     this.#index = new HistoryIndex(deps.repo, deps.log);
-    this.#board = new StatusBoard(deps.host, deps.known?.sites ?? []);
-    this.#revision = deps.known?.revision ?? null;
-    this.#stateLost = deps.known === null;
+    this.#board = new StatusBoard(deps.host, known?.sites ?? []);
+    this.#revision = known?.revision ?? null;
+    this.#stateLost = known === null;
     this.#runs = new SiteRuns({
       appliers: new Map(deps.appliers.map((applier) => [applier.target, applier])),
       operations: deps.operations,

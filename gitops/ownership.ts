@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Ownership } from './appliers/contract.ts';
 
 /** Who writes: one instance may have several hosts, each applying only its own sites. */
@@ -9,7 +9,12 @@ export interface Identity {
 
 /** First 16 hex digits of SHA-256 over canonical JSON: short enough for a DNS comment, wide enough for 10,000 sites. */
 export function contentHash(value: unknown): string {
-  return createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, 16);
+  return hash16(canonicalJson(value));
+}
+
+/** First 16 hex digits of a text's SHA-256; not cut out of a longer string, which V8 would keep whole for it. */
+export function hash16(text: string): string {
+  return hash('sha256', text, 'buffer').toString('hex', 0, 8);
 }
 
 /** JSON with object keys sorted and undefined members dropped, so that equal data has equal text. */

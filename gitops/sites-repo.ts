@@ -1,24 +1,16 @@
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BlobTexts, UnreadableBlobError } from './blob-texts.ts';
 import { GitError, git } from './clients/git.ts';
 import { coalesce } from './coalesce.ts';
 import { fastImportStream, type Person } from './git-commit.ts';
-import { BRANCH_FORMAT, branchTips, type SiteEntry, siteEntries } from './git-listing.ts';
+import { BRANCH_FORMAT, branchTips, type SiteBlob, siteBlobs } from './git-listing.ts';
 import { type HistoryEntry, LOG_FORMAT, parseLog, parseVersions, VERSIONS } from './git-log.ts';
 import { FETCH, openMirror, renewMirror } from './mirror.ts';
 import { type Committed, type Edit, foldEdits } from './site-commits.ts';
+import { readFiles, type SiteFile, UnreadableBlobError } from './site-files.ts';
 import { SitesRepoError, told } from './sites-repo-error.ts';
 import { watchRepo } from './watch.ts';
-
-/** A site's file at some revision. `text` is what the blob holds, decoded as UTF-8, where it isn't too large for that. */
-export interface SiteFile {
-  readonly site: string;
-  readonly path: string;
-  readonly blob: string;
-  readonly text: string;
-}
 
 type Lookup = Pick<SiteFile, 'site'> & { readonly revision: string };
 
@@ -37,7 +29,7 @@ export interface SitesRepoOptions {
 /** Commits that a remote may yet refuse: nobody must take them for the branch's. */
 const UNPUSHED = 'refs/tagyard/unpushed';
 const MAX_LOST_RACES = 20;
-/** Edits in one push, and paths in one command line. */
+/** Edits in one push, paths in one command line, and texts in one reading. */
 const MAX_BATCH = 500;
 
 /** The sites repository without index or work tree, so that no reader or writer ever waits for `index.lock`. */
@@ -46,7 +38,6 @@ export class SitesRepo {
   readonly #remote: string | null;
   readonly #branch: string;
   readonly #pollSeconds: number;
-  readonly #texts = new BlobTexts((args, input) => this.#git(args, input));
   #begun: boolean;
   // Who asks at the same time shares a git process: a hundred requests at once cost as many starts as one.
   readonly #heads = coalesce(
@@ -79,11 +70,24 @@ export class SitesRepo {
     return await this.#heads(undefined);
   }
 
-  /** All site files (`*.yaml` at the root) of a revision. Blobs seen before aren't read again. */
+  /** All site files (`*.yaml` at the root) of a revision, by site and blob. */
+  async list(revision: string): Promise<SiteBlob[]> {
+    return await this.#mended(async () => siteBlobs(await this.#git(['ls-tree', '-z', revision])));
+  }
+
+  /** What stands in these files, some hundred at a time: ten thousand of them are more than anybody needs at once. */
+  async *texts(blobs: readonly SiteBlob[]): AsyncGenerator<SiteFile[]> {
+    for (let start = 0; start < blobs.length; start += MAX_BATCH) {
+      const some = blobs.slice(start, start + MAX_BATCH);
+      yield await this.#mended(() => this.#files(some));
+    }
+  }
+
+  /** All site files of a revision with their texts. */
   async read(revision: string): Promise<SiteFile[]> {
-    return await this.#mended(async () => {
-      return await this.#files(siteEntries(await this.#git(['ls-tree', '-z', revision])));
-    });
+    const files: SiteFile[] = [];
+    for await (const some of this.texts(await this.list(revision))) files.push(...some);
+    return files;
   }
 
   async readSite(revision: string, site: string): Promise<SiteFile | null> {
@@ -113,7 +117,8 @@ export class SitesRepo {
     return await this.#mended(async () => {
       const log = await this.#git([...VERSIONS, revision, '--', `${site}.yaml`]);
       const found = parseVersions(log.toString());
-      const texts = await this.#texts.load(found.flatMap(({ blob }) => blob ?? []));
+      const files = await this.#files(found.flatMap(({ blob }) => (blob ? [{ site, blob }] : [])));
+      const texts = new Map(files.map(({ blob, text }) => [blob, text]));
       return found.map(({ revision, blob }) => ({ revision, text: texts.get(blob ?? '') ?? null }));
     });
   }
@@ -217,7 +222,7 @@ export class SitesRepo {
   async #readSome(revision: string, sites: ReadonlySet<string>): Promise<Map<string, SiteFile>> {
     const paths = [...sites].map((site) => `${site}.yaml`);
     const files = await this.#mended(async () => {
-      return await this.#files(siteEntries(await this.#git(['ls-tree', '-z', revision, '--', ...paths])));
+      return await this.#files(siteBlobs(await this.#git(['ls-tree', '-z', revision, '--', ...paths])));
     });
     return new Map(files.map((file) => [file.site, file]));
   }
@@ -233,16 +238,11 @@ export class SitesRepo {
     }
   }
 
-  async #files(entries: readonly SiteEntry[]): Promise<SiteFile[]> {
-    const texts = await this.#texts.load(entries.map(({ blob }) => blob)).catch((cause: unknown) => {
+  async #files(blobs: readonly SiteBlob[]): Promise<SiteFile[]> {
+    const git = (args: readonly string[], input: string) => this.#git(args, input);
+    return await readFiles(git, blobs).catch((cause: unknown) => {
       throw cause instanceof UnreadableBlobError ? new SitesRepoError(cause.message, { cause }) : cause;
     });
-    return entries.map(({ site, blob }) => ({
-      site,
-      path: `${site}.yaml`,
-      blob,
-      text: texts.get(blob) ?? '',
-    }));
   }
 
   /** `null` only where git itself says that there is no such branch: a broken repository is not an empty one. */
@@ -295,5 +295,5 @@ export async function initSitesRepo(path: string, branch = 'main'): Promise<void
   await git(path, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
 }
 
-export type { Edit as SiteEdit, HistoryEntry, Person };
+export type { Edit as SiteEdit, HistoryEntry, Person, SiteBlob, SiteFile };
 export { SitesRepoError };

@@ -14,6 +14,18 @@ const stateSchema = z.object({
 });
 export type State = z.infer<typeof stateSchema>;
 
+/** Sites in one piece of the text. */
+const PIECE = 100;
+
+/** As `JSON.stringify` has it, in pieces: the whole of it at once would hold up everything else. */
+function* jsonPieces({ sites, ...rest }: State): Generator<string> {
+  yield `${JSON.stringify(rest).slice(0, -1)},"sites":[`;
+  for (let start = 0; start < sites.length; start += PIECE) {
+    yield (start === 0 ? '' : ',') + JSON.stringify(sites.slice(start, start + PIECE)).slice(1, -1);
+  }
+  yield ']}';
+}
+
 /** After a write comes a rest so many times as long: however much changes, writing takes a tenth of the time. */
 const REST = 9;
 const LONGEST_REST_MS = 3_000;
@@ -63,7 +75,7 @@ export class StateFile {
       const startedAt = performance.now();
       const state = this.#next();
       this.#next = null;
-      await this.#write(JSON.stringify(state)).catch(this.#onError);
+      await this.#write(jsonPieces(state)).catch(this.#onError);
       const rest = Math.min(LONGEST_REST_MS, (performance.now() - startedAt) * REST);
       await wait(rest, undefined, { signal: this.#hurry.signal, ref: false }).catch(() => undefined);
     }
@@ -71,7 +83,7 @@ export class StateFile {
   }
 
   /** Into its folder, which somebody may have cleared away meanwhile. */
-  async #write(text: string): Promise<void> {
+  async #write(text: Iterable<string>): Promise<void> {
     await mkdir(dirname(this.#path), { recursive: true });
     await writeDurably(this.#path, text);
   }

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { armor, Decrypter, Encrypter } from 'age-encryption';
+import { hash16 } from '../ownership.ts';
 
 /**
  * A decrypted secret that can't be printed by accident: JSON, string conversion and `console.log` show a mark.
@@ -11,7 +11,7 @@ export class Secret {
 
   constructor(text: string) {
     this.#text = text;
-    this.fingerprint = createHash('sha256').update(text).digest('hex').slice(0, 16);
+    this.fingerprint = hash16(text);
   }
 
   reveal(): string {
@@ -38,9 +38,16 @@ export async function encryptSecret(recipient: string, text: string): Promise<st
   return `${armor.encode(await encrypter.encrypt(text)).trim()}\n`;
 }
 
+/** By identity: to read one costs as much as to decrypt with it, and a host decrypts thousands with the same. */
+const DECRYPTERS = new Map<string, Decrypter>();
+
 /** Decrypts ASCII armor with an `AGE-SECRET-KEY-1…` identity; throws where it isn't encrypted to that identity. */
 export async function decryptSecret(identity: string, armored: string): Promise<Secret> {
-  const decrypter = new Decrypter();
-  decrypter.addIdentity(identity);
+  let decrypter = DECRYPTERS.get(identity);
+  if (decrypter === undefined) {
+    decrypter = new Decrypter();
+    decrypter.addIdentity(identity);
+    DECRYPTERS.set(identity, decrypter);
+  }
   return new Secret(await decrypter.decrypt(armor.decode(armored), 'text'));
 }

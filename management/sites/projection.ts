@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setInterval } from 'node:timers/promises';
 import { type ParsedManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import type { SiteFile } from '../../gitops/sites-repo.ts';
+import type { SiteBlob, SiteFile } from '../../gitops/sites-repo.ts';
 import { insertContainer, isAnyObstructed, setReason } from '../containers/containers.repository.ts';
 import type { Cause } from '../containers/events.repository.ts';
 import { LIVE, PROJECTION_REASONS } from '../containers/status.ts';
@@ -70,19 +70,23 @@ export class Projection {
     const head = await repo.head();
     // No branch yet, or one that can't be read, isn't a repository from which everything was deleted.
     if (head === null) return;
-    const [files, known] = [await repo.read(head), await this.#known()];
+    const [listed, known] = [await repo.list(head), await this.#known()];
+    const due = listed.filter((blob) => {
+      const site = known.get(blob.site);
+      return site === undefined || isDue(site, blob);
+    });
     let complete = true;
-    for (const file of files) {
-      const site = known.get(file.site);
-      if (site !== undefined && !isDue(site, file)) continue;
-      try {
-        await this.#project(site, file, head);
-      } catch (err) {
-        complete = false;
-        log.error({ err, site: file.site, revision: head }, 'a site could not be projected');
+    for await (const files of repo.texts(due)) {
+      for (const file of files) {
+        try {
+          await this.#project(known.get(file.site), file, head);
+        } catch (err) {
+          complete = false;
+          log.error({ err, site: file.site, revision: head }, 'a site could not be projected');
+        }
       }
     }
-    const present = new Set(files.map(({ site }) => site));
+    const present = new Set(listed.map(({ site }) => site));
     for (const site of known.values()) {
       const gone = !present.has(site.siteId) && site.recorded && LIVE.includes(site.status);
       if (gone && !isUnsettled(site)) {
@@ -201,7 +205,7 @@ function isUnsettled({ step }: KnownSite): boolean {
 }
 
 /** New text, or text that could not be followed before: what stood in its way may be gone. */
-function isDue(site: KnownSite, { blob }: SiteFile): boolean {
+function isDue(site: KnownSite, { blob }: SiteBlob): boolean {
   if (isUnsettled(site)) return false;
   return site.blob !== blob || (site.reason !== null && PROJECTION_REASONS.includes(site.reason));
 }
