@@ -17,41 +17,50 @@ export interface ContestedClaim {
 }
 
 /** Everything that only one site of a host can have, as kind and value. */
-function* claimed(manifest: Manifest): Generator<readonly [kind: string, value: string | number]> {
-  for (const name of Object.values(manifest.hostnames)) yield ['hostname', name];
-  for (const name of manifest.customDomains) yield ['hostname', name];
+function eachClaim(manifest: Manifest, take: (kind: string, value: string | number) => void): void {
+  for (const name of Object.values(manifest.hostnames)) take('hostname', name);
+  for (const name of manifest.customDomains) take('hostname', name);
   for (const { domain, token } of manifest.domains) {
-    yield ['domain', domain];
-    yield ['token', token];
+    take('domain', domain);
+    take('token', token);
   }
-  yield ['token', manifest.loaderToken];
-  for (const { token } of manifest.previousLoaderTokens) yield ['token', token];
-  for (const port of Object.values(manifest.ports)) yield ['port', port];
-  yield ['container', manifest.container];
+  take('token', manifest.loaderToken);
+  for (const { token } of manifest.previousLoaderTokens) take('token', token);
+  for (const port of Object.values(manifest.ports)) take('port', port);
+  take('container', manifest.container);
 }
 
 /** The same as one text each: `hostname shop.example.net`. */
 export function claims(manifest: Manifest): string[] {
-  return Array.from(claimed(manifest), ([kind, value]) => `${kind} ${value}`);
+  const names: string[] = [];
+  eachClaim(manifest, (kind, value) => names.push(`${kind} ${value}`));
+  return names;
 }
 
 /**
- * By site, the names that another site claims too, whoever of them will have it. Asked of all sites at each revision:
- * a text is made only of what is contested.
+ * By site, the names that another site claims too, whoever of them will have it; with `among` only names that one of
+ * these claims. Asked of all sites at each revision: a text is made only of what is contested, and nothing is kept of
+ * names that nobody asks about.
  */
-export function rivals(manifests: Iterable<Manifest>): Map<string, Set<string>> {
-  const holders = new Map<string, Map<string | number, string>>();
+export function rivals(manifests: Iterable<Manifest>, among?: Iterable<Manifest>): Map<string, Set<string>> {
+  const holders = new Map<string, Map<string | number, string | null>>();
+  const ofKind = (kind: string) => {
+    const known = holders.get(kind) ?? new Map<string | number, string | null>();
+    holders.set(kind, known);
+    return known;
+  };
+  for (const manifest of among ?? []) eachClaim(manifest, (kind, value) => ofKind(kind).set(value, null));
   const found = new Map<string, Set<string>>();
   const add = (site: string, name: string) => found.set(site, (found.get(site) ?? new Set()).add(name));
   for (const manifest of manifests) {
-    for (const [kind, value] of claimed(manifest)) {
-      const ofKind = holders.get(kind) ?? new Map<string | number, string>();
-      holders.set(kind, ofKind);
-      const holder = ofKind.get(value);
-      if (holder === undefined) ofKind.set(value, manifest.site);
-      else if (holder !== manifest.site)
+    eachClaim(manifest, (kind, value) => {
+      const holder = ofKind(kind).get(value);
+      if (holder === null || (holder === undefined && among === undefined)) {
+        ofKind(kind).set(value, manifest.site);
+      } else if (holder !== undefined && holder !== manifest.site) {
         for (const site of [holder, manifest.site]) add(site, `${kind} ${value}`);
-    }
+      }
+    });
   }
   return found;
 }

@@ -41,11 +41,16 @@ export interface DesiredStateSettings {
 type Reading = { readonly here: SiteEntry } | { readonly elsewhere: ElsewhereEntry };
 
 /** By site, and of which blob. */
-type Readings = ReadonlyMap<string, { readonly blob: string; readonly reading: Reading }>;
+type Readings = Map<string, { readonly blob: string; readonly reading: Reading }>;
 
-interface Loaded {
-  readonly state: DesiredState;
+interface Known {
   readonly readings: Readings;
+  /** Two sites claim one thing. */
+  readonly contested: boolean;
+}
+
+interface Loaded extends Known {
+  readonly state: DesiredState;
 }
 
 const NO_SECRET = new Secret('');
@@ -57,7 +62,7 @@ export class DesiredStateReader {
   readonly #repo: SitesRepo;
   readonly #settings: DesiredStateSettings;
   #current: DesiredState | null = null;
-  #readings: Readings = new Map();
+  #known: Known = { readings: new Map(), contested: true };
   /** Who asks for one revision at the same time shares the work: a hundred requests wait for the same new commit. */
   readonly #loading = new Map<string, Promise<Loaded>>();
 
@@ -69,9 +74,9 @@ export class DesiredStateReader {
   /** Throws `SitesRepoError` where the revision can't be read: not knowing is never an empty desired state. */
   async read(revision: string): Promise<DesiredState> {
     if (this.#current?.revision === revision) return this.#current;
-    const { state, readings } = await this.#loadOnce(revision);
+    const { state, ...known } = await this.#loadOnce(revision);
     this.#current = state;
-    this.#readings = readings;
+    this.#known = known;
     return state;
   }
 
@@ -90,27 +95,29 @@ export class DesiredStateReader {
   }
 
   async #load(revision: string): Promise<Loaded> {
-    const known = this.#readings;
+    const known = this.#known;
     const listed = await this.#repo.list(revision);
-    const unread = listed.filter(({ site, blob }) => known.get(site)?.blob !== blob);
+    const unread = listed.filter(({ site, blob }) => known.readings.get(site)?.blob !== blob);
     const fresh = await this.#readAll(unread, revision);
-    const readings = new Map<string, { blob: string; reading: Reading }>();
+    const readings: Readings = new Map();
     const entries = new Map<string, SiteEntry>();
     const elsewhere = new Map<string, ElsewhereEntry>();
     for (const { site } of listed) {
-      const read = fresh.get(site) ?? known.get(site);
+      const read = fresh.get(site) ?? known.readings.get(site);
       if (read === undefined) continue;
       readings.set(site, read);
       const { reading } = read;
       if ('here' in reading) entries.set(site, reading.here);
       else elsewhere.set(site, reading.elsewhere);
     }
-    await this.#stallContested(entries, revision);
-    return { state: { revision, entries, elsewhere }, readings };
+    // Where nothing was contested before, only what was read anew can be.
+    const suspects = known.contested ? undefined : new Set(fresh.keys());
+    const contested = await this.#stallContested(entries, suspects, revision);
+    return { state: { revision, entries, elsewhere }, readings, contested };
   }
 
   async #readAll(blobs: readonly SiteBlob[], revision: string): Promise<Readings> {
-    const readings = new Map<string, { blob: string; reading: Reading }>();
+    const readings: Readings = new Map();
     for await (const files of this.#repo.texts(blobs)) {
       for (let start = 0; start < files.length; start += AT_ONCE) {
         const some = files.slice(start, start + AT_ONCE).map(async (file) => {
@@ -196,13 +203,19 @@ export class DesiredStateReader {
     return await this.#repo.depth(first);
   }
 
-  /** Replaces the entries of sites that claim what an older one has. */
-  async #stallContested(entries: Map<string, SiteEntry>, revision: string): Promise<void> {
-    const live = [...entries.values()].flatMap(({ manifest }) =>
-      manifest?.state === 'present' ? [manifest] : [],
-    );
-    const claiming = rivals(live);
-    if (claiming.size === 0) return;
+  /**
+   * Replaces the entries of sites that claim what an older one has; true where there are any. `suspects`: one of these
+   * is party to whatever is contested.
+   */
+  async #stallContested(
+    entries: Map<string, SiteEntry>,
+    suspects: ReadonlySet<string> | undefined,
+    revision: string,
+  ): Promise<boolean> {
+    const live: LoadedManifest[] = [];
+    for (const { manifest } of entries.values()) if (manifest?.state === 'present') live.push(manifest);
+    const claiming = rivals(live, suspects && live.filter(({ site }) => suspects.has(site)));
+    if (claiming.size === 0) return false;
     const claimants: Claimant[] = await Promise.all(
       live
         .filter(({ site }) => claiming.has(site))
@@ -219,15 +232,17 @@ export class DesiredStateReader {
       const stalled = { reason: 'NameTaken', message } as const;
       entries.set(site, same ? before : { site, blob, manifest: null, stalled });
     }
+    return true;
   }
 }
 
 /** Sites of which the two revisions ask different things. */
 export function changedSites(before: DesiredState, after: DesiredState): string[] {
   if (before === after) return [];
-  const sites = [...after.entries].filter(([site, entry]) => before.entries.get(site) !== entry);
-  const gone = [...before.entries.keys()].filter((site) => !after.entries.has(site));
-  return [...sites.map(([site]) => site), ...gone];
+  const sites: string[] = [];
+  for (const [site, entry] of after.entries) if (before.entries.get(site) !== entry) sites.push(site);
+  for (const site of before.entries.keys()) if (!after.entries.has(site)) sites.push(site);
+  return sites;
 }
 
 const HOLDERS = new WeakMap<DesiredState, ReadonlyMap<string, string>>();

@@ -217,10 +217,11 @@ export class Loop {
   }
 
   async #pass(asked: Asked): Promise<void> {
+    const { reader, repo, operations, certificates } = this.#deps;
     // Operations that exist by now are of commits that this pass reads.
-    const open = this.#deps.operations.openBySite();
+    const open = operations.openBySite();
     const again = this.#nextLook.isDue();
-    const revision = await this.#deps.repo.head();
+    const revision = await repo.head();
     if (revision === null && this.#revision !== null) {
       throw new SitesRepoError(
         'the branch of the sites repository is gone; all stays as it is until it is back',
@@ -233,14 +234,13 @@ export class Loop {
       this.#nextLook.succeeded();
       return;
     }
-    const desired = await this.#deps.reader.read(revision);
-    this.#deps.certificates?.follow(desired);
+    const [desired, rewritten] = await Promise.all([reader.read(revision), this.#rewritten(revision)]);
+    certificates?.follow(desired);
     const before = this.#desired;
     const changed = before === null ? [] : changedSites(before, desired);
     for (const site of changed) this.#runs.supersede(site, desired.entries.get(site));
-    const queued = [...open.keys()].filter((site) => this.#deps.operations.isQueued(site));
+    const queued = [...open.keys()].filter((site) => operations.isQueued(site));
     const sites = new Set([...asked.sites, ...changed, ...queued, ...this.#retries.due()]);
-    const rewritten = await this.#rewritten(revision);
     const full =
       asked.all ||
       again ||

@@ -139,7 +139,7 @@ async function look(applier: Applier, input: PassInput, signal: AbortSignal): Pr
     const own = found.filter(
       ({ key, owner }) => !asked.has(key) && owner.kind === 'ours' && scope.has(owner.site),
     );
-    const others = own.length === 0 ? NO_KEYS : keysOfOthers(applier, input, scope);
+    const others = wantedByOthers(own, applier, input, scope);
     const observed = [
       ...found.filter(({ key }) => asked.has(key)),
       // What another site has come to want is that site's to take over, not this one's to remove.
@@ -153,19 +153,21 @@ async function look(applier: Applier, input: PassInput, signal: AbortSignal): Pr
   }
 }
 
-const NO_KEYS: ReadonlySet<string> = new Set();
-
-function keysOfOthers(
+/** Which of these a site outside the scope has come to want. */
+function wantedByOthers(
+  observed: readonly Observed[],
   applier: Applier,
   { desired, cache }: PassInput,
   scope: ReadonlySet<string>,
-): Set<string> {
-  const keys = new Set<string>();
+): ReadonlySet<string> {
+  const asked = new Set(observed.map(({ key }) => key));
+  const wanted = new Set<string>();
+  if (asked.size === 0) return wanted;
   for (const { site, manifest } of desired.entries.values()) {
     if (manifest?.state !== 'present' || scope.has(site)) continue;
-    for (const { key } of cache.of(applier, manifest)) keys.add(key);
+    for (const { key } of cache.of(applier, manifest)) if (asked.has(key)) wanted.add(key);
   }
-  return keys;
+  return wanted;
 }
 
 function entriesOf(desired: DesiredState, scope: ReadonlySet<string> | null): Iterable<SiteEntry> {

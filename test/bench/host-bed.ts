@@ -14,7 +14,7 @@ import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { operationSchema, planReportSchema, shownSiteSchema } from '../../gitops/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
-import { V8_OPTIONS } from '../../gitops/v8-options.ts';
+import { ALLOCATOR, V8_OPTIONS } from '../../gitops/v8-options.ts';
 import { manifestInput } from '../fixtures/manifest.ts';
 import { containerConfig } from '../fixtures/tag-server.ts';
 import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../helpers/cloudflare.ts';
@@ -57,6 +57,7 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
     execArgv: [...V8_OPTIONS, '--expose-gc', '--import', COLLECTED],
     env: {
       PATH: process.env.PATH,
+      ...ALLOCATOR,
       TAGYARD_INSTANCE: instance,
       SITES_REPO: sitesRepo,
       STATE_DIR: join(dir, 'state'),

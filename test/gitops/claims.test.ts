@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Claimant, contested, rivals } from '../../gitops/claims.ts';
+import { type Claimant, claims, contested, rivals } from '../../gitops/claims.ts';
 import { manifestSchema } from '../../gitops/manifest/schema.ts';
 import { manifestInput } from '../fixtures/manifest.ts';
 
@@ -64,6 +64,28 @@ describe('a contested name', () => {
         const concerned = rivals(all.map(({ manifest }) => manifest));
         const some = all.filter(({ manifest }) => concerned.has(manifest.site));
         expect(bySite(contested(some))).toEqual(bySite(contested(all)));
+      }),
+      RUNS,
+    );
+  });
+
+  it('finds of some sites’ names every rival, and asks about no others', () => {
+    const asked = claimants.chain((all) => fc.tuple(fc.constant(all), fc.subarray(all)));
+    fc.assert(
+      fc.property(asked, ([all, some]) => {
+        const manifests = all.map(({ manifest }) => manifest);
+        const claimed = new Set(some.flatMap(({ manifest }) => claims(manifest)));
+        const expected = [...rivals(manifests)].flatMap(([site, found]) => {
+          const theirs = [...found].filter((name) => claimed.has(name)).sort();
+          return theirs.length === 0 ? [] : [[site, theirs] as const];
+        });
+        const found = rivals(
+          manifests,
+          some.map(({ manifest }) => manifest),
+        );
+        expect([...found].map(([site, theirs]) => [site, [...theirs].sort()]).sort()).toEqual(
+          expected.sort(),
+        );
       }),
       RUNS,
     );

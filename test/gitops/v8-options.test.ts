@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { V8_OPTIONS } from '../../gitops/v8-options.ts';
+import { ALLOCATOR, V8_OPTIONS } from '../../gitops/v8-options.ts';
 
 const script = `
   for (let turn = 0, kept = []; turn < 100; turn += 1) {
@@ -24,5 +24,6 @@ it('`npm run provisioner` has the same', () => {
   const { scripts } = z
     .object({ scripts: z.record(z.string(), z.string()) })
     .parse(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')));
-  expect(scripts.provisioner).toBe(`node ${V8_OPTIONS.join(' ')} gitops/main.ts`);
+  const env = Object.entries(ALLOCATOR).map(([name, value]) => `${name}=${value}`);
+  expect(scripts.provisioner).toBe([...env, 'node', ...V8_OPTIONS, 'gitops/main.ts'].join(' '));
 });

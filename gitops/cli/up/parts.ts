@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { V8_OPTIONS } from '../../v8-options.ts';
+import { ALLOCATOR, V8_OPTIONS } from '../../v8-options.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
 import type { Home, Instance } from './home.ts';
@@ -92,6 +92,7 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
     CONTAINER_CA_FILE: setup.caFile,
     TAG_SERVER_ENTRY: fileURLToPath(new URL('sites/demo/tag-server/main.ts', PROJECT)),
     DRAIN_SECONDS: env.DRAIN_SECONDS || '0',
+    ...ALLOCATOR,
   });
   return { ...provisioner, v8Options: V8_OPTIONS };
 }
