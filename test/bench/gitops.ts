@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
@@ -8,6 +8,7 @@ import { eventually } from '../helpers/eventually.ts';
 import type { Bench, Suite } from './bench.ts';
 import { type TestBed, testBed } from './gitops-bed.ts';
 
+const namespaces = z.object({ result: z.array(z.object({ id: z.string() })) });
 const POLL = { timeoutMs: 600_000, intervalMs: 20 };
 
 /** The reconciler alone: git on disk, Cloudflare's emulator in another process, the daemon measured in its own. */
@@ -42,6 +43,7 @@ async function passes(bench: Bench, count: number): Promise<void> {
       },
     });
     await settled(daemon, bed);
+    await planReady(bench, name, daemon, bed);
     await bed.calls();
     const next = await bed.change(7);
     await applied(daemon, 'site-7', next);
@@ -65,6 +67,64 @@ async function passes(bench: Bench, count: number): Promise<void> {
   });
   await settled(again, bed);
   await quietPass(bench, name('no-op pass after a restart'), again, bed);
+}
+
+/**
+ * From the moment that the branch has moved to the moment that the site's plan is there, by the daemon's own log. Beside
+ * it what no planner can save: the same calls made again, all at once, and the fetch that a remote would take.
+ */
+async function planReady(
+  bench: Bench,
+  name: (what: string) => string,
+  daemon: RunningDaemon,
+  bed: TestBed,
+): Promise<void> {
+  const log = daemon.follow('site-7');
+  const planned = await bench(name('one site changed: push to plan ready'), {
+    unit: 'ms',
+    times: 9,
+    run: async () => {
+      const revision = await bed.change(7);
+      const { mtimeMs } = statSync(join(bed.dir, 'sites.git', 'refs', 'heads', 'main'));
+      let at: number | null = null;
+      for await (const line of { [Symbol.asyncIterator]: () => ({ next: () => log.next() }) }) {
+        if (line.message === 'applying' && line.revision === revision) at = line.at;
+        // Only then the next change, or two would share a plan.
+        if (at !== null && line.reason === 'Ready') return at - mtimeMs;
+      }
+      throw new Error('the daemon ended');
+    },
+  });
+  await log.return?.();
+  await settled(daemon, bed);
+  const mirror = join(bed.dir, 'mirror.git');
+  spawnSync('git', ['clone', '--quiet', '--mirror', join(bed.dir, 'sites.git'), mirror]);
+  const { url, account, zoneId } = bed.cloudflare;
+  const headers = { authorization: `Bearer ${EMULATOR_TOKEN}` };
+  const kv = `/accounts/${account}/storage/kv/namespaces`;
+  const { result: spaces } = namespaces.parse(await (await fetch(`${url}${kv}`, { headers })).json());
+  const looks = [
+    `/zones/${zoneId}/workers/routes`,
+    ...['', '-origin', '-preview'].map(
+      (role) => `/zones/${zoneId}/dns_records?name=site-7${role}.${EMULATOR_ZONE}`,
+    ),
+    ...spaces.map(({ id }) => `${kv}/${id}/keys?prefix=site-7`),
+  ];
+  const control = await bench('  its calls and a git fetch alone', {
+    unit: 'ms',
+    times: 5,
+    run: async () => {
+      await bed.change(8);
+      await settled(daemon, bed);
+      const took = await seconds(async () => {
+        spawnSync('git', ['--git-dir', mirror, 'fetch', '--quiet', 'origin']);
+        await Promise.all(looks.map(async (path) => (await fetch(`${url}${path}`, { headers })).text()));
+      });
+      return took * 1000;
+    },
+  });
+  await bench('  beyond them (at most 300)', { unit: 'ms', run: () => planned.median - control.median });
+  await settled(daemon, bed);
 }
 
 async function quietPass(bench: Bench, name: string, daemon: RunningDaemon, bed: TestBed): Promise<void> {
