@@ -14,7 +14,7 @@ const COPY = /^([^@]+)@[0-9a-f]{16}\.pem$/;
 
 /**
  * Copies of an operator's pairs as they were when they were found good, each in one file with its key, for its owner's
- * eyes only. None is ever written over: what a proxy was told of stays what it was, whatever becomes of the operator's.
+ * eyes only. None ever becomes another: what a proxy was told of stays what it was, whatever becomes of the operator's.
  */
 export class KeptPairs {
   readonly #directory: string;
@@ -51,11 +51,12 @@ export class KeptPairs {
     );
   }
 
-  /** Resolves when the copy is on disk. */
+  /** Resolves when the copy is on disk; one that was spoilt there is made anew. */
   async keep(path: string, { chain, key }: Pair): Promise<void> {
+    const text = `${key.trim()}\n${chain.trim()}\n`;
     await this.#inTurn(async () => {
-      if (await this.has(path)) return;
-      await writeDurably(path, `${key.trim()}\n${chain.trim()}\n`);
+      if ((await readFile(path, 'utf8').catch(() => null)) === text) return;
+      await writeDurably(path, text);
       this.#paths = [...this.#paths.filter((other) => other !== path), path];
     });
   }

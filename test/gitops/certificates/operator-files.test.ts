@@ -259,6 +259,18 @@ describe('certificates from files', () => {
     expect(await kept()).toEqual([OWN]);
   });
 
+  it.each<[string, (copy: string) => Promise<unknown>]>([
+    ['spoilt', (copy) => writeFile(copy, 'oops')],
+    ['lost', (copy) => rm(copy)],
+  ])('are copied again where the copy is %s', async (_what, spoil) => {
+    await put(HOST, HOST);
+    const files = await open();
+    const before = await files.pathsFor(HOST);
+    await spoil(before.cert);
+    expect(await files.pathsFor(HOST)).toEqual(before);
+    expect((await served(before)).serial).toBe(await serialIn(HOST));
+  });
+
   it('tell nothing of the key', async () => {
     await put(HOST, HOST);
     const key = await readFile(file(`${HOST}.key`), 'utf8');
