@@ -167,21 +167,21 @@ export class DesiredStateReader {
       .join('; ');
     const stalled = { reason: result.reason, message };
     const { site, blob } = file;
-    const inForce = this.#current?.entries.get(site)?.manifest;
-    if (inForce) return { here: { site, blob, manifest: inForce, stalled } };
-    const last = await this.#lastValid(file, revision);
-    if (last === null) return { here: { site, blob, manifest: null, stalled } };
+    const inForce = this.#current?.entries.get(site)?.manifest ?? null;
+    // Another host may have read a version that came since, and have the site by now.
+    const since = inForce === null ? undefined : this.#current?.revision;
+    const last = await this.#lastValid(file, revision, since);
+    if (last === null) return { here: { site, blob, manifest: inForce, stalled } };
     const reading = await this.#valid(file, last);
     return 'here' in reading
       ? { here: { ...reading.here, stalled: reading.here.stalled ?? stalled } }
       : reading;
   }
 
-  async #lastValid(file: SiteFile, revision: string): Promise<Manifest | null> {
-    for (const { revision: older } of await this.#repo.history(file.site, 50, revision)) {
-      const version = await this.#repo.readSite(older, file.site);
-      if (version === null) return null;
-      const result = parseManifest(version.text, version.path);
+  async #lastValid({ site, path }: SiteFile, revision: string, since?: string): Promise<Manifest | null> {
+    for (const text of (await this.#repo.versions(site, revision, since)).values()) {
+      if (text === null) return null;
+      const result = parseManifest(text, path);
       if (result.ok) return result.manifest;
     }
     return null;
@@ -190,15 +190,15 @@ export class DesiredStateReader {
   /** The place in history of the first commit of the unbroken run in which the site claims all of `names`. */
   async #claimingSince(site: string, names: ReadonlySet<string>, revision: string): Promise<number> {
     let first = revision;
-    for (const version of await this.#repo.versions(site, revision)) {
-      if (version.text === null) break;
-      const parsed = parseManifest(version.text, `${site}.yaml`);
+    for (const [older, text] of await this.#repo.versions(site, revision)) {
+      if (text === null) break;
+      const parsed = parseManifest(text, `${site}.yaml`);
       // A version that can't be read neither claims nor gives up anything.
       if (!parsed.ok) continue;
       if (parsed.manifest.state === 'absent') break;
       const claimed = claims(parsed.manifest);
       if ([...names].some((name) => !claimed.includes(name))) break;
-      first = version.revision;
+      first = older;
     }
     return await this.#repo.depth(first);
   }
@@ -234,6 +234,11 @@ export class DesiredStateReader {
     }
     return true;
   }
+}
+
+/** What a revision asks of a site, here or of another host; the same object as long as it is the same wish. */
+export function wishFor({ entries, elsewhere }: DesiredState, site: string) {
+  return entries.get(site) ?? elsewhere.get(site);
 }
 
 /** Sites of which the two revisions ask different things. */

@@ -41,8 +41,14 @@ export interface FileVersion {
   readonly blob: string | null;
 }
 
-/** Arguments of a `git log` of one path that `parseVersions` reads. A merge counts as what it made of its first parent. */
-export const VERSIONS = ['log', '--format=%H', '--raw', '--no-abbrev', '--diff-merges=first-parent'] as const;
+/**
+ * Arguments of a `git log` of one path that `parseVersions` reads. A merge counts as what it made of its first parent; a
+ * lower bound that was rewritten and forgotten bounds nothing.
+ */
+export const VERSIONS = [
+  ...['log', '--ignore-missing', '--format=%H'],
+  ...['--raw', '--no-abbrev', '--diff-merges=first-parent'],
+] as const;
 
 export function parseVersions(text: string): FileVersion[] {
   const entries = text.matchAll(/^([0-9a-f]{40,64})\n\n:\d+ (\d+) [0-9a-f]+ ([0-9a-f]+) /gm);

@@ -193,7 +193,7 @@ export class Loop {
         isDrift: this.#board.wasApplied.bind(this.#board),
         isFight: this.#fights.isFight.bind(this.#fights),
       },
-      departures: (sites: ReadonlySet<string>) => departuresOf(sites, desired, repo),
+      departures: (sites: Iterable<string>) => departuresOf(sites, desired, repo),
       uncertified: () => certificates?.uncertified() ?? new Map(),
     };
     return await planPass(input, this.#stop.signal);
@@ -238,7 +238,7 @@ export class Loop {
     certificates?.follow(desired);
     const before = this.#desired;
     const changed = before === null ? [] : changedSites(before, desired);
-    for (const site of changed) this.#runs.supersede(site, desired.entries.get(site));
+    this.#runs.supersede(desired);
     const queued = [...open.keys()].filter((site) => operations.isQueued(site));
     const sites = new Set([...asked.sites, ...changed, ...queued, ...this.#retries.due()]);
     const full =

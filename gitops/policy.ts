@@ -88,6 +88,8 @@ export interface Verdict {
 const SITE_SHARE = 0.1;
 const DNS_SHARE = 0.3;
 const DNS_FLOOR = 10;
+/** Sites that a text names. */
+const SHOWN = 10;
 
 /** How many of `total` sites may vanish from git at once. */
 export function vanishingLimit(total: number): number {
@@ -141,12 +143,19 @@ function guard(input: JudgeInput, changes: readonly Change[], known: Known): Sto
   const unconfirmed = vanished.filter(({ site }) => input.departures.get(site)?.confirmed === false);
   const hostOf = (site: string) => input.departures.get(site)?.to;
   const moves = (site: string) => hostOf(site) !== undefined && !input.departures.get(site)?.protect;
-  const waiting = sitesOf(vanished.filter(({ site, target }) => SHARED.has(target) && moves(site)));
+  const waiting = new Set(sitesOf(vanished.filter(({ site, target }) => SHARED.has(target) && moves(site))));
   // Records of a tombstone were asked to go.
   const dns = changes.filter(
     ({ site, target, op }) => target === 'dns' && op === 'delete' && known.get(site)?.state !== 'absent',
   );
   const rules: readonly [boolean, BlockReason, string, readonly Change[]][] = [
+    // First, since its approval costs visitors: it is what a status shows.
+    [
+      waiting.size > 0,
+      'not_taken_over',
+      `the new host has not taken over all names yet: ${some([...waiting].map((site) => `${site} on ${hostOf(site)}`))}`,
+      vanished.filter(({ site }) => waiting.has(site)),
+    ],
     [
       input.sites.length === 0,
       'empty_desired_state',
@@ -174,14 +183,8 @@ function guard(input: JudgeInput, changes: readonly Change[], known: Known): Sto
     [
       unconfirmed.length > 0,
       'absence_unconfirmed',
-      `no commit of this branch removed ${sitesOf(unconfirmed).join(', ')}`,
+      `no commit of this branch removed ${some(sitesOf(unconfirmed))}`,
       unconfirmed,
-    ],
-    [
-      waiting.length > 0,
-      'not_taken_over',
-      `the new host has not taken over all names yet: ${waiting.map((site) => `${site} on ${hostOf(site)}`).join(', ')}`,
-      vanished.filter(({ site }) => waiting.includes(site)),
     ],
   ];
   return rules
@@ -223,4 +226,10 @@ function refusals(input: JudgeInput, changes: readonly Change[], known: Known): 
 
 function sitesOf(changes: readonly Change[]): string[] {
   return [...new Set(changes.map(({ site }) => site))].sort();
+}
+
+/** Each of them shows this text: it mustn't grow with their number. */
+function some(items: readonly string[]): string {
+  const rest = items.length - SHOWN;
+  return `${items.slice(0, SHOWN).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }

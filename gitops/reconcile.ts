@@ -53,7 +53,7 @@ export interface PassInput {
   readonly drift: Parameters<typeof sortDrift>[1];
   /** Keys that these sites wanted of a target before. */
   lastKeys(target: Target, sites: ReadonlySet<string>): readonly string[];
-  departures(sites: ReadonlySet<string>): Promise<ReadonlyMap<string, Departure>>;
+  departures(sites: Iterable<string>): Promise<ReadonlyMap<string, Departure>>;
   uncertified(): ReadonlyMap<string, string>;
 }
 
@@ -89,11 +89,12 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
     sites: [...desired.entries.values()].map(judgedSite),
     plans: sorted,
     ownDnsRecords: inventory.count('dns'),
-    // More than may vanish at once are held anyway, unless somebody has approved some.
-    departures:
+    // More than may vanish at once are held anyway, unless somebody has approved some; who has them now is known without git.
+    departures: await input.departures(
       gone.size <= vanishingLimit(desired.entries.size + gone.size) || guards.approved.size > 0
-        ? await input.departures(gone)
-        : new Map(),
+        ? gone
+        : [...gone].filter((site) => desired.elsewhere.has(site)),
+    ),
   });
   const conflicts = sorted.flatMap((one) => one.conflicts);
   return {

@@ -1,5 +1,5 @@
 import type { Applier, Target } from './appliers/contract.ts';
-import type { SiteEntry } from './desired-state.ts';
+import { type DesiredState, wishFor } from './desired-state.ts';
 import { executeSite, forgivable, type SiteOutcome } from './execute.ts';
 import type { Fights } from './fights.ts';
 import type { Inventory } from './inventory.ts';
@@ -33,7 +33,8 @@ export interface SiteRunsDeps {
 const ATTEMPTS_PER_OPERATION = 3;
 
 interface Running {
-  readonly entry: SiteEntry | undefined;
+  /** What the run brings about. */
+  readonly wish: ReturnType<typeof wishFor>;
   readonly superseded: AbortController;
   /** A look at the site was asked for meanwhile. */
   asked: boolean;
@@ -55,10 +56,11 @@ export class SiteRuns {
     await Promise.all([...this.#running.values()].map(({ ended }) => ended));
   }
 
-  /** Another revision asks something else of the site: a run for the older one ends after its current step. */
-  supersede(site: string, entry: SiteEntry | undefined): void {
-    const running = this.#running.get(site);
-    if (running !== undefined && running.entry !== entry) running.superseded.abort();
+  /** A run of a site of which this revision asks something else, of another host even, ends after its current step. */
+  supersede(desired: DesiredState): void {
+    for (const [site, { wish, superseded }] of this.#running) {
+      if (wish !== wishFor(desired, site)) superseded.abort();
+    }
   }
 
   /** Starts the site's run where there is something to do now; otherwise says where it stands. */
@@ -87,7 +89,8 @@ export class SiteRuns {
     } else if (retries.mayRun(site, entry) || this.#deps.operations.isQueued(site)) {
       retries.started(site, entry);
       const superseded = new AbortController();
-      const started: Running = { entry, superseded, asked: false, ended: Promise.resolve() };
+      const wish = wishFor(plan.desired, site);
+      const started: Running = { wish, superseded, asked: false, ended: Promise.resolve() };
       this.#running.set(site, started);
       started.ended = this.#run(site, plan, operations, superseded.signal).finally(() => {
         this.#running.delete(site);

@@ -112,14 +112,15 @@ export class SitesRepo {
     );
   }
 
-  /** What every commit made of a site's file, newest first, from `revision` back; `null`: it took the file out. */
-  async versions(site: string, revision: string): Promise<{ revision: string; text: string | null }[]> {
+  /** What each commit after `since` made of a site's file, newest first, from `revision` back; `null`: it took it out. */
+  async versions(site: string, revision: string, since?: string): Promise<Map<string, string | null>> {
     return await this.#mended(async () => {
-      const log = await this.#git([...VERSIONS, revision, '--', `${site}.yaml`]);
+      const range = since === undefined ? [revision] : [revision, `^${since}`];
+      const log = await this.#git([...VERSIONS, ...range, '--', `${site}.yaml`]);
       const found = parseVersions(log.toString());
       const files = await this.#files(found.flatMap(({ blob }) => (blob ? [{ site, blob }] : [])));
       const texts = new Map(files.map(({ blob, text }) => [blob, text]));
-      return found.map(({ revision, blob }) => ({ revision, text: texts.get(blob ?? '') ?? null }));
+      return new Map(found.map(({ revision, blob }) => [revision, texts.get(blob ?? '') ?? null]));
     });
   }
 

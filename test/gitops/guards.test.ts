@@ -182,6 +182,50 @@ describe('a single file that goes', () => {
     );
   });
 
+  it('is left to the new host where it is moved within the drain of its removal', async () => {
+    await applied(['one', 'two'], { drainSeconds: 600 });
+    await daemon.push('one', null);
+    await eventually(() => expect(daemon.loop.status('one')?.withdrawnAt).toBeDefined());
+    await daemon.push('one', daemon.manifest('one', 0, { host: 'tag-2' }));
+    expect(await daemon.reaches('one', 'Blocked')).toMatchObject({
+      message: expect.stringContaining('one on tag-2'),
+    });
+    const removed = daemon.applied.flatMap(({ target, op }) => (op === 'delete' ? [target] : []));
+    expect(removed).toEqual(['dns']);
+  });
+
+  it('is moved too where its file was broken before anybody here read that', async () => {
+    await applied(['one', 'two']);
+    const moved = formatManifest(daemon.manifest('one', 0, { host: 'tag-2' }));
+    const commits = [moved, `${moved}unknown: 1\n`].map(
+      (text, at) =>
+        `commit refs/heads/main\ncommitter Op <op@example.test> 1 +0000\ndata 0\n${at === 0 ? 'from refs/heads/main^0\n' : ''}M 100644 inline one.yaml\ndata ${Buffer.byteLength(text)}\n${text}\n`,
+    );
+    await git(daemon.sitesRepo, ['fast-import', '--quiet', '--done'], { input: `${commits.join('')}done\n` });
+    await daemon.looked();
+    expect(await daemon.reaches('one', 'Blocked')).toMatchObject({
+      message: expect.stringContaining('one on tag-2'),
+    });
+  });
+
+  it('keeps its names until they are taken over where the whole host is given up, whatever else waits', async () => {
+    const sites = ['one', 'two', 'three'];
+    await applied(sites);
+    for (const [number, site] of sites.entries())
+      await daemon.push(site, daemon.manifest(site, number, { host: 'tag-2' }));
+    await daemon.looked();
+    for (const site of sites)
+      expect(await daemon.reaches(site, 'Blocked')).toMatchObject({
+        message: expect.stringMatching(/^the new host has not taken over .*one on tag-2/),
+      });
+    const { body } = await daemon.call('POST', '/plan', {});
+    expect(body.blocked.map(({ reason }: { reason: string }) => reason)).toEqual([
+      'not_taken_over',
+      'empty_desired_state',
+      'too_many_sites',
+    ]);
+  });
+
   it('takes over what another host made for it, but nobody else’s, and not while it is protected', async () => {
     await applied(['two']);
     const mark = (site: string) => `tgy1 test tag-2 ${site} 00112233`;
