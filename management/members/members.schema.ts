@@ -14,6 +14,7 @@ const subject = z
   .string()
   .min(1)
   .max(LONGEST_SUBJECT)
+  .regex(/^\P{Cc}+$/u, 'must not contain control characters')
   .meta({ description: 'the `sub` claim of the member’s tokens' });
 
 const member = z.strictObject({ subject, role });

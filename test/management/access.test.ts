@@ -118,6 +118,14 @@ describe('clients', () => {
     expect((await world.call('DELETE', member, { as: 'root' })).status).toBe(204);
   });
 
+  it('have no members of a name that no database holds', async () => {
+    for (const method of ['PUT', 'DELETE'] as const) {
+      const body = method === 'PUT' ? { role: 'viewer' } : undefined;
+      const answer = await world.call(method, `/clients/${client}/members/a%00b`, { as: 'root', body });
+      expect([answer.status, answer.body.errors?.[0].path]).toEqual([400, 'subject']);
+    }
+  });
+
   it.each<['PUT' | 'DELETE', unknown]>([
     ['PUT', { role: 'owner' }],
     ['DELETE', undefined],
