@@ -2,11 +2,12 @@ import type { Manifest } from './manifest/schema.ts';
 
 /**
  * A site with the place in history of the commit since which it has claimed, without a break, what is contested. A
- * removal breaks it: whoever took the name meanwhile has it, and a revert of the removal doesn't take it back.
+ * removal breaks it: whoever took the name meanwhile has it, and a revert of the removal doesn't take it back. What is
+ * merged comes with the merge, however old its own commits are: these count among what one merge brought.
  */
 export interface Claimant {
   readonly manifest: Manifest;
-  readonly since: number;
+  readonly since: readonly [onBranch: number, anywhere: number];
 }
 
 /** `site` claims `name`, which `holder` has claimed for longer. */
@@ -68,7 +69,8 @@ export function rivals(manifests: Iterable<Manifest>, among?: Iterable<Manifest>
 /** The younger of two sites loses, by the first claim that collides; equal places are settled by name, so nothing flaps. */
 export function contested(claimants: readonly Claimant[]): ContestedClaim[] {
   const byAge = [...claimants].sort(
-    (a, b) => a.since - b.since || (a.manifest.site < b.manifest.site ? -1 : 1),
+    (a, b) =>
+      a.since[0] - b.since[0] || a.since[1] - b.since[1] || (a.manifest.site < b.manifest.site ? -1 : 1),
   );
   const held = new Map<string, string>();
   const lost: ContestedClaim[] = [];

@@ -179,7 +179,7 @@ export class DesiredStateReader {
   }
 
   async #lastValid({ site, path }: SiteFile, revision: string, since?: string): Promise<Manifest | null> {
-    for (const text of (await this.#repo.versions(site, revision, since)).values()) {
+    for (const text of (await this.#repo.versions(site, { revision, since })).values()) {
       if (text === null) return null;
       const result = parseManifest(text, path);
       if (result.ok) return result.manifest;
@@ -187,10 +187,20 @@ export class DesiredStateReader {
     return null;
   }
 
+  /** Since when the site has claimed all of `names`, on the branch itself and in what was merged into it; see `Claimant`. */
+  async #claimingSince(
+    site: string,
+    names: ReadonlySet<string>,
+    revision: string,
+  ): Promise<Claimant['since']> {
+    const place = (branchOnly: boolean) => this.#firstClaim(site, names, revision, branchOnly);
+    return await Promise.all([place(true), place(false)]);
+  }
+
   /** The place in history of the first commit of the unbroken run in which the site claims all of `names`. */
-  async #claimingSince(site: string, names: ReadonlySet<string>, revision: string): Promise<number> {
+  async #firstClaim(site: string, names: ReadonlySet<string>, revision: string, branchOnly: boolean) {
     let first = revision;
-    for (const [older, text] of await this.#repo.versions(site, revision)) {
+    for (const [older, text] of await this.#repo.versions(site, { revision, branchOnly })) {
       if (text === null) break;
       const parsed = parseManifest(text, `${site}.yaml`);
       // A version that can't be read neither claims nor gives up anything.

@@ -41,14 +41,24 @@ export interface FileVersion {
   readonly blob: string | null;
 }
 
-/**
- * Arguments of a `git log` of one path that `parseVersions` reads. A merge counts as what it made of its first parent; a
- * lower bound that was rewritten and forgotten bounds nothing.
- */
-export const VERSIONS = [
-  ...['log', '--ignore-missing', '--format=%H'],
-  ...['--raw', '--no-abbrev', '--diff-merges=first-parent'],
-] as const;
+/** Which commits of a site's file are asked for. */
+export interface VersionRange {
+  /** Back from here. */
+  readonly revision: string;
+  /** Not this one, nor what it stands on; it bounds nothing where it was rewritten and forgotten. */
+  readonly since?: string | undefined;
+  /** Those of the branch itself alone, not of what was merged into it. */
+  readonly branchOnly?: boolean;
+}
+
+/** A `git log` that `parseVersions` reads. A merge counts as what it made of its first parent. */
+export function versionsLog(site: string, { revision, since, branchOnly = false }: VersionRange): string[] {
+  return [
+    ...['log', '--ignore-missing', '--format=%H', '--raw', '--no-abbrev', '--diff-merges=first-parent'],
+    ...(branchOnly ? ['--first-parent'] : []),
+    ...[revision, ...(since === undefined ? [] : [`^${since}`]), '--', `${site}.yaml`],
+  ];
+}
 
 export function parseVersions(text: string): FileVersion[] {
   const entries = text.matchAll(/^([0-9a-f]{40,64})\n\n:\d+ (\d+) [0-9a-f]+ ([0-9a-f]+) /gm);

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { git } from './clients/git.ts';
@@ -6,6 +7,13 @@ import { git } from './clients/git.ts';
 const REFSPEC = '+refs/heads/*:refs/heads/*';
 export const FETCH = ['fetch', '--quiet', '--prune', 'origin', REFSPEC];
 const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--quiet', '--refetch', 'origin', REFSPEC];
+
+/** Makes an empty bare repository, where there is none yet. */
+export async function initSitesRepo(path: string, branch = 'main'): Promise<void> {
+  if (existsSync(join(path, 'HEAD'))) return;
+  await mkdir(path, { recursive: true });
+  await git(path, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
+}
 
 /** A bare repository that follows the one at `url`; answers where it is. */
 export async function openMirror(cacheDir: string, url: string, branch: string): Promise<string> {

@@ -1,12 +1,18 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GitError, git } from './clients/git.ts';
 import { coalesce } from './coalesce.ts';
 import { fastImportStream, type Person } from './git-commit.ts';
 import { BRANCH_FORMAT, branchTips, type SiteBlob, siteBlobs } from './git-listing.ts';
-import { type HistoryEntry, LOG_FORMAT, parseLog, parseVersions, VERSIONS } from './git-log.ts';
-import { FETCH, openMirror, renewMirror } from './mirror.ts';
+import {
+  type HistoryEntry,
+  LOG_FORMAT,
+  parseLog,
+  parseVersions,
+  type VersionRange,
+  versionsLog,
+} from './git-log.ts';
+import { FETCH, initSitesRepo, openMirror, renewMirror } from './mirror.ts';
 import { type Committed, type Edit, foldEdits } from './site-commits.ts';
 import { readFiles, type SiteFile, UnreadableBlobError } from './site-files.ts';
 import { SitesRepoError, told } from './sites-repo-error.ts';
@@ -112,12 +118,10 @@ export class SitesRepo {
     );
   }
 
-  /** What each commit after `since` made of a site's file, newest first, from `revision` back; `null`: it took it out. */
-  async versions(site: string, revision: string, since?: string): Promise<Map<string, string | null>> {
+  /** What each commit made of a site's file, newest first; `null`: it took it out. */
+  async versions(site: string, range: VersionRange): Promise<Map<string, string | null>> {
     return await this.#mended(async () => {
-      const range = since === undefined ? [revision] : [revision, `^${since}`];
-      const log = await this.#git([...VERSIONS, ...range, '--', `${site}.yaml`]);
-      const found = parseVersions(log.toString());
+      const found = parseVersions((await this.#git(versionsLog(site, range))).toString());
       const files = await this.#files(found.flatMap(({ blob }) => (blob ? [{ site, blob }] : [])));
       const texts = new Map(files.map(({ blob, text }) => [blob, text]));
       return new Map(found.map(({ revision, blob }) => [revision, texts.get(blob ?? '') ?? null]));
@@ -289,12 +293,5 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
   return new SitesRepo(mirror, url, options);
 }
 
-/** Makes an empty bare repository, where there is none yet. */
-export async function initSitesRepo(path: string, branch = 'main'): Promise<void> {
-  if (existsSync(join(path, 'HEAD'))) return;
-  await mkdir(path, { recursive: true });
-  await git(path, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
-}
-
 export type { Edit as SiteEdit, HistoryEntry, Person, SiteBlob, SiteFile };
-export { SitesRepoError };
+export { initSitesRepo, SitesRepoError };

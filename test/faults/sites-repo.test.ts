@@ -139,8 +139,8 @@ describe.each([
     expect(await sitesOf(repo)).toEqual(['acme', 'side']);
     expect((await repo.history('side')).map(({ revision }) => revision)).toEqual([side]);
     expect(await repo.history('acme')).toHaveLength(2);
-    expect([...(await repo.versions('acme', merge)).values()]).toEqual(['x: 2\n', 'x: 1\n']);
-    expect([...(await repo.versions('side', merge))]).toEqual(
+    expect([...(await repo.versions('acme', { revision: merge })).values()]).toEqual(['x: 2\n', 'x: 1\n']);
+    expect([...(await repo.versions('side', { revision: merge }))]).toEqual(
       [merge, side].map((revision) => [revision, 'x: 1\n']),
     );
     expect(await repo.isAncestor(side, merge)).toBe(true);

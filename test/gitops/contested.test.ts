@@ -54,4 +54,49 @@ describe('a name that two sites claim', () => {
       await holds();
     }
   });
+
+  describe('through a merge', () => {
+    /** Commits these files to a branch, as a merge of `merged` where there is one. */
+    async function commit(branch: string, from: string, files: Record<string, string>, merged?: string) {
+      const written = Object.entries(files).map(
+        ([site, text]) => `M 100644 inline ${site}.yaml\ndata ${Buffer.byteLength(text)}\n${text}\n`,
+      );
+      const parents = `from ${from}\n${merged === undefined ? '' : `merge ${merged}\n`}`;
+      const body = `commit ${branch}\ncommitter Op <op@example.test> 1 +0000\ndata 0\n${parents}${written.join('')}`;
+      await git(daemon.sitesRepo, ['fast-import', '--quiet', '--done', '--force'], {
+        input: `${body}done\n`,
+      });
+    }
+    const other = (name: string) => daemon.push('other', daemon.manifest('other', 3, { name }));
+    const text = {
+      acme: () => formatManifest(daemon.manifest('acme', 1)),
+      rival: () => formatManifest(rival()),
+    };
+    let fork: string;
+    beforeEach(async () => {
+      fork = (await other('Before')).revision;
+    });
+
+    it('stays with the site that had it on this branch, however old the one that is merged', async () => {
+      await commit('refs/heads/side', fork, { 'aaa-rival': text.rival() });
+      for (const name of ['One', 'Two', 'Three']) await other(name);
+      await daemon.push('acme', text.acme());
+      await daemon.reaches('acme', 'Ready');
+      await commit('refs/heads/main', 'refs/heads/main^0', { 'aaa-rival': text.rival() }, 'refs/heads/side');
+      await daemon.looked();
+      await holds();
+    });
+
+    it('stays with the older one where both come by the same merge', async () => {
+      await commit('refs/heads/side', fork, {});
+      await daemon.push('acme', text.acme());
+      await daemon.push('aaa-rival', text.rival());
+      await holds();
+      const files = { acme: text.acme(), 'aaa-rival': text.rival() };
+      await commit('refs/heads/side', 'refs/heads/side^0', files, 'refs/heads/main');
+      await git(daemon.sitesRepo, ['update-ref', 'refs/heads/main', 'refs/heads/side']);
+      await daemon.looked();
+      await holds();
+    });
+  });
 });

@@ -70,7 +70,7 @@ describe.each([
     expect(await repo.commit(edit('acme', 'x: 1\n'))).toEqual({ revision: first.revision, changed: false });
     const gone = await repo.commit(edit('acme', null));
     expect(await repo.read(gone.revision)).toEqual([]);
-    expect([...(await repo.versions('acme', gone.revision))]).toEqual([
+    expect([...(await repo.versions('acme', gone))]).toEqual([
       [gone.revision, null],
       [first.revision, 'x: 1\n'],
     ]);
@@ -78,7 +78,7 @@ describe.each([
       [first.revision, 1],
       ['1'.repeat(40), 2],
     ] as const)
-      expect((await repo.versions('acme', gone.revision, since)).size).toBe(count);
+      expect((await repo.versions('acme', { revision: gone.revision, since })).size).toBe(count);
     expect(await repo.readSite(first.revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
   });
 
