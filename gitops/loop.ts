@@ -13,7 +13,7 @@ import { changeId, type Policy } from './policy.ts';
 import { type PassPlan, planPass } from './reconcile.ts';
 import type { SiteStatus } from './report.ts';
 import { Retries } from './retries.ts';
-import { type RunLog, SiteRuns } from './site-runs.ts';
+import { type RunLog, SiteRuns, type SiteRunsDeps } from './site-runs.ts';
 import { type SitesRepo, SitesRepoError } from './sites-repo.ts';
 import { StatusBoard } from './status-board.ts';
 import { type Asked, Wakes } from './wakes.ts';
@@ -27,6 +27,7 @@ export interface LoopDeps {
   readonly drainSeconds: number;
   /** Seconds between two full looks for drift, whatever happens. */
   readonly intervalSeconds: number;
+  readonly runsAtOnce?: SiteRunsDeps['runsAtOnce'];
   /** Default: `sync`. */
   readonly policy?: Policy;
   /** By target; default: `enforce`. */
@@ -81,6 +82,7 @@ export class Loop {
       appliers: new Map(deps.appliers.map((applier) => [applier.target, applier])),
       operations: deps.operations,
       drainSeconds: deps.drainSeconds,
+      runsAtOnce: deps.runsAtOnce,
       board: this.#board,
       retries: this.#retries,
       fights: this.#fights,

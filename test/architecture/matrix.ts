@@ -81,7 +81,7 @@ export const MATRIX: readonly Row[] = [
     may: [
       '<own>/**',
       'gitops/appliers/contract.ts',
-      'gitops/{plan,ownership,coalesce,bisect,shared-signal,durable}.ts',
+      'gitops/{plan,ownership,coalesce,lane,bisect,shared-signal,durable}.ts',
       'gitops/clients/**',
       'gitops/manifest/**',
       'plugins/document.ts',

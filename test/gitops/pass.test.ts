@@ -109,6 +109,43 @@ describe('a newer revision', () => {
     // Two steps of the older one, then all of the newer one.
     expect(order).toEqual(['containers', 'proxy', ...TARGETS]);
   });
+
+  it('is all that is brought about of a site whose turn has not come, and a stop waits for no turns', async () => {
+    await applied('one', 'two');
+    await daemon.restart({ runsAtOnce: 1 });
+    let gate = Promise.withResolvers<void>();
+    const started: string[] = [];
+    daemon.control.before = async ({ target, site }) => {
+      if (target === 'containers') started.push(site);
+      if (site === 'one') await gate.promise;
+    };
+    const renamed = (site: string, name: string) =>
+      daemon.push(site, daemon.manifest(site, site === 'one' ? 0 : 1, { name }));
+    await renamed('one', 'Second');
+    await eventually(() => expect(started).toEqual(['one']));
+    for (const name of ['Second', 'Third']) {
+      const before = daemon.loop.passes;
+      await renamed('two', name);
+      await eventually(() => expect(daemon.loop.passes).toBeGreaterThan(before));
+    }
+    gate.resolve();
+    const revision = await daemon.repo.head();
+    await eventually(() =>
+      expect(daemon.loop.status('two')).toMatchObject({ ready: true, applied: revision }),
+    );
+    expect(started).toEqual(['one', 'two']);
+
+    gate = Promise.withResolvers<void>();
+    await renamed('one', 'Fourth');
+    await eventually(() => expect(started).toEqual(['one', 'two', 'one']));
+    const before = daemon.loop.passes;
+    await renamed('two', 'Fourth');
+    await eventually(() => expect(daemon.loop.passes).toBeGreaterThan(before));
+    const stopped = daemon.loop.stop();
+    gate.resolve();
+    await stopped;
+    expect(started).toEqual(['one', 'two', 'one']);
+  });
 });
 
 describe('a site that goes', () => {

@@ -1,10 +1,10 @@
+import { lane } from '../../lane.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import { formatMark, type Identity, readMark } from '../../ownership.ts';
 import { type Resource, RetryableError } from '../contract.ts';
 import { containerName, isOfSamePlace } from './desired.ts';
 import { Failures } from './failures.ts';
 import { type Outcome, staysHealthy, waitForHealth } from './health.ts';
-import { lane } from './lane.ts';
 import { boundEndpoint, type Instance, type Launch, type Runtime } from './runtime.ts';
 
 export interface BringUpDeps {

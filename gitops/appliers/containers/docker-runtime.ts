@@ -2,11 +2,11 @@ import { availableParallelism } from 'node:os';
 import type Docker from 'dockerode';
 import { callDocker, DockerRefusal, unlessGone } from '../../clients/docker.ts';
 import { coalesce } from '../../coalesce.ts';
+import { lane } from '../../lane.ts';
 import { withSharedSignal } from '../../shared-signal.ts';
 import { ensureImage } from './docker-image.ts';
 import { dockerLosses } from './docker-losses.ts';
 import { CONTAINER_PORT, createOptions, MARK_LABEL } from './docker-spec.ts';
-import { lane } from './lane.ts';
 import type { Instance, Launch, Runtime } from './runtime.ts';
 
 export interface DockerRuntimeOptions {
