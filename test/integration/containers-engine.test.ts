@@ -1,3 +1,5 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import Docker from 'dockerode';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -110,9 +112,13 @@ describeWith('docker', 'containers and an engine that fails them', () => {
     });
 
     const rob = async (from: string) => {
+      // Nobody puts a container back before its image is gone, too.
+      const freeze = join(daemon.dir, 'freeze');
+      await writeFile(freeze, 'the image goes\n');
       const all = await engine.docker.listContainers({ all: true });
       await Promise.all(all.map(({ Id }) => engine.docker.getContainer(Id).remove({ force: true })));
       await engine.docker.getImage(from).remove({ force: true });
+      await rm(freeze);
     };
 
     it('say that their image is gone, and come back by themselves once somebody loads it', async () => {
