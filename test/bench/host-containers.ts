@@ -14,7 +14,7 @@ import { containersMiB } from './host-memory.ts';
 
 const INSTANCE = 'bench-host';
 const SITES = 20;
-const ROUNDS = 2;
+const ROUNDS = 3;
 const POLL = { timeoutMs: 600_000, intervalMs: 250 };
 const { signal } = new AbortController();
 
@@ -46,9 +46,10 @@ export const hostContainers: Suite = async (bench) => {
 type Manifests = readonly ReturnType<HostBed['manifest']>[];
 
 /**
- * Health is polled one after the other, which ends when the last is healthy: forty at once, for us with a handshake
- * each and from the commit on, would be work that the control isn't given. Answers what the daemon holds without a site
- * once it has had some: what it has loaded and compiled for the first one is no part of what a site takes.
+ * In turns, so that both meet the same noise. Health is polled one after the other, which ends when the last is healthy:
+ * forty at once, for us with a handshake each and from the commit on, would be work that the control isn't given.
+ * Answers what the daemon holds without a site once it has had some: what it has loaded and compiled for the first one
+ * is no part of what a site takes.
  */
 async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promise<number> {
   const specs = manifests.flatMap((manifest) => {
@@ -57,48 +58,48 @@ async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promi
   });
   await using control = await compose('tagyard-bench', specs);
   if (control === null) console.log('docker-compose is not installed: there is nothing to compare with');
-  else {
-    const up = async () => {
-      await control.up();
-      for (const spec of specs) await eventually(() => healthy(spec), POLL);
-    };
-    let rounds = 0;
-    await bench(`docker-compose up of ${specs.length} containers, until healthy`, {
-      unit: 's',
-      times: ROUNDS,
-      run: async () => {
-        if (rounds++ > 0) await control.down();
-        return (await milliseconds(up)) / 1000;
-      },
-    });
-    await bench('docker-compose up with nothing to do', {
-      unit: 'ms',
-      times: 3,
-      run: () => milliseconds(control.up),
-    });
-    await control.down();
-  }
   const sites = manifests.map(({ site }) => site);
-  let rounds = 0;
+  const hosts = manifests.flatMap(({ hostnames }) => [hostnames.origin, hostnames.preview]);
+  const composed: number[] = [];
+  const ours: number[] = [];
   let empty = await bed.memoryMiB();
-  await bench(`tagyard, ${SITES} sites from commit to served`, {
-    unit: 's',
-    times: ROUNDS,
-    run: async () => {
-      if (rounds++ > 0) {
-        await bed.push(manifests.map((manifest) => ({ ...manifest, state: 'absent' })));
-        await bed.reach(sites, 'Removed');
-        empty = await bed.memoryMiB();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    if (round > 0) {
+      await bed.push(manifests.map((manifest) => ({ ...manifest, state: 'absent' })));
+      await bed.reach(sites, 'Removed');
+      empty = await bed.memoryMiB();
+    }
+    if (control !== null) {
+      const up = async () => {
+        await control.up();
+        for (const spec of specs) await eventually(() => healthy(spec), POLL);
+      };
+      composed.push((await milliseconds(up)) / 1000);
+      if (round === 0) {
+        await bench('docker-compose up with nothing to do', {
+          unit: 'ms',
+          times: 3,
+          run: () => milliseconds(control.up),
+        });
       }
-      const took = await milliseconds(async () => {
-        await bed.push(manifests);
-        const hosts = manifests.flatMap(({ hostnames }) => [hostnames.origin, hostnames.preview]);
-        for (const host of hosts) await eventually(() => served(bed, host), POLL);
-      });
-      await bed.reach(sites, 'Ready');
-      return took / 1000;
-    },
-  });
+      await control.down();
+    }
+    const serve = async () => {
+      await bed.push(manifests);
+      for (const host of hosts) await eventually(() => served(bed, host), POLL);
+    };
+    ours.push((await milliseconds(serve)) / 1000);
+    await bed.reach(sites, 'Ready');
+  }
+  const row = async (name: string, unit: string, samples: readonly number[]) => {
+    const left = [...samples];
+    const run = () => left.shift() ?? Number.NaN;
+    if (left.length > 0) await bench(name, { unit, times: left.length, run });
+  };
+  await row(`docker-compose up of ${specs.length} containers, until healthy`, 's', composed);
+  await row(`tagyard, ${SITES} sites from commit to served`, 's', ours);
+  const ratios = composed.map((seconds, round) => (ours[round] ?? Number.NaN) / seconds);
+  await row('  against docker-compose (at most 1)', '×', ratios);
   return empty;
 }
 
