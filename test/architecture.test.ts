@@ -43,7 +43,7 @@ describe('the tree', () => {
   });
 
   test('sleeps in no test', () => {
-    expect(sleeps(tests.filter(({ path }) => path !== 'test/helpers/eventually.ts'))).toEqual([]);
+    expect(sleeps(tests.filter(({ path }) => path !== 'test/support/eventually.ts'))).toEqual([]);
   });
 
   test.each(ERROR_SETS)('documents every error code of %s in the README', async (service, name) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allRequired, COMPONENTS, missing } from './helpers/components.ts';
+import { allRequired, COMPONENTS, missing } from './support/components.ts';
 
 describe('the real components of this machine', () => {
   test.for(COMPONENTS)('%s can be used', (component, { skip }) => {

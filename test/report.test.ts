@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type FileOutcome, group, lastLine, renderReport } from './helpers/report.ts';
+import { type FileOutcome, group, lastLine, renderReport } from './support/report.ts';
 
 const everything = {
   nginx: null,

@@ -1,6 +1,6 @@
 import { startVitest, type Vitest } from 'vitest/node';
-import { allRequired, PROBES_VARIABLE, probeComponents } from './helpers/components.ts';
-import { readModule, renderReport, sum } from './helpers/report.ts';
+import { allRequired, PROBES_VARIABLE, probeComponents } from './support/components.ts';
+import { readModule, renderReport, sum } from './support/report.ts';
 
 const CLOSE_DEADLINE_MS = 30_000;
 

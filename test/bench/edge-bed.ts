@@ -82,7 +82,7 @@ export async function startBed(): Promise<Bed> {
   const { port } = upstream.address() as AddressInfo; // a TCP server's address is never a string
 
   const bundle = (name: string) =>
-    bundleWorker(fileURLToPath(new URL(`../edge/worker/${name}.ts`, import.meta.url)));
+    bundleWorker(fileURLToPath(new URL(`../support/edge/worker/${name}.ts`, import.meta.url)));
   const worker = (name: Contender, contents: string) => ({
     name,
     compatibilityDate: COMPATIBILITY_DATE,

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundleWorker, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
-import { wrangler } from '../helpers/wrangler.ts';
+import { wrangler } from '../support/wrangler.ts';
 import type { Suite } from './bench.ts';
 
 const TURNS = 7;
-const CONTROL = fileURLToPath(new URL('../edge/worker/bench-start.ts', import.meta.url));
+const CONTROL = fileURLToPath(new URL('../support/edge/worker/bench-start.ts', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**

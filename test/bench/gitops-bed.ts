@@ -10,10 +10,10 @@ import { formatManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../gitops/sites-repo.ts';
-import { type RunningDaemon, startDaemon } from '../fixtures/gitops/daemon.ts';
-import { startGate } from '../fixtures/gitops/gate.ts';
-import { manifestInput } from '../fixtures/manifest.ts';
-import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../helpers/cloudflare.ts';
+import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../support/cloudflare/emulator.ts';
+import { type RunningDaemon, startDaemon } from '../support/gitops/daemon.ts';
+import { startGate } from '../support/gitops/gate.ts';
+import { manifestInput } from '../support/manifest.ts';
 
 const EMULATOR = fileURLToPath(new URL('gitops-emulator.ts', import.meta.url));
 const author = { name: 'Bench', email: 'bench@example.net' };

@@ -1,4 +1,4 @@
-import { startEmulator } from '../helpers/cloudflare.ts';
+import { startEmulator } from '../support/cloudflare/emulator.ts';
 
 /** The emulator as a process of its own, so that its work isn't counted as the daemon's. Answers calls so far when sent a message. */
 const { url, account, zone, calls } = await startEmulator({ checked: false });

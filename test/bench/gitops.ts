@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
-import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../helpers/cloudflare.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../support/cloudflare/emulator.ts';
+import { eventually } from '../support/eventually.ts';
+import type { RunningDaemon } from '../support/gitops/daemon.ts';
 import type { Bench, Suite } from './bench.ts';
 import { type TestBed, testBed } from './gitops-bed.ts';
 

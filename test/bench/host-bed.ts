@@ -15,12 +15,12 @@ import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { operationSchema, planReportSchema, shownSiteSchema } from '../../gitops/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
 import { ALLOCATOR, V8_OPTIONS } from '../../gitops/v8-options.ts';
-import { manifestInput } from '../fixtures/manifest.ts';
-import { containerConfig } from '../fixtures/tag-server.ts';
-import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../helpers/cloudflare.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { NGINX } from '../helpers/nginx.ts';
-import { HOP_SECRET } from '../helpers/proxy.ts';
+import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../support/cloudflare/emulator.ts';
+import { eventually } from '../support/eventually.ts';
+import { manifestInput } from '../support/manifest.ts';
+import { NGINX } from '../support/proxy/nginx.ts';
+import { HOP_SECRET } from '../support/proxy/proxy.ts';
+import { containerConfig } from '../support/tag-server.ts';
 import { processMiB } from './memory.ts';
 
 const EMULATOR = fileURLToPath(new URL('gitops-emulator.ts', import.meta.url));

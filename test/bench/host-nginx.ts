@@ -7,11 +7,11 @@ import type { CertificateSource } from '../../gitops/appliers/proxy/certificates
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { runningMaster, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { NGINX } from '../helpers/nginx.ts';
-import { IDENTITY, proxyHome } from '../helpers/proxy.ts';
-import { startUpstream } from '../helpers/upstream.ts';
+import { eventually } from '../support/eventually.ts';
+import { loadedManifest } from '../support/manifest.ts';
+import { NGINX } from '../support/proxy/nginx.ts';
+import { IDENTITY, proxyHome } from '../support/proxy/proxy.ts';
+import { startUpstream } from '../support/upstream.ts';
 import type { Bench, Suite } from './bench.ts';
 import { residentMiB } from './memory.ts';
 

@@ -7,8 +7,8 @@ import { request } from 'undici';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import type { Run } from '../../gitops/cli/up/run-file.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { startInstance, temporaryHome } from '../helpers/instance.ts';
+import { eventually } from '../support/eventually.ts';
+import { startInstance, temporaryHome } from '../support/instance.ts';
 import type { Suite } from './bench.ts';
 import { residentMiB } from './memory.ts';
 

@@ -6,7 +6,7 @@ import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../gitops/sites
 import { newToken } from '../../management/containers/draft.ts';
 import { leasePorts } from '../../management/ports/ports.repository.ts';
 import { recordSite } from '../../management/sites/sites.repository.ts';
-import type { World } from '../fixtures/management/world.ts';
+import type { World } from '../support/management/world.ts';
 
 /** A repository beside the one that management follows. */
 export async function controlRepo({ dir }: World): Promise<SitesRepo> {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { World } from '../fixtures/management/world.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { launchChromium } from './chromium.ts';
+import { launchChromium } from '../support/browser/chromium.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { World } from '../support/management/world.ts';
 
 describeWith('chromium', 'the pages of the management API', () => {
   let world: World;

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
-import { type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
-import { describeWith } from '../helpers/components.ts';
-import { launchChromium, startChromium, type Visitors } from './chromium.ts';
-import { booted, cookie, settled, state, visit } from './visit.ts';
+import { launchChromium, startChromium, type Visitors } from '../support/browser/chromium.ts';
+import { type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
+import { booted, cookie, settled, state, visit } from '../support/browser/visit.ts';
+import { describeWith } from '../support/components.ts';
 
 const DAY = 86_400;
 const now = () => Date.now() / 1000;

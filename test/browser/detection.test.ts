@@ -1,9 +1,9 @@
 import type { BrowserContext } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { startChromium, type Visitors } from './chromium.ts';
-import { type EdgePage, startEdgePage, webTag } from './edge-page.ts';
+import { startChromium, type Visitors } from '../support/browser/chromium.ts';
+import { type EdgePage, startEdgePage, webTag } from '../support/browser/edge-page.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
 
 const BAIT = /\/bait\/gtm\.js/;
 const WEB_TAG = /\/c\/ct_|:\d+\/gtm\.js/;

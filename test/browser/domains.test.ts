@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
-import { describeWith } from '../helpers/components.ts';
-import { startChromium, type Visitors } from './chromium.ts';
-import { booted, ran, settled, visit } from './visit.ts';
+import { startChromium, type Visitors } from '../support/browser/chromium.ts';
+import { type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
+import { booted, ran, settled, visit } from '../support/browser/visit.ts';
+import { describeWith } from '../support/components.ts';
 
 describeWith('chromium', 'a site of two domains', () => {
   let stage: BrowserStage;

@@ -1,10 +1,10 @@
 import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type BrowserSite, type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { startChromium, type Visitors } from './chromium.ts';
-import { ran, settled, state, visit } from './visit.ts';
+import { startChromium, type Visitors } from '../support/browser/chromium.ts';
+import { type BrowserSite, type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
+import { ran, settled, state, visit } from '../support/browser/visit.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
 
 const VENDOR = /^https:\/\/www\.googletagmanager\.com\/gtm\.js\?id=/;
 /** Past every patience of the page's scripts, in milliseconds. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { startChromium, type Visitors } from './chromium.ts';
-import { type EdgePage, startEdgePage } from './edge-page.ts';
+import { startChromium, type Visitors } from '../support/browser/chromium.ts';
+import { type EdgePage, startEdgePage } from '../support/browser/edge-page.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
 
 describeWith('chromium', 'the loader in a page', () => {
   let world: EdgePage;

@@ -1,9 +1,9 @@
 import type { BrowserContext } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type BrowserSite, type BrowserStage, startBrowserStage } from '../helpers/browser-stage.ts';
-import { describeWith } from '../helpers/components.ts';
-import { launchChromium } from './chromium.ts';
-import { booted, settled, visit } from './visit.ts';
+import { launchChromium } from '../support/browser/chromium.ts';
+import { type BrowserSite, type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
+import { booted, settled, visit } from '../support/browser/visit.ts';
+import { describeWith } from '../support/components.ts';
 
 const VICTIM = 'a'.repeat(32);
 

@@ -3,9 +3,9 @@ import fastify, { type FastifyInstance } from 'fastify';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { buildShop } from '../../sites/demo/shop/app.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { launchChromium } from './chromium.ts';
+import { launchChromium } from '../support/browser/chromium.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** An edge that answers what the page can see of one: the loader's globals, gtm.js, and collected events. */
 function buildEdge(collected: URLSearchParams[]): FastifyInstance {

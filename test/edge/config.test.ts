@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Stage, type StagedSite, startStage } from './stage.ts';
+import { type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 
 let stage: Stage;
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bundleEdge, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
-import { wrangler } from '../helpers/wrangler.ts';
+import { wrangler } from '../support/wrangler.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFile(join(root, path), 'utf8');

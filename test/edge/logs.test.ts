@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { dataPoint, type RequestRecord } from '../../edge/logs.ts';
-import { type Stage, startStage } from './stage.ts';
+import { type Stage, startStage } from '../support/edge/stage.ts';
 
 const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
   time: '2026-01-31T23:59:59.900Z',

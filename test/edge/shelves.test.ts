@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Stage, startStage } from './stage.ts';
+import { type Stage, startStage } from '../support/edge/stage.ts';
 
 let stage: Stage;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Stage, type StagedSite, startStage } from './stage.ts';
-import { vendorScript } from './upstream.ts';
+import { type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
+import { vendorScript } from '../support/edge/upstream.ts';
 
 let stage: Stage;
 beforeAll(async () => {

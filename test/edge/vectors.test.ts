@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readCookie } from '../../plugins/custom_loader/cookie-header.ts';
-import { type Stage, type StagedSite, startStage } from './stage.ts';
+import { type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 
 /** Cases of public projects, which lie beside the project (each file names its source and licence). */
 const vectors = (name: string) => new URL(`../../../shared/vectors/${name}`, import.meta.url);

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { type Fault, type FaultyCloudflare, startFaultyCloudflare } from '../helpers/faulty-cloudflare.ts';
-import { ask, standing } from './operations.ts';
-import { converged, type Stage, stage } from './stage.ts';
+import { type Fault, type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudflare/faulty.ts';
+import { eventually } from '../support/eventually.ts';
+import { ask, standing } from '../support/faults/operations.ts';
+import { converged, type Stage, stage } from '../support/faults/stage.ts';
+import type { RunningDaemon } from '../support/gitops/daemon.ts';
 
 type When = (method: string, path: string) => boolean;
 

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
-import type { Moment } from '../fixtures/gitops/gate.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { ask, standing } from './operations.ts';
-import { converged, type Stage, stage } from './stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { ask, standing } from '../support/faults/operations.ts';
+import { converged, type Stage, stage } from '../support/faults/stage.ts';
+import type { RunningDaemon } from '../support/gitops/daemon.ts';
+import type { Moment } from '../support/gitops/gate.ts';
 
 const WHOLE = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
 const DRAINING = { ...WHOLE, dns: 0 };

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
-import { type Gate, startGate } from '../fixtures/gitops/gate.ts';
-import type { DaemonSettings } from '../fixtures/gitops/settings.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { standing } from './operations.ts';
-import { converged, type Stage, stage } from './stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { standing } from '../support/faults/operations.ts';
+import { converged, type Stage, stage } from '../support/faults/stage.ts';
+import type { RunningDaemon } from '../support/gitops/daemon.ts';
+import { type Gate, startGate } from '../support/gitops/gate.ts';
+import type { DaemonSettings } from '../support/gitops/settings.ts';
 
 const HOSTS = ['tag-1', 'tag-3'] as const;
 type Host = (typeof HOSTS)[number];

@@ -13,10 +13,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { eventually } from '../helpers/eventually.ts';
-import { type FaultyCloudflare, startFaultyCloudflare } from '../helpers/faulty-cloudflare.ts';
-import { ask, lifeOf, standing } from './operations.ts';
-import { converged, type Stage, stage } from './stage.ts';
+import { type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudflare/faulty.ts';
+import { eventually } from '../support/eventually.ts';
+import { ask, lifeOf, standing } from '../support/faults/operations.ts';
+import { converged, type Stage, stage } from '../support/faults/stage.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MOUNTS = mounts();

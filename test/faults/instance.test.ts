@@ -5,10 +5,10 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { api, at, ok } from '../helpers/api.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { type Instance, startInstance, temporaryHome } from '../helpers/instance.ts';
-import { traces } from '../helpers/traces.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
+import { api, at, ok } from '../support/management/api.ts';
+import { traces } from '../support/traces.ts';
 
 /** The drivers that every machine has; what nginx and Docker do in such moments is their own suites' matter. */
 const EMBEDDED = { TAGYARD_PROXY: 'embedded', TAGYARD_CONTAINERS: 'process' };

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Moment } from '../fixtures/gitops/gate.ts';
-import { type Cut, killOnce, type Outcome, reference, table } from './kill.ts';
-import { lifeOf } from './operations.ts';
-import { type Stage, stage } from './stage.ts';
+import { type Cut, killOnce, type Outcome, reference, table } from '../support/faults/kill.ts';
+import { lifeOf } from '../support/faults/operations.ts';
+import { type Stage, stage } from '../support/faults/stage.ts';
+import type { Moment } from '../support/gitops/gate.ts';
 
 /** Writes of the state file come often and are all alike; the first ones of a step stand for the rest. */
 const STATE_WRITES = 2;

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { z } from 'zod';
-import { AUDIENCE, ISSUER } from '../fixtures/management/issuer.ts';
-import { Mortals } from '../fixtures/management/mortal.ts';
-import type { mortalReport, mortalTask } from '../fixtures/management/mortal-settings.ts';
-import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
-import { creation, SECRET, World } from '../fixtures/management/world.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { AUDIENCE, ISSUER } from '../support/management/issuer.ts';
+import { Mortals } from '../support/management/mortal.ts';
+import type { mortalReport, mortalTask } from '../support/management/mortal-settings.ts';
+import { PostgresqlFixture } from '../support/management/postgresql.ts';
+import { creation, SECRET, World } from '../support/management/world.ts';
 
 /** Some twenty processes one after another, however busy the machine is. */
 const TIMEOUT_MS = 900_000;

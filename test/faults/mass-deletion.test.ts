@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { ACCIDENTS, type Whole } from './accidents.ts';
-import { converged, type Snapshot, type Stage, stage } from './stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { ACCIDENTS, type Whole } from '../support/faults/accidents.ts';
+import { converged, type Snapshot, type Stage, stage } from '../support/faults/stage.ts';
+import type { RunningDaemon } from '../support/gitops/daemon.ts';
 
 const SITES = Array.from({ length: 12 }, (_, number) => `site-${number}`);
 

@@ -5,12 +5,12 @@ import { parseManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ProvisionerClient } from '../../management/provisioner-client.ts';
 import { claimedNames } from '../../management/sites/sites.repository.ts';
-import type { RunningDaemon } from '../fixtures/gitops/daemon.ts';
-import { World } from '../fixtures/management/world.ts';
 import { tagyardOf } from '../gitops/cli/command.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { ACCIDENTS, type Whole } from './accidents.ts';
-import { type Stage, stage } from './stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { ACCIDENTS, type Whole } from '../support/faults/accidents.ts';
+import { type Stage, stage } from '../support/faults/stage.ts';
+import type { RunningDaemon } from '../support/gitops/daemon.ts';
+import { World } from '../support/management/world.ts';
 
 const SITES = Array.from({ length: 6 }, (_, number) => `site-${number}`);
 

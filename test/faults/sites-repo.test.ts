@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { initSitesRepo, openSitesRepo, type SitesRepo, SitesRepoError } from '../../gitops/sites-repo.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
 
 let dir: string;
 let bare: string;

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Applier } from '../../gitops/appliers/contract.ts';
 import { memoryApplier } from '../../gitops/appliers/memory.ts';
 import { DesiredResources } from '../../gitops/desired-resources.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
+import { loadedManifest } from '../support/manifest.ts';
 
 it('asks an applier once a manifest and edition', () => {
   let edition = 'first';

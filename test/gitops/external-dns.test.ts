@@ -7,7 +7,7 @@ import { type DnsRef, type ListedRecord, observedRecords } from '../../gitops/ap
 import { contentHash, formatMark } from '../../gitops/ownership.ts';
 import { planResources } from '../../gitops/plan.ts';
 import { judge } from '../../gitops/policy.ts';
-import { describeWith, REFERENCE } from '../helpers/components.ts';
+import { describeWith, REFERENCE } from '../support/components.ts';
 
 const endpoint = z.looseObject({
   DNSName: z.string(),

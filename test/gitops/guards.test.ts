@@ -4,8 +4,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { SHARED, TARGETS } from '../../gitops/appliers/contract.ts';
 import { git } from '../../gitops/clients/git.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
-import { type LoopOptions, type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { type LoopOptions, type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 afterEach(() => daemon.close());

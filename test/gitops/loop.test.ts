@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { TerminalError } from '../../gitops/appliers/contract.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { type MemoryDaemon, memoryDaemon, SECRET } from '../fixtures/gitops/memory-daemon.ts';
-import { manifestInput } from '../fixtures/manifest.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../support/gitops/memory-daemon.ts';
+import { manifestInput } from '../support/manifest.ts';
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {

@@ -20,16 +20,16 @@ import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { shownSiteSchema } from '../../gitops/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
 import { V8_OPTIONS } from '../../gitops/v8-options.ts';
-import { manifestInput } from '../fixtures/manifest.ts';
-import { containerConfig } from '../fixtures/tag-server.ts';
 import {
   EMULATOR_SCRIPT,
   EMULATOR_TOKEN,
   EMULATOR_ZONE,
   startEmulator,
   type TestEmulator,
-} from '../helpers/cloudflare.ts';
-import { eventually } from '../helpers/eventually.ts';
+} from '../support/cloudflare/emulator.ts';
+import { eventually } from '../support/eventually.ts';
+import { manifestInput } from '../support/manifest.ts';
+import { containerConfig } from '../support/tag-server.ts';
 
 const MAIN = new URL('../../gitops/main.ts', import.meta.url);
 const DEADLINE = { timeoutMs: 60_000 };

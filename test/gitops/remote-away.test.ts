@@ -2,8 +2,8 @@ import { rename } from 'node:fs/promises';
 import { afterEach, expect, it, vi } from 'vitest';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { openSitesRepo } from '../../gitops/sites-repo.ts';
-import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 afterEach(async () => {

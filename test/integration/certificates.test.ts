@@ -6,14 +6,14 @@ import { afterEach, expect, it } from 'vitest';
 import type { ProxyBackend, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   type CertificatesDaemon,
   certificatesDaemon,
   type Options,
-} from '../fixtures/gitops/certificates-daemon.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { NGINX } from '../helpers/nginx.ts';
+} from '../support/gitops/certificates-daemon.ts';
+import { NGINX } from '../support/proxy/nginx.ts';
 
 const ORIGIN = 'acme-shop-origin.example.net';
 const PREVIEW = 'acme-shop-preview.example.net';

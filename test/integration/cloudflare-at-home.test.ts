@@ -18,10 +18,10 @@ import { routeApplier } from '../../gitops/appliers/edge/route.ts';
 import { edgeStore } from '../../gitops/appliers/edge/store.ts';
 import { cloudflareClient } from '../../gitops/clients/cloudflare.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
+import { loadedManifest } from '../support/manifest.ts';
 
 const MAIN = fileURLToPath(new URL('../../gitops/embedded/cloudflare/main.ts', import.meta.url));
-const TLS = new URL('../fixtures/tls/', import.meta.url);
+const TLS = new URL('../support/tls/', import.meta.url);
 const ready = z.object({
   type: z.literal('ready'),
   edge: z.url(),

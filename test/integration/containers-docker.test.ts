@@ -13,19 +13,19 @@ import { RetryableError, TerminalError } from '../../gitops/appliers/contract.ts
 import { dockerBridgeGateway, isDockerUsable } from '../../gitops/clients/docker.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { buildDemoImage } from '../../sites/demo/image.ts';
-import { containersBehaviour } from '../fixtures/containers-behaviour.ts';
-import { containersLifecycle } from '../fixtures/containers-lifecycle.ts';
-import { containersSettings, slotUrl } from '../fixtures/containers-stage.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
-import { containerSecret } from '../fixtures/tag-server.ts';
-import { removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
-import { describeWith } from '../helpers/components.ts';
+import { describeWith } from '../support/components.ts';
+import { containersBehaviour } from '../support/containers/behaviour.ts';
+import { containersLifecycle } from '../support/containers/lifecycle.ts';
+import { containersSettings, slotUrl } from '../support/containers/stage.ts';
+import { removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
+import { loadedManifest } from '../support/manifest.ts';
+import { containerSecret } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-docker';
 const SETTINGS = containersSettings(INSTANCE, '127.82');
 
-const TLS = new URL('../fixtures/tls/', import.meta.url);
+const TLS = new URL('../support/tls/', import.meta.url);
 const CERTIFICATE = fileURLToPath(new URL('localhost.cert.pem', TLS));
 /** The name in the certificate. */
 const PREVIEW_HOST = 'shop-origin.tagyard.localhost';

@@ -7,12 +7,12 @@ import { containerName } from '../../gitops/appliers/containers/desired.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import { createOptions } from '../../gitops/appliers/containers/docker-spec.ts';
 import type { ContainerSpec, LoadedManifest } from '../../gitops/manifest/containers.ts';
-import { containersSettings, healthOf } from '../fixtures/containers-stage.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
-import { containerSecret } from '../fixtures/tag-server.ts';
-import { removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { describeWith } from '../support/components.ts';
+import { containersSettings, healthOf } from '../support/containers/stage.ts';
+import { removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
+import { eventually } from '../support/eventually.ts';
+import { loadedManifest } from '../support/manifest.ts';
+import { containerSecret } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-drift';
 

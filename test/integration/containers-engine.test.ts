@@ -8,14 +8,14 @@ import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.t
 import type { Runtime } from '../../gitops/appliers/containers/runtime.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { buildDemoImage } from '../../sites/demo/image.ts';
-import { containersSettings, healthOf } from '../fixtures/containers-stage.ts';
-import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
-import { startImageRegistry } from '../fixtures/image-registry.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
-import { type OwnEngine, startOwnEngine } from '../fixtures/own-engine.ts';
-import { containerConfig, containerSecret } from '../fixtures/tag-server.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { describeWith } from '../support/components.ts';
+import { startImageRegistry } from '../support/containers/image-registry.ts';
+import { type OwnEngine, startOwnEngine } from '../support/containers/own-engine.ts';
+import { containersSettings, healthOf } from '../support/containers/stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
+import { loadedManifest } from '../support/manifest.ts';
+import { containerConfig, containerSecret } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-engine';
 const REPOSITORY = 'tagyard-test/engine';

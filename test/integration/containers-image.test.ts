@@ -6,12 +6,12 @@ import { z } from 'zod';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { containersSettings } from '../fixtures/containers-stage.ts';
-import { type MemoryDaemon, memoryDaemon, SECRET } from '../fixtures/gitops/memory-daemon.ts';
-import { containerConfig } from '../fixtures/tag-server.ts';
-import { pickyRelease, removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { describeWith } from '../support/components.ts';
+import { containersSettings } from '../support/containers/stage.ts';
+import { pickyRelease, removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../support/gitops/memory-daemon.ts';
+import { containerConfig } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-image';
 const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));

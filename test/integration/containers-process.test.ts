@@ -4,12 +4,12 @@ import type { Runtime } from '../../gitops/appliers/containers/runtime.ts';
 import { RetryableError } from '../../gitops/appliers/contract.ts';
 import { processRuntime } from '../../gitops/embedded/process-runtime.ts';
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
-import { containersBehaviour } from '../fixtures/containers-behaviour.ts';
-import { containersLifecycle } from '../fixtures/containers-lifecycle.ts';
-import { containersSettings } from '../fixtures/containers-stage.ts';
-import { containerSecret } from '../fixtures/tag-server.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
-import { childBySlot } from '../helpers/child-by-slot.ts';
+import { containersBehaviour } from '../support/containers/behaviour.ts';
+import { childBySlot } from '../support/containers/child-by-slot.ts';
+import { containersLifecycle } from '../support/containers/lifecycle.ts';
+import { containersSettings } from '../support/containers/stage.ts';
+import { containerSecret } from '../support/tag-server.ts';
 
 const SETTINGS = containersSettings('test-procs', '127.81');
 

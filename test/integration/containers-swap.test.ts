@@ -7,14 +7,14 @@ import { z } from 'zod';
 import { containerName } from '../../gitops/appliers/containers/desired.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
-import { containersHost } from '../fixtures/containers-host.ts';
-import { containersSettings, healthOf } from '../fixtures/containers-stage.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
-import { nextRelease, removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { ask } from '../helpers/proxy.ts';
-import { startLoad } from '../helpers/steady-load.ts';
+import { describeWith } from '../support/components.ts';
+import { containersHost } from '../support/containers/host.ts';
+import { containersSettings, healthOf } from '../support/containers/stage.ts';
+import { nextRelease, removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
+import { eventually } from '../support/eventually.ts';
+import { loadedManifest } from '../support/manifest.ts';
+import { ask } from '../support/proxy/proxy.ts';
+import { startLoad } from '../support/steady-load.ts';
 
 const INSTANCE = 'test-swap';
 

@@ -4,12 +4,12 @@ import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import { RetryableError } from '../../gitops/appliers/contract.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { containersSettings } from '../fixtures/containers-stage.ts';
-import { type MemoryDaemon, memoryDaemon } from '../fixtures/gitops/memory-daemon.ts';
-import { containerConfig } from '../fixtures/tag-server.ts';
-import { removeContainers, tagServerImage } from '../fixtures/tag-server-image.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { describeWith } from '../support/components.ts';
+import { containersSettings } from '../support/containers/stage.ts';
+import { removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
+import { eventually } from '../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
+import { containerConfig } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-teardown';
 const PATIENCE = { timeoutMs: 60_000, intervalMs: 100 };

@@ -1,9 +1,9 @@
 import { dnsApplier } from '../../gitops/appliers/dns/applier.ts';
 import { rfc2136Dns } from '../../gitops/appliers/dns/rfc2136.ts';
 import { rfc2136Client } from '../../gitops/clients/rfc2136.ts';
-import { KNOT_ZONE, startKnot } from '../fixtures/knot.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
-import { describeWith } from '../helpers/components.ts';
+import { describeWith } from '../support/components.ts';
+import { KNOT_ZONE, startKnot } from '../support/dns/knot.ts';
 
 describeWith('knot', 'a zone at Knot', () => {
   applierConformance(

@@ -12,11 +12,11 @@ import { UpdateRefusal } from '../../gitops/clients/rfc2136-errors.ts';
 import { writeTsigKey } from '../../gitops/clients/tsig-key.ts';
 import { readEnv } from '../../gitops/env.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
-import { type Fault, startRelay } from '../fixtures/dns-relay.ts';
-import { KNOT_ZONE, type Knot, type KnotKey, startKnot } from '../fixtures/knot.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { describeWith } from '../support/components.ts';
+import { KNOT_ZONE, type Knot, type KnotKey, startKnot } from '../support/dns/knot.ts';
+import { type Fault, startRelay } from '../support/dns/relay.ts';
+import { eventually } from '../support/eventually.ts';
+import { loadedManifest } from '../support/manifest.ts';
 
 const { signal } = new AbortController();
 const identity = { instance: 'test', host: 'tag-1' };

@@ -13,13 +13,13 @@ import { arriveBy } from '../../gitops/host-report/arrivals.ts';
 import { lookAtCertificate } from '../../gitops/host-report/certificates.ts';
 import { dnsLookup, lookUpNames } from '../../gitops/host-report/names.ts';
 import { manifestSchema } from '../../gitops/manifest/schema.ts';
-import { type Knot, startKnot } from '../fixtures/knot.ts';
-import { manifestInput } from '../fixtures/manifest.ts';
-import { describeWith } from '../helpers/components.ts';
-import { NGINX } from '../helpers/nginx.ts';
-import { ask, HOP_SECRET, proxyHome, put } from '../helpers/proxy.ts';
-import { startTlsFront } from '../helpers/tls-front.ts';
-import { startUpstream } from '../helpers/upstream.ts';
+import { describeWith } from '../support/components.ts';
+import { type Knot, startKnot } from '../support/dns/knot.ts';
+import { manifestInput } from '../support/manifest.ts';
+import { NGINX } from '../support/proxy/nginx.ts';
+import { ask, HOP_SECRET, proxyHome, put } from '../support/proxy/proxy.ts';
+import { startTlsFront } from '../support/proxy/tls-front.ts';
+import { startUpstream } from '../support/upstream.ts';
 
 const HOST = '198.51.100.4';
 /** Of the load balancer before it. */

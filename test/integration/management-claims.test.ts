@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import { type SitesRepo, SitesRepoError } from '../../gitops/sites-repo.ts';
 import { claimedNames } from '../../management/sites/sites.repository.ts';
-import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
-import { type Answer, creation, World } from '../fixtures/management/world.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { PostgresqlFixture } from '../support/management/postgresql.ts';
+import { type Answer, creation, World } from '../support/management/world.ts';
 
 type Commit = SitesRepo['commit'];
 const NAME = 'shop.elsewhere.example';

@@ -13,8 +13,8 @@ import {
   releasePorts,
 } from '../../management/ports/ports.repository.ts';
 import { addVerification, listVerifications } from '../../management/verification/verification.repository.ts';
-import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
-import { describeWith } from '../helpers/components.ts';
+import { describeWith } from '../support/components.ts';
+import { PostgresqlFixture } from '../support/management/postgresql.ts';
 
 const CLIENT = '7c9e6679-7425-40de-944b-e07fc1f90a01';
 const POOL = { host: 'tag-1', ports: { first: 20000, last: 20005 } };

@@ -6,11 +6,11 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectPostgres } from '../../management/db/connect.ts';
 import { migrate } from '../../management/db/migrate.ts';
-import { AUDIENCE, ISSUER } from '../fixtures/management/issuer.ts';
-import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
-import { creation, SECRET, World } from '../fixtures/management/world.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { AUDIENCE, ISSUER } from '../support/management/issuer.ts';
+import { PostgresqlFixture } from '../support/management/postgresql.ts';
+import { creation, SECRET, World } from '../support/management/world.ts';
 
 const raise = (error: Error) => {
   throw error;

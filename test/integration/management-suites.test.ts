@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe } from 'vitest';
-import { PostgresqlFixture } from '../fixtures/management/postgresql.ts';
-import { openWorldsOn } from '../fixtures/management/world.ts';
-import { describeWith } from '../helpers/components.ts';
+import { describeWith } from '../support/components.ts';
+import { PostgresqlFixture } from '../support/management/postgresql.ts';
+import { openWorldsOn } from '../support/management/world.ts';
 
 /** What management does with its database, as the unit tests have it on the embedded one. */
 const SUITES = {

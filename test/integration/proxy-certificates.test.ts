@@ -10,11 +10,11 @@ import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
-import { describeWith } from '../helpers/components.ts';
-import { NGINX } from '../helpers/nginx.ts';
-import { ask, IDENTITY, proxyHome, put } from '../helpers/proxy.ts';
-import { startUpstream } from '../helpers/upstream.ts';
+import { describeWith } from '../support/components.ts';
+import { loadedManifest } from '../support/manifest.ts';
+import { NGINX } from '../support/proxy/nginx.ts';
+import { ask, IDENTITY, proxyHome, put } from '../support/proxy/proxy.ts';
+import { startUpstream } from '../support/upstream.ts';
 
 const ORIGIN = 'acme-origin.example.net';
 const CUSTOM = 'metrics.acme.example';

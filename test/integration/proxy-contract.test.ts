@@ -6,12 +6,12 @@ import { fileNameOf } from '../../gitops/appliers/proxy/file-name.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
 import { containerSpecs, type LoadedManifest } from '../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
-import { describeWith } from '../helpers/components.ts';
-import { NGINX } from '../helpers/nginx.ts';
-import { proxyHome } from '../helpers/proxy.ts';
-import { startUpstream } from '../helpers/upstream.ts';
+import { describeWith } from '../support/components.ts';
+import { loadedManifest } from '../support/manifest.ts';
+import { NGINX } from '../support/proxy/nginx.ts';
+import { proxyHome } from '../support/proxy/proxy.ts';
+import { startUpstream } from '../support/upstream.ts';
 
 /** Where a backend keeps its files, below its prefix. */
 interface Layout {

@@ -12,11 +12,11 @@ import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { runningMaster, stopNginx, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
 import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { NGINX } from '../helpers/nginx.ts';
-import { type Ask, ask, proxyHome, put } from '../helpers/proxy.ts';
-import { startUpstream } from '../helpers/upstream.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { NGINX } from '../support/proxy/nginx.ts';
+import { type Ask, ask, proxyHome, put } from '../support/proxy/proxy.ts';
+import { startUpstream } from '../support/upstream.ts';
 
 const KIB = 1024;
 const PATIENCE = { timeoutMs: 60_000 };
@@ -280,7 +280,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       [change('acme', origin('acme', server)), change('gone', origin('gone', server))],
       [change('acme', origin('acme', second)), change('beta', origin('beta', server)), change('gone', null)],
     ];
-    const entry = fileURLToPath(new URL('../fixtures/nginx-boundaries.ts', import.meta.url));
+    const entry = fileURLToPath(new URL('../support/proxy/nginx-boundaries.ts', import.meta.url));
     const plain = JSON.stringify({ ...settings, certificates: undefined });
     const { stdout } = await execa(process.execPath, [entry, plain, tls, copies, JSON.stringify(batches)]);
     const report = JSON.parse(stdout);

@@ -14,12 +14,12 @@ import { runningMaster, workersOf } from '../../gitops/appliers/proxy/nginx/proc
 import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.ts';
 import { OperatorFiles } from '../../gitops/certificates/operator-files.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../fixtures/manifest.ts';
-import { describeWith } from '../helpers/components.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { NGINX } from '../helpers/nginx.ts';
-import { ask, IDENTITY, plainFiles, proxyHome, put } from '../helpers/proxy.ts';
-import { startUpstream } from '../helpers/upstream.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { loadedManifest } from '../support/manifest.ts';
+import { NGINX } from '../support/proxy/nginx.ts';
+import { ask, IDENTITY, plainFiles, proxyHome, put } from '../support/proxy/proxy.ts';
+import { startUpstream } from '../support/upstream.ts';
 
 describeWith('nginx', 'an nginx of its own', () => {
   const { signal } = new AbortController();
@@ -78,7 +78,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     const first = await start();
     await install(first.backend, 'acme');
     await first.backend.close();
-    const entry = fileURLToPath(new URL('../fixtures/nginx-daemon.ts', import.meta.url));
+    const entry = fileURLToPath(new URL('../support/proxy/nginx-daemon.ts', import.meta.url));
     const json = JSON.stringify({ ...settings, certificates: undefined });
     const owner = spawn(process.execPath, [entry, json, join(home.directory, 'ca')], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,8 +1,8 @@
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
-import { describeWith } from '../helpers/components.ts';
-import { NGINX } from '../helpers/nginx.ts';
-import { proxyBehaviour } from './proxy-behaviour.ts';
+import { describeWith } from '../support/components.ts';
+import { proxyBehaviour } from '../support/proxy/behaviour.ts';
+import { NGINX } from '../support/proxy/nginx.ts';
 
 proxyBehaviour('the embedded proxy', embeddedBackend);
 

@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Check, HostReport, NameAnswer, VerificationReport } from '../../edge/verification/contract.ts';
 import { Secret } from '../../gitops/manifest/secrets.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   type Fault,
   type Passing,
   startVerificationStage,
   VERIFICATION_SECRET,
   type VerificationStage,
-} from '../helpers/verification-stage.ts';
+} from '../support/verification-stage.ts';
 
 /** A starved machine may take longer than the budget of one verification; the next one does better. */
 const PATIENT = { timeoutMs: 60_000 };

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
 import { Home } from '../../gitops/cli/up/home.ts';
-import { api, at, ok } from '../helpers/api.ts';
-import { eventually } from '../helpers/eventually.ts';
-import { type Instance, startInstance, temporaryHome } from '../helpers/instance.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
+import { api, at, ok } from '../support/management/api.ts';
 
 const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));
 

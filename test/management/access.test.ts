@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { creation, World } from '../fixtures/management/world.ts';
+import { creation, World } from '../support/management/world.ts';
 
 let world: World;
 let client: string;

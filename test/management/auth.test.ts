@@ -3,8 +3,8 @@ import { type JWTPayload, UnsecuredJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createAuthenticator } from '../../management/auth.ts';
 import type { JwksOptions } from '../../management/jwks.ts';
-import { AUDIENCE, ISSUER, Issuer } from '../fixtures/management/issuer.ts';
-import { World } from '../fixtures/management/world.ts';
+import { AUDIENCE, ISSUER, Issuer } from '../support/management/issuer.ts';
+import { World } from '../support/management/world.ts';
 
 let issuer: Issuer;
 let other: Issuer;

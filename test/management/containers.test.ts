@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import { decryptSecret } from '../../gitops/manifest/secrets.ts';
-import { AUTH_SECRET, CONFIG, creation, World } from '../fixtures/management/world.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { AUTH_SECRET, CONFIG, creation, World } from '../support/management/world.ts';
 
 let world: World;
 let client: string;

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { keepForgetting } from '../../management/operations/forget-keys.ts';
-import { creation, World } from '../fixtures/management/world.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { creation, World } from '../support/management/world.ts';
 
 let world: World;
 beforeAll(async () => {

@@ -2,8 +2,8 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { creation, World } from '../fixtures/management/world.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { creation, World } from '../support/management/world.ts';
 
 let world: World;
 let client: string;

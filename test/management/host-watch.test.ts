@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { REASONS, type Reason } from '../../gitops/report.ts';
 import { judge } from '../../management/sites/host-watch.ts';
-import { creation, World } from '../fixtures/management/world.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { creation, World } from '../support/management/world.ts';
 
 const VERDICTS: Record<Reason, 'well' | 'trouble' | 'silent'> = {
   Ready: 'well',

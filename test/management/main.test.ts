@@ -10,8 +10,8 @@ import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
-import { manifestInput } from '../fixtures/manifest.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { manifestInput } from '../support/manifest.ts';
 
 const MAIN = new URL('../../management/main.ts', import.meta.url);
 

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { apiDocument } from '../../management/api-document.ts';
 import { ERRORS } from '../../management/errors.ts';
-import { creation, World } from '../fixtures/management/world.ts';
+import { creation, World } from '../support/management/world.ts';
 
 interface Operation {
   readonly operationId: string;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { creation, World } from '../fixtures/management/world.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { creation, World } from '../support/management/world.ts';
 
 let world: World;
 let client: string;

@@ -1,9 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { VerificationClient } from '../../management/verification-client.ts';
-import { VERIFIER_SECRET, VerifierFixture } from '../fixtures/management/verifier.ts';
-import { creation, World } from '../fixtures/management/world.ts';
-import { eventually } from '../helpers/eventually.ts';
+import { eventually } from '../support/eventually.ts';
+import { VERIFIER_SECRET, VerifierFixture } from '../support/management/verifier.ts';
+import { creation, World } from '../support/management/world.ts';
 
 let verifier: VerifierFixture;
 let world: World;

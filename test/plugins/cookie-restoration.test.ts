@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { HOP_SECRET, type SiteOptions, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
+import {
+  HOP_SECRET,
+  type SiteOptions,
+  type Stage,
+  type StagedSite,
+  startStage,
+} from '../support/edge/stage.ts';
 
 let stage: Stage;
 beforeAll(async () => {

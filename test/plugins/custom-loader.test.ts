@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
-import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
+import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 
 let stage: Stage;
 beforeAll(async () => {

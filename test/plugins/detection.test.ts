@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Stage, type StagedSite, startStage } from '../edge/stage.ts';
+import { type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 
 let stage: Stage;
 beforeAll(async () => {

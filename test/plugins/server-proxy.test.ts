@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { droppedHeaders } from '../../gitops/appliers/proxy/policy.ts';
-import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
-import { exchangeInPieces } from '../edge/streams.ts';
-import { vendorScript } from '../edge/upstream.ts';
+import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
+import { exchangeInPieces } from '../support/edge/streams.ts';
+import { vendorScript } from '../support/edge/upstream.ts';
 
 let stage: Stage;
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { bundleVerification, COMPATIBILITY_DATE } from '../../../edge/bundle.ts';
 import { VERIFICATION_FLAGS } from '../../../edge/host.ts';
-import { wrangler } from '../../helpers/wrangler.ts';
+import { wrangler } from '../../support/wrangler.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const CONFIG = 'edge/verification/wrangler.jsonc';

@@ -3,7 +3,7 @@ import type { Applier, Change, Observed, Resource } from '../../../gitops/applie
 import { RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import type { Identity } from '../../../gitops/ownership.ts';
-import { loadedManifest } from '../../fixtures/manifest.ts';
+import { loadedManifest } from '../../support/manifest.ts';
 
 /** One applier over a fresh world in which nothing carries a mark of `CONFORMANCE_IDENTITY`. */
 export interface ConformanceSetup<Spec = unknown, Ref = unknown> {

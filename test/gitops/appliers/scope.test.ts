@@ -5,9 +5,9 @@ import { cloudflareDns } from '../../../gitops/appliers/dns/cloudflare.ts';
 import { kvApplier } from '../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../gitops/appliers/edge/route.ts';
 import { edgeStore } from '../../../gitops/appliers/edge/store.ts';
-import { loadedManifest } from '../../fixtures/manifest.ts';
-import { EMULATOR_SCRIPT, EMULATOR_ZONE } from '../../helpers/cloudflare.ts';
-import { type CloudflareWorld, cloudflareWorld } from './cloudflare-world.ts';
+import { EMULATOR_SCRIPT, EMULATOR_ZONE } from '../../support/cloudflare/emulator.ts';
+import { type CloudflareWorld, cloudflareWorld } from '../../support/cloudflare/world.ts';
+import { loadedManifest } from '../../support/manifest.ts';
 import { CONFORMANCE_IDENTITY as identity } from './conformance.ts';
 
 const { signal } = new AbortController();

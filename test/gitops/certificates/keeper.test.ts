@@ -8,8 +8,8 @@ import { Orders } from '../../../gitops/certificates/orders.ts';
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
 import type { DesiredState } from '../../../gitops/desired-state.ts';
 import type { Lookup } from '../../../gitops/host-report/names.ts';
-import { loadedManifest } from '../../fixtures/manifest.ts';
-import { eventually } from '../../helpers/eventually.ts';
+import { eventually } from '../../support/eventually.ts';
+import { loadedManifest } from '../../support/manifest.ts';
 
 const ADDRESS = '192.0.2.1';
 /** With the two of its own, two names more than are looked at together. */

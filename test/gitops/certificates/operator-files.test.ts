@@ -8,7 +8,7 @@ import type { CertificatePaths } from '../../../gitops/appliers/proxy/certificat
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
 import type { DesiredState } from '../../../gitops/desired-state.ts';
 import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
-import { loadedManifest } from '../../fixtures/manifest.ts';
+import { loadedManifest } from '../../support/manifest.ts';
 
 const HOST = 'a.example.net';
 const DAY_MS = 86_400_000;

@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
-import { type MemoryDaemon, memoryDaemon, SECRET } from '../../fixtures/gitops/memory-daemon.ts';
-import { eventually } from '../../helpers/eventually.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 
 const CLI = fileURLToPath(new URL('../../../gitops/cli.ts', import.meta.url));
 const NEW = `sha256:${'b'.repeat(64)}`;

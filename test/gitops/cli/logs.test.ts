@@ -11,9 +11,9 @@ import { Home } from '../../../gitops/cli/up/home.ts';
 import type { Run } from '../../../gitops/cli/up/run-file.ts';
 import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
 import { accountId, openState } from '../../../gitops/embedded/cloudflare/state.ts';
-import { startUpstream, type Upstream } from '../../edge/upstream.ts';
-import { type MemoryDaemon, memoryDaemon, SECRET } from '../../fixtures/gitops/memory-daemon.ts';
-import { eventually } from '../../helpers/eventually.ts';
+import { startUpstream, type Upstream } from '../../support/edge/upstream.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 
 const TOKEN = 'emulator-token';
 const today = new Date().toISOString().slice(0, 10);

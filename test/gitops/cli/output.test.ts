@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CliError } from '../../../gitops/cli/cli-error.ts';
 import { program } from '../../../gitops/cli/program.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
-import { type MemoryDaemon, memoryDaemon } from '../../fixtures/gitops/memory-daemon.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 import { tagyardOf, tagyardOnTerminal } from './command.ts';
 
 let daemon: MemoryDaemon;

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TerminalError } from '../../../gitops/appliers/contract.ts';
 import { validate } from '../../../gitops/cli/validate.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
-import { type MemoryDaemon, memoryDaemon } from '../../fixtures/gitops/memory-daemon.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 import { tagyardOf } from './command.ts';
 
 let daemon: MemoryDaemon;

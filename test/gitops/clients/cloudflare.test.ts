@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RetryableError } from '../../../gitops/appliers/contract.ts';
 import { CloudflareRefusal } from '../../../gitops/clients/cloudflare-errors.ts';
-import { startEmulator, type TestEmulator } from '../../helpers/cloudflare.ts';
-import { type FaultyCloudflare, startFaultyCloudflare } from '../../helpers/faulty-cloudflare.ts';
+import { startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
+import { type FaultyCloudflare, startFaultyCloudflare } from '../../support/cloudflare/faulty.ts';
 
 const { signal } = new AbortController();
 const post = { type: 'A', name: 'shop.example.net', content: '192.0.2.1', ttl: 1, proxied: false } as const;
@@ -161,7 +161,7 @@ describe('the Cloudflare client', () => {
       readonly result_info: object;
     }
     const recorded = [1, 2, 3].map((page): Page => {
-      const file = new URL(`../../fixtures/cloudflare-pages/dns_records-${page}.json`, import.meta.url);
+      const file = new URL(`../../support/cloudflare/pages/dns_records-${page}.json`, import.meta.url);
       return JSON.parse(readFileSync(file, 'utf8'));
     });
 

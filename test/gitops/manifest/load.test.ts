@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { formatManifest, parseManifest } from '../../../gitops/manifest/load.ts';
-import { manifestInput } from '../../fixtures/manifest.ts';
+import { manifestInput } from '../../support/manifest.ts';
 
 const text = formatManifest(manifestInput());
 

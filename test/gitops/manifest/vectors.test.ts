@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { formatManifest, parseManifest } from '../../../gitops/manifest/load.ts';
-import { manifestInput } from '../../fixtures/manifest.ts';
-import { describeWith, missing, REFERENCE } from '../../helpers/components.ts';
+import { describeWith, missing, REFERENCE } from '../../support/components.ts';
+import { manifestInput } from '../../support/manifest.ts';
 
 const schema = z.object({ cases: z.array(z.object({ id: z.string(), name: z.string(), yaml: z.string() })) });
 

@@ -6,7 +6,7 @@ import { connectEmbedded } from '../../../management/db/connect.ts';
 import type { Database } from '../../../management/db/database.ts';
 import { migrate } from '../../../management/db/migrate.ts';
 import { countFreePorts, fitPool, leasePorts } from '../../../management/ports/ports.repository.ts';
-import { migratedDatabase } from '../../fixtures/management/embedded.ts';
+import { migratedDatabase } from '../../support/management/embedded.ts';
 
 let db: Database;
 beforeEach(async () => {

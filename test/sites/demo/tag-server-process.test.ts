@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
 import { TAG_SERVER_ENTRY } from '../../../sites/demo/tag-server/entry.ts';
-import { containerConfig } from '../../fixtures/tag-server.ts';
-import { eventually } from '../../helpers/eventually.ts';
+import { eventually } from '../../support/eventually.ts';
+import { containerConfig } from '../../support/tag-server.ts';
 
-const TLS = new URL('../../fixtures/tls/', import.meta.url);
+const TLS = new URL('../../support/tls/', import.meta.url);
 const CERTIFICATE = fileURLToPath(new URL('localhost.cert.pem', TLS));
 /** The name in the certificate; not every system resolves it. */
 const PREVIEW_HOST = 'shop-origin.tagyard.localhost';

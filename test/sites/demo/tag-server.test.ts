@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { readSettings } from '../../../sites/demo/tag-server/settings.ts';
-import { containerConfig, startTagServer } from '../../fixtures/tag-server.ts';
+import { containerConfig, startTagServer } from '../../support/tag-server.ts';
 
 const env = (extra: Record<string, string> = {}) => ({ CONTAINER_CONFIG: containerConfig(), ...extra });
 const base64 = (text: string) => Buffer.from(text).toString('base64');

@@ -7,7 +7,7 @@ import {
 } from '../../../../gitops/appliers/containers/desired.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { Secret } from '../../../../gitops/manifest/secrets.ts';
-import { loadedManifest } from '../../../fixtures/manifest.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const SETTINGS = { loopbackSubnet: '127.77', originPort: 8443 };
 const desired = (manifest: LoadedManifest, settings = {}) =>

@@ -6,7 +6,7 @@ import Docker from 'dockerode';
 import { expect, it } from 'vitest';
 import { dockerRuntime } from '../../../../gitops/appliers/containers/docker-runtime.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../../../fixtures/manifest.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 it('has the engine start no more at once than the host has cores', async () => {
   let underWay = 0;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
 import { createOptions } from '../../../../gitops/appliers/containers/docker-spec.ts';
-import { loadedManifest } from '../../../fixtures/manifest.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const launches = desiredContainers(loadedManifest(), { loopbackSubnet: '127.77', originPort: 8443 }).map(
   ({ spec }) => ({ name: `tagyard-t-${spec.role}`, mark: 'tgy1 t tag-1 acme-shop 0123abcd', spec }),

@@ -4,7 +4,7 @@ import { buffer, text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { openDoor } from '../../../../gitops/appliers/containers/door.ts';
 import { RetryableError } from '../../../../gitops/appliers/contract.ts';
-import { eventually } from '../../../helpers/eventually.ts';
+import { eventually } from '../../../support/eventually.ts';
 
 /** A server inside, and a door to it at a free port. */
 async function house(options: { open?: () => Promise<void>; idleMs?: number } = {}) {

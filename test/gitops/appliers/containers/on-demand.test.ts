@@ -6,8 +6,8 @@ import { OnDemand } from '../../../../gitops/appliers/containers/on-demand.ts';
 import type { Instance } from '../../../../gitops/appliers/containers/runtime.ts';
 import { RetryableError } from '../../../../gitops/appliers/contract.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../../../fixtures/manifest.ts';
-import { eventually } from '../../../helpers/eventually.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const NAME = 'tagyard-test-acme-shop-preview-0-00000000';
 

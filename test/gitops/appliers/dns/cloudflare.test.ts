@@ -3,8 +3,8 @@ import { RetryableError, TerminalError } from '../../../../gitops/appliers/contr
 import { dnsApplier } from '../../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../../gitops/appliers/dns/cloudflare.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../../../fixtures/manifest.ts';
-import { type CloudflareWorld, cloudflareWorld } from '../cloudflare-world.ts';
+import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const { signal } = new AbortController();
 const identity = { instance: 'test', host: 'tag-1' };

@@ -1,7 +1,7 @@
 import { dnsApplier } from '../../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../../gitops/appliers/dns/cloudflare.ts';
-import { EMULATOR_ZONE } from '../../../helpers/cloudflare.ts';
-import { cloudflareWorld } from '../cloudflare-world.ts';
+import { EMULATOR_ZONE } from '../../../support/cloudflare/emulator.ts';
+import { cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../conformance.ts';
 
 applierConformance(

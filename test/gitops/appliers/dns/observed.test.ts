@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { desiredRecords } from '../../../../gitops/appliers/dns/desired.ts';
 import { type ListedRecord, observedRecords } from '../../../../gitops/appliers/dns/observed.ts';
 import { planResources } from '../../../../gitops/plan.ts';
-import { loadedManifest } from '../../../fixtures/manifest.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const desired = desiredRecords(loadedManifest(), { hostAddress: '198.51.100.4' });
 const record = (id: string, comment: string | null): ListedRecord => ({

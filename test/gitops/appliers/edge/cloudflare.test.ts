@@ -6,9 +6,9 @@ import { edgeStore, namespaceTitle, PROFILES } from '../../../../gitops/appliers
 import { wildcardRouteApplier } from '../../../../gitops/appliers/edge/wildcard-route.ts';
 import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/state.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../../../fixtures/manifest.ts';
-import { EMULATOR_SCRIPT } from '../../../helpers/cloudflare.ts';
-import { type CloudflareWorld, cloudflareWorld } from '../cloudflare-world.ts';
+import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
+import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const { signal } = new AbortController();
 const identity = { instance: 'test', host: 'tag-1' };

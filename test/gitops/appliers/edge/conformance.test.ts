@@ -1,8 +1,8 @@
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
-import { EMULATOR_SCRIPT } from '../../../helpers/cloudflare.ts';
-import { type CloudflareWorld, cloudflareWorld } from '../cloudflare-world.ts';
+import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
+import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../conformance.ts';
 
 const kvOf = ({ client, store }: CloudflareWorld) =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { proxyResources } from '../../../../gitops/appliers/proxy/desired.ts';
 import { fileNameOf, keyOf } from '../../../../gitops/appliers/proxy/file-name.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../../../fixtures/manifest.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const settings = { loopbackSubnet: '127.77', originPort: 8443 };
 const custom = { customDomains: ['metrics.acme-shop.example', 'tags.acme-shop.example'] };

@@ -6,7 +6,7 @@ import { type MainSettings, mainSchema } from '../../../../gitops/appliers/proxy
 import { nginxRenderer } from '../../../../gitops/appliers/proxy/nginx/render.ts';
 import { TEMPLATES } from '../../../../gitops/appliers/proxy/nginx/templates.ts';
 import { NOBODY } from '../../../../gitops/appliers/proxy/policy.ts';
-import { parseNginx, shapeOf } from '../../../helpers/nginx-syntax.ts';
+import { parseNginx, shapeOf } from '../../../support/proxy/nginx-syntax.ts';
 
 const SETTINGS: MainSettings = {
   listen: ['127.0.0.1', '[::1]'],

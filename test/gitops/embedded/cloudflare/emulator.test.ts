@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openState } from '../../../../gitops/embedded/cloudflare/state.ts';
-import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../../helpers/cloudflare.ts';
-import { describeWith } from '../../../helpers/components.ts';
+import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
+import { describeWith } from '../../../support/components.ts';
 
 describe('the emulator', () => {
   let cloudflare: TestEmulator;

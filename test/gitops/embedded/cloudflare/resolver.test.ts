@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { zoneResolver } from '../../../../gitops/embedded/cloudflare/resolver.ts';
-import { startEmulator, type TestEmulator } from '../../../helpers/cloudflare.ts';
+import { startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
 
 let cloudflare: TestEmulator;
 beforeEach(async () => {

@@ -1,0 +1,204 @@
+import { createHash, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { RequestListener } from 'node:http';
+import { join } from 'node:path';
+import { createProxyServer } from 'httpxy';
+import { type EdgeHost, startEdgeHost } from '../../../edge/host.ts';
+import { startEgress } from '../../../gitops/embedded/egress.ts';
+import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
+import { kvDocuments } from '../../../gitops/manifest/documents.ts';
+import { type Manifest, type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
+import { renderSnippet, type SnippetOptions } from '../../../plugins/custom_loader/snippet.ts';
+import { buildVendor } from '../../../sites/demo/vendor/app.ts';
+import { manifestInput } from '../manifest.ts';
+import { HOP_SECRET, proxyHome, put } from '../proxy/proxy.ts';
+import { startTlsFront } from '../proxy/tls-front.ts';
+import { startTagServer } from '../tag-server.ts';
+import type { LaunchOptions } from './chromium.ts';
+
+/** What becomes of a request at the edge hostname before the edge has it: no answer ever, none until `release`, or a 503. */
+type Fault = 'refuse' | 'hold' | 'fail';
+
+export interface BrowserSite {
+  readonly manifest: Manifest;
+  /** Base URLs: a page's host on the first domain, the edge hostname, and the first custom domain. */
+  readonly url: { readonly shop: string; readonly edge: string; readonly custom: string };
+  /** The snippet of one of the site's domains, as a person pastes it. */
+  snippet(options?: Partial<SnippetOptions> & { readonly domain?: number }): string;
+  /** What the edge's cookie store holds of a profile; `null` where nothing. */
+  profile(id: string | undefined): Promise<unknown>;
+}
+
+/** A request as the edge hostname, the shop's pages or the vendor got it. */
+export interface Asked {
+  readonly host: string;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+export interface BrowserStage {
+  /** For `launchChromium`: every name leads here, and the stage's CA is trusted. */
+  readonly browser: Pick<LaunchOptions, 'hosts' | 'trustedKey'>;
+  readonly edge: Pick<EdgeHost, 'kv'>;
+  /** A site of its own, `shop<n>`, known to edge, proxy and tag server; custom domains begin with `metrics.`. */
+  site(manifest?: Partial<ManifestInput>): Promise<BrowserSite>;
+  /** Serves a page at a path of every host that is neither edge nor vendor. */
+  serve(path: string, html: string, headers?: Readonly<Record<string, string>>): void;
+  /** Decides what the edge hostname suffers; nothing unless set. */
+  fault: (path: string) => Fault | undefined;
+  /** How many requests are held. */
+  held(): number;
+  /** Lets what is held go on to the edge. */
+  release(): void;
+  asked(): readonly Asked[];
+  /** How often browsers asked the vendor itself: the snippet's way out. */
+  direct(): number;
+  /** Bodies of what the edge forwarded to the tag servers as detection signals. */
+  detections(): Promise<unknown[]>;
+  close(): Promise<void>;
+}
+
+const VENDOR = 'www.googletagmanager.com';
+const EDGE_ZONE = 'example.net';
+
+/**
+ * A world of https names for a real browser: the edge in workerd with documents made from a manifest, a proxy with the
+ * custom domain and the origin (the embedded one, with the hop), a stand-in tag server behind it, a stand-in vendor
+ * under the real one's name, and pages on any other host.
+ */
+export async function startBrowserStage(): Promise<BrowserStage> {
+  const home = await proxyHome();
+  const tagServer = await startTagServer();
+  const vendor = buildVendor();
+  await vendor.ready();
+  const pages = new Map<string, { html: string; headers: Readonly<Record<string, string>> }>();
+  const held: (() => void)[] = [];
+  const relay = createProxyServer();
+  relay.on('error', (_error, _request, response) => response?.destroy());
+
+  /** Stands for Cloudflare's TLS in front of a worker: what was asked, and that it was asked over https. */
+  const toEdge: RequestListener = (request, response) => {
+    const fault = stage.fault(request.url ?? '');
+    if (fault === 'refuse') return void request.socket.destroy();
+    if (fault === 'fail') return void response.writeHead(503).end();
+    const headers = { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-proto': 'https' };
+    const go = () => void relay.web(request, response, { target: edge.url.href, headers });
+    if (fault === 'hold') held.push(go);
+    else go();
+  };
+  const toPage: RequestListener = (request, response) => {
+    const page = pages.get(new URL(request.url ?? '/', 'https://page').pathname);
+    if (page === undefined) return void response.writeHead(404).end();
+    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', ...page.headers }).end(page.html);
+  };
+  const front = await startTlsFront(home.ca, (host) => {
+    if (host === VENDOR) return (request, response) => vendor.routing(request, response);
+    return host.endsWith(`.${EDGE_ZONE}`) ? toEdge : toPage;
+  });
+
+  const ca = await readFile(home.ca.caFile, 'utf8');
+  const egress = await startEgress({ resolve: () => '127.0.0.1', ca: [ca] });
+  const edge = await startEdgeHost({
+    port: 0,
+    persistDir: join(home.directory, 'edge'),
+    vars: { HOP_SECRET, TAG_UPSTREAM: `https://${VENDOR}:${front.port}`, CONFIG_TTL_SECONDS: '2' },
+    egress,
+  });
+  const proxy = embeddedBackend({
+    ...home.settings,
+    edgeUpstream: { scheme: 'http', address: '127.0.0.1', port: Number(edge.url.port) },
+  });
+  const { tlsPort } = await proxy.start();
+  await edge.setRoutes([`*.${EDGE_ZONE}/*`]);
+  const { port: tagServerPort } = new URL(tagServer.url);
+  const upstreams = [{ address: '127.0.0.1', port: Number(tagServerPort) }];
+  let sites = 0;
+
+  const stage: BrowserStage = {
+    browser: {
+      hosts: { 'metrics.*': `127.0.0.1:${tlsPort}`, '*': `127.0.0.1:${front.port}` },
+      trustedKey: keyHash(ca),
+    },
+    edge,
+    fault: () => undefined,
+    async site(input = {}) {
+      sites += 1;
+      const name = `shop${sites}`;
+      const customDomains = [`metrics.${name}.example`];
+      const manifest = manifestSchema.parse(manifestInput(name, sites, { customDomains, ...input }));
+      const { hostnames, site } = manifest;
+      for (const { namespace, key, value } of kvDocuments(manifest, { originPort: tlsPort })) {
+        await edge.kv[namespace].put(key, JSON.stringify(value));
+      }
+      const outcomes = await proxy.install([
+        put(site, { site, vhosts: [{ kind: 'origin', host: hostnames.origin, upstreams }] }),
+        ...manifest.customDomains.map((host) =>
+          put(`${site}/${host}`, { site, vhosts: [{ kind: 'custom', host, edgeHost: hostnames.edge }] }),
+        ),
+      ]);
+      for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+      return browserSite(manifest, edge);
+    },
+    serve: (path, html, headers = {}) => pages.set(path, { html: `<!doctype html>${html}`, headers }),
+    held: () => held.length,
+    release() {
+      for (const go of held.splice(0)) go();
+    },
+    asked: () =>
+      front.seen.map(({ headers, method = '', url = '' }) => ({
+        host: (headers.host ?? '').replace(/:\d+$/, ''),
+        method,
+        path: url,
+        headers,
+      })),
+    direct: () =>
+      front.seen.filter(({ headers }) => headers.host === VENDOR && headers['sec-fetch-dest'] === 'script')
+        .length,
+    async detections() {
+      const response = await fetch(`${tagServer.url}/tagyard-demo/events`);
+      const { events } = (await response.json()) as { events: { path: string; body: string }[] }; // its documented shape
+      return events
+        .filter(({ path }) => path === '/tagyard/detection')
+        .map(({ body }) => JSON.parse(body) as unknown);
+    },
+    async close() {
+      stage.release();
+      await edge.close();
+      await Promise.all([proxy.close(), egress.close(), front.close(), vendor.close()]);
+      await tagServer[Symbol.asyncDispose]();
+      await home.remove();
+    },
+  };
+  return stage;
+}
+
+function browserSite(manifest: Manifest, edge: EdgeHost): BrowserSite {
+  const { site, hostnames, domains, customDomains, loaderToken } = manifest;
+  const url = {
+    shop: `https://www.${domains[0]?.domain}`,
+    edge: `https://${hostnames.edge}`,
+    custom: `https://${customDomains[0]}`,
+  };
+  return {
+    manifest,
+    url,
+    snippet: ({ domain = 0, ...options } = {}) =>
+      renderSnippet({
+        edgeUrl: url.edge,
+        loaderToken,
+        webTagId: domains[domain]?.webTagId ?? '',
+        ...options,
+      }),
+    async profile(id) {
+      const record = await edge.kv.COOKIES.get(`${site}:${id}`);
+      return record === null ? null : JSON.parse(record);
+    },
+  };
+}
+
+/** As Chromium names a key that it is told to trust. */
+function keyHash(certificate: string): string {
+  const key = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
+  return createHash('sha256').update(key).digest('base64');
+}

@@ -1,0 +1,122 @@
+import { type CloudflareOptions, cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
+import type { EmulatorDeps } from '../../../gitops/embedded/cloudflare/context.ts';
+import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
+import { sqliteKvStore } from '../../../gitops/embedded/cloudflare/kv-store.ts';
+import {
+  accountId,
+  ensureNamespace,
+  ensureZone,
+  openState,
+} from '../../../gitops/embedded/cloudflare/state.ts';
+import { KV_NAMESPACES } from '../../../plugins/document.ts';
+import { missing, REFERENCE } from '../components.ts';
+import { type Exchange, openapiValidator } from '../openapi.ts';
+
+export const EMULATOR_TOKEN = 'emulator-token';
+export const EMULATOR_SCRIPT = 'tagyard-edge';
+export const EMULATOR_ZONE = 'example.net';
+
+/** Without the document the traffic goes unchecked, and the run's last lines say so. */
+const validate =
+  missing('reference') === null
+    ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE))
+    : () => [];
+
+/**
+ * An emulator with state in memory, on a free loopback port, that watches its own traffic: `close` throws where any
+ * request or answer broke Cloudflare's OpenAPI document; `calls` are the exchanges as `METHOD path`.
+ */
+export async function startEmulator({
+  checked = true,
+  ...overrides
+}: Partial<EmulatorDeps> & {
+  /** Unchecked where the traffic is as much as a bench makes. */
+  readonly checked?: boolean;
+} = {}) {
+  const now = overrides.now ?? (() => new Date());
+  const db = overrides.db ?? openState(':memory:');
+  const zone = ensureZone(db, EMULATOR_ZONE, now());
+  const namespaces = new Map(
+    KV_NAMESPACES.map((name) => [name, ensureNamespace(db, `${EMULATOR_SCRIPT}-${name}`)] as const),
+  );
+  const routes: (readonly string[])[] = [];
+  const app = buildEmulator({
+    db,
+    token: EMULATOR_TOKEN,
+    scripts: [EMULATOR_SCRIPT],
+    kv: ({ id }) => sqliteKvStore(db, id, now),
+    async onRoutes(patterns) {
+      routes.push(patterns);
+    },
+    ...overrides,
+  });
+  const violations: string[] = [];
+  const calls: string[] = [];
+  app.addHook('onSend', async (request, reply, payload) => {
+    const template = request.routeOptions.url?.replace(API_PREFIX, '').replace(/:([a-z_]+)/g, '{$1}');
+    if (template === undefined) return;
+    calls.push(`${request.method} ${template}`);
+    if (!checked) return;
+    const responseType = reply.getHeader('content-type');
+    const exchange: Exchange = {
+      method: request.method,
+      path: template,
+      query: request.query as Record<string, unknown>, // fastify's own parser answers an object
+      requestType: request.headers['content-type'],
+      requestBody: request.body,
+      status: reply.statusCode,
+      responseType: typeof responseType === 'string' ? responseType : undefined,
+      responseBody: typeof payload === 'string' ? (JSON.parse(payload) as unknown) : payload,
+    };
+    violations.push(...validate(exchange));
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const address = app.server.address();
+  if (address === null || typeof address === 'string') throw new Error('the emulator has no port');
+  const url = `http://127.0.0.1:${address.port}${API_PREFIX}`;
+  const account = accountId(db);
+
+  return {
+    app,
+    db,
+    url,
+    account,
+    zone,
+    namespaces,
+    routes,
+    calls,
+    /** A client that isn't slowed down, of this emulator or of something in front of it. */
+    client: (options: Partial<CloudflareOptions> = {}) =>
+      cloudflareClient({
+        url,
+        token: EMULATOR_TOKEN,
+        accountId: account,
+        rate: 1000,
+        burst: 1000,
+        ...options,
+      }),
+    /** A raw call, for what the client has no words for. */
+    async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+      const response = await fetch(`${url}${path}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${EMULATOR_TOKEN}`,
+          ...(body === undefined || headers['content-type'] ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      const json = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : null;
+      return { status: response.status, headers: response.headers, text, json };
+    },
+    async close() {
+      await app.close();
+      db.close();
+      const broken = violations.splice(0);
+      if (broken.length > 0) throw new Error(`traffic that Cloudflare doesn't know:\n${broken.join('\n')}`);
+    },
+  };
+}
+
+export type TestEmulator = Awaited<ReturnType<typeof startEmulator>>;

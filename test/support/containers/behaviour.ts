@@ -1,0 +1,151 @@
+import { request } from 'undici';
+import { expect, it } from 'vitest';
+import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
+import { RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
+import { eventually } from '../eventually.ts';
+import { containerConfig, containerSecret } from '../tag-server.ts';
+import { containersStage, healthOf, PREVIEW, PROCESSING, type RuntimeUnderTest, slotUrl } from './stage.ts';
+
+/** What the containers applier promises, whatever it runs them with. */
+export function containersBehaviour(
+  settings: ContainersSettings,
+  setup: () => Promise<RuntimeUnderTest>,
+): void {
+  const stage = containersStage(settings, setup);
+  const { signal, site, build, planOf, applyAll, up, specAt, containers, names } = stage;
+
+  it('serves both roles, each at its own slot', async () => {
+    const applier = build();
+    const specs = await up(applier, site());
+    for (const spec of specs) expect(await healthOf(spec)).toBe(200);
+    await request(`${slotUrl(specAt(specs, PROCESSING))}/g/collect?v=2`);
+    const { body } = await request(`${slotUrl(specAt(specs, PROCESSING))}/tagyard-demo/events`);
+    expect(await body.json()).toMatchObject({ events: [{ path: '/g/collect', query: 'v=2' }] });
+    const debug = await request(`${slotUrl(specAt(specs, PREVIEW))}/gtm/debug`);
+    expect(await debug.body.text()).toContain('Preview failed to load');
+  });
+
+  it('starts a changed spec beside the old one, which serves until it is removed', async () => {
+    const applier = build();
+    const old = await up(applier, site());
+    const changed = site({ config: containerSecret({ env: '2' }) });
+    const changes = await planOf(applier, changed);
+    expect(changes.map(({ op }) => op).sort()).toEqual(['create', 'create', 'delete', 'delete']);
+    await applyAll(
+      applier,
+      changes.filter(({ op }) => op === 'create'),
+    );
+    const next = applier.desired(changed).map(({ spec }) => spec);
+    for (const spec of [...old, ...next]) expect(await healthOf(spec)).toBe(200);
+    await applyAll(
+      applier,
+      changes.filter(({ op }) => op === 'delete'),
+    );
+    expect(await Promise.all(old.map(healthOf))).toEqual([0, 0]);
+    expect(await Promise.all(next.map(healthOf))).toEqual([200, 200]);
+    expect(await planOf(applier, changed)).toEqual([]);
+  });
+
+  it('reports one that died, and finds it running again by itself', async () => {
+    const applier = build();
+    const specs = await up(applier, site());
+    const listening = new AbortController();
+    const events = applier.events?.(listening.signal)[Symbol.asyncIterator]();
+    const woken = events?.next();
+    const [name = ''] = await names();
+    // A subscription that is still being made misses what happens meanwhile, so it dies until it was heard.
+    let heard = false;
+    void woken?.then(() => {
+      heard = true;
+    });
+    await eventually(async () => {
+      if (!heard) await stage.world.kill(name).catch(() => undefined);
+      expect(heard).toBe(true);
+    });
+    listening.abort();
+    await eventually(async () => {
+      expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
+    });
+    expect(await planOf(applier, site())).toEqual([]);
+  });
+
+  it('replaces one that runs and answers nothing', async () => {
+    const applier = build();
+    const specs = await up(applier, site());
+    const [name = ''] = await names();
+    await stage.world.freeze(name);
+    const changes = await planOf(applier, site());
+    expect(changes.map(({ op }) => op)).toEqual(['update']);
+    await applyAll(applier, changes);
+    expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
+    expect(await planOf(applier, site())).toEqual([]);
+  });
+
+  it('removes one that dies while starting, says why without its secret, and keeps the old one', async () => {
+    const applier = build();
+    const old = await up(applier, site());
+    const auth = 'another-s3cret';
+    const broken = site({ config: containerSecret({ env: 'BAD', auth }) });
+    const creates = (await planOf(applier, broken)).filter(({ op }) => op === 'create');
+    const [change] = creates;
+    const attempt = async () => {
+      const [outcome] = await Promise.allSettled([applyAll(applier, change === undefined ? [] : [change])]);
+      if (outcome?.status !== 'rejected') throw new Error('it came up');
+      return outcome.reason as Error; // appliers throw nothing else
+    };
+    const errors = [await attempt(), await attempt(), await attempt()];
+    for (const error of errors) {
+      expect(error.message).toContain('exit code 1');
+      expect(error.message).toContain('gtm_auth=[secret] failed with status 403');
+      expect(error.message).not.toContain(auth);
+      expect(error.message).not.toContain(containerConfig({ env: 'BAD', auth }));
+    }
+    expect(errors.map((error) => error.constructor)).toEqual([RetryableError, RetryableError, TerminalError]);
+    expect(await names()).toHaveLength(2);
+    expect(await Promise.all(old.map(healthOf))).toEqual([200, 200]);
+  });
+
+  it('removes one that is not healthy by the deadline', async () => {
+    const { runtime } = stage.world;
+    const applier = build(
+      { startupDeadlineMs: 300 },
+      {
+        ...runtime,
+        async start(launch, within) {
+          const id = await runtime.start(launch, within);
+          await stage.world.freeze(launch.name);
+          return id;
+        },
+      },
+    );
+    const [change] = await planOf(applier, site());
+    const applied = applyAll(applier, change === undefined ? [] : [change]);
+    await expect(applied).rejects.toThrow(/was not healthy after 300 ms/);
+    expect(await names()).toEqual([]);
+  });
+
+  it('keeps what an aborted change had started, and goes on from there', async () => {
+    const interrupted = new AbortController();
+    const { runtime } = stage.world;
+    const applier = build(
+      {},
+      {
+        ...runtime,
+        async start(launch, within) {
+          const id = await runtime.start(launch, within);
+          interrupted.abort();
+          return id;
+        },
+      },
+    );
+    const [change] = await planOf(applier, site());
+    if (change === undefined) throw new Error('nothing to do');
+    await expect(applier.apply(change, interrupted.signal)).rejects.toThrow();
+    const [left] = await containers();
+    expect(left).toBeDefined();
+
+    const again = build();
+    await again.apply(change, signal);
+    expect((await containers()).map(({ id }) => id)).toEqual([left?.id]);
+  });
+}

@@ -1,0 +1,114 @@
+import { request } from 'undici';
+import { afterEach, beforeEach } from 'vitest';
+import { type ContainersSettings, containersApplier } from '../../../gitops/appliers/containers/applier.ts';
+import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
+import type { Runtime } from '../../../gitops/appliers/containers/runtime.ts';
+import type { Change } from '../../../gitops/appliers/contract.ts';
+import type { ContainerSpec, LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import { loadedManifest } from '../manifest.ts';
+
+/** Settings under which nothing takes longer than it must; `subnet` is the suite's own. */
+export function containersSettings(
+  instance: string,
+  subnet: string,
+  overrides: Partial<ContainersSettings> = {},
+): ContainersSettings {
+  return {
+    identity: { instance, host: 'tag-1' },
+    loopbackSubnet: subnet,
+    originPort: 8443,
+    startupDeadlineMs: 30_000,
+    steadyMs: 300,
+    drain: { leastMs: 0, mostMs: 10_000 },
+    previewIdleMs: 60_000,
+    recycling: new Recycling({ days: 0, now: Date.now }),
+    ...overrides,
+  };
+}
+
+export interface RuntimeUnderTest {
+  readonly runtime: Runtime;
+  readonly image: string;
+  /** Kills the server from outside, as an out-of-memory killer would. */
+  kill(name: string): Promise<void>;
+  /** Lets it run and answer nothing. */
+  freeze(name: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const slotUrl = ({ address, port }: ContainerSpec) => `http://${address}:${port}`;
+
+/** The status that a slot answers `/healthz` with; 0: nobody is there. */
+export async function healthOf(spec: ContainerSpec): Promise<number> {
+  const ask = request(`${slotUrl(spec)}/healthz`, { reset: true, headersTimeout: 2_000 });
+  return await ask.then(
+    async ({ statusCode, body }) => {
+      await body.dump();
+      return statusCode;
+    },
+    () => 0,
+  );
+}
+
+export type ContainersApplier = ReturnType<typeof containersApplier>;
+
+/** A fresh runtime for each test of a suite, and what the tests do with appliers on it. */
+export function containersStage(settings: ContainersSettings, setup: () => Promise<RuntimeUnderTest>) {
+  const { signal } = new AbortController();
+  let world: RuntimeUnderTest;
+  beforeEach(async () => {
+    world = await setup();
+  });
+  afterEach(async () => {
+    await world.close();
+  });
+
+  const site = (extra: Partial<LoadedManifest> = {}) => ({
+    ...loadedManifest('acme-shop'),
+    image: world.image,
+    ...extra,
+  });
+  const build = (change: Partial<ContainersSettings> = {}, runtime = world.runtime) =>
+    containersApplier({ ...settings, ...change }, runtime);
+
+  const planOf = async (applier: ContainersApplier, manifest: LoadedManifest) => {
+    const desired = applier.desired(manifest);
+    return applier.plan(desired, await applier.observe(desired, signal)).changes;
+  };
+  const applyAll = async (applier: ContainersApplier, changes: readonly Change<ContainerSpec>[]) => {
+    await Promise.all(changes.map((change) => applier.apply(change as never, signal))); // its own changes, handed back
+  };
+  const up = async (applier: ContainersApplier, manifest: LoadedManifest) => {
+    await applyAll(applier, await planOf(applier, manifest));
+    return applier.desired(manifest).map(({ spec }) => spec);
+  };
+  const specAt = (specs: readonly ContainerSpec[], index: number): ContainerSpec => {
+    const spec = specs[index];
+    if (spec === undefined) throw new Error(`there is no container ${index}`);
+    return spec;
+  };
+  /** A machine's engine also runs what isn't this suite's. */
+  const containers = async () =>
+    (await world.runtime.list(new Set(), signal)).filter(({ name }) =>
+      name.startsWith(`tagyard-${settings.identity.instance}-`),
+    );
+  const names = async () => (await containers()).map(({ name }) => name);
+
+  return {
+    signal,
+    get world() {
+      return world;
+    },
+    site,
+    build,
+    planOf,
+    applyAll,
+    up,
+    specAt,
+    containers,
+    names,
+  };
+}
+
+/** Where a role stands among the specs of a site with one replica. */
+export const [PROCESSING, PREVIEW] = [0, 1];

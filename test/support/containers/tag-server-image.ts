@@ -1,0 +1,73 @@
+import type Docker from 'dockerode';
+import { buildDemoImage } from '../../../sites/demo/image.ts';
+
+/** The stand-in's image under a name of this test process's own; disposing takes it away with all marked `instance`. */
+export async function tagServerImage(docker: Docker, instance: string) {
+  const repository = `tagyard-test/${instance}-${process.pid}`;
+  await removeContainers(docker, instance);
+  const image = await buildDemoImage({ docker, repository });
+  return {
+    image,
+    repository,
+    async [Symbol.asyncDispose]() {
+      await removeContainers(docker, instance);
+      for (const { RepoTags } of await docker.listImages({ filters: { reference: [repository] } })) {
+        for (const tag of RepoTags ?? []) await docker.getImage(tag).remove();
+      }
+    },
+  };
+}
+
+/** Takes away what an instance's suite left, now or in a run that was killed. */
+export async function removeContainers(docker: Docker, instance: string): Promise<void> {
+  const all = await docker.listContainers({ all: true });
+  const ours = all.filter(({ Names }) => Names.some((name) => name.startsWith(`/tagyard-${instance}-`)));
+  await Promise.all(ours.map(({ Id }) => docker.getContainer(Id).remove({ force: true, v: true })));
+}
+
+type BuiltImage = Awaited<ReturnType<typeof tagServerImage>>;
+
+/** Another image that runs the very same server, as a new release of it would. */
+export function nextRelease(docker: Docker, built: BuiltImage): Promise<string> {
+  return derive(docker, built, 'next', 'LABEL release=next');
+}
+
+/** A release that some sites can't live with: the server ends at once where the `env` of its config is this one. */
+export async function pickyRelease(docker: Docker, built: BuiltImage, env: string): Promise<string> {
+  const { Config } = await docker.getImage(built.image).inspect();
+  const [node = '', main = ''] = [Config.Entrypoint ?? []].flat();
+  const script = `
+    const query = Buffer.from(process.env.CONTAINER_CONFIG, 'base64').toString();
+    if (new URLSearchParams(query).get('env') === ${JSON.stringify(env)}) {
+      console.error('this release knows no such environment');
+      process.exit(3);
+    }
+    import(${JSON.stringify(main)});`;
+  const entry = [node, '--eval', script.replace(/\s+/g, ' ')];
+  return await derive(docker, built, 'picky', `ENTRYPOINT ${JSON.stringify(entry)}`);
+}
+
+/** One with a health check of its own, as the real image has, that is asked every second. */
+export async function checkedRelease(docker: Docker, built: BuiltImage): Promise<string> {
+  const { Config } = await docker.getImage(built.image).inspect();
+  const [node = ''] = [Config.Entrypoint ?? []].flat();
+  const script =
+    "fetch('http://127.0.0.1:8080/healthz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))";
+  const check = `CMD ${JSON.stringify([node, '--eval', script])}`;
+  return await derive(
+    docker,
+    built,
+    'checked',
+    `HEALTHCHECK --interval=1s --start-period=90s --retries=1 ${check}`,
+  );
+}
+
+async function derive(docker: Docker, { image, repository }: BuiltImage, tag: string, changes: string) {
+  const container = await docker.createContainer({ Image: image });
+  try {
+    const { Id } = await container.commit({ repo: repository, tag, changes });
+    return Id;
+  } finally {
+    await container.remove();
+  }
+}

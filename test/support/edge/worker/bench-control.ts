@@ -1,0 +1,77 @@
+import { WorkerEntrypoint } from 'cloudflare:workers';
+import { dataPoint } from '../../../../edge/logs.ts';
+import { archive, type RawBatch, rawLog } from '../../../../edge/raw-log.ts';
+
+interface Env {
+  readonly COOKIES: KVNamespace;
+  readonly ANALYTICS: AnalyticsEngineDataset;
+  readonly RAW_LOG_QUEUE: Queue<RawBatch>;
+  readonly RAW_LOGS: R2Bucket;
+}
+
+interface Known {
+  readonly body: ArrayBuffer;
+  readonly headers: [string, string][];
+}
+
+/** The edge's answers, by path. */
+const known = new Map<string, Known>();
+const ORIGIN = 'https://site1-origin.test:8443';
+const log = (event: string) => console.warn(event);
+let keep: ReturnType<typeof rawLog> | undefined;
+
+/**
+ * What the edge's figures are compared with: a worker that does a route's bare minimum and nothing else. It answers the
+ * very bytes of the edge and writes the same logs by the same means.
+ */
+export default class Control extends WorkerEntrypoint<Env> {
+  override async fetch(request: Request): Promise<Response> {
+    const began = Date.now();
+    const { pathname } = new URL(request.url);
+    const response = await this.answer(pathname, request);
+    this.record(pathname, request.method, response.status, began);
+    return response;
+  }
+
+  private async answer(pathname: string, request: Request): Promise<Response> {
+    if (pathname === '/g/collect')
+      return fetch(ORIGIN + request.url.slice(new URL(request.url).origin.length), request);
+    if (pathname === '/boot') {
+      const kv = this.env.COOKIES;
+      await kv.put('control', (await kv.get('control')) ?? '{}', { expirationTtl: 34_560_000 });
+    }
+    const answer = known.get(pathname);
+    return answer === undefined ? new Response(null, { status: 404 }) : new Response(answer.body, answer);
+  }
+
+  private record(route: string, method: string, status: number, began: number): void {
+    keep ??= rawLog(this.env.RAW_LOG_QUEUE, Date.now, log);
+    const record = {
+      time: new Date(began).toISOString(),
+      requestId: crypto.randomUUID(),
+      method,
+      route,
+      status,
+      duration: Date.now() - began,
+      site: 'site1',
+      container: '3f0a6679-7425-40de-944b-e07fc1f90000',
+      plugins: {},
+      cache: null,
+      colo: null,
+      country: null,
+      signals: null,
+      error: null,
+    };
+    this.env.ANALYTICS.writeDataPoint(dataPoint(record));
+    keep(record, (work) => this.ctx.waitUntil(work));
+  }
+
+  override queue(batch: MessageBatch<RawBatch>): Promise<void> {
+    return archive(batch, this.env.RAW_LOGS, log);
+  }
+
+  /** Answers `path` like this from now on. */
+  learn(path: string, answer: Known): void {
+    known.set(path, answer);
+  }
+}

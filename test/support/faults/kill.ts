@@ -1,0 +1,147 @@
+import { expect } from 'vitest';
+import { eventually } from '../eventually.ts';
+import type { RunningDaemon } from '../gitops/daemon.ts';
+import type { Effect, Moment } from '../gitops/gate.ts';
+import { type Asked, ask, standing } from './operations.ts';
+import { converged, killAtCommit, type Snapshot, type Stage } from './stage.ts';
+
+/** Where a daemon is killed: at the commit of a request, or at the `index`-th effect of a kind since it was asked. */
+export interface Cut {
+  readonly kind: 'commit' | Effect['kind'];
+  /** From 1. */
+  readonly index: number;
+  readonly moment: Moment;
+}
+
+/** What a kill left, and what became of it. */
+export interface Outcome {
+  readonly asked: string;
+  readonly cut: Cut;
+  readonly label: string;
+  /** Effects that the next start needed until all was as asked. */
+  readonly mended: number;
+}
+
+/** What is there when everything of a life's step is applied, by step. */
+export type Reference = ReadonlyMap<string, { readonly world: Snapshot; readonly files: unknown }>;
+
+/** Runs a life through without a kill: what stands after each step, and how many effects each took. */
+export async function reference(stage: Stage, life: readonly Asked[]) {
+  const steps = new Map<string, { world: Snapshot; files: unknown }>();
+  const effects = new Map<string, number>();
+  await using daemon = await stage.start();
+  for (const { name, requests } of life) {
+    let count = 0;
+    stage.gate.watch(({ kind }, moment) => {
+      if (kind === 'world' && moment === 'after') count += 1;
+      return false;
+    });
+    expect(await ask(daemon, requests)).toEqual([]);
+    await converged(daemon);
+    steps.set(name, { world: stage.snapshot(), files: await files(stage) });
+    effects.set(name, count);
+  }
+  return { steps, effects };
+}
+
+/**
+ * Asks for a step and kills the daemon at `cut`, starts another and waits until all is as asked. Answers the daemon that
+ * runs now, and the outcome; `null`: the step was done before `cut` came, so there are no more boundaries of its kind.
+ */
+export async function killOnce(
+  stage: Stage,
+  daemon: RunningDaemon,
+  { name, requests }: Asked,
+  cut: Cut,
+  sites: readonly string[],
+  expected: Reference,
+): Promise<{ daemon: RunningDaemon; outcome: Outcome | null }> {
+  stage.prepare();
+  let label: string | null = null;
+  let target: Effect | null = null;
+  if (cut.kind === 'commit') killAtCommit(stage.sitesRepo, daemon.pid, cut.moment);
+  let seen = 0;
+  stage.gate.watch((effect, moment) => {
+    if (label !== null || effect.kind !== cut.kind) return false;
+    if (moment === 'before') {
+      seen += 1;
+      if (seen === cut.index) target = effect;
+    }
+    if (effect !== target || moment !== cut.moment) return false;
+    label = effect.label;
+    daemon.child.kill('SIGKILL');
+    return true;
+  });
+  let open = await ask(daemon, requests);
+  await converged(daemon).catch((error: unknown) => {
+    if (!daemon.exited() && daemon.child.signalCode !== 'SIGKILL') throw error;
+  });
+  if (!daemon.exited() && label === null) return { daemon, outcome: null };
+  await eventually(() => expect(daemon.child.signalCode).toBe('SIGKILL'));
+
+  const left = stage.snapshot();
+  expectFoundations(left, sites);
+  if (!['create', 'remove'].includes(name)) expectServed(left, sites);
+  expectForeign(left, expected);
+
+  let mended = 0;
+  stage.gate.watch(({ kind }, moment) => {
+    if (kind === 'world' && moment === 'after') mended += 1;
+    return false;
+  });
+  const next = await stage.start();
+  open = await ask(next, open);
+  expect(open).toEqual([]);
+  await converged(next);
+  const wanted = expected.get(name);
+  expect(stage.snapshot()).toEqual(wanted?.world);
+  expect(await files(stage)).toEqual(wanted?.files);
+  return { daemon: next, outcome: { asked: name, cut, label: label ?? 'commit', mended } };
+}
+
+/** A name never leads to something that is not there: each kind of thing stands only on the kinds before it. */
+function expectFoundations(world: Snapshot, sites: readonly string[]): void {
+  for (const site of sites) {
+    const counts = Object.values(standing(world, site));
+    const first = counts.indexOf(0);
+    const floating = first === -1 ? [] : counts.slice(first).filter((count) => count > 0);
+    expect(floating, `${site} ${JSON.stringify(standing(world, site))}`).toEqual([]);
+  }
+}
+
+/** Of a site that changes, nothing is missing at any moment. */
+function expectServed(world: Snapshot, sites: readonly string[]): void {
+  const least = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
+  for (const site of sites) {
+    const there = standing(world, site);
+    const short = Object.entries(least).filter(([kind, count]) => there[kind as keyof typeof least] < count); // entries forgets the key type
+    expect(short, site).toEqual([]);
+  }
+}
+
+/** After everything was removed, what is left is other people's: each of it stands at every other moment too. */
+function expectForeign(world: Snapshot, expected: Reference): void {
+  const foreign = expected.get('remove')?.world;
+  for (const kind of ['containers', 'proxy', 'kv', 'routes', 'dns'] as const) {
+    expect(world[kind]).toEqual(expect.arrayContaining([...(foreign?.[kind] ?? [])]));
+  }
+}
+
+async function files(stage: Stage): Promise<unknown> {
+  const head = await stage.repo.head();
+  return head === null ? [] : (await stage.repo.read(head)).map(({ site, text }) => ({ site, text }));
+}
+
+/** A line a boundary, both moments beside each other: how many effects it took to put things right. */
+export function table(outcomes: readonly Outcome[]): string {
+  const rows = Map.groupBy(outcomes, ({ asked, cut }) => `${asked} ${cut.kind} ${cut.index}`);
+  const lines = [...rows.values()].map((both) => {
+    const [{ asked, cut, label }] = both as [Outcome, ...Outcome[]]; // groupBy makes no empty groups
+    const mended = (moment: Moment) =>
+      String(both.find((one) => one.cut.moment === moment)?.mended ?? '–').padStart(6);
+    const which = `${cut.kind} ${cut.index}`.padEnd(10);
+    return `${asked.padEnd(24)}${which}${mended('before')} ${mended('after')}  ${label}`;
+  });
+  const head = `${'asked'.padEnd(24)}${'killed at'.padEnd(10)}before  after  what it was at; figures: writes that the next start made`;
+  return [head, ...lines].join('\n');
+}

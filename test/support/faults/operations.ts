@@ -1,0 +1,77 @@
+import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import type { RunningDaemon } from '../gitops/daemon.ts';
+import type { Snapshot, Stage } from './stage.ts';
+
+export interface Request {
+  readonly method: 'POST' | 'DELETE';
+  readonly path: string;
+  readonly body: unknown;
+}
+
+/** Things that somebody asks of the daemon, one request a site. */
+export interface Asked {
+  readonly name: string;
+  readonly requests: readonly Request[];
+}
+
+/** A site's whole life; each step is asked for all `sites`. */
+export function lifeOf(sites: readonly string[], manifest: Stage['manifest']): Asked[] {
+  const each = (name: string, request: (site: string, number: number) => Request): Asked => ({
+    name,
+    requests: sites.map(request),
+  });
+  const provision = (body: ManifestInput): Request => ({ method: 'POST', path: '/provision', body });
+  const changed = {
+    image: `sha256:${'b'.repeat(64)}`,
+    name: 'Renamed',
+    features: { cookie_restoration: true },
+  };
+  const domain = (site: string) => ({ site, domain: `metrics.${site}.example` });
+  return [
+    each('create', (site, number) => provision(manifest(site, number))),
+    each('change', (site, number) =>
+      provision(
+        manifest(site, number, {
+          ...changed,
+          loaderToken: `lt_changed0token${String(number).padStart(4, '0')}`,
+        }),
+      ),
+    ),
+    each('add a custom domain', (site) => ({ method: 'POST', path: '/custom-domain', body: domain(site) })),
+    each('remove a custom domain', (site) => ({
+      method: 'DELETE',
+      path: '/custom-domain',
+      body: domain(site),
+    })),
+    each('remove', (site) => ({ method: 'POST', path: '/deprovision', body: { site } })),
+  ];
+}
+
+/** Sends them all at once and answers those that were not accepted, because the daemon died. */
+export async function ask(daemon: RunningDaemon, requests: readonly Request[]): Promise<Request[]> {
+  const answers = await Promise.all(
+    requests.map(async (request) => {
+      const { method, path, body } = request;
+      const status = await daemon.call(method, path, body).then(
+        (answer) => answer.status,
+        () => 0,
+      );
+      if (status >= 400 && status !== 503) throw new Error(`${method} ${path}: ${status}`);
+      return { request, accepted: status !== 0 && status < 300 };
+    }),
+  );
+  return answers.flatMap(({ request, accepted }) => (accepted ? [] : [request]));
+}
+
+/** How many things of each kind stand for a site; what comes later stands on what comes before. */
+export function standing({ containers, proxy, kv, routes, dns }: Snapshot, site: string) {
+  const host = `${site}.example.net`;
+  const marked = (mark: unknown) => String(mark).includes(` ${site} `);
+  return {
+    containers: containers.filter(([, { mark }]) => marked(mark)).length,
+    proxy: proxy.filter(([, { mark }]) => marked(mark)).length,
+    kv: kv.filter(({ metadata }) => marked(metadata)).length,
+    routes: routes.filter(({ pattern }) => pattern === `${host}/*`).length,
+    dns: dns.filter(({ comment }) => marked(comment)).length,
+  };
+}

@@ -1,0 +1,176 @@
+import type { ChildProcess } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { z } from 'zod';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
+import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo.ts';
+import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE, startEmulator } from '../cloudflare/emulator.ts';
+import { eventually } from '../eventually.ts';
+import { type RunningDaemon, standby, startDaemon } from '../gitops/daemon.ts';
+import { startGate } from '../gitops/gate.ts';
+import type { DaemonSettings } from '../gitops/settings.ts';
+import { manifestInput } from '../manifest.ts';
+
+/** Answers whatever stands in front of it: the cause of a row of SQLite's being `unknown`. */
+const rows = z.array(z.record(z.string(), z.unknown()));
+
+/** Everything that a daemon works on, none of it in the daemon's own process: what it did outlives it. */
+export async function stage(overrides: (url: string) => Partial<DaemonSettings> = () => ({})) {
+  const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
+  const emulator = await startEmulator();
+  const names = new Map([...emulator.namespaces].map(([name, { id }]) => [id, name]));
+  const gate = await startGate(emulator.url, names);
+  const sitesRepo = join(dir, 'sites.git');
+  await initSitesRepo(sitesRepo);
+  const ageIdentity = await generateIdentity();
+  const recipient = await identityToRecipient(ageIdentity);
+  const cipher = await encryptSecret(recipient, 'aWQ9R1RNLVg=');
+  const repo = await openSitesRepo({ url: sitesRepo, cacheDir: dir });
+
+  const settings = (): DaemonSettings => ({
+    sitesRepo,
+    stateDir: join(dir, 'state'),
+    instance: 'test',
+    host: 'tag-1',
+    ageIdentity,
+    secret: 'an infra secret',
+    worldUrl: gate.url,
+    cloudflare: {
+      url: gate.cloudflareUrl,
+      token: EMULATOR_TOKEN,
+      accountId: emulator.account,
+      zone: EMULATOR_ZONE,
+      zoneId: emulator.zone.id,
+      script: EMULATOR_SCRIPT,
+      timeoutMs: 2000,
+    },
+    ...overrides(gate.cloudflareUrl),
+  });
+  let next: ChildProcess | undefined;
+  const select = (sql: string) => rows.parse(emulator.db.prepare(sql).all());
+
+  /** All that stands, ids and times left out, in one order: two equal snapshots are one world. */
+  const snapshot = () => ({
+    containers: sorted(gate.world.containers ?? []),
+    proxy: sorted(gate.world.proxy ?? []),
+    kv: select(
+      'SELECT n.title, k.name, k.value, k.metadata FROM kv k JOIN namespaces n ON n.id = k.namespace ORDER BY 1, 2',
+    ),
+    routes: select('SELECT pattern, script FROM routes ORDER BY 1'),
+    dns: select(
+      `SELECT name, type, content, json_extract(body, '$.proxied') AS proxied, json_extract(body, '$.comment') AS comment
+       FROM records ORDER BY 1, 2, 3`,
+    ),
+  });
+
+  return {
+    dir,
+    emulator,
+    gate,
+    repo,
+    sitesRepo,
+    recipient,
+    snapshot,
+    settings,
+    manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
+      manifestInput(site, number, { containerConfig: cipher, ...extra }),
+    /** Loads the next daemon's code while this one still works: what takes longest of a start. */
+    prepare(): void {
+      next ??= standby();
+    },
+    start(extra: Partial<DaemonSettings> = {}): Promise<RunningDaemon> {
+      const child = next;
+      next = undefined;
+      return startDaemon({ ...settings(), ...extra }, child);
+    },
+    /** Commits files as an operator would, `null` deletes one; one push for all. */
+    push: (files: Readonly<Record<string, ManifestInput | string | null>>) =>
+      Promise.all(
+        Object.entries(files).map(([site, file]) =>
+          repo.commit({
+            site,
+            edit: () => (file === null || typeof file === 'string' ? file : formatManifest(file)),
+            subject: `Change ${site}`,
+            author: { name: 'Operator', email: 'operator@example.net' },
+            trailers: {},
+          }),
+        ),
+      ),
+    /** Things of other people, beside and under the names that Tagyard uses. */
+    async plantForeign() {
+      const zone = `/zones/${emulator.zone.id}`;
+      const kv = (name: 'ROUTES' | 'EDGE_CONFIG') =>
+        `/accounts/${emulator.account}/storage/kv/namespaces/${emulator.namespaces.get(name)?.id}`;
+      const planted = [
+        ['POST', `${zone}/dns_records`, { type: 'A', name: 'www', content: '192.0.2.1', proxied: true }],
+        ['POST', `${zone}/dns_records`, { type: 'TXT', name: 'acme', content: '"google-site=1"' }],
+        [
+          'POST',
+          `${zone}/dns_records`,
+          {
+            type: 'A',
+            name: 'other-origin',
+            content: '192.0.2.2',
+            comment: 'tgy1 test tag-2 other 0123abcd',
+          },
+        ],
+        ['POST', `${zone}/workers/routes`, { pattern: 'www.example.net/*', script: EMULATOR_SCRIPT }],
+        ['POST', `${zone}/workers/routes`, { pattern: 'plain.example.net/*' }],
+        ['PUT', `${kv('ROUTES')}/bulk`, [{ key: 'www.example.net', value: '{}' }]],
+        ['PUT', `${kv('EDGE_CONFIG')}/bulk`, [{ key: 'theirs', value: '{}', metadata: { by: 'x' } }]],
+      ] as const;
+      for (const [method, path, body] of planted) {
+        const { status, text } = await emulator.call(method, path, body);
+        if (status !== 200) throw new Error(`${method} ${path}: ${text}`);
+      }
+      gate.world.containers?.set('theirs', { mark: null, hash: 'x' });
+      gate.world.containers?.set('of-another-host', { mark: 'tgy1 test tag-2 other 0123abcd', hash: 'x' });
+      gate.world.proxy?.set('theirs', { mark: '# by hand', hash: 'x' });
+    },
+    async close() {
+      next?.kill('SIGKILL');
+      await gate.close();
+      await emulator.close();
+      rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+export type Stage = Awaited<ReturnType<typeof stage>>;
+export type Snapshot = ReturnType<Stage['snapshot']>;
+
+/** Nothing left to do, nothing in the way, every site as it should be. */
+export async function converged(daemon: RunningDaemon, timeoutMs = 60_000): Promise<void> {
+  await eventually(
+    async () => {
+      const { sites } = await daemon.sites();
+      const off = sites.find(({ ready }) => !ready);
+      if (off !== undefined) throw new Error(`${off.site}: ${off.reason} ${off.message}\n${daemon.output()}`);
+      const { changes, blocked } = await daemon.plan();
+      if (changes.length + blocked.length > 0) throw new Error(JSON.stringify({ changes, blocked }));
+    },
+    { timeoutMs, intervalMs: 25, until: () => daemon.exited() },
+  );
+}
+
+/**
+ * A hook in the sites repository that kills `pid` while its commit is about to be made (and then it isn't), or just
+ * after it was. Git runs it inside the commit itself: githooks(5), reference-transaction.
+ */
+export function killAtCommit(sitesRepo: string, pid: number, moment: 'before' | 'after'): void {
+  const hook = join(sitesRepo, 'hooks', 'reference-transaction');
+  const state = moment === 'before' ? 'prepared' : 'committed';
+  writeFileSync(
+    hook,
+    `#!/bin/sh\n[ "$1" = ${state} ] || exit 0\nrm -f hooks/reference-transaction\nkill -9 ${pid}\n[ "$1" = committed ]\n`,
+  );
+  chmodSync(hook, 0o755);
+}
+
+function sorted<Value>(entries: Iterable<[string, Value]>): [string, Value][] {
+  return [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
+}

@@ -1,0 +1,241 @@
+import { copyFile, mkdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { expect } from 'vitest';
+import { buildDaemon } from '../../../gitops/app.ts';
+import type { Applier, Target } from '../../../gitops/appliers/contract.ts';
+import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
+import { rfc2136Dns } from '../../../gitops/appliers/dns/rfc2136.ts';
+import { memoryApplier } from '../../../gitops/appliers/memory.ts';
+import { proxyApplier } from '../../../gitops/appliers/proxy/applier.ts';
+import type { ProxyBackend, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
+import { certificatesByMode } from '../../../gitops/appliers/proxy/certificates.ts';
+import { together } from '../../../gitops/certificates/contract.ts';
+import { type AcmeOptions, openAcme } from '../../../gitops/certificates/open.ts';
+import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
+import { rfc2136Client } from '../../../gitops/clients/rfc2136.ts';
+import { DesiredStateReader } from '../../../gitops/desired-state.ts';
+import type { DriftModes } from '../../../gitops/drift.ts';
+import { dnsLookup } from '../../../gitops/host-report/names.ts';
+import { Loop } from '../../../gitops/loop.ts';
+import { containerSpecs } from '../../../gitops/manifest/containers.ts';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
+import { encryptSecret, Secret } from '../../../gitops/manifest/secrets.ts';
+import { Operations } from '../../../gitops/operations.ts';
+import { type CertificateStatus, shownSiteSchema } from '../../../gitops/report.ts';
+import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo.ts';
+import { freePort, KNOT_ZONE, startKnot } from '../dns/knot.ts';
+import { eventually } from '../eventually.ts';
+import { manifestInput } from '../manifest.ts';
+import { type PebbleOptions, startPebble } from '../pebble.ts';
+import { type Ask, ask, IDENTITY, proxyHome } from '../proxy/proxy.ts';
+import { startUpstream } from '../upstream.ts';
+
+const SECRET = 'an infra secret';
+const HOST = '127.0.0.1';
+/** What a failed order costs in these tests; an authority's limits are hours. */
+const QUICK = { firstMs: 300, longestMs: 600 };
+
+export interface Options {
+  readonly pebble?: Partial<PebbleOptions>;
+  readonly acme?: Partial<AcmeOptions>;
+  readonly drift?: DriftModes;
+  readonly subnet: string;
+}
+
+/**
+ * A provisioner in this process with everything real that certificates depend on: DNS by Knot, an authority by Pebble,
+ * the loop, the proxy. Containers are upstreams of the test's; KV and routes are maps.
+ */
+export async function certificatesDaemon(
+  backendOf: (settings: ProxySettings) => ProxyBackend,
+  { pebble: faults = {}, acme: extra = {}, drift = {}, subnet }: Options,
+) {
+  await using stack = new AsyncDisposableStack();
+  const knot = stack.adopt(await startKnot(), (one) => one.close());
+  const httpPort = await freePort();
+  const pebble = stack.adopt(await startPebble({ dnsPort: knot.port, httpPort, ...faults }), (one) =>
+    one.close(),
+  );
+  const home = stack.adopt(await proxyHome(), (one) => one.remove());
+  const edge = stack.adopt(await startUpstream({ name: 'edge' }), (one) => one.close());
+  const sitesRepo = join(home.directory, 'sites.git');
+  await initSitesRepo(sitesRepo);
+  const repo = await openSitesRepo({ url: sitesRepo, cacheDir: home.directory });
+  const ageIdentity = await generateIdentity();
+  const config = 'aWQ9R1RNLVg=';
+  const cipher = await encryptSecret(await identityToRecipient(ageIdentity), config);
+  const containers = { loopbackSubnet: subnet, originPort: 443 };
+  const warnings: string[] = [];
+  const told: string[] = [];
+  const log = {
+    info: (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`),
+    warn: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
+  };
+
+  async function build() {
+    await using inner = new AsyncDisposableStack();
+    const acme = await openAcme(join(home.directory, 'acme'), {
+      directoryUrl: pebble.directoryUrl,
+      caFile: pebble.caFile,
+      perHour: 600,
+      addresses: [HOST],
+      lookup: dnsLookup([`127.0.0.1:${knot.port}`], 2_000),
+      endpoint: () => backend.endpoint(),
+      pauses: { refused: QUICK, outage: QUICK },
+      log,
+      ...extra,
+    });
+    const files = await OperatorFiles.open({
+      directory: join(home.directory, 'tls'),
+      keptIn: join(home.directory, 'tls-served'),
+    });
+    const seenTo = together([acme.keeper, files]);
+    const certificates = certificatesByMode({ files, acme: acme.keeper });
+    const backend = backendOf({
+      ...home.settings,
+      httpPort,
+      edgeUpstream: { scheme: 'http', address: edge.address, port: edge.port },
+      certificates,
+      challengeKey: acme.thumbprint,
+    });
+    inner.defer(() => backend.close());
+    await backend.start();
+    const identity = IDENTITY;
+    const none = (target: Target): Applier =>
+      memoryApplier({ target, identity, world: new Map(), desired: () => [] });
+    const client = rfc2136Client({
+      server: { host: '127.0.0.1', port: knot.port },
+      zone: KNOT_ZONE,
+      keyFile: knot.keyFile('tagyard'),
+    });
+    const provider = rfc2136Dns({ client, zone: KNOT_ZONE });
+    const operations = new Operations([], () => undefined);
+    const reader = new DesiredStateReader(repo, { host: IDENTITY.host, ageIdentity });
+    const loop = new Loop({
+      repo,
+      reader,
+      appliers: [
+        none('containers'),
+        proxyApplier({ backend, identity, containers, certificates }),
+        none('kv'),
+        none('route'),
+        dnsApplier({
+          provider,
+          identity,
+          zone: KNOT_ZONE,
+          hostAddress: HOST,
+          edgeTarget: 'edge.example.org',
+        }),
+      ],
+      operations,
+      host: IDENTITY.host,
+      drainSeconds: 0,
+      intervalSeconds: 600,
+      certificates: seenTo,
+      drift,
+      known: { revision: null, sites: [] },
+      onChange: () => undefined,
+      log,
+    });
+    const app = buildDaemon({
+      repo,
+      reader,
+      loop,
+      operations,
+      host: IDENTITY.host,
+      ageIdentity,
+      secrets: [SECRET],
+      certificatesOf: (site) => seenTo.statuses(site),
+    });
+    inner.defer(() => app.close());
+    inner.defer(() => loop.stop());
+    inner.defer(() => seenTo.stop());
+    loop.start();
+    seenTo.start((site) => loop.lookAt(site));
+    return { backend, app, loop, stack: inner.move() };
+  }
+  let running = await build();
+  stack.defer(() => running.stack.disposeAsync());
+
+  async function call(method: 'GET' | 'POST' | 'DELETE', url: string, payload?: object) {
+    const headers = { 'x-secret': SECRET };
+    const answer = await running.app.inject({ method, url, headers, ...(payload && { payload }) });
+    return { status: answer.statusCode, body: answer.json() };
+  }
+
+  const daemon = {
+    knot,
+    pebble,
+    directory: home.directory,
+    warnings,
+    /** All that was logged. */
+    logged: () => [...told, ...warnings].join('\n'),
+    call,
+    /** Puts a pair for `name` into the operator's folder, another one each time. */
+    async putFiles(stem: string, name: string): Promise<void> {
+      await rm(join(home.directory, 'ca', `${name}.pem`), { force: true });
+      const { cert, key } = await home.ca.pathsFor(name);
+      await mkdir(join(home.directory, 'tls'), { recursive: true });
+      await copyFile(cert, join(home.directory, 'tls', `${stem}.pem`));
+      await copyFile(key, join(home.directory, 'tls', `${stem}.key`));
+    },
+    /** A manifest of `tls: acme`, and the upstreams that its containers would be. */
+    async site(name: string, number: number, extra: Partial<ManifestInput> = {}): Promise<ManifestInput> {
+      const manifest = manifestInput(name, number, {
+        tls: { mode: 'acme' },
+        domains: [
+          {
+            domain: `www.${name}.${KNOT_ZONE}`,
+            webTagId: 'GTM-ABC1234',
+            token: `ct_certificates0${number}0x`,
+          },
+        ],
+        containerConfig: cipher,
+        ...extra,
+      });
+      const loaded = { ...manifestSchema.parse(manifest), config: new Secret(config) };
+      for (const { address, port } of containerSpecs(loaded, containers)) {
+        held.adopt(await startUpstream({ address, port }), (one) => one.close());
+      }
+      return manifest;
+    },
+    push: (site: string, manifest: ManifestInput | null) =>
+      repo.commit({
+        site,
+        edit: () => (manifest === null ? null : formatManifest(manifest)),
+        subject: 'By hand',
+        author: { name: 'Op', email: 'op@example.test' },
+        trailers: {},
+      }),
+    async status(site: string) {
+      const { history: _, ...status } = (await call('GET', `/sites/${site}`)).body;
+      return shownSiteSchema.parse(status);
+    },
+    async certificate(site: string, host: string): Promise<CertificateStatus | undefined> {
+      const { resources } = await daemon.status(site);
+      return resources.flatMap((one) => (one.target === 'certificate' && one.key === host ? [one] : []))[0];
+    },
+    reaches: (site: string, host: string, expected: object) =>
+      eventually(async () => expect(await daemon.certificate(site, host)).toMatchObject(expected), {
+        timeoutMs: 60_000,
+      }),
+    isReady: (site: string) =>
+      eventually(async () => expect(await daemon.status(site)).toMatchObject({ ready: true }), {
+        timeoutMs: 60_000,
+      }),
+    /** Over TLS that must lead to the authority's own root. */
+    ask: async (asked: Ask) => await ask(running.backend.endpoint(), { ca: await pebble.root(), ...asked }),
+    endpoint: () => running.backend.endpoint(),
+    stored: (...path: string[]) => readFile(join(home.directory, 'acme', ...path), 'utf8'),
+    async restart() {
+      await running.stack.disposeAsync();
+      running = await build();
+    },
+    close: () => held.disposeAsync(),
+  };
+  const held = stack.move();
+  return daemon;
+}
+export type CertificatesDaemon = Awaited<ReturnType<typeof certificatesDaemon>>;

@@ -1,0 +1,230 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { expect } from 'vitest';
+import { buildDaemon } from '../../../gitops/app.ts';
+import {
+  type Applier,
+  type Change,
+  type Scope,
+  TARGETS,
+  type Target,
+} from '../../../gitops/appliers/contract.ts';
+import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
+import { DesiredStateReader } from '../../../gitops/desired-state.ts';
+import { frozenBy } from '../../../gitops/freeze.ts';
+import { Loop, type LoopDeps } from '../../../gitops/loop.ts';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
+import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { Operations } from '../../../gitops/operations.ts';
+import { contentHash, readMark } from '../../../gitops/ownership.ts';
+import type { CertificateStatus } from '../../../gitops/report.ts';
+import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo.ts';
+import { eventually } from '../eventually.ts';
+import { manifestInput } from '../manifest.ts';
+
+export const SECRET = 'an infra secret';
+const HOST = 'tag-1';
+const identity = { instance: 'test', host: HOST };
+
+type Fault = (target: Target, at: 'observe' | Change) => Error | undefined;
+export type LoopOptions = Partial<
+  Pick<LoopDeps, 'policy' | 'drift' | 'known' | 'intervalSeconds' | 'drainSeconds' | 'runsAtOnce'>
+> & {
+  /** The repository is behind a URL, and asked so often. */
+  readonly pollSeconds?: number;
+};
+
+/**
+ * A provisioner in this process: its real application and loop on a real repository, over worlds that are maps, save
+ * for the targets of `real`.
+ */
+export async function memoryDaemon(
+  { pollSeconds, ...options }: LoopOptions = {},
+  real: readonly Applier[] = [],
+) {
+  const dir = await mkdtemp(join(tmpdir(), 'tagyard-daemon-'));
+  const sitesRepo = join(dir, 'sites.git');
+  await initSitesRepo(sitesRepo);
+  const repo =
+    pollSeconds === undefined
+      ? await openSitesRepo({ url: sitesRepo, cacheDir: dir })
+      : await openSitesRepo({
+          url: pathToFileURL(sitesRepo).href,
+          cacheDir: join(dir, 'mirror'),
+          pollSeconds,
+        });
+  const ageIdentity = await generateIdentity();
+  const recipient = await identityToRecipient(ageIdentity);
+  const config = 'aWQ9R1RNLVg=';
+  const cipher = await encryptSecret(recipient, config);
+  const worlds = new Map<Target, MemoryWorld>(TARGETS.map((target) => [target, new Map()]));
+  const control: {
+    fault: Fault;
+    before: (change: Change) => Promise<void> | void;
+    certificates: (site: string) => readonly CertificateStatus[];
+  } = {
+    fault: () => undefined,
+    before: () => undefined,
+    certificates: () => [],
+  };
+  /** Every look: the target, the sites it was limited to (`null`: all), and how many passes had ended by then. */
+  const looks: { target: Target; sites: string[] | null; pass: number }[] = [];
+  const applied: Change[] = [];
+
+  function world(target: Target): MemoryWorld {
+    const found = worlds.get(target);
+    if (found === undefined) throw new Error(`${target} has no world`);
+    return found;
+  }
+
+  function applier(target: Target): Applier {
+    const inner: Applier = memoryApplier({
+      target,
+      identity,
+      world: world(target),
+      fault: (at) => control.fault(target, at),
+      desired: (manifest) =>
+        [manifest.hostnames.edge, ...manifest.customDomains].map((name) => ({
+          target,
+          site: manifest.site,
+          key: name,
+          hash: contentHash([name, manifest.name, manifest.image]),
+          summary: `${target} of ${name}`,
+          adopt: manifest.adopt,
+          spec: { image: manifest.image },
+        })),
+    });
+    return {
+      ...inner,
+      observe(desired, signal, scope?: Scope) {
+        const sites = scope === undefined ? null : [...scope.sites].sort();
+        looks.push({ target, sites, pass: running.loop.passes });
+        return inner.observe(desired, signal);
+      },
+      async apply(change, signal) {
+        await control.before(change);
+        await inner.apply(change, signal);
+        applied.push(change);
+      },
+    };
+  }
+
+  function build(extra: LoopOptions = {}) {
+    const operations = new Operations([], () => undefined);
+    const reader = new DesiredStateReader(repo, { host: HOST, ageIdentity });
+    const loop = new Loop({
+      repo,
+      reader,
+      appliers: TARGETS.map((target) => real.find((one) => one.target === target) ?? applier(target)),
+      operations,
+      host: HOST,
+      drainSeconds: 0,
+      intervalSeconds: 600,
+      frozen: () => frozenBy(join(dir, 'freeze')),
+      known: { revision: null, sites: [] },
+      onChange: () => undefined,
+      log: { info: () => undefined, warn: () => undefined },
+      ...options,
+      ...extra,
+    });
+    const app = buildDaemon({
+      repo,
+      reader,
+      loop,
+      operations,
+      host: HOST,
+      ageIdentity,
+      secrets: [SECRET],
+      certificatesOf: (site) => control.certificates(site),
+    });
+    loop.start();
+    return { operations, loop, app };
+  }
+  let running = build();
+
+  const daemon = {
+    dir,
+    repo,
+    sitesRepo,
+    recipient,
+    /** What manifests hold as `containerConfig`, unless told otherwise. */
+    config,
+    looks,
+    applied,
+    control,
+    world,
+    get loop() {
+      return running.loop;
+    },
+    get app() {
+      return running.app;
+    },
+    /** Another process in its place, which knows what this one would have saved. */
+    async restart(extra: LoopOptions = {}) {
+      const known = { revision: running.loop.revision, sites: running.loop.statuses() };
+      await running.loop.stop();
+      await running.app.close();
+      running = build({ known, ...extra });
+    },
+    manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
+      manifestInput(site, number, { containerConfig: cipher, ...extra }),
+    /** Commits one file as an operator would; `null` deletes it. */
+    push: (site: string, file: ManifestInput | string | null) =>
+      repo.commit({
+        site,
+        edit: () => (file === null || typeof file === 'string' ? file : formatManifest(file)),
+        subject: 'By hand',
+        author: { name: 'Op', email: 'op@example.test' },
+        trailers: {},
+      }),
+    async call(method: 'GET' | 'POST' | 'DELETE', url: string, body?: object) {
+      const answer = await running.app.inject({
+        method,
+        url,
+        headers: { 'x-secret': SECRET },
+        ...(body ? { payload: body } : {}),
+      });
+      return { status: answer.statusCode, body: answer.json() };
+    },
+    reaches: (site: string, reason: string) =>
+      eventually(() => {
+        expect(running.loop.status(site)).toMatchObject({ reason });
+        return running.loop.status(site);
+      }),
+    /** Looks at everything; resolves at the end of a pass that began after this call. */
+    async looked() {
+      const before = looks.length;
+      running.loop.sync();
+      await eventually(
+        () => {
+          const look = looks
+            .slice(before)
+            .find(({ target, sites }) => target === 'containers' && sites === null);
+          expect(look).toBeDefined();
+          expect(running.loop.passes).toBeGreaterThan(look?.pass ?? Number.POSITIVE_INFINITY);
+        },
+        { intervalMs: 10 },
+      );
+    },
+    /** Keys of a target that are marked as the site's. */
+    of: (target: Target, site: string) =>
+      [...world(target)].flatMap(([key, { mark }]) => {
+        const { owner } = readMark(identity, mark);
+        return owner.kind === 'ours' && owner.site === site ? [key] : [];
+      }),
+    /** How many things of the site there are in all. */
+    held: (site: string) => TARGETS.reduce((sum, target) => sum + daemon.of(target, site).length, 0),
+    async close() {
+      await running.loop.stop();
+      await running.app.close();
+      await rm(dir, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+  return daemon;
+}
+
+export type MemoryDaemon = Awaited<ReturnType<typeof memoryDaemon>>;

@@ -1,0 +1,79 @@
+import createClient from 'openapi-fetch';
+import { request } from 'undici';
+import type { Run } from '../../../gitops/cli/up/run-file.ts';
+import type { paths } from '../../../gitops/clients/management-api.d.ts';
+import { eventually } from '../eventually.ts';
+
+/** An answer with its JSON, or its text where it isn't JSON. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever the other side answered, and says what it expects of it
+  readonly body: any;
+}
+
+async function call(
+  url: string,
+  method: 'GET' | 'POST' | 'DELETE' | 'PATCH' | 'PUT' | 'HEAD' | 'OPTIONS',
+  headers: Record<string, string>,
+  body?: object | string,
+): Promise<Answer> {
+  const payload = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
+  const type = typeof body === 'object' ? { 'content-type': 'application/json' } : {};
+  const answer = await request(url, { method, headers: { ...type, ...headers }, ...payload });
+  const text = await answer.body.text();
+  const json = /json/.test(String(answer.headers['content-type'])) && text !== '';
+  return { status: answer.statusCode, headers: answer.headers, body: json ? JSON.parse(text) : text };
+}
+
+type Method = Parameters<typeof call>[1];
+
+/** An answer of the management API, its body typed as the API's document has it; one that is no 2xx is thrown. */
+export async function ok<Data>(
+  call: Promise<{ readonly data?: Data; readonly error?: unknown; readonly response: Response }>,
+): Promise<{ readonly status: number; readonly headers: Headers; readonly body: Data }> {
+  const { data, error, response } = await call;
+  if (data === undefined) throw new Error(`${response.url}: ${response.status} ${JSON.stringify(error)}`);
+  return { status: response.status, headers: response.headers, body: data };
+}
+
+/** Parameters of an endpoint of one container. */
+export const at = (id: string) => ({ params: { path: { id } } });
+
+/** The three services of a running instance, each called as its own user does. */
+export function api(run: Run, token = run.demo.token) {
+  const management = createClient<paths>({
+    baseUrl: run.management.url,
+    headers: { authorization: `Bearer ${token}` },
+  });
+  const provisioner = (method: Method, path: string, body?: object) =>
+    call(`${run.provisioner.url}${path}`, method, { 'x-secret': run.provisioner.secret }, body);
+  /** A hostname of the edge, on the port where the edge listens. */
+  const edge = (
+    host: string,
+    method: Method,
+    path: string,
+    body?: object | string,
+    headers: Record<string, string> = {},
+  ) =>
+    call(
+      `${run.edge.url}${path}`,
+      method,
+      { host: `${host}:${new URL(run.edge.url).port}`, ...headers },
+      body,
+    );
+  /** A custom domain, on the proxy's plain port. */
+  const proxy = (host: string, method: Method, path: string, headers: Record<string, string> = {}) =>
+    call(`${run.proxy.url}${path}`, method, { host: `${host}:${new URL(run.proxy.url).port}`, ...headers });
+  /** Waits until a container's status is one of `wanted`; fails at once where it `failed` unasked. */
+  const reaches = (id: string, wanted: string) =>
+    eventually(
+      async () => {
+        const { body } = await ok(management.GET('/server-containers/{id}', at(id)));
+        if (body.status !== wanted) throw new Error(`${id} is ${body.status}: ${body.statusReason ?? ''}`);
+        return body;
+      },
+      { timeoutMs: 60_000 },
+    );
+  return { management, provisioner, edge, proxy, reaches };
+}

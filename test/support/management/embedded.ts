@@ -1,0 +1,55 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { PGlite } from '@electric-sql/pglite';
+import { Kysely } from 'kysely';
+import type { Database, Tables } from '../../../management/db/database.ts';
+import { EmbeddedDialect } from '../../../management/db/embedded-dialect.ts';
+import { migrate } from '../../../management/db/migrate.ts';
+
+const MIGRATIONS = fileURLToPath(new URL('../../../management/db/migrations/', import.meta.url));
+const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/tagyard/', import.meta.url));
+
+/** Making an embedded database takes seconds, loading a copy of one a fraction: the copy is kept between runs. */
+export async function migratedDatabase(): Promise<Database> {
+  const copy = await migratedCopy();
+  return new Kysely<Tables>({
+    dialect: new EmbeddedDialect({ pglite: () => PGlite.create({ loadDataDir: copy }) }),
+  });
+}
+
+/** Named by all that it depends on: the engine and every migration. */
+function cachedAt(): string {
+  const engine = createRequire(import.meta.url).resolve('@electric-sql/pglite');
+  const manifest = join(dirname(engine), '../../fixtures', 'package.json');
+  const parts = [manifest, ...readdirSync(MIGRATIONS).map((name) => join(MIGRATIONS, name))];
+  const hash = createHash('sha256');
+  for (const path of parts.sort()) hash.update(path).update(readFileSync(path));
+  return join(CACHE, `migrated-${hash.digest('hex').slice(0, 16)}.tar`);
+}
+
+let copied: Promise<Blob> | undefined;
+
+function migratedCopy(): Promise<Blob> {
+  copied ??= readOrMake(cachedAt());
+  return copied;
+}
+
+async function readOrMake(path: string): Promise<Blob> {
+  const kept = await readFile(path).catch(() => null);
+  if (kept !== null) return new Blob([kept]);
+  const pglite = await PGlite.create();
+  const db: Database = new Kysely<Tables>({ dialect: new EmbeddedDialect({ pglite }) });
+  await migrate(db);
+  const made = await pglite.dumpDataDir('none');
+  await db.destroy();
+  await mkdir(CACHE, { recursive: true });
+  // Several workers may make it at once; whoever reads sees a whole file.
+  const draft = `${path}.${process.pid}`;
+  await writeFile(draft, Buffer.from(await made.arrayBuffer()));
+  await rename(draft, path);
+  return made;
+}

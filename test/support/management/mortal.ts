@@ -1,0 +1,71 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { z } from 'zod';
+import { eventually } from '../eventually.ts';
+import { mortalReport, type mortalSettings, mortalTask } from './mortal-settings.ts';
+
+const COMPILE_CACHE = join(tmpdir(), 'tagyard-compile-cache');
+const MAIN = fileURLToPath(new URL('mortal-main.ts', import.meta.url));
+
+/** A management process that ends itself at a boundary; the next one is started while the first one lives. */
+export class Mortals {
+  readonly #settings: z.input<typeof mortalSettings>;
+  readonly #all: ChildProcess[] = [];
+  #spare: Promise<ChildProcess> | null = null;
+
+  constructor(settings: z.input<typeof mortalSettings>) {
+    this.#settings = settings;
+  }
+
+  /**
+   * Does a request and what follows from it until `idle` says that nothing is left. Answers its report; `null`: it was
+   * killed on the way.
+   */
+  async run(
+    task: z.input<typeof mortalTask>,
+    idle: () => Promise<boolean>,
+  ): Promise<z.output<typeof mortalReport> | null> {
+    const child = await (this.#spare ?? this.#start());
+    this.#spare = this.#start();
+    let errors = '';
+    child.stderr?.on('data', (chunk) => {
+      errors += String(chunk);
+    });
+    const exited = once(child, 'exit');
+    child.send(mortalTask.parse(task));
+    const alive = await Promise.race([once(child, 'message'), exited.then(() => null)]);
+    if (alive !== null) {
+      await eventually(async () => {
+        if (child.signalCode === null && !(await idle())) throw new Error('something is still going on');
+      });
+    }
+    if (child.signalCode === null && child.connected) {
+      const report = once(child, 'message');
+      child.send('end');
+      const ended = await Promise.race([report, exited.then(() => null)]);
+      if (ended !== null) return mortalReport.parse(ended[0]);
+    }
+    await exited;
+    if (child.signalCode !== 'SIGKILL') throw new Error(`the process failed: ${errors}`);
+    return null;
+  }
+
+  end(): void {
+    for (const child of this.#all) child.kill('SIGKILL');
+  }
+
+  async #start(): Promise<ChildProcess> {
+    const child = fork(MAIN, [JSON.stringify(this.#settings)], {
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      // Each of the many is the same program.
+      env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
+      execArgv: [],
+    });
+    this.#all.push(child);
+    await once(child, 'message');
+    return child;
+  }
+}

@@ -1,0 +1,151 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { connectPostgres } from '../../../management/db/connect.ts';
+import type { Database } from '../../../management/db/database.ts';
+import { POSTGRESQL_BIN } from '../components.ts';
+import { eventually } from '../eventually.ts';
+
+const run = promisify(execFile);
+
+export interface DatabaseUrls {
+  readonly owner: string;
+  readonly api: string;
+}
+
+/** A PostgreSQL cluster of the suite's own, on loopback; the server refuses to run as root, so it runs as `postgres`. */
+export class PostgresqlFixture {
+  readonly #dir: string;
+  readonly #launch: () => ChildProcess;
+  readonly #port: number;
+  #server: ChildProcess;
+  #databases = 0;
+
+  private constructor(dir: string, launch: () => ChildProcess, port: number) {
+    this.#dir = dir;
+    this.#launch = launch;
+    this.#port = port;
+    this.#server = launch();
+  }
+
+  static async start(): Promise<PostgresqlFixture> {
+    const bin = (name: string) => join(POSTGRESQL_BIN ?? '', name);
+    const dir = await mkdtemp(join(tmpdir(), 'tagyard-postgresql-'));
+    const asRoot = userInfo().uid === 0;
+    const identity = asRoot ? await identityOf('postgres') : null;
+    const data = join(dir, 'data');
+    await mkdir(data);
+    await chmod(dir, 0o755);
+    if (identity !== null) await chown(data, identity.uid, identity.gid);
+    const options = ['--auth=trust', '--username=tagyard', '--encoding=UTF8', '--locale=C', '--no-sync'];
+    await run(bin('initdb'), ['-D', data, ...options], { ...identity, cwd: data });
+    const port = await freePort();
+    const settings = [
+      'listen_addresses=127.0.0.1',
+      `port=${port}`,
+      'unix_socket_directories=',
+      'fsync=off',
+      'max_connections=120',
+    ];
+    const args = ['-D', data, ...settings.flatMap((one) => ['-c', one])];
+    const launch = () => spawn(bin('postgres'), args, { ...identity, cwd: data, stdio: 'ignore' });
+    const fixture = new PostgresqlFixture(dir, launch, port);
+    await fixture.#answers();
+    await fixture.#query('create role api login');
+    return fixture;
+  }
+
+  /** A new, empty database, as its owner and as a role that owns nothing. */
+  async database(): Promise<DatabaseUrls> {
+    const name = `suite_${++this.#databases}`;
+    await this.#query(`create database ${name}`);
+    return { owner: this.#url(name), api: this.#url(name, 'api') };
+  }
+
+  /** Connections to a new database for a `World`, of the API's role and of the privileged one. */
+  async connections(
+    onIdleError: (error: Error) => void = raise,
+  ): Promise<{ urls: DatabaseUrls; db: Database; owner: Database }> {
+    const urls = await this.database();
+    return {
+      urls,
+      db: connectPostgres(urls.api, onIdleError),
+      owner: connectPostgres(urls.owner, onIdleError),
+    };
+  }
+
+  /** Stops the server, does the work without it, and starts it again on the same data. */
+  async without(work: () => Promise<void>): Promise<void> {
+    await this.#halt();
+    try {
+      await work();
+    } finally {
+      this.#server = this.#launch();
+      await this.#answers();
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#left();
+    await this.#halt();
+    await rm(this.#dir, { recursive: true, force: true });
+  }
+
+  /** A pool that has ended closes its connections a moment later: ended by the server, each would be an error to nobody. */
+  async #left(): Promise<void> {
+    const others = `from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
+    await eventually(() =>
+      this.#query(`do $$ begin if exists (select ${others}) then raise 'still connected'; end if; end $$`),
+    );
+  }
+
+  async #halt(): Promise<void> {
+    const exited = once(this.#server, 'exit');
+    // Fast shutdown: open connections are ended, not waited for.
+    this.#server.kill('SIGINT');
+    await exited;
+  }
+
+  async #answers(): Promise<void> {
+    await eventually(() => this.#query('select 1'));
+  }
+
+  #url(database: string, role = 'tagyard'): string {
+    return `postgres://${role}@127.0.0.1:${this.#port}/${database}`;
+  }
+
+  async #query(text: string): Promise<void> {
+    const client = new pg.Client({ connectionString: this.#url('postgres') });
+    await client.connect();
+    try {
+      await client.query(text);
+    } finally {
+      await client.end();
+    }
+  }
+}
+
+/** A connection that breaks while nobody uses it is a fault of the suite. */
+function raise(error: Error): never {
+  throw error;
+}
+
+async function identityOf(user: string): Promise<{ uid: number; gid: number }> {
+  const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, user])));
+  return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server's
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,303 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ProxyBackend, ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
+import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
+import { type Seen, startUpstream } from '../upstream.ts';
+import { ask, HOP_SECRET, proxyHome, put } from './proxy.ts';
+
+const ORIGIN = 'acme-origin.example.net';
+const PREVIEW = 'acme-preview.example.net';
+const CUSTOM = 'metrics.acme.example';
+const EDGE = 'acme.example.net';
+
+/** Peers that are trusted in these tests. */
+const CLOUDFLARE = '127.0.0.8';
+const BALANCER = '127.0.0.9';
+
+/** Everything that a client could say of itself; an honest proxy lets none of it through. */
+const SPOOFED = {
+  'x-forwarded-for': '203.0.113.9',
+  'x-forwarded-host': 'evil.example',
+  'x-forwarded-proto': 'gopher',
+  'x-forwarded-port': '1',
+  'x-real-ip': '203.0.113.9',
+  'true-client-ip': '203.0.113.9',
+  'x-forwarded': '203.0.113.9',
+  'forwarded-for': '203.0.113.9',
+  'x-originating-ip': '203.0.113.9',
+  'x-appengine-user-ip': '203.0.113.9',
+  'fly-client-ip': '203.0.113.9',
+  'x-geo-country': 'XX',
+  'x-forwarded-country': 'XX',
+  'x-forwarded-region': 'YY',
+  'cf-ipcountry': 'XX',
+  'cf-connecting-ip': '203.0.113.9',
+  forwarded: 'for=203.0.113.9;host=evil.example',
+};
+
+/** How every proxy treats requests, whatever it is made of; run for each over real sockets. */
+export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings) => ProxyBackend): void {
+  describe(`${name} behaves as a proxy of Tagyard`, () => {
+    let home: Awaited<ReturnType<typeof proxyHome>>;
+    let container: Awaited<ReturnType<typeof startUpstream>>;
+    let preview: Awaited<ReturnType<typeof startUpstream>>;
+    let edge: Awaited<ReturnType<typeof startUpstream>>;
+    let settings: ProxySettings;
+    let backend: ProxyBackend;
+    let endpoint: ProxyEndpoint;
+    let release: () => void = () => undefined;
+
+    beforeAll(async () => {
+      home = await proxyHome();
+      container = await startUpstream({
+        name: 'processing',
+        handle(request, response) {
+          if (request.url !== '/stream') return false;
+          response.writeHead(200, { 'content-type': 'text/event-stream' });
+          response.write('first\n');
+          release = () => response.end('last\n');
+          return true;
+        },
+      });
+      preview = await startUpstream({ name: 'preview' });
+      const certificate = await home.ca.pathsFor(EDGE);
+      const tls = {
+        cert: await readFile(certificate.cert, 'utf8'),
+        key: await readFile(certificate.key, 'utf8'),
+      };
+      edge = await startUpstream({ name: 'edge', tls });
+      settings = {
+        ...home.settings,
+        edgeUpstream: { scheme: 'https', address: edge.address, port: edge.port },
+        trusted: () => ({ cloudflare: [`${CLOUDFLARE}/32`], own: [`${BALANCER}/32`] }),
+      };
+      backend = backendOf(settings);
+      endpoint = await backend.start();
+      const at = ({ address, port }: { address: string; port: number }) => [{ address, port }];
+      const site: ProxySpec = {
+        site: 'acme',
+        vhosts: [
+          { kind: 'origin', host: ORIGIN, upstreams: at(container) },
+          { kind: 'preview', host: PREVIEW, upstreams: at(preview) },
+        ],
+      };
+      const custom: ProxySpec = { site: 'acme', vhosts: [{ kind: 'custom', host: CUSTOM, edgeHost: EDGE }] };
+      const outcomes = await backend.install([put('acme', site), put(`acme/${CUSTOM}`, custom)]);
+      expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+    });
+    afterAll(async () => {
+      await backend?.close();
+      await Promise.all([container?.close(), preview?.close(), edge?.close()]);
+      await home?.remove();
+    });
+
+    const seen = (body: string) => JSON.parse(body) as Seen; // the upstream's own answer
+
+    it('serves the origin over TLS by the local CA, path and query as they came', async () => {
+      const path = '/g//collect?v=2&en=page%20view&a=%2F..%2F&b=1;2';
+      const ca = await readFile(home.ca.caFile, 'utf8');
+      const answer = await ask(endpoint, { host: ORIGIN, path, ca });
+      expect(answer.status).toBe(200);
+      expect(answer.headers['x-upstream']).toBe('processing');
+      expect(seen(answer.body)).toMatchObject({ method: 'GET', url: path });
+      expect(seen(answer.body).headers.host).toBe(`${ORIGIN}:${endpoint.tlsPort}`);
+    });
+
+    it('leads the preview name to the preview container, with the host that the tag server tells it', async () => {
+      const forwarded = `host=${EDGE}`;
+      const answer = await ask(endpoint, { host: PREVIEW, path: '/gtm/debug', headers: { forwarded } });
+      expect(answer.headers['x-upstream']).toBe('preview');
+      expect(seen(answer.body).headers.forwarded).toBe(forwarded);
+    });
+
+    it('believes whoever knows the hop secret, and keeps the secret to itself', async () => {
+      const headers = {
+        'x-tagyard-hop': HOP_SECRET,
+        'x-forwarded-for': '198.51.100.7',
+        'x-forwarded-host': 'metrics.acme.example:8443',
+        'x-forwarded-proto': 'http',
+        'x-forwarded-country': 'AT',
+      };
+      const { body } = await ask(endpoint, { host: ORIGIN, headers });
+      expect(seen(body).headers).toMatchObject({
+        'x-forwarded-for': '198.51.100.7',
+        'x-forwarded-host': 'metrics.acme.example:8443',
+        'x-forwarded-proto': 'http',
+        'x-forwarded-country': 'AT',
+      });
+      expect(seen(body).headers).not.toHaveProperty('x-tagyard-hop');
+    });
+
+    it.each([
+      ['no secret', {}],
+      ['a wrong secret', { 'x-tagyard-hop': 'wrong-secret-of-the-tests-0123456789' }],
+      ['the secret in other case', { 'x-tagyard-hop': HOP_SECRET.toUpperCase() }],
+      ['the secret and more', { 'x-tagyard-hop': `${HOP_SECRET}x` }],
+      ['an empty secret', { 'x-tagyard-hop': '' }],
+    ])('states what it knows itself with %s', async (_case, hop) => {
+      const { body } = await ask(endpoint, { host: ORIGIN, headers: { ...SPOOFED, ...hop } });
+      expect(stated(seen(body).headers)).toEqual({
+        'x-forwarded-for': '127.0.0.1',
+        'x-forwarded-host': `${ORIGIN}:${endpoint.tlsPort}`,
+        'x-forwarded-proto': 'https',
+      });
+    });
+
+    describe.each([ORIGIN, CUSTOM])('the visitor of %s', (host) => {
+      it.each([
+        ['is whom Cloudflare names', CLOUDFLARE, { 'cf-connecting-ip': '203.0.113.9' }, '203.0.113.9'],
+        ['may have an IPv6 address', CLOUDFLARE, { 'cf-connecting-ip': '2001:db8::9' }, '2001:db8::9'],
+        ['is the peer where it says no address', CLOUDFLARE, { 'cf-connecting-ip': 'evil' }, CLOUDFLARE],
+        ['is not what Cloudflare passes on', CLOUDFLARE, { 'x-forwarded-for': '203.0.113.9' }, CLOUDFLARE],
+        ['is whom our balancer saw', BALANCER, { 'x-forwarded-for': '1.1.1.1, 203.0.113.9' }, '203.0.113.9'],
+        ['is not what our balancer passes on', BALANCER, { 'cf-connecting-ip': '203.0.113.9' }, BALANCER],
+        ['is a stranger, whatever it says', '127.0.0.7', SPOOFED, '127.0.0.7'],
+      ])('%s', async (_case, from, headers, expected) => {
+        const { body } = await ask(endpoint, { host, from, headers });
+        expect(seen(body).headers['x-forwarded-for']).toBe(expected);
+      });
+    });
+
+    it.each([
+      ['https', CUSTOM],
+      ['http', null],
+    ] as const)(
+      'maps a custom domain over %s to the edge, by the edge’s own name',
+      async (proto, servername) => {
+        const headers = { ...SPOOFED, 'x-tagyard-hop': HOP_SECRET };
+        const { body } = await ask(endpoint, { host: CUSTOM, servername, headers, path: '/boot?x=1' });
+        const port = proto === 'https' ? endpoint.tlsPort : endpoint.httpPort;
+        const arrived = seen(body);
+        expect(arrived).toMatchObject({ url: '/boot?x=1', servername: EDGE });
+        expect(arrived.headers.host).toBe(EDGE);
+        expect(stated(arrived.headers)).toEqual({
+          'x-forwarded-for': '127.0.0.1',
+          'x-forwarded-host': `${CUSTOM}:${port}`,
+          'x-forwarded-proto': proto,
+          'x-tagyard-hop': HOP_SECRET,
+        });
+      },
+    );
+
+    it('sends its own hop secret to the edge, whatever the client sends', async () => {
+      const { body } = await ask(endpoint, { host: CUSTOM, headers: { 'x-tagyard-hop': 'guess' } });
+      expect(seen(body).headers['x-tagyard-hop']).toBe(HOP_SECRET);
+    });
+
+    it('closes the connection for a name that nobody has', async () => {
+      await expect(ask(endpoint, { host: 'unknown.example', servername: null })).rejects.toThrow(
+        /hang up|reset/i,
+      );
+    });
+
+    it('answers an origin over TLS only', async () => {
+      await expect(ask(endpoint, { host: ORIGIN, servername: null })).rejects.toThrow(/hang up|reset/i);
+    });
+
+    it('rejects the handshake for a name that nobody has, and for none', async () => {
+      for (const servername of ['unknown.example', '']) {
+        await expect(ask(endpoint, { host: ORIGIN, servername })).rejects.toThrow(
+          /alert|handshake|reset|disconnected/i,
+        );
+      }
+    });
+
+    it('does not serve one name on a connection that was opened for another', async () => {
+      const before = preview.seen.length;
+      const answer = await ask(endpoint, { host: PREVIEW, servername: ORIGIN });
+      expect(answer.status).toBe(421);
+      expect(preview.seen.length).toBe(before);
+    });
+
+    it('streams an answer piece by piece', async () => {
+      const pieces: string[] = [];
+      const answer = await ask(endpoint, {
+        host: ORIGIN,
+        path: '/stream',
+        onChunk(piece) {
+          pieces.push(piece);
+          // The upstream ends only once its first piece has come through.
+          if (piece.includes('first')) release();
+        },
+      });
+      expect(answer.body).toBe('first\nlast\n');
+      expect(pieces[0]).toBe('first\n');
+    });
+
+    it('takes headers beyond 16 KiB: long URLs, and all cookies of a site', async () => {
+      const headers = { cookie: `_ga=${'c'.repeat(24_000)}`, 'x-many': 'm'.repeat(8_000) };
+      const path = `/g/collect?v=2&dl=${'u'.repeat(16_000)}`;
+      const { status, body } = await ask(endpoint, { host: ORIGIN, path, headers });
+      expect(status).toBe(200);
+      expect(seen(body).headers.cookie).toBe(headers.cookie);
+      expect(seen(body).url).toBe(path);
+    });
+
+    it('takes a body of 1.5 MB', async () => {
+      const body = Buffer.alloc(1_500_000, 'e');
+      const answer = await ask(endpoint, { host: ORIGIN, path: '/mp/collect', method: 'POST', body });
+      expect(seen(answer.body)).toMatchObject({ method: 'POST', bodyBytes: 1_500_000 });
+    });
+
+    it('says 502 for an upstream that is gone, and nothing of its software', async () => {
+      const gone: ProxySpec = {
+        site: 'gone',
+        vhosts: [
+          { kind: 'origin', host: 'gone-origin.example.net', upstreams: [{ address: '127.0.0.1', port: 9 }] },
+        ],
+      };
+      await backend.install([put('gone', gone)]);
+      const answer = await ask(endpoint, { host: 'gone-origin.example.net' });
+      expect(answer.status).toBe(502);
+      expect(JSON.stringify(answer)).not.toMatch(/nginx\/[0-9]/);
+      await backend.install([put('gone', null)]);
+      await expect(ask(endpoint, { host: 'gone-origin.example.net' })).rejects.toThrow();
+    });
+
+    it('keeps the first of two sites that claim one name', async () => {
+      const thief: ProxySpec = {
+        site: 'thief',
+        vhosts: [{ kind: 'custom', host: CUSTOM, edgeHost: 'thief.example.net' }],
+      };
+      const [outcome] = await backend.install([put(`thief/${CUSTOM}`, thief)]);
+      expect(outcome).toMatchObject({
+        status: 'rejected',
+        reason: expect.objectContaining({
+          message: expect.stringContaining(`conflicting server name "${CUSTOM}"`),
+        }),
+      });
+      const { body } = await ask(endpoint, { host: CUSTOM });
+      expect(seen(body).headers.host).toBe(EDGE);
+    });
+
+    it('takes a new configuration once, and the same again without any change', async () => {
+      const spec: ProxySpec = {
+        site: 'again',
+        vhosts: [{ kind: 'custom', host: 'tags.again.example', edgeHost: EDGE }],
+      };
+      const change = put('again/tags.again.example', spec);
+      const outcomes = [...(await backend.install([change])), ...(await backend.install([change]))];
+      expect(outcomes).toEqual([
+        { status: 'fulfilled', value: { changed: true } },
+        { status: 'fulfilled', value: { changed: false } },
+      ]);
+    });
+
+    it('serves at once after a restart what was applied before, on the same ports', async () => {
+      await backend.close();
+      await expect(ask(endpoint, { host: ORIGIN })).rejects.toThrow(/ECONNREFUSED/);
+      backend = backendOf(settings);
+      expect(await backend.start()).toEqual(endpoint);
+      expect((await ask(endpoint, { host: ORIGIN })).headers['x-upstream']).toBe('processing');
+      const found = await backend.installed();
+      expect(found.filter(({ intact }) => !intact)).toEqual([]);
+      expect(found.map(({ key }) => key)).toContain('acme');
+    });
+  });
+}
+
+/** The headers of a request by which an address, a host or a way could be claimed. */
+function stated(headers: Seen['headers']) {
+  const names = [...Object.keys(SPOOFED), 'x-tagyard-hop'];
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));
+}

@@ -1,0 +1,18 @@
+import { accessSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { PATH_WITH_SBIN } from '../components.ts';
+
+/** The nginx that suites run; a bare name where there is none, which `describeWith` leaves out. */
+export const NGINX =
+  PATH_WITH_SBIN.split(delimiter)
+    .map((folder) => join(folder, 'nginx'))
+    .find(isThere) ?? 'nginx';
+
+function isThere(path: string): boolean {
+  try {
+    accessSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

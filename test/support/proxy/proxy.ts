@@ -1,0 +1,120 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import http from 'node:http';
+import https from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
+import type { CertificateSource } from '../../../gitops/appliers/proxy/certificates.ts';
+import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
+import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { formatMark, type Identity } from '../../../gitops/ownership.ts';
+
+export const HOP_SECRET = 'hop-secret-of-the-tests-0123456789';
+export const IDENTITY: Identity = { instance: 'test', host: 'tag-1' };
+
+/** A folder with a local CA, and settings of a proxy that live in it. */
+export async function proxyHome(identity: Identity = IDENTITY) {
+  const directory = await mkdtemp(join(tmpdir(), 'tagyard-proxy-'));
+  const ca = await ensureLocalCa(join(directory, 'ca'));
+  const settings: ProxySettings = {
+    prefix: join(directory, 'proxy'),
+    listen: ['127.0.0.1'],
+    httpPort: 0,
+    tlsPort: 0,
+    hopSecret: HOP_SECRET,
+    edgeUpstream: { scheme: 'http', address: '127.0.0.1', port: 9 },
+    certificates: ca,
+    identity,
+    ca: ca.caFile,
+  };
+  return { directory, ca, settings, remove: () => rm(directory, { recursive: true, force: true }) };
+}
+
+/** Certificates just as they lie in a folder, `<host>.pem` and `<host>.key`: nobody looks at them before the proxy. */
+export function plainFiles(directory: string): CertificateSource {
+  return {
+    pathsFor: async (host) => ({ cert: join(directory, `${host}.pem`), key: join(directory, `${host}.key`) }),
+    retain: async () => undefined,
+  };
+}
+
+/** A change that puts `spec` (or nothing) under `key`. */
+export function put(key: string, spec: ProxySpec | null, hash = '0123456789abcdef') {
+  return { key, mark: formatMark(IDENTITY, key.split('/')[0] ?? '', hash), adopt: false, spec };
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: string;
+}
+
+export interface Ask {
+  readonly host: string;
+  /** The SNI, where it isn't the host; `null` for plain HTTP. */
+  readonly servername?: string | null;
+  readonly path?: string;
+  readonly method?: string;
+  readonly headers?: Record<string, string | string[]>;
+  readonly body?: string | Buffer;
+  /** The loopback address to ask from. */
+  readonly from?: string;
+  /** PEM to verify by; without it the certificate isn't looked at. */
+  readonly ca?: string;
+  /** How long nothing may come; 20 s unless told. */
+  readonly timeoutMs?: number;
+  /** Called with each piece as it comes. */
+  readonly onChunk?: (chunk: string) => void;
+}
+
+/** One request through a proxy on a connection of its own; rejects where the connection is closed or refused. */
+export function ask(endpoint: ProxyEndpoint, asked: Ask): Promise<Answer> {
+  const {
+    host,
+    servername = host,
+    path = '/',
+    method = 'GET',
+    headers = {},
+    body,
+    from,
+    ca,
+    timeoutMs = 20_000,
+    onChunk,
+  } = asked;
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const port = servername === null ? endpoint.httpPort : endpoint.tlsPort;
+  const options = {
+    host: endpoint.address,
+    port,
+    path,
+    method,
+    headers: { host: `${host}:${port}`, ...headers },
+    agent: false,
+    ...(from === undefined ? {} : { localAddress: from }),
+    maxHeaderSize: 512 * 1024,
+    timeout: timeoutMs,
+  };
+  const request =
+    servername === null
+      ? http.request(options)
+      : https.request({
+          ...options,
+          servername,
+          ...(ca === undefined ? { rejectUnauthorized: false } : { ca }),
+        });
+  request.on('response', (response) => {
+    let text = '';
+    response.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+      onChunk?.(chunk);
+    });
+    response.on('end', () =>
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }),
+    );
+    response.on('error', reject);
+  });
+  request.on('timeout', () => request.destroy(new Error(`no answer in ${timeoutMs} ms`)));
+  request.on('error', reject);
+  request.end(body);
+  return promise;
+}

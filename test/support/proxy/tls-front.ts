@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage, RequestListener } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { createSecureContext } from 'node:tls';
+import type { LocalCa } from '../../../gitops/embedded/local-ca.ts';
+
+export interface TlsFront {
+  readonly port: number;
+  /** Every request, by host, in the order of arrival. */
+  readonly seen: readonly IncomingMessage[];
+  close(): Promise<void>;
+}
+
+/** One real HTTPS server on a loopback port for many names, each with a certificate of its own. */
+export async function startTlsFront(
+  certificates: Pick<LocalCa, 'pathsFor'>,
+  handlerOf: (host: string) => RequestListener,
+): Promise<TlsFront> {
+  const seen: IncomingMessage[] = [];
+  const server = https.createServer(
+    {
+      SNICallback(name, done) {
+        contextFor(certificates, name).then((context) => done(null, context), done);
+      },
+    },
+    (request, response) => {
+      seen.push(request);
+      handlerOf((request.headers.host ?? '').replace(/:\d+$/, ''))(request, response);
+    },
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port, // it listens on TCP
+    seen,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function contextFor(certificates: Pick<LocalCa, 'pathsFor'>, name: string) {
+  const paths = await certificates.pathsFor(name);
+  const [cert, key] = await Promise.all([readFile(paths.cert), readFile(paths.key)]);
+  return createSecureContext({ cert, key });
+}
