@@ -1,5 +1,5 @@
 import { GivenUpError, RetryableError } from './appliers/contract.ts';
-import { backoffMs } from './backoff.ts';
+import { backoffMs } from './base/backoff.ts';
 import type { SiteEntry } from './desired-state.ts';
 
 /** Failing sites that run at once: the others wait, and no healthy site waits for any of them (reconciler rule 10). */

@@ -1,9 +1,9 @@
 import type { Applier, Target } from './appliers/contract.ts';
+import { lane } from './base/limit.ts';
 import { type DesiredState, wishFor } from './desired-state.ts';
 import { executeSite, forgivable, type SiteOutcome } from './execute.ts';
 import type { Fights } from './fights.ts';
 import type { Inventory } from './inventory.ts';
-import { lane } from './lane.ts';
 import type { Operations } from './operations.ts';
 import { NOTHING, type PassPlan } from './reconcile.ts';
 import type { Retries } from './retries.ts';

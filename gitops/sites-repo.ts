@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { coalesce } from './base/coalesce.ts';
 import { GitError, git } from './clients/git.ts';
-import { coalesce } from './coalesce.ts';
 import { fastImportStream, type Person } from './git-commit.ts';
 import { BRANCH_FORMAT, branchTips, type SiteBlob, siteBlobs } from './git-listing.ts';
 import {

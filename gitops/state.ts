@@ -2,7 +2,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { writeDurably } from './durable.ts';
+import { writeDurably } from './base/durable.ts';
 import { operationSchema, siteStatusSchema } from './report.ts';
 
 const stateSchema = z.object({

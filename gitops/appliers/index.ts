@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import Docker from 'dockerode';
+import type { Identity } from '../base/ownership.ts';
 import { type Certificates, together } from '../certificates/contract.ts';
 import { type Acme, openAcme } from '../certificates/open.ts';
 import { OperatorFiles } from '../certificates/operator-files.ts';
@@ -11,7 +12,6 @@ import { processRuntime } from '../embedded/process-runtime.ts';
 import { embeddedBackend } from '../embedded/proxy/backend.ts';
 import type { Env } from '../env.ts';
 import { dnsLookup } from '../host-report/names.ts';
-import type { Identity } from '../ownership.ts';
 import type { RunLog } from '../site-runs.ts';
 import { containersApplier } from './containers/applier.ts';
 import { dockerRuntime } from './containers/docker-runtime.ts';

@@ -1,4 +1,4 @@
-import { formatMark, type Identity, readMark } from '../ownership.ts';
+import { formatMark, type Identity, readMark } from '../base/ownership.ts';
 import { mayTake, planResources } from '../plan.ts';
 import { type Applier, type Change, type Resource, RetryableError, type Target } from './contract.ts';
 

@@ -3,7 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
 import { z } from 'zod';
-import { writeDurably } from '../durable.ts';
+import { writeDurably } from '../base/durable.ts';
 
 const accountSchema = z.object({ url: z.string() });
 

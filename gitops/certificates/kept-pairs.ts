@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { syncDirectory, writeDurably } from '../durable.ts';
+import { syncDirectory, writeDurably } from '../base/durable.ts';
 
 /** PEM texts: the certificate with its chain, and its private key. */
 export interface Pair {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { writeDurably } from '../durable.ts';
+import { writeDurably } from '../base/durable.ts';
 import { budgetSchema } from './budget.ts';
 
 const failure = z.object({

@@ -1,5 +1,5 @@
 import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
-import { type Bounds, backoffMs } from '../backoff.ts';
+import { type Bounds, backoffMs } from '../base/backoff.ts';
 import type { Acme } from '../clients/acme.ts';
 import { AcmeError } from '../clients/acme-errors.ts';
 import { OrderBudget } from './budget.ts';

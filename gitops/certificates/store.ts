@@ -2,9 +2,9 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type CertificateFacts, checkCertificate, readFacts } from '../appliers/proxy/certificate-check.ts';
 import type { CertificatePaths } from '../appliers/proxy/certificates.ts';
+import { syncDirectory, writeDurably } from '../base/durable.ts';
 import type { Issued } from '../clients/acme.ts';
 import { AcmeError } from '../clients/acme-errors.ts';
-import { syncDirectory, writeDurably } from '../durable.ts';
 
 const ENDING = '.pem';
 /** Of a file that is being written, see `writeDurably`. */

@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import type { CertificatePaths, CertificateSource } from '../appliers/proxy/certificates.ts';
-import { writeDurably } from '../durable.ts';
+import { writeDurably } from '../base/durable.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 /** Stem of the CA's own files, which no host name is: those have a dot. */

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { backoffMs } from '../backoff.ts';
+import { backoffMs } from '../base/backoff.ts';
 
 /** One that ran for this long has started well: its next death counts as the first again. */
 const SETTLED_MS = 60_000;

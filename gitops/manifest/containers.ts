@@ -1,4 +1,4 @@
-import { contentHash } from '../ownership.ts';
+import { contentHash } from '../base/ownership.ts';
 import { originUrl } from './documents.ts';
 import type { Manifest } from './schema.ts';
 import type { Secret } from './secrets.ts';

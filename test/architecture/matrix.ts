@@ -56,7 +56,7 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/manifest/**',
     may: [
       'gitops/manifest/**',
-      'gitops/ownership.ts',
+      'gitops/base/ownership.ts',
       'plugins/document.ts',
       'plugins/*/config.ts',
       ...ANY_PACKAGE,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Change } from '../../gitops/appliers/contract.ts';
 import { canonicalRecord, type RecordSpec, recordKey } from '../../gitops/appliers/dns/desired.ts';
 import { type DnsRef, type ListedRecord, observedRecords } from '../../gitops/appliers/dns/observed.ts';
-import { contentHash, formatMark } from '../../gitops/ownership.ts';
+import { contentHash, formatMark } from '../../gitops/base/ownership.ts';
 import { planResources } from '../../gitops/plan.ts';
 import { judge } from '../../gitops/policy.ts';
 import { describeWith, REFERENCE } from '../support/components.ts';

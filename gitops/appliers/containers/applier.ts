@@ -1,6 +1,6 @@
 import { EventEmitter, on } from 'node:events';
+import { type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { type Identity, readMark } from '../../ownership.ts';
 import { planResources } from '../../plan.ts';
 import { type Applier, type Change, type Observed, TerminalError } from '../contract.ts';
 import { buildBringUp } from './bring-up.ts';

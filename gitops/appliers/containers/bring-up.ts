@@ -1,6 +1,6 @@
-import { lane } from '../../lane.ts';
+import { lane } from '../../base/limit.ts';
+import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { formatMark, type Identity, readMark } from '../../ownership.ts';
 import { type Resource, RetryableError } from '../contract.ts';
 import { containerName, isOfSamePlace } from './desired.ts';
 import { Failures } from './failures.ts';

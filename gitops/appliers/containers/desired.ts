@@ -1,10 +1,10 @@
+import { contentHash } from '../../base/ownership.ts';
 import {
   type ContainerSettings,
   type ContainerSpec,
   containerSpecs,
   type LoadedManifest,
 } from '../../manifest/containers.ts';
-import { contentHash } from '../../ownership.ts';
 import type { Resource } from '../contract.ts';
 
 export interface DesiredSettings extends ContainerSettings {

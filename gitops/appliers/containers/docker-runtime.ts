@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os';
 import type Docker from 'dockerode';
+import { coalesce } from '../../base/coalesce.ts';
+import { lane } from '../../base/limit.ts';
+import { withSharedSignal } from '../../base/shared-signal.ts';
 import { callDocker, DockerRefusal, unlessGone } from '../../clients/docker.ts';
-import { coalesce } from '../../coalesce.ts';
-import { lane } from '../../lane.ts';
-import { withSharedSignal } from '../../shared-signal.ts';
 import { ensureImage } from './docker-image.ts';
 import { dockerLosses } from './docker-losses.ts';
 import { CONTAINER_PORT, createOptions, MARK_LABEL } from './docker-spec.ts';

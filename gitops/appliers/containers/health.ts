@@ -1,6 +1,6 @@
 import { get } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { lane } from '../../lane.ts';
+import { lane } from '../../base/limit.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** A healthy server answers at once; one that takes longer than this serves nobody. */

@@ -1,4 +1,4 @@
-import { formatMark, type Identity } from '../../ownership.ts';
+import { formatMark, type Identity } from '../../base/ownership.ts';
 import { planResources } from '../../plan.ts';
 import { type Applier, type Change, TerminalError } from '../contract.ts';
 import { type Destinations, desiredRecords, nameOfKey, type RecordSpec } from './desired.ts';

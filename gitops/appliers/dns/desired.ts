@@ -1,5 +1,5 @@
+import { contentHash } from '../../base/ownership.ts';
 import type { Manifest } from '../../manifest/schema.ts';
-import { contentHash } from '../../ownership.ts';
 import type { Resource } from '../contract.ts';
 
 /** A record as Tagyard wants it: canonical name and content, `ttl` in seconds, 1 for automatic. */

@@ -1,4 +1,4 @@
-import { contentHash, type Identity, readMark } from '../../ownership.ts';
+import { contentHash, type Identity, readMark } from '../../base/ownership.ts';
 import type { Observed, Ownership, Resource } from '../contract.ts';
 import { canonicalRecord, type RecordSpec, recordKey } from './desired.ts';
 

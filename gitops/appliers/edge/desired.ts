@@ -1,7 +1,7 @@
 import type { KvNamespace } from '../../../plugins/document.ts';
+import { canonicalJson, contentHash } from '../../base/ownership.ts';
 import { type DocumentSettings, type KvDocument, kvDocuments } from '../../manifest/documents.ts';
 import type { Manifest } from '../../manifest/schema.ts';
-import { canonicalJson, contentHash } from '../../ownership.ts';
 import type { Resource } from '../contract.ts';
 
 /** A KV pair as it is written: the document as canonical JSON. */

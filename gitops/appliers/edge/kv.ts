@@ -1,12 +1,12 @@
 import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
-import { bisect } from '../../bisect.ts';
+import { bisect } from '../../base/bisect.ts';
+import { coalesce } from '../../base/coalesce.ts';
+import { formatMark, type Identity } from '../../base/ownership.ts';
+import { withSharedSignal } from '../../base/shared-signal.ts';
 import { type CloudflareClient, MAX_KV_BULK } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
-import { coalesce } from '../../coalesce.ts';
 import type { DocumentSettings } from '../../manifest/documents.ts';
-import { formatMark, type Identity } from '../../ownership.ts';
 import { planResources } from '../../plan.ts';
-import { withSharedSignal } from '../../shared-signal.ts';
 import { type Applier, type Change, type Observed, RetryableError } from '../contract.ts';
 import { desiredPairs, type KvSpec, namesIn, pairKey } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';

@@ -1,6 +1,6 @@
+import type { Identity } from '../../base/ownership.ts';
 import type { CloudflareClient, KvKey, WorkersRoute } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
-import type { Identity } from '../../ownership.ts';
 import { planResources } from '../../plan.ts';
 import {
   type Applier,

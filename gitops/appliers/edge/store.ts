@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
+import { type Identity, readMark } from '../../base/ownership.ts';
 import { type CloudflareClient, KV_PAGE, type KvKey, MAX_KV_BULK } from '../../clients/cloudflare.ts';
-import { type Identity, readMark } from '../../ownership.ts';
 import { RetryableError, TerminalError } from '../contract.ts';
 
 const markedMetadata = z.object({ mark: z.string() });

@@ -1,6 +1,6 @@
-import { coalesce } from '../../coalesce.ts';
+import { coalesce } from '../../base/coalesce.ts';
+import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
-import { formatMark, type Identity, readMark } from '../../ownership.ts';
 import { planResources } from '../../plan.ts';
 import type { Applier, Change } from '../contract.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';

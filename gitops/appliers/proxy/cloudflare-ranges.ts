@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { writeDurably } from '../../durable.ts';
+import { writeDurably } from '../../base/durable.ts';
 import { cidrRange } from './policy.ts';
 
 /** As published on cloudflare.com/ips on 2026-09-29: what is believed until its API was asked once. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { contentHash } from '../../base/ownership.ts';
 import { type ContainerSettings, containerSpecs, type LoadedManifest } from '../../manifest/containers.ts';
 import { hostname, siteId } from '../../manifest/schema.ts';
-import { contentHash } from '../../ownership.ts';
 import type { Resource } from '../contract.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { z } from 'zod';
-import { writeDurably } from '../../durable.ts';
+import { writeDurably } from '../../base/durable.ts';
 import { RetryableError } from '../contract.ts';
 
 const remembered = z.record(z.string(), z.int().min(1).max(65535));

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import { backoffMs } from '../../backoff.ts';
+import { backoffMs } from '../../base/backoff.ts';
 import { CliError } from '../cli-error.ts';
 
 export interface ChildSpec {

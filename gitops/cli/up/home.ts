@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { exportJWK, generateKeyPair } from 'jose';
 import { z } from 'zod';
-import { writeDurably } from '../../durable.ts';
+import { writeDurably } from '../../base/durable.ts';
 import { CliError } from '../cli-error.ts';
 
 /** What an instance is and keeps for itself, made at its first start. Readable by its owner only. */

@@ -1,6 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
-import { writeDurably } from '../../durable.ts';
+import { writeDurably } from '../../base/durable.ts';
 import { CliError } from '../cli-error.ts';
 
 const address = z.object({ url: z.string() });

@@ -1,9 +1,9 @@
 import { styleText } from 'node:util';
 import { buildDemoImage, processImageId } from '../../../sites/demo/image.ts';
+import { writeDurably } from '../../base/durable.ts';
+import { acquireLock, LockHeldError } from '../../base/lock.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
-import { writeDurably } from '../../durable.ts';
 import { ensureLocalCa } from '../../embedded/local-ca.ts';
-import { acquireLock, LockHeldError } from '../../lock.ts';
 import { initSitesRepo } from '../../sites-repo.ts';
 import { CliError } from '../cli-error.ts';
 import { Child, type ChildSpec } from './child.ts';

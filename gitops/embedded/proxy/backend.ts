@@ -13,7 +13,7 @@ import {
 import { proxySpecSchema, servedName } from '../../appliers/proxy/desired.ts';
 import { settlePorts } from '../../appliers/proxy/ports.ts';
 import { wakes } from '../../appliers/proxy/wake.ts';
-import { type Identity, readMark } from '../../ownership.ts';
+import { type Identity, readMark } from '../../base/ownership.ts';
 import { type Listening, listenOn } from './listen.ts';
 import { buildEmbeddedProxy } from './server.ts';
 import { VhostStore } from './store.ts';

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { RetryableError } from '../../appliers/contract.ts';
 import { type ProxySpec, proxySpecSchema } from '../../appliers/proxy/desired.ts';
 import { fileNameOf, keyOf } from '../../appliers/proxy/file-name.ts';
-import { syncDirectory, writeDurably } from '../../durable.ts';
-import { contentHash } from '../../ownership.ts';
+import { syncDirectory, writeDurably } from '../../base/durable.ts';
+import { contentHash } from '../../base/ownership.ts';
 
 const ENDING = '.json';
 

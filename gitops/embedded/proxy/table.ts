@@ -8,7 +8,7 @@ import {
   type UsedCertificate,
 } from '../../appliers/proxy/certificates.ts';
 import { type ProxySpec, servedName, type Vhost } from '../../appliers/proxy/desired.ts';
-import { contentHash } from '../../ownership.ts';
+import { contentHash } from '../../base/ownership.ts';
 import type { ServedVhost } from './server.ts';
 
 /** The vhosts of one key, ready to be served, and what they were made of. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Applier, Change, Observed, Resource } from '../../../gitops/appliers/contract.ts';
 import { RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
+import type { Identity } from '../../../gitops/base/ownership.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import type { Identity } from '../../../gitops/ownership.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 /** One applier over a fresh world in which nothing carries a mark of `CONFORMANCE_IDENTITY`. */

@@ -1,6 +1,6 @@
 import { RetryableError } from '../../../gitops/appliers/contract.ts';
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
-import { contentHash } from '../../../gitops/ownership.ts';
+import { contentHash } from '../../../gitops/base/ownership.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from './conformance.ts';
 
 applierConformance(

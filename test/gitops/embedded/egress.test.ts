@@ -6,8 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Egress, startEgress } from '../../../gitops/embedded/egress.ts';
 
 const HOST = 'shop-origin.tagyard.localhost';
-const pem = (name: string) =>
-  readFileSync(new URL(`../../support/tls/${name}.pem`, import.meta.url), 'utf8');
+const pem = (name: string) => readFileSync(new URL(`../../support/tls/${name}.pem`, import.meta.url), 'utf8');
 /** Signed by itself, for `HOST` alone, and known to nobody else. */
 const certificate = { cert: pem('localhost.cert'), key: pem('localhost.key'), ca: pem('localhost.cert') };
 

@@ -13,6 +13,7 @@ import {
   type Target,
 } from '../../../gitops/appliers/contract.ts';
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
+import { contentHash, readMark } from '../../../gitops/base/ownership.ts';
 import { DesiredStateReader } from '../../../gitops/desired-state.ts';
 import { frozenBy } from '../../../gitops/freeze.ts';
 import { Loop, type LoopDeps } from '../../../gitops/loop.ts';
@@ -20,7 +21,6 @@ import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { Operations } from '../../../gitops/operations.ts';
-import { contentHash, readMark } from '../../../gitops/ownership.ts';
 import type { CertificateStatus } from '../../../gitops/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo.ts';
 import { eventually } from '../eventually.ts';

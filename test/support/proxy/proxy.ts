@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import type { ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { CertificateSource } from '../../../gitops/appliers/proxy/certificates.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
+import { formatMark, type Identity } from '../../../gitops/base/ownership.ts';
 import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
-import { formatMark, type Identity } from '../../../gitops/ownership.ts';
 
 export const HOP_SECRET = 'hop-secret-of-the-tests-0123456789';
 export const IDENTITY: Identity = { instance: 'test', host: 'tag-1' };

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readMark } from '../../../ownership.ts';
+import { readMark } from '../../../base/ownership.ts';
 import { RetryableError } from '../../contract.ts';
 import { type ProxyBackend, type ProxyEndpoint, reachableAddress } from '../backend.ts';
 import { isStillCurrent } from '../certificates.ts';

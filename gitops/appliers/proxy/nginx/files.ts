@@ -1,4 +1,4 @@
-import { type Identity, readMark } from '../../../ownership.ts';
+import { type Identity, readMark } from '../../../base/ownership.ts';
 import { RetryableError } from '../../contract.ts';
 import type { ProxyChange } from '../backend.ts';
 import { type CertificateSource, certificateFor } from '../certificates.ts';

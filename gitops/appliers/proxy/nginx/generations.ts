@@ -1,7 +1,7 @@
 import { link, mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncDirectory, syncFile } from '../../../durable.ts';
-import { contentHash } from '../../../ownership.ts';
+import { syncDirectory, syncFile } from '../../../base/durable.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import { RetryableError } from '../../contract.ts';
 
 /** Text by file name, in the order in which nginx's `include` reads them. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { coalesce } from '../../gitops/coalesce.ts';
+import { coalesce } from '../../../gitops/base/coalesce.ts';
 
 describe('calls that come close together', () => {
   const batches: { at: number; items: number[] }[] = [];

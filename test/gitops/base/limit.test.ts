@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { lane } from '../../gitops/lane.ts';
+import { lane } from '../../../gitops/base/limit.ts';
 
 test('a lane lets so many in at once, in order, whatever becomes of those before', async () => {
   const enter = lane(2);

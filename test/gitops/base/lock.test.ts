@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { acquireLock, LockHeldError } from '../../gitops/lock.ts';
+import { acquireLock, LockHeldError } from '../../../gitops/base/lock.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -14,7 +14,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 it('is held by one process, named to the other, and gone with a SIGKILL of its holder', async () => {
   const path = join(dir, 'lock');
-  const script = `const { acquireLock } = await import(${JSON.stringify(new URL('../../gitops/lock.ts', import.meta.url).href)});
+  const script = `const { acquireLock } = await import(${JSON.stringify(new URL('../../../gitops/base/lock.ts', import.meta.url).href)});
     acquireLock(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000);`;
   const holder = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', 'pipe', 'inherit'],

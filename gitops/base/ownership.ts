@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Ownership } from './appliers/contract.ts';
+import type { Ownership } from '../appliers/contract.ts';
 
 /** Who writes: one instance may have several hosts, each applying only its own sites. */
 export interface Identity {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { bisect } from '../../gitops/bisect.ts';
+import { bisect } from '../../../gitops/base/bisect.ts';
 
 const refusal = new Error('refused');
 const isRefusal = (error: unknown) => error === refusal;
