@@ -7,7 +7,7 @@ import type { DaemonDeps } from './routes/deps.ts';
 import { editRoutes } from './routes/edits.ts';
 import { hostReportRoutes } from './routes/host-report.ts';
 import { planRoutes } from './routes/plans.ts';
-import { SitesRepoError } from './sites-repo.ts';
+import { SitesRepoError } from './sites-repo/sites-repo.ts';
 
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const BODY_LIMIT = 256 * 1024;

@@ -4,7 +4,7 @@ import { type ParsedManifest, parseManifest } from './manifest/load.ts';
 import type { Manifest } from './manifest/schema.ts';
 import { decryptSecret, Secret } from './manifest/secrets.ts';
 import type { Reason } from './report.ts';
-import type { SiteBlob, SiteFile, SitesRepo } from './sites-repo.ts';
+import type { SiteBlob, SiteFile, SitesRepo } from './sites-repo/sites-repo.ts';
 
 /** A site of this host at some revision. */
 export interface SiteEntry {

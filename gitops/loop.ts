@@ -14,7 +14,7 @@ import { type PassPlan, planPass } from './reconcile.ts';
 import type { SiteStatus } from './report.ts';
 import { Retries } from './retries.ts';
 import { type RunLog, SiteRuns, type SiteRunsDeps } from './site-runs.ts';
-import { type SitesRepo, SitesRepoError } from './sites-repo.ts';
+import { type SitesRepo, SitesRepoError } from './sites-repo/sites-repo.ts';
 import { StatusBoard } from './status-board.ts';
 import { type Asked, Wakes } from './wakes.ts';
 

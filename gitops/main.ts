@@ -12,7 +12,7 @@ import { frozenBy } from './freeze.ts';
 import { dnsLookup } from './host-report/names.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { savedLoop } from './saved-loop.ts';
-import { openSitesRepo } from './sites-repo.ts';
+import { openSitesRepo } from './sites-repo/sites-repo.ts';
 import { StateFile } from './state.ts';
 
 /** For each resolver that a verification asks. */

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { SitesRepo } from '../gitops/sites-repo.ts';
+import { SitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement } from './app.ts';
 import { connectEmbedded } from './db/connect.ts';
 import { ProvisionerClient } from './provisioner-client.ts';

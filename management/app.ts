@@ -5,7 +5,7 @@ import {
   serializerCompiler,
   validatorCompiler,
 } from 'fastify-type-provider-zod';
-import { SitesRepoError } from '../gitops/sites-repo.ts';
+import { SitesRepoError } from '../gitops/sites-repo/sites-repo.ts';
 import { registerAudit } from './audit.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Manifest } from '../gitops/manifest/schema.ts';
-import type { SitesRepo } from '../gitops/sites-repo.ts';
+import type { SitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import type { Authenticate } from './auth.ts';
 import type { Database } from './db/database.ts';
 import type { Limits } from './limits.ts';

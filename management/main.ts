@@ -1,4 +1,4 @@
-import { openSitesRepo } from '../gitops/sites-repo.ts';
+import { openSitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
 import { createAuthenticator } from './auth.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';

@@ -7,7 +7,7 @@ import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report.ts';
 import { revertOf } from '../revert.ts';
 import * as edits from '../site-edits.ts';
-import type { SitesRepo } from '../sites-repo.ts';
+import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DaemonDeps } from './deps.ts';
 import { header, manifestOf, parse, pick } from './request.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
-import { SitesRepoError } from '../../gitops/sites-repo.ts';
+import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
 import { type Context, withoutConfig } from '../context.ts';
 import type { Actor } from '../db/database.ts';
 import { fieldErrors, ProblemError } from '../errors.ts';

@@ -1,6 +1,6 @@
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import { SitesRepoError } from '../../gitops/sites-repo.ts';
+import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
 import { lockContainer, moveContainer, setReason } from '../containers/containers.repository.ts';
 import type { Context } from '../context.ts';
 import { type CallContext, ProvisionerError, type ProvisionerOperation } from '../provisioner-client.ts';

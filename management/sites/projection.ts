@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setInterval } from 'node:timers/promises';
 import { type ParsedManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import type { SiteBlob, SiteFile } from '../../gitops/sites-repo.ts';
+import type { SiteBlob, SiteFile } from '../../gitops/sites-repo/sites-repo.ts';
 import { insertContainer, isAnyObstructed, setReason } from '../containers/containers.repository.ts';
 import type { Cause } from '../containers/events.repository.ts';
 import { LIVE, PROJECTION_REASONS } from '../containers/status.ts';

@@ -113,7 +113,7 @@ export const MATRIX: readonly Row[] = [
     may: [
       'management/**',
       'gitops/manifest/**',
-      'gitops/sites-repo.ts',
+      'gitops/sites-repo/sites-repo.ts',
       'plugins/document.ts',
       'plugins/custom_loader/snippet.ts',
       VERIFICATION,

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../gitops/sites-repo.ts';
+import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../support/cloudflare/emulator.ts';
 import { type RunningDaemon, startDaemon } from '../support/gitops/daemon.ts';
 import { startGate } from '../support/gitops/gate.ts';

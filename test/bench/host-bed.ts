@@ -13,7 +13,7 @@ import { formatManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { operationSchema, planReportSchema, shownSiteSchema } from '../../gitops/report.ts';
-import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo.ts';
+import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { ALLOCATOR, V8_OPTIONS } from '../../gitops/v8-options.ts';
 import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../support/cloudflare/emulator.ts';
 import { eventually } from '../support/eventually.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { type Manifest, manifestSchema } from '../../gitops/manifest/schema.ts';
-import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../gitops/sites-repo.ts';
+import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { newToken } from '../../management/containers/draft.ts';
 import { leasePorts } from '../../management/ports/ports.repository.ts';
 import { recordSite } from '../../management/sites/sites.repository.ts';

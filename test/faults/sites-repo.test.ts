@@ -5,7 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { initSitesRepo, openSitesRepo, type SitesRepo, SitesRepoError } from '../../gitops/sites-repo.ts';
+import {
+  initSitesRepo,
+  openSitesRepo,
+  type SitesRepo,
+  SitesRepoError,
+} from '../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../support/eventually.ts';
 
 let dir: string;

@@ -1,7 +1,7 @@
 import { rename } from 'node:fs/promises';
 import { afterEach, expect, it, vi } from 'vitest';
 import { formatManifest } from '../../gitops/manifest/load.ts';
-import { openSitesRepo } from '../../gitops/sites-repo.ts';
+import { openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
-import { type SitesRepo, SitesRepoError } from '../../gitops/sites-repo.ts';
+import { type SitesRepo, SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
 import { claimedNames } from '../../management/sites/sites.repository.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';

@@ -4,7 +4,7 @@ import { writeDurably } from '../../base/durable.ts';
 import { acquireLock, LockHeldError } from '../../base/lock.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
 import { ensureLocalCa } from '../../embedded/local-ca.ts';
-import { initSitesRepo } from '../../sites-repo.ts';
+import { initSitesRepo } from '../../sites-repo/sites-repo.ts';
 import { CliError } from '../cli-error.ts';
 import { Child, type ChildSpec } from './child.ts';
 import { awaitDemo, DEMO_DOMAIN, type Demo, ensureDemo } from './demo.ts';

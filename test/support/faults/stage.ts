@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
-import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo.ts';
+import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE, startEmulator } from '../cloudflare/emulator.ts';
 import { eventually } from '../eventually.ts';
 import { type RunningDaemon, standby, startDaemon } from '../gitops/daemon.ts';

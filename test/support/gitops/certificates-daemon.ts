@@ -24,7 +24,7 @@ import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/sch
 import { encryptSecret, Secret } from '../../../gitops/manifest/secrets.ts';
 import { Operations } from '../../../gitops/operations.ts';
 import { type CertificateStatus, shownSiteSchema } from '../../../gitops/report.ts';
-import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo.ts';
+import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { freePort, KNOT_ZONE, startKnot } from '../dns/knot.ts';
 import { eventually } from '../eventually.ts';
 import { manifestInput } from '../manifest.ts';

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { watchRepo } from '../../gitops/watch.ts';
-import { eventually } from '../support/eventually.ts';
+import { watchRepo } from '../../../gitops/sites-repo/watch.ts';
+import { eventually } from '../../support/eventually.ts';
 
 it('tells of what can’t be watched, and goes on to wake for the rest', async () => {
   using stack = new DisposableStack();

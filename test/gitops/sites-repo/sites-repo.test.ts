@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../gitops/sites-repo.ts';
+import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 
 let dir: string;
 let bare: string;

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { git } from './clients/git.ts';
+import { git } from '../clients/git.ts';
 
 /** Forced: the remote’s branch is what counts, wherever it was moved. */
 const REFSPEC = '+refs/heads/*:refs/heads/*';

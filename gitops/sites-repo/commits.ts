@@ -1,4 +1,4 @@
-import type { FileCommit } from './git-commit.ts';
+import type { FileCommit } from './fast-import.ts';
 
 /** An edit of one site's file; `edit` is called again on the newest text whenever a race was lost. */
 export interface Edit extends Omit<FileCommit, 'path' | 'text'> {

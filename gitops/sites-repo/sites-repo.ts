@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { coalesce } from './base/coalesce.ts';
-import { GitError, git } from './clients/git.ts';
-import { fastImportStream, type Person } from './git-commit.ts';
-import { BRANCH_FORMAT, branchTips, type SiteBlob, siteBlobs } from './git-listing.ts';
+import { coalesce } from '../base/coalesce.ts';
+import { GitError, git } from '../clients/git.ts';
+import { type Committed, type Edit, foldEdits } from './commits.ts';
+import { SitesRepoError, told } from './errors.ts';
+import { fastImportStream, type Person } from './fast-import.ts';
+import { readFiles, type SiteFile, UnreadableBlobError } from './files.ts';
+import { BRANCH_FORMAT, branchTips, type SiteBlob, siteBlobs } from './listing.ts';
 import {
   type HistoryEntry,
   LOG_FORMAT,
@@ -11,11 +14,8 @@ import {
   parseVersions,
   type VersionRange,
   versionsLog,
-} from './git-log.ts';
+} from './log.ts';
 import { FETCH, initSitesRepo, openMirror, renewMirror } from './mirror.ts';
-import { type Committed, type Edit, foldEdits } from './site-commits.ts';
-import { readFiles, type SiteFile, UnreadableBlobError } from './site-files.ts';
-import { SitesRepoError, told } from './sites-repo-error.ts';
 import { watchRepo } from './watch.ts';
 
 type Lookup = Pick<SiteFile, 'site'> & { readonly revision: string };

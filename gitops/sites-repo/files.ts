@@ -1,5 +1,5 @@
-import type { SiteBlob } from './git-listing.ts';
-import { MAX_BYTES } from './manifest/limits.ts';
+import { MAX_BYTES } from '../manifest/limits.ts';
+import type { SiteBlob } from './listing.ts';
 
 /** Stands for a text that no manifest can be, however large it is: refused for its size, without being read. */
 const OVERSIZED = '#'.repeat(MAX_BYTES + 1);
