@@ -1,4 +1,4 @@
-import type { DesiredState } from './desired-state.ts';
+import type { DesiredState } from './desired/desired-state.ts';
 import { parseManifest } from './manifest/load.ts';
 import type { Departure } from './policy.ts';
 import type { SitesRepo } from './sites-repo/sites-repo.ts';

@@ -1,8 +1,8 @@
 import type { Applier, Target } from './appliers/contract.ts';
 import type { Certificates } from './certificates/contract.ts';
 import { departuresOf } from './departures.ts';
+import { changedSites, type DesiredState, type DesiredStateReader } from './desired/desired-state.ts';
 import { DesiredResources } from './desired-resources.ts';
-import { changedSites, type DesiredState, type DesiredStateReader } from './desired-state.ts';
 import type { DriftModes } from './drift.ts';
 import { Fights } from './fights.ts';
 import { HistoryIndex } from './history-index.ts';

@@ -6,7 +6,7 @@ import type { Applier } from './appliers/contract.ts';
 import { buildAppliers } from './appliers/index.ts';
 import { reachableAddress } from './appliers/proxy/backend.ts';
 import { acquireLock } from './base/lock.ts';
-import { DesiredStateReader } from './desired-state.ts';
+import { DesiredStateReader } from './desired/desired-state.ts';
 import { type Env, readEnv } from './env.ts';
 import { frozenBy } from './freeze.ts';
 import { dnsLookup } from './host-report/names.ts';

@@ -1,6 +1,6 @@
 import type { Applier, Change, Conflict, Observed, Plan, Resource, Target } from './appliers/contract.ts';
+import type { DesiredState, SiteEntry } from './desired/desired-state.ts';
 import type { DesiredResources } from './desired-resources.ts';
-import type { DesiredState, SiteEntry } from './desired-state.ts';
 import { type LeftDrift, type SortedChanges, sortDrift } from './drift.ts';
 import type { Inventory } from './inventory.ts';
 import {

@@ -1,6 +1,6 @@
 import type { Applier, Target } from './appliers/contract.ts';
 import { lane } from './base/limit.ts';
-import { type DesiredState, wishFor } from './desired-state.ts';
+import { type DesiredState, wishFor } from './desired/desired-state.ts';
 import { executeSite, forgivable, type SiteOutcome } from './execute.ts';
 import type { Fights } from './fights.ts';
 import type { Inventory } from './inventory.ts';

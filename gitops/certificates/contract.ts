@@ -1,4 +1,4 @@
-import type { DesiredState } from '../desired-state.ts';
+import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report.ts';
 
 /** Whoever sees to certificates beside the loop: what it is told and asked. */

@@ -1,7 +1,7 @@
 import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
 import type { CertificateSource } from '../appliers/proxy/certificates.ts';
 import { contentHash } from '../base/ownership.ts';
-import type { DesiredState } from '../desired-state.ts';
+import type { DesiredState } from '../desired/desired-state.ts';
 import type { Lookup } from '../host-report/names.ts';
 import type { CertificateStatus } from '../report.ts';
 import type { Certificates } from './contract.ts';

@@ -1,5 +1,5 @@
 import type { TlsMode } from '../appliers/proxy/certificates.ts';
-import type { DesiredState, SiteEntry } from '../desired-state.ts';
+import type { DesiredState, SiteEntry } from '../desired/desired-state.ts';
 import type { Expected } from './policy.ts';
 
 /** A name that wants a certificate. */

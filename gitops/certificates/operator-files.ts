@@ -7,7 +7,7 @@ import {
   readFacts,
 } from '../appliers/proxy/certificate-check.ts';
 import type { CertificatePaths, CertificateSource, ServedName } from '../appliers/proxy/certificates.ts';
-import type { DesiredState } from '../desired-state.ts';
+import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report.ts';
 import type { Certificates } from './contract.ts';
 import { KeptPairs, type Pair } from './kept-pairs.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { claims } from '../claims.ts';
-import { holdersOf } from '../desired-state.ts';
+import { claims } from '../desired/claims.ts';
+import { holdersOf } from '../desired/desired-state.ts';
 import { ProblemError } from '../errors.ts';
 import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report.ts';

@@ -6,7 +6,7 @@ import { CertificateKeeper } from '../../../gitops/certificates/keeper.ts';
 import { Ledger, type LedgerState } from '../../../gitops/certificates/ledger.ts';
 import { Orders } from '../../../gitops/certificates/orders.ts';
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
-import type { DesiredState } from '../../../gitops/desired-state.ts';
+import type { DesiredState } from '../../../gitops/desired/desired-state.ts';
 import type { Lookup } from '../../../gitops/host-report/names.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';

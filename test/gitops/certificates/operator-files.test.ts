@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TerminalError } from '../../../gitops/appliers/contract.ts';
 import type { CertificatePaths } from '../../../gitops/appliers/proxy/certificates.ts';
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
-import type { DesiredState } from '../../../gitops/desired-state.ts';
+import type { DesiredState } from '../../../gitops/desired/desired-state.ts';
 import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 

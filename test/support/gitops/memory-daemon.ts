@@ -14,7 +14,7 @@ import {
 } from '../../../gitops/appliers/contract.ts';
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { contentHash, readMark } from '../../../gitops/base/ownership.ts';
-import { DesiredStateReader } from '../../../gitops/desired-state.ts';
+import { DesiredStateReader } from '../../../gitops/desired/desired-state.ts';
 import { frozenBy } from '../../../gitops/freeze.ts';
 import { Loop, type LoopDeps } from '../../../gitops/loop.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { git } from '../../gitops/clients/git.ts';
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
+import { git } from '../../../gitops/clients/git.ts';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {

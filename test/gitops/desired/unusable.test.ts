@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
-import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
+import { formatManifest, parseManifest } from '../../../gitops/manifest/load.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 afterEach(() => daemon.close());

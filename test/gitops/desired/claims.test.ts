@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Claimant, claims, contested, rivals } from '../../gitops/claims.ts';
-import { manifestSchema } from '../../gitops/manifest/schema.ts';
-import { manifestInput } from '../support/manifest.ts';
+import { type Claimant, claims, contested, rivals } from '../../../gitops/desired/claims.ts';
+import { manifestSchema } from '../../../gitops/manifest/schema.ts';
+import { manifestInput } from '../../support/manifest.ts';
 
 const SITES = ['alpha', 'beta', 'gamma', 'delta'];
 const base = new Map(

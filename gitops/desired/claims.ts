@@ -1,4 +1,4 @@
-import type { Manifest } from './manifest/schema.ts';
+import type { Manifest } from '../manifest/schema.ts';
 
 /**
  * A site with the place in history of the commit since which it has claimed, without a break, what is contested. A
