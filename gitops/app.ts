@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ProblemError, problem } from './errors.ts';
 import { renderMetrics } from './metrics.ts';
-import type { ShownSite, SiteStatus } from './report.ts';
+import type { ShownSite, SiteStatus } from './report/report.ts';
 import type { DaemonDeps } from './routes/deps.ts';
 import { editRoutes } from './routes/edits.ts';
 import { hostReportRoutes } from './routes/host-report.ts';

@@ -11,7 +11,7 @@ import { NextLook } from './next-look.ts';
 import type { Operations } from './operations.ts';
 import { changeId, type Policy } from './policy.ts';
 import { type PassPlan, planPass } from './reconcile.ts';
-import type { SiteStatus } from './report.ts';
+import type { SiteStatus } from './report/report.ts';
 import { Retries } from './retries.ts';
 import { type RunLog, SiteRuns, type SiteRunsDeps } from './site-runs.ts';
 import { type SitesRepo, SitesRepoError } from './sites-repo/sites-repo.ts';

@@ -1,7 +1,7 @@
 import type { Change, Target } from './appliers/contract.ts';
 import type { SiteOutcome } from './execute.ts';
 import type { PassPlan } from './reconcile.ts';
-import type { SiteStatus } from './report.ts';
+import type { SiteStatus } from './report/report.ts';
 import {
   afterRun,
   type Obstacle,

@@ -1,5 +1,5 @@
 import type { DesiredState } from '../desired/desired-state.ts';
-import type { CertificateStatus } from '../report.ts';
+import type { CertificateStatus } from '../report/report.ts';
 
 /** Whoever sees to certificates beside the loop: what it is told and asked. */
 export interface Certificates {

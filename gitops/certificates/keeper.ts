@@ -3,7 +3,7 @@ import type { CertificateSource } from '../appliers/proxy/certificates.ts';
 import { contentHash } from '../base/ownership.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { Lookup } from '../host-report/names.ts';
-import type { CertificateStatus } from '../report.ts';
+import type { CertificateStatus } from '../report/report.ts';
 import type { Certificates } from './contract.ts';
 import { type WantedName, wantedNames } from './names.ts';
 import type { OrderOutcome, Orders } from './orders.ts';

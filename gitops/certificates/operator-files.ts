@@ -8,7 +8,7 @@ import {
 } from '../appliers/proxy/certificate-check.ts';
 import type { CertificatePaths, CertificateSource, ServedName } from '../appliers/proxy/certificates.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
-import type { CertificateStatus } from '../report.ts';
+import type { CertificateStatus } from '../report/report.ts';
 import type { Certificates } from './contract.ts';
 import { KeptPairs, type Pair } from './kept-pairs.ts';
 import { type WantedName, wantedNames } from './names.ts';

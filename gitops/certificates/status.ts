@@ -1,5 +1,5 @@
 import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
-import type { CertificateStatus } from '../report.ts';
+import type { CertificateStatus } from '../report/report.ts';
 import type { KeptName } from './keeper.ts';
 import type { Verdict } from './policy.ts';
 

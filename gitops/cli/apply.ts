@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { styleText } from 'node:util';
-import { applyAnswerSchema, type Operation, operationSchema } from '../report.ts';
+import { applyAnswerSchema, type Operation, operationSchema } from '../report/report.ts';
 import { header, type Output, print, progress, short } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
 import { table } from './table.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { execa } from 'execa';
-import { diffReportSchema, type SiteDiff } from '../report.ts';
+import { diffReportSchema, type SiteDiff } from '../report/report.ts';
 import { CliError } from './cli-error.ts';
 import { type Output, print } from './print.ts';
 import { callProvisioner, demandSite, type Where } from './provisioner-client.ts';

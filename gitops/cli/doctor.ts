@@ -8,7 +8,7 @@ import {
   type Reason,
   type ShownSite,
   shownSiteSchema,
-} from '../report.ts';
+} from '../report/report.ts';
 import { type Output, print, short } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
-import { operationSchema, shownSiteSchema } from '../report.ts';
+import { operationSchema, shownSiteSchema } from '../report/report.ts';
 import { short } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
 

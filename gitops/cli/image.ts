@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
-import { shownSiteSchema } from '../report.ts';
+import { shownSiteSchema } from '../report/report.ts';
 import { CliError } from './cli-error.ts';
 import { type Outcome, rollSite } from './image-site.ts';
 import { type Output, print, progress } from './print.ts';

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
-import { type PlanReport, planReportSchema, type ShownSite, shownSiteSchema } from '../report.ts';
+import { type PlanReport, planReportSchema, type ShownSite, shownSiteSchema } from '../report/report.ts';
 import { header, type Output, print, short } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
 import { table } from './table.ts';

@@ -2,7 +2,7 @@ import type { LoadedManifest } from '../manifest/containers.ts';
 import { type ParsedManifest, parseManifest } from '../manifest/load.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { decryptSecret, Secret } from '../manifest/secrets.ts';
-import type { Reason } from '../report.ts';
+import type { Reason } from '../report/report.ts';
 import type { SiteBlob, SiteFile, SitesRepo } from '../sites-repo/sites-repo.ts';
 import { type Claimant, claims, contested, rivals } from './claims.ts';
 

@@ -4,7 +4,7 @@ import { claims } from '../desired/claims.ts';
 import { holdersOf } from '../desired/desired-state.ts';
 import { ProblemError } from '../errors.ts';
 import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
-import type { Operation } from '../report.ts';
+import type { Operation } from '../report/report.ts';
 import { revertOf } from '../revert.ts';
 import * as edits from '../site-edits.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ProblemError } from '../errors.ts';
 import { planReport } from '../plan-report.ts';
 import type { PassPlan } from '../reconcile.ts';
-import type { SiteDiff } from '../report.ts';
+import type { SiteDiff } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
 import { parse } from './request.ts';
 

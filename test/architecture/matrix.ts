@@ -119,7 +119,7 @@ export const MATRIX: readonly Row[] = [
       VERIFICATION,
       ...ANY_PACKAGE,
     ],
-    types: ['gitops/report.ts'],
+    types: ['gitops/report/report.ts'],
     never: ROOTS,
     because: 'the snippet that a person pastes is the loader’s own, and the API answers it',
   },

@@ -12,7 +12,7 @@ import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { operationSchema, planReportSchema, shownSiteSchema } from '../../gitops/report.ts';
+import { operationSchema, planReportSchema, shownSiteSchema } from '../../gitops/report/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { ALLOCATOR, V8_OPTIONS } from '../../gitops/v8-options.ts';
 import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../support/cloudflare/emulator.ts';

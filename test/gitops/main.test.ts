@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { shownSiteSchema } from '../../gitops/report.ts';
+import { shownSiteSchema } from '../../gitops/report/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { V8_OPTIONS } from '../../gitops/v8-options.ts';
 import {

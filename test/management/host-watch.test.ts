@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { REASONS, type Reason } from '../../gitops/report.ts';
+import { REASONS, type Reason } from '../../gitops/report/report.ts';
 import { judge } from '../../management/sites/host-watch.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';

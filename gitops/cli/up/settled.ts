@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { shownSiteSchema } from '../../report.ts';
+import { shownSiteSchema } from '../../report/report.ts';
 
 /** How long a start waits for its sites; they go on by themselves, the report is only less complete. */
 const PATIENCE_MS = 20_000;

@@ -23,7 +23,7 @@ import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret, Secret } from '../../../gitops/manifest/secrets.ts';
 import { Operations } from '../../../gitops/operations.ts';
-import { type CertificateStatus, shownSiteSchema } from '../../../gitops/report.ts';
+import { type CertificateStatus, shownSiteSchema } from '../../../gitops/report/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { freePort, KNOT_ZONE, startKnot } from '../dns/knot.ts';
 import { eventually } from '../eventually.ts';

@@ -21,7 +21,7 @@ import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { Operations } from '../../../gitops/operations.ts';
-import type { CertificateStatus } from '../../../gitops/report.ts';
+import type { CertificateStatus } from '../../../gitops/report/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../eventually.ts';
 import { manifestInput } from '../manifest.ts';

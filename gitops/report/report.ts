@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { TARGETS } from './appliers/contract.ts';
-import { CERTIFICATE_STATES } from './certificates/policy.ts';
+import { TARGETS } from '../appliers/contract.ts';
+import { CERTIFICATE_STATES } from '../certificates/policy.ts';
 
 /** Why a site is as it is: a closed set, so that dashboards and alerts can rely on the words. */
 export const REASONS = {
