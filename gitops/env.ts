@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { TARGETS } from './appliers/contract.ts';
 import { cidrRange } from './appliers/proxy/policy.ts';
-import { DRIFT_MODES } from './drift.ts';
 import { edgePublicUrl } from './manifest/description.ts';
-import { POLICIES } from './policy.ts';
+import { DRIFT_MODES } from './pass/drift.ts';
+import { POLICIES } from './pass/guards.ts';
 
 const optional = z
   .string()

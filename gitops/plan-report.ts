@@ -1,4 +1,4 @@
-import type { PassPlan } from './reconcile.ts';
+import type { PassPlan } from './pass/pass.ts';
 import type { PlanReport } from './report/report.ts';
 
 /** The plan as people and `POST /plan` see it. */

@@ -3,9 +3,9 @@ import { lane } from './base/limit.ts';
 import { type DesiredState, wishFor } from './desired/desired-state.ts';
 import { executeSite, forgivable, type SiteOutcome } from './execute.ts';
 import type { Fights } from './fights.ts';
-import type { Inventory } from './inventory.ts';
 import type { Operations } from './operations.ts';
-import { NOTHING, type PassPlan } from './reconcile.ts';
+import type { Inventory } from './pass/inventory.ts';
+import { NOTHING, type PassPlan } from './pass/pass.ts';
 import type { Retries } from './retries.ts';
 import type { StatusBoard } from './status-board.ts';
 

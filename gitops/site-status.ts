@@ -1,6 +1,6 @@
 import type { SiteOutcome } from './execute.ts';
-import { APPROVABLE } from './policy.ts';
-import { NOTHING, type PassPlan } from './reconcile.ts';
+import { APPROVABLE } from './pass/guards.ts';
+import { NOTHING, type PassPlan } from './pass/pass.ts';
 import type { Reason, ResourceStatus, SiteStatus } from './report/report.ts';
 
 /** What is known of a site before this pass looked at it. */

@@ -1,6 +1,6 @@
 import type { Change, Target } from './appliers/contract.ts';
 import type { SiteOutcome } from './execute.ts';
-import type { PassPlan } from './reconcile.ts';
+import type { PassPlan } from './pass/pass.ts';
 import type { SiteStatus } from './report/report.ts';
 import {
   afterRun,

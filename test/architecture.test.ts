@@ -98,7 +98,7 @@ describe('the matrix refuses', () => {
     ['gitops/app.ts', `import { host } from '../edge/host.ts';`],
     ['gitops/app.ts', `import { up } from './cli/up.ts';`],
     ['gitops/cli/up.ts', `import '../main.ts';`],
-    ['management/app.ts', `import { reconcile } from '../gitops/reconcile.ts';`],
+    ['management/app.ts', `import { reconcile } from '../gitops/pass/pass.ts';`],
     ['management/app.ts', `import { report } from '../gitops/report/report.ts';`],
     ['management/app.ts', `import { errors } from '../edge/errors.ts';`],
     ['sites/demo/shop/app.ts', `import { app } from '../../../management/app.ts';`],

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { ProblemError } from '../errors.ts';
+import type { PassPlan } from '../pass/pass.ts';
 import { planReport } from '../plan-report.ts';
-import type { PassPlan } from '../reconcile.ts';
 import type { SiteDiff } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
 import { parse } from './request.ts';

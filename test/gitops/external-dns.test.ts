@@ -5,8 +5,8 @@ import type { Change } from '../../gitops/appliers/contract.ts';
 import { canonicalRecord, type RecordSpec, recordKey } from '../../gitops/appliers/dns/desired.ts';
 import { type DnsRef, type ListedRecord, observedRecords } from '../../gitops/appliers/dns/observed.ts';
 import { contentHash, formatMark } from '../../gitops/base/ownership.ts';
+import { judge } from '../../gitops/pass/guards.ts';
 import { planResources } from '../../gitops/plan.ts';
-import { judge } from '../../gitops/policy.ts';
 import { describeWith, REFERENCE } from '../support/components.ts';
 
 const endpoint = z.looseObject({

@@ -15,7 +15,6 @@ import { type AcmeOptions, openAcme } from '../../../gitops/certificates/open.ts
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
 import { rfc2136Client } from '../../../gitops/clients/rfc2136.ts';
 import { DesiredStateReader } from '../../../gitops/desired/desired-state.ts';
-import type { DriftModes } from '../../../gitops/drift.ts';
 import { dnsLookup } from '../../../gitops/host-report/names.ts';
 import { Loop } from '../../../gitops/loop.ts';
 import { containerSpecs } from '../../../gitops/manifest/containers.ts';
@@ -23,6 +22,7 @@ import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret, Secret } from '../../../gitops/manifest/secrets.ts';
 import { Operations } from '../../../gitops/operations.ts';
+import type { DriftModes } from '../../../gitops/pass/drift.ts';
 import { type CertificateStatus, shownSiteSchema } from '../../../gitops/report/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { freePort, KNOT_ZONE, startKnot } from '../dns/knot.ts';

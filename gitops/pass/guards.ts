@@ -1,5 +1,5 @@
-import { type Change, type Plan, SHARED } from './appliers/contract.ts';
-import { contentHash } from './base/ownership.ts';
+import { type Change, type Plan, SHARED } from '../appliers/contract.ts';
+import { contentHash } from '../base/ownership.ts';
 
 /** `sync` makes the world as the manifests are; `upsert_only` does the same but deletes nothing. */
 export const POLICIES = ['sync', 'upsert_only'] as const;

@@ -1,4 +1,4 @@
-import { type Observed, TARGETS, type Target } from './appliers/contract.ts';
+import { type Observed, TARGETS, type Target } from '../appliers/contract.ts';
 
 type Keys = Map<string, Set<string>>;
 

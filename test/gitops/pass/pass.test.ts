@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RetryableError, TARGETS } from '../../gitops/appliers/contract.ts';
-import { eventually } from '../support/eventually.ts';
-import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
+import { RetryableError, TARGETS } from '../../../gitops/appliers/contract.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { Applier } from '../../gitops/appliers/contract.ts';
-import { memoryApplier } from '../../gitops/appliers/memory.ts';
-import { DesiredResources } from '../../gitops/desired-resources.ts';
-import { loadedManifest } from '../support/manifest.ts';
+import type { Applier } from '../../../gitops/appliers/contract.ts';
+import { memoryApplier } from '../../../gitops/appliers/memory.ts';
+import { DesiredResources } from '../../../gitops/pass/desired-resources.ts';
+import { loadedManifest } from '../../support/manifest.ts';
 
 it('asks an applier once a manifest and edition', () => {
   let edition = 'first';

@@ -1,8 +1,7 @@
-import type { Applier, Change, Conflict, Observed, Plan, Resource, Target } from './appliers/contract.ts';
-import type { DesiredState, SiteEntry } from './desired/desired-state.ts';
+import type { Applier, Change, Conflict, Observed, Plan, Resource, Target } from '../appliers/contract.ts';
+import type { DesiredState, SiteEntry } from '../desired/desired-state.ts';
 import type { DesiredResources } from './desired-resources.ts';
 import { type LeftDrift, type SortedChanges, sortDrift } from './drift.ts';
-import type { Inventory } from './inventory.ts';
 import {
   type Block,
   type Departure,
@@ -10,7 +9,8 @@ import {
   judge,
   type Verdict,
   vanishingLimit,
-} from './policy.ts';
+} from './guards.ts';
+import type { Inventory } from './inventory.ts';
 
 /** What one look at the world says must happen. Nothing has been applied yet. */
 export interface PassPlan extends Verdict {

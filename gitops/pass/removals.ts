@@ -1,7 +1,7 @@
-import type { DesiredState } from './desired/desired-state.ts';
-import { parseManifest } from './manifest/load.ts';
-import type { Departure } from './policy.ts';
-import type { SitesRepo } from './sites-repo/sites-repo.ts';
+import type { DesiredState } from '../desired/desired-state.ts';
+import { parseManifest } from '../manifest/load.ts';
+import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import type { Departure } from './guards.ts';
 
 /** Each question starts a git process. */
 const AT_ONCE = 8;

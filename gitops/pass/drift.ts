@@ -1,4 +1,4 @@
-import type { Change, Target } from './appliers/contract.ts';
+import type { Change, Target } from '../appliers/contract.ts';
 
 /** What is done about a thing that somebody else changed: repair it, only say so, or leave it alone. */
 export const DRIFT_MODES = ['enforce', 'warn', 'ignore'] as const;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Change, Operation, Target } from '../../gitops/appliers/contract.ts';
-import { changeId, type JudgedSite, type JudgeInput, judge } from '../../gitops/policy.ts';
+import type { Change, Operation, Target } from '../../../gitops/appliers/contract.ts';
+import { changeId, type JudgedSite, type JudgeInput, judge } from '../../../gitops/pass/guards.ts';
 
 const site = (name: string, extra: Partial<JudgedSite> = {}): JudgedSite => ({
   site: name,
