@@ -10,10 +10,10 @@ import { DesiredStateReader } from './desired/desired-state.ts';
 import { type Env, readEnv } from './env.ts';
 import { dnsLookup } from './host-report/names.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
+import { savedLoop } from './loop/saved-loop.ts';
+import { StateFile } from './loop/state.ts';
 import { frozenBy } from './pass/freeze.ts';
-import { savedLoop } from './saved-loop.ts';
 import { openSitesRepo } from './sites-repo/sites-repo.ts';
-import { StateFile } from './state.ts';
 
 /** For each resolver that a verification asks. */
 const DNS_PATIENCE_MS = 2_000;

@@ -1,6 +1,6 @@
 import { Gauge, Registry } from 'prom-client';
-import type { Loop } from './loop.ts';
-import type { Operations } from './operations.ts';
+import type { Loop } from './loop/loop.ts';
+import type { Operations } from './loop/operations.ts';
 import { REASONS } from './report/report.ts';
 
 /** Prometheus text of where things stand now; read from the loop, so that it can't disagree with `GET /sites`. */

@@ -12,7 +12,7 @@ import { processRuntime } from '../embedded/process-runtime.ts';
 import { embeddedBackend } from '../embedded/proxy/backend.ts';
 import type { Env } from '../env.ts';
 import { dnsLookup } from '../host-report/names.ts';
-import type { RunLog } from '../site-runs.ts';
+import type { RunLog } from '../loop/site-runs.ts';
 import { containersApplier } from './containers/applier.ts';
 import { dockerRuntime } from './containers/docker-runtime.ts';
 import { Recycling } from './containers/recycling.ts';

@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { DesiredStateReader } from '../desired/desired-state.ts';
 import type { ReportSite } from '../host-report/report.ts';
-import type { Loop } from '../loop.ts';
-import type { Operations } from '../operations.ts';
+import type { Loop } from '../loop/loop.ts';
+import type { Operations } from '../loop/operations.ts';
 import type { CertificateStatus } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 

@@ -4,7 +4,7 @@ import type { Applier, Change } from '../../../gitops/appliers/contract.ts';
 import { proxyApplier } from '../../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend } from '../../../gitops/appliers/proxy/backend.ts';
 import { nginxBackend } from '../../../gitops/appliers/proxy/nginx/backend.ts';
-import { executeSite, type SiteOutcome } from '../../../gitops/execute.ts';
+import { executeSite, type SiteOutcome } from '../../../gitops/loop/execute.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import { NGINX } from '../proxy/nginx.ts';
 import { proxyHome } from '../proxy/proxy.ts';

@@ -15,11 +15,11 @@ import {
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { contentHash, readMark } from '../../../gitops/base/ownership.ts';
 import { DesiredStateReader } from '../../../gitops/desired/desired-state.ts';
-import { Loop, type LoopDeps } from '../../../gitops/loop.ts';
+import { Loop, type LoopDeps } from '../../../gitops/loop/loop.ts';
+import { Operations } from '../../../gitops/loop/operations.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
-import { Operations } from '../../../gitops/operations.ts';
 import { frozenBy } from '../../../gitops/pass/freeze.ts';
 import type { CertificateStatus } from '../../../gitops/report/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { RetryableError } from '../../gitops/appliers/contract.ts';
-import { NextLook } from '../../gitops/next-look.ts';
-import { type MemoryDaemon, memoryDaemon, SECRET } from '../support/gitops/memory-daemon.ts';
+import { RetryableError } from '../../../gitops/appliers/contract.ts';
+import { NextLook } from '../../../gitops/loop/schedule.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {

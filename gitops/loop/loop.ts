@@ -1,22 +1,22 @@
-import type { Applier, Target } from './appliers/contract.ts';
-import type { Certificates } from './certificates/contract.ts';
-import { changedSites, type DesiredState, type DesiredStateReader } from './desired/desired-state.ts';
-import { Fights } from './fights.ts';
+import type { Applier, Target } from '../appliers/contract.ts';
+import type { Certificates } from '../certificates/contract.ts';
+import { changedSites, type DesiredState, type DesiredStateReader } from '../desired/desired-state.ts';
+import { DesiredResources } from '../pass/desired-resources.ts';
+import type { DriftModes } from '../pass/drift.ts';
+import { changeId, type Policy } from '../pass/guards.ts';
+import { Inventory } from '../pass/inventory.ts';
+import { type PassPlan, planPass } from '../pass/pass.ts';
+import { departuresOf } from '../pass/removals.ts';
+import type { SiteStatus } from '../report/report.ts';
+import { type SitesRepo, SitesRepoError } from '../sites-repo/sites-repo.ts';
 import { HistoryIndex } from './history-index.ts';
-import { NextLook } from './next-look.ts';
 import type { Operations } from './operations.ts';
-import { DesiredResources } from './pass/desired-resources.ts';
-import type { DriftModes } from './pass/drift.ts';
-import { changeId, type Policy } from './pass/guards.ts';
-import { Inventory } from './pass/inventory.ts';
-import { type PassPlan, planPass } from './pass/pass.ts';
-import { departuresOf } from './pass/removals.ts';
-import type { SiteStatus } from './report/report.ts';
+import { Fights } from './repair-loops.ts';
 import { Retries } from './retries.ts';
+import { NextLook } from './schedule.ts';
 import { type RunLog, SiteRuns, type SiteRunsDeps } from './site-runs.ts';
-import { type SitesRepo, SitesRepoError } from './sites-repo/sites-repo.ts';
-import { StatusBoard } from './status-board.ts';
-import { type Asked, Wakes } from './wakes.ts';
+import { StatusBoard } from './site-statuses.ts';
+import { type Asked, Wakes } from './triggers.ts';
 
 export interface LoopDeps {
   readonly repo: SitesRepo;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Operation, Step } from './report/report.ts';
+import type { Operation, Step } from '../report/report.ts';
 
 /** Finished operations that are remembered; older ones are answered with 404. */
 const KEPT = 500;

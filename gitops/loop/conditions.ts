@@ -1,7 +1,7 @@
+import { APPROVABLE } from '../pass/guards.ts';
+import { NOTHING, type PassPlan } from '../pass/pass.ts';
+import type { Reason, ResourceStatus, SiteStatus } from '../report/report.ts';
 import type { SiteOutcome } from './execute.ts';
-import { APPROVABLE } from './pass/guards.ts';
-import { NOTHING, type PassPlan } from './pass/pass.ts';
-import type { Reason, ResourceStatus, SiteStatus } from './report/report.ts';
 
 /** What is known of a site before this pass looked at it. */
 export function unknownSite(site: string, host: string): SiteStatus {

@@ -1,7 +1,6 @@
-import type { Change, Target } from './appliers/contract.ts';
-import type { SiteOutcome } from './execute.ts';
-import type { PassPlan } from './pass/pass.ts';
-import type { SiteStatus } from './report/report.ts';
+import type { Change, Target } from '../appliers/contract.ts';
+import type { PassPlan } from '../pass/pass.ts';
+import type { SiteStatus } from '../report/report.ts';
 import {
   afterRun,
   type Obstacle,
@@ -9,7 +8,8 @@ import {
   resourceStatuses,
   uncertified,
   unknownSite,
-} from './site-status.ts';
+} from './conditions.ts';
+import type { SiteOutcome } from './execute.ts';
 
 /** What a condition has become, for the operations and the log. */
 export interface Settled {

@@ -2,8 +2,8 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { writeDurably } from './base/durable.ts';
-import { operationSchema, siteStatusSchema } from './report/report.ts';
+import { writeDurably } from '../base/durable.ts';
+import { operationSchema, siteStatusSchema } from '../report/report.ts';
 
 const stateSchema = z.object({
   version: z.literal(1),

@@ -1,4 +1,4 @@
-import type { Change } from './appliers/contract.ts';
+import type { Change } from '../appliers/contract.ts';
 
 const REPAIRS = 3;
 const WINDOW_MS = 10 * 60_000;

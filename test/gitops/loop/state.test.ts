@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { unknownSite } from '../../gitops/site-status.ts';
-import { type State, StateFile } from '../../gitops/state.ts';
+import { unknownSite } from '../../../gitops/loop/conditions.ts';
+import { type State, StateFile } from '../../../gitops/loop/state.ts';
 
 let dir: string;
 let path: string;

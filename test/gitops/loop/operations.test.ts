@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Operations } from '../../gitops/operations.ts';
+import { Operations } from '../../../gitops/loop/operations.ts';
 
 it('leaves a finished operation finished, whatever is reported of it afterwards', () => {
   const operations = new Operations([], () => undefined);

@@ -1,13 +1,13 @@
-import type { Applier, Target } from './appliers/contract.ts';
-import { lane } from './base/limit.ts';
-import { type DesiredState, wishFor } from './desired/desired-state.ts';
+import type { Applier, Target } from '../appliers/contract.ts';
+import { lane } from '../base/limit.ts';
+import { type DesiredState, wishFor } from '../desired/desired-state.ts';
+import type { Inventory } from '../pass/inventory.ts';
+import { NOTHING, type PassPlan } from '../pass/pass.ts';
 import { executeSite, forgivable, type SiteOutcome } from './execute.ts';
-import type { Fights } from './fights.ts';
 import type { Operations } from './operations.ts';
-import type { Inventory } from './pass/inventory.ts';
-import { NOTHING, type PassPlan } from './pass/pass.ts';
+import type { Fights } from './repair-loops.ts';
 import type { Retries } from './retries.ts';
-import type { StatusBoard } from './status-board.ts';
+import type { StatusBoard } from './site-statuses.ts';
 
 /** What the loop tells the daemon's log. */
 export interface RunLog {

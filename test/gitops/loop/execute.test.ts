@@ -5,8 +5,8 @@ import {
   TARGETS,
   type Target,
   TerminalError,
-} from '../../gitops/appliers/contract.ts';
-import { executeSite, type SiteRun } from '../../gitops/execute.ts';
+} from '../../../gitops/appliers/contract.ts';
+import { executeSite, type SiteRun } from '../../../gitops/loop/execute.ts';
 
 const change = (target: Target, op: Change['op'], key: string = target): Change => ({
   target,

@@ -1,5 +1,5 @@
+import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { RunLog } from './site-runs.ts';
-import type { SitesRepo } from './sites-repo/sites-repo.ts';
 
 /** From here on a site's history is slow to find without an index. */
 const MANY_SITES = 500;

@@ -1,5 +1,5 @@
-import { RetryableError } from './appliers/contract.ts';
-import { backoffMs } from './base/backoff.ts';
+import { RetryableError } from '../appliers/contract.ts';
+import { backoffMs } from '../base/backoff.ts';
 
 /**
  * When everything is looked at again because something could not be read. Only a look at everything that goes well

@@ -1,6 +1,6 @@
-import { GivenUpError, RetryableError } from './appliers/contract.ts';
-import { backoffMs } from './base/backoff.ts';
-import type { SiteEntry } from './desired/desired-state.ts';
+import { GivenUpError, RetryableError } from '../appliers/contract.ts';
+import { backoffMs } from '../base/backoff.ts';
+import type { SiteEntry } from '../desired/desired-state.ts';
 
 /** Failing sites that run at once: the others wait, and no healthy site waits for any of them (reconciler rule 10). */
 const SLOW_LANE = 8;

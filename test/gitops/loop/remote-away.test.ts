@@ -1,9 +1,9 @@
 import { rename } from 'node:fs/promises';
 import { afterEach, expect, it, vi } from 'vitest';
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import { openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
-import { eventually } from '../support/eventually.ts';
-import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 afterEach(async () => {

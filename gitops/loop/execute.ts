@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Applier, type Change, TARGETS, type Target, TerminalError } from './appliers/contract.ts';
-import type { Step } from './report/report.ts';
+import { type Applier, type Change, TARGETS, type Target, TerminalError } from '../appliers/contract.ts';
+import type { Step } from '../report/report.ts';
 
 export interface SiteRun {
   readonly changes: readonly Change[];

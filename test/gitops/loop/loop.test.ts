@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { TerminalError } from '../../gitops/appliers/contract.ts';
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { eventually } from '../support/eventually.ts';
-import { type MemoryDaemon, memoryDaemon, SECRET } from '../support/gitops/memory-daemon.ts';
-import { manifestInput } from '../support/manifest.ts';
+import { TerminalError } from '../../../gitops/appliers/contract.ts';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
+import { manifestInput } from '../../support/manifest.ts';
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { GivenUpError } from '../../gitops/appliers/contract.ts';
-import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon.ts';
+import { GivenUpError } from '../../../gitops/appliers/contract.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {
