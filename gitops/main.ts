@@ -1,7 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { buildDaemon } from './app.ts';
 import type { Applier } from './appliers/contract.ts';
 import { buildAppliers } from './appliers/index.ts';
 import { reachableAddress } from './appliers/proxy/backend.ts';
@@ -10,6 +9,7 @@ import { DesiredStateReader } from './desired/desired-state.ts';
 import { type Env, readEnv } from './env.ts';
 import { dnsLookup } from './host-report/names.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
+import { buildDaemon } from './http/app.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
 import { frozenBy } from './pass/freeze.ts';

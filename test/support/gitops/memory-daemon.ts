@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { expect } from 'vitest';
-import { buildDaemon } from '../../../gitops/app.ts';
 import {
   type Applier,
   type Change,
@@ -15,6 +14,7 @@ import {
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { contentHash, readMark } from '../../../gitops/base/ownership.ts';
 import { DesiredStateReader } from '../../../gitops/desired/desired-state.ts';
+import { buildDaemon } from '../../../gitops/http/app.ts';
 import { Loop, type LoopDeps } from '../../../gitops/loop/loop.ts';
 import { Operations } from '../../../gitops/loop/operations.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';

@@ -1,7 +1,7 @@
 import { Gauge, Registry } from 'prom-client';
-import type { Loop } from './loop/loop.ts';
-import type { Operations } from './loop/operations.ts';
-import { REASONS } from './report/report.ts';
+import type { Loop } from '../loop/loop.ts';
+import type { Operations } from '../loop/operations.ts';
+import { REASONS } from '../report/report.ts';
 
 /** Prometheus text of where things stand now; read from the loop, so that it can't disagree with `GET /sites`. */
 export async function renderMetrics(loop: Loop, operations: Operations): Promise<string> {

@@ -1,8 +1,8 @@
-import { canonicalJson } from './base/ownership.ts';
+import { canonicalJson } from '../base/ownership.ts';
+import { formatManifest, parseManifest } from '../manifest/load.ts';
+import { isFirstPartyHost, type Manifest, type ManifestInput, manifestSchema } from '../manifest/schema.ts';
+import { decryptSecret } from '../manifest/secrets.ts';
 import { fieldErrors, ProblemError } from './errors.ts';
-import { formatManifest, parseManifest } from './manifest/load.ts';
-import { isFirstPartyHost, type Manifest, type ManifestInput, manifestSchema } from './manifest/schema.ts';
-import { decryptSecret } from './manifest/secrets.ts';
 
 /** The manifest in a site's file; an unusable one can't be edited by anybody but a person. */
 export function currentManifest(site: string, text: string | null): Manifest {

@@ -1,5 +1,5 @@
-import type { PassPlan } from './pass/pass.ts';
-import type { PlanReport } from './report/report.ts';
+import type { PassPlan } from '../pass/pass.ts';
+import type { PlanReport } from '../report/report.ts';
 
 /** The plan as people and `POST /plan` see it. */
 export function planReport(plan: PassPlan): PlanReport {

@@ -1,6 +1,6 @@
+import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { ProblemError } from './errors.ts';
 import { currentManifest, removeSite } from './site-edits.ts';
-import type { SitesRepo } from './sites-repo/sites-repo.ts';
 
 export interface Revert {
   /** The commit that is undone. */

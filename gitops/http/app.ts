@@ -1,13 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { ShownSite, SiteStatus } from '../report/report.ts';
+import { SitesRepoError } from '../sites-repo/sites-repo.ts';
+import type { DaemonDeps } from './deps.ts';
+import { editRoutes } from './edits.ts';
 import { ProblemError, problem } from './errors.ts';
+import { hostReportRoutes } from './host-report.ts';
 import { renderMetrics } from './metrics.ts';
-import type { ShownSite, SiteStatus } from './report/report.ts';
-import type { DaemonDeps } from './routes/deps.ts';
-import { editRoutes } from './routes/edits.ts';
-import { hostReportRoutes } from './routes/host-report.ts';
-import { planRoutes } from './routes/plans.ts';
-import { SitesRepoError } from './sites-repo/sites-repo.ts';
+import { planRoutes } from './plans.ts';
 
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const BODY_LIMIT = 256 * 1024;

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { ProblemError } from '../errors.ts';
 import type { PassPlan } from '../pass/pass.ts';
-import { planReport } from '../plan-report.ts';
 import type { SiteDiff } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
+import { ProblemError } from './errors.ts';
+import { planReport } from './plan-report.ts';
 import { parse } from './request.ts';
 
 const refBody = z.strictObject({ ref: z.string().max(200).optional() });

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { fieldErrors, ProblemError } from '../errors.ts';
 import { type Manifest, manifestSchema } from '../manifest/schema.ts';
+import { fieldErrors, ProblemError } from './errors.ts';
 
 /** A body or query by its schema; throws `malformed_request` with the paths at fault. */
 export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {

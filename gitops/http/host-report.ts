@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { ProblemError } from '../errors.ts';
 import { siteId } from '../manifest/schema.ts';
 import type { DaemonDeps } from './deps.ts';
+import { ProblemError } from './errors.ts';
 import { parse } from './request.ts';
 
 const siteParams = z.object({ site: siteId });

@@ -2,14 +2,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { claims } from '../desired/claims.ts';
 import { holdersOf } from '../desired/desired-state.ts';
-import { ProblemError } from '../errors.ts';
 import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report/report.ts';
-import { revertOf } from '../revert.ts';
-import * as edits from '../site-edits.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DaemonDeps } from './deps.ts';
+import { ProblemError } from './errors.ts';
 import { header, manifestOf, parse, pick } from './request.ts';
+import { revertOf } from './revert.ts';
+import * as edits from './site-edits.ts';
 
 /** `commit: false` of who has told git already: an order that was given earlier must not undo a revert that came since. */
 const deprovisionBody = z.strictObject({ site: siteId, commit: z.boolean().default(true) });
