@@ -83,14 +83,14 @@ describe('the matrix refuses', () => {
     ['plugins/a/index.ts', `import { createHash } from 'node:crypto';`],
     ['plugins/a/index.ts', `import { z } from 'zod';`],
     ['edge/gate.ts', `import { PLUGINS } from '../plugins/index.ts';`],
-    ['edge/gate.ts', `import { planResources } from '../gitops/plan.ts';`],
+    ['edge/gate.ts', `import { planResources } from '../gitops/appliers/plan.ts';`],
     ['edge/gate.ts', `import { Router } from 'itty-router';`],
     ['edge/gate.ts', `export { readFileSync } from 'node:fs';`],
     ['edge/gate.ts', `const host = await import('./host.ts');`],
     ['gitops/manifest/load.ts', `import { app } from '../app.ts';`],
     ['gitops/manifest/load.ts', `import p from '../../plugins/server_proxy/index.ts';`],
-    ['gitops/plan.ts', `import { readFile } from 'node:fs/promises';`],
-    ['gitops/plan.ts', `import { runCommand } from './clients/command.ts';`],
+    ['gitops/appliers/plan.ts', `import { readFile } from 'node:fs/promises';`],
+    ['gitops/appliers/plan.ts', `import { runCommand } from './clients/command.ts';`],
     ['gitops/appliers/dns/render.ts', `import fastify from 'fastify';`],
     ['gitops/appliers/dns/apply.ts', `import { quote } from '../nginx/quote.ts';`],
     ['gitops/appliers/dns/apply.ts', `import { loop } from '../../loop.ts';`],
@@ -118,7 +118,7 @@ describe('the matrix allows', () => {
     ['edge/bundle.ts', `import { build } from 'esbuild';`],
     ['edge/front.ts', `import { WorkerEntrypoint } from 'cloudflare:workers';`],
     ['edge/host.ts', `import { Miniflare } from 'miniflare';`],
-    ['gitops/plan.ts', `import type { Report } from './report.ts';`],
+    ['gitops/appliers/plan.ts', `import type { Report } from './report.ts';`],
     ['gitops/embedded/cloudflare/main.ts', `import { host } from '../../../edge/host.ts';`],
     ['management/app.ts', `import type { Report } from '../gitops/report/report.ts';`],
     ['management/app.ts', `import { snippet } from '../plugins/custom_loader/snippet.ts';`],
@@ -129,8 +129,8 @@ describe('the matrix allows', () => {
 
 describe('a rule can fail', () => {
   test.each(['Date.now()', 'new Date()', 'Math.random()', 'process.env.HOME'])('purity: %s', (code) => {
-    expect(purity(tree('gitops/plan.ts', 'const one = 1;', `export const two = ${code};`))).toEqual([
-      expect.stringContaining('gitops/plan.ts:2: '),
+    expect(purity(tree('gitops/appliers/plan.ts', 'const one = 1;', `export const two = ${code};`))).toEqual([
+      expect.stringContaining('gitops/appliers/plan.ts:2: '),
     ]);
   });
 

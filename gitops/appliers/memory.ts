@@ -1,6 +1,6 @@
 import { formatMark, type Identity, readMark } from '../base/ownership.ts';
-import { mayTake, planResources } from '../plan.ts';
 import { type Applier, type Change, type Resource, RetryableError, type Target } from './contract.ts';
+import { mayTake, planResources } from './plan.ts';
 
 /** Where a memory applier's things live: by key, each with the mark inside it. */
 export type MemoryWorld = Map<string, { readonly mark: string | null; readonly hash: string }>;

@@ -14,12 +14,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { V8_OPTIONS } from '../../gitops/cli/up/v8-options.ts';
 import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { shownSiteSchema } from '../../gitops/report/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
-import { V8_OPTIONS } from '../../gitops/v8-options.ts';
 import {
   EMULATOR_SCRIPT,
   EMULATOR_TOKEN,

@@ -1,8 +1,8 @@
 import { EventEmitter, on } from 'node:events';
 import { type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { planResources } from '../../plan.ts';
 import { type Applier, type Change, type Observed, TerminalError } from '../contract.ts';
+import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
 import { containerName, desiredContainers, keyOfName } from './desired.ts';
 import { healthOf } from './health.ts';

@@ -1,6 +1,6 @@
 import { formatMark, type Identity } from '../../base/ownership.ts';
-import { planResources } from '../../plan.ts';
 import { type Applier, type Change, TerminalError } from '../contract.ts';
+import { planResources } from '../plan.ts';
 import { type Destinations, desiredRecords, nameOfKey, type RecordSpec } from './desired.ts';
 import { type DnsRef, type ListedRecord, observedRecords } from './observed.ts';
 

@@ -6,8 +6,8 @@ import { withSharedSignal } from '../../base/shared-signal.ts';
 import { type CloudflareClient, MAX_KV_BULK } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { DocumentSettings } from '../../manifest/documents.ts';
-import { planResources } from '../../plan.ts';
 import { type Applier, type Change, type Observed, RetryableError } from '../contract.ts';
+import { planResources } from '../plan.ts';
 import { desiredPairs, type KvSpec, namesIn, pairKey } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';
 

@@ -1,7 +1,6 @@
 import type { Identity } from '../../base/ownership.ts';
 import type { CloudflareClient, KvKey, WorkersRoute } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
-import { planResources } from '../../plan.ts';
 import {
   type Applier,
   type Change,
@@ -11,6 +10,7 @@ import {
   RetryableError,
   type Scope,
 } from '../contract.ts';
+import { planResources } from '../plan.ts';
 import { desiredRoute, patternHost, type RouteSpec, routeHash, sitePattern } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';
 

@@ -1,8 +1,8 @@
 import { coalesce } from '../../base/coalesce.ts';
 import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
-import { planResources } from '../../plan.ts';
 import type { Applier, Change } from '../contract.ts';
+import { planResources } from '../plan.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 import type { CloudflareRanges } from './cloudflare-ranges.ts';

@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url';
-import { ALLOCATOR, V8_OPTIONS } from '../../v8-options.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
 import type { Home, Instance } from './home.ts';
 import { AUDIENCE, ISSUER, OPERATOR } from './issuer.ts';
 import type { Ports } from './ports.ts';
+import { ALLOCATOR, V8_OPTIONS } from './v8-options.ts';
 
 /** Zone of the embedded instance: every name under `localhost` is loopback in browsers (RFC 6761, 6.3). */
 export const ZONE = 'tagyard.localhost';

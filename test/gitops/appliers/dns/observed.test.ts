@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { desiredRecords } from '../../../../gitops/appliers/dns/desired.ts';
 import { type ListedRecord, observedRecords } from '../../../../gitops/appliers/dns/observed.ts';
-import { planResources } from '../../../../gitops/plan.ts';
+import { planResources } from '../../../../gitops/appliers/plan.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const desired = desiredRecords(loadedManifest(), { hostAddress: '198.51.100.4' });

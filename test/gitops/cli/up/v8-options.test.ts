@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import { ALLOCATOR, V8_OPTIONS } from '../../gitops/v8-options.ts';
+import { ALLOCATOR, V8_OPTIONS } from '../../../../gitops/cli/up/v8-options.ts';
 
 const script = `
   for (let turn = 0, kept = []; turn < 100; turn += 1) {
@@ -23,7 +23,7 @@ it('V8 takes the options, and keeps its young generation small with them', () =>
 it('`npm run provisioner` has the same', () => {
   const { scripts } = z
     .object({ scripts: z.record(z.string(), z.string()) })
-    .parse(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')));
+    .parse(JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8')));
   const env = Object.entries(ALLOCATOR).map(([name, value]) => `${name}=${value}`);
   expect(scripts.provisioner).toBe([...env, 'node', ...V8_OPTIONS, 'gitops/main.ts'].join(' '));
 });

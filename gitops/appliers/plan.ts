@@ -6,7 +6,7 @@ import {
   type Plan,
   type Resource,
   SHARED,
-} from './appliers/contract.ts';
+} from './contract.ts';
 
 /**
  * The difference between what is wanted and what is there, for one target: pure, sorted by key, empty when converged.

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Observed, Resource } from '../../gitops/appliers/contract.ts';
-import { judge } from '../../gitops/pass/guards.ts';
-import { planResources } from '../../gitops/plan.ts';
+import type { Observed, Resource } from '../../../gitops/appliers/contract.ts';
+import { planResources } from '../../../gitops/appliers/plan.ts';
+import { judge } from '../../../gitops/pass/guards.ts';
 
 const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f');
 const hash = fc.constantFrom('0011223344556677', '8899aabbccddeeff');

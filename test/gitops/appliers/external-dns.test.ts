@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Change } from '../../gitops/appliers/contract.ts';
-import { canonicalRecord, type RecordSpec, recordKey } from '../../gitops/appliers/dns/desired.ts';
-import { type DnsRef, type ListedRecord, observedRecords } from '../../gitops/appliers/dns/observed.ts';
-import { contentHash, formatMark } from '../../gitops/base/ownership.ts';
-import { judge } from '../../gitops/pass/guards.ts';
-import { planResources } from '../../gitops/plan.ts';
-import { describeWith, REFERENCE } from '../support/components.ts';
+import type { Change } from '../../../gitops/appliers/contract.ts';
+import { canonicalRecord, type RecordSpec, recordKey } from '../../../gitops/appliers/dns/desired.ts';
+import { type DnsRef, type ListedRecord, observedRecords } from '../../../gitops/appliers/dns/observed.ts';
+import { planResources } from '../../../gitops/appliers/plan.ts';
+import { contentHash, formatMark } from '../../../gitops/base/ownership.ts';
+import { judge } from '../../../gitops/pass/guards.ts';
+import { describeWith, REFERENCE } from '../../support/components.ts';
 
 const endpoint = z.looseObject({
   DNSName: z.string(),
