@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Fault, type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudflare/faulty.ts';
 import { eventually } from '../support/eventually.ts';
 import { ask, standing } from '../support/faults/operations.ts';
@@ -78,7 +78,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
   }
   const whole = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
 
-  it.each<[string, Fault, When, number]>([
+  test.each<[string, Fault, When, number]>([
     [
       '429 with retry-after to everything',
       { kind: 'refuse', status: 429, headers: { 'retry-after': '3' } },
@@ -136,7 +136,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     await converged(daemon);
   });
 
-  it('a stale list: finds what it made itself, and makes nothing twice', async () => {
+  test('a stale list: finds what it made itself, and makes nothing twice', async () => {
     const site = `case-${number + 1}`;
     await create(site);
     faulty.plan(
@@ -159,7 +159,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     await converged(daemon);
   });
 
-  it('a removal whose answers are lost: takes everything away once', async () => {
+  test('a removal whose answers are lost: takes everything away once', async () => {
     const site = `case-${number + 1}`;
     await create(site);
     faulty.plan({ kind: 'fail after' }, (method) => method !== 'GET', 4);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { ask, standing } from '../support/faults/operations.ts';
 import { converged, type Stage, stage } from '../support/faults/stage.ts';
@@ -47,7 +47,7 @@ describe('a drain', () => {
     }
   }
 
-  it('keeps its deadline through kills, and through a clock that jumps', async () => {
+  test('keeps its deadline through kills, and through a clock that jumps', async () => {
     await start({ drainSeconds: HOUR });
     await create('acme');
     expect(await remove('acme')).toEqual([]);
@@ -73,7 +73,7 @@ describe('a drain', () => {
     expect(standing(on.snapshot(), 'acme')).toEqual(NOTHING);
   });
 
-  it('is never cut short by a kill before it or at its end, and the rest goes after it', async () => {
+  test('is never cut short by a kill before it or at its end, and the rest goes after it', async () => {
     const drainSeconds = 1;
     await start({ drainSeconds });
     await create('stays');

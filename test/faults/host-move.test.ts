@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { standing } from '../support/faults/operations.ts';
 import { converged, type Stage, stage } from '../support/faults/stage.ts';
@@ -104,7 +104,7 @@ describe('a site that is given to another host', () => {
     return new Set(owned.filter((_, at) => at % 3 === 1 && owned[at + 1] === site));
   };
 
-  it('is taken over name by name, without a gap or a fight, there and back', async () => {
+  test('is taken over name by name, without a gap or a fight, there and back', async () => {
     const foreign = on.snapshot().dns.filter(({ comment }) => !/ (acme|beta|core) /.test(String(comment)));
     for (const [from, to] of [
       ['tag-1', 'tag-3'],
@@ -130,7 +130,7 @@ describe('a site that is given to another host', () => {
     expect(local('tag-3', 'core')).toEqual(WHOLE);
   });
 
-  it('stays served by the old host until the new one runs, also where the old one starts again meanwhile', async () => {
+  test('stays served by the old host until the new one runs, also where the old one starts again meanwhile', async () => {
     await daemon('tag-3').kill();
     await on.push({ acme: of('acme', 'tag-3') });
     await daemon('tag-1').kill();

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudflare/faulty.ts';
 import { eventually } from '../support/eventually.ts';
 import { ask, lifeOf, standing } from '../support/faults/operations.ts';
@@ -61,7 +61,7 @@ describe('a daemon whose host misbehaves', () => {
   const start = () =>
     on.start({ cloudflare: { ...on.settings().cloudflare, url: faulty.url, timeoutMs: 1000 } });
 
-  it('works on with a full disk under its state, and goes on from the old state when it is killed then', async () => {
+  test('works on with a full disk under its state, and goes on from the old state when it is killed then', async () => {
     const [create, change] = lifeOf(['acme', 'beta'], on.manifest);
     if (create === undefined || change === undefined) throw new Error('a life begins with these');
     const stateDir = join(on.dir, 'state');
@@ -89,7 +89,7 @@ describe('a daemon whose host misbehaves', () => {
     expect(after.output().match(/escaped|unhandled/i)).toBeNull();
   });
 
-  it.skipIf(!MOUNTS)(
+  test.skipIf(!MOUNTS)(
     'changes nothing while its whole disk is full, and goes on when it isn’t (where a disk can be mounted)',
     async () => {
       const disk = join(on.dir, 'disk');
@@ -136,7 +136,7 @@ describe('a daemon whose host misbehaves', () => {
     },
   );
 
-  it.each([
+  test.each([
     ['back', -DAY_MS],
     ['on', DAY_MS],
   ])('tries again in time when the clock is set %s by a day', async (_way, by) => {

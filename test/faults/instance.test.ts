@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api, at, ok } from '../support/management/api.ts';
@@ -74,7 +74,7 @@ describe('an instance that is killed with SIGKILL', () => {
     home[Symbol.dispose]();
   });
 
-  it('leaves no process, and goes on with what it had', async () => {
+  test('leaves no process, and goes on with what it had', async () => {
     const before = await ok(
       api(instance.run).management.GET('/server-containers/{id}', at(instance.run.demo.container)),
     );
@@ -85,7 +85,7 @@ describe('an instance that is killed with SIGKILL', () => {
     expect((await call.edge(after.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
   });
 
-  it('comes back on the same addresses when all its processes were killed at once', async () => {
+  test('comes back on the same addresses when all its processes were killed at once', async () => {
     const { edge, management } = instance.run;
     for (const pid of processesOf(home.path)) process.kill(Number(pid), 'SIGKILL');
     const call = await restart();
@@ -94,7 +94,7 @@ describe('an instance that is killed with SIGKILL', () => {
     expect((await call.edge(demo.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
   });
 
-  it('finishes a creation that it was in the middle of', async () => {
+  test('finishes a creation that it was in the middle of', async () => {
     const answer = await create(api(instance.run), 'half-made');
     expect(answer.status).toBe(202);
     await kill();
@@ -103,7 +103,7 @@ describe('an instance that is killed with SIGKILL', () => {
     expect((await call.edge(made.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
   });
 
-  it('finishes a removal that it was in the middle of, and leaves nothing of the site', async () => {
+  test('finishes a removal that it was in the middle of, and leaves nothing of the site', async () => {
     const { body: site } = await create(api(instance.run), 'half-gone');
     await api(instance.run).reaches(site.id, 'active');
     expect(
@@ -123,7 +123,7 @@ describe('an instance that is killed with SIGKILL', () => {
     });
   });
 
-  it('refuses a second start on the same home, and says which process holds it', async () => {
+  test('refuses a second start on the same home, and says which process holds it', async () => {
     const { code, stderr } = await start({ TAGYARD_HOME: home.path });
     expect({ code, stderr }).toEqual({
       code: 1,
@@ -134,14 +134,14 @@ describe('an instance that is killed with SIGKILL', () => {
     expect((await fetch(`${instance.run.management.url}/healthz`)).status).toBe(200);
   });
 
-  it('is gone with all its processes after SIGTERM', async () => {
+  test('is gone with all its processes after SIGTERM', async () => {
     await instance.stop();
     expect(processesOf(home.path)).toEqual([]);
   });
 });
 
 describe('a start that is stopped', () => {
-  it.each([1, 2, 3, 4])(
+  test.each([1, 2, 3, 4])(
     'with %i of its processes there leaves none, no lock and no run.json',
     async (count) => {
       using home = temporaryHome();
@@ -165,7 +165,7 @@ describe('a start that can’t succeed says so in one line', () => {
     stderr: expect.stringMatching(new RegExp(`^tagyard: [^\n]*${pattern.source}[^\n]*\n$`)),
   });
 
-  it('where a port is taken', async () => {
+  test('where a port is taken', async () => {
     using home = temporaryHome();
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -177,7 +177,7 @@ describe('a start that can’t succeed says so in one line', () => {
     server.close();
   });
 
-  it.each<[string, (home: string) => string, RegExp]>([
+  test.each<[string, (home: string) => string, RegExp]>([
     ['the home is a file', (home) => write(join(home, 'home'), 'a file'), /can't be used/],
     ['the home is where nothing can be made', () => '/proc/nowhere/home', /can't be used/],
     [
@@ -195,7 +195,7 @@ describe('a start that can’t succeed says so in one line', () => {
     expect(await start({ TAGYARD_HOME: breakHome(home.path) })).toEqual(oneLine(pattern));
   });
 
-  it('where a port is no port', async () => {
+  test('where a port is no port', async () => {
     using home = temporaryHome();
     expect(await start({ TAGYARD_HOME: home.path, EDGE_PORT: 'edge' })).toEqual(
       oneLine(/EDGE_PORT=edge is not a port/),

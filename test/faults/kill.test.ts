@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Cut, killOnce, type Outcome, reference, table } from '../support/faults/kill.ts';
 import { lifeOf } from '../support/faults/operations.ts';
 import { type Stage, stage } from '../support/faults/stage.ts';
@@ -37,7 +37,7 @@ async function onBothStages(work: (on: Stage, moment: Moment) => Promise<Lane>):
 }
 
 describe('a daemon that is killed with SIGKILL', () => {
-  it('at every boundary of three sites’ lives does in the end what it would have done', {
+  test('at every boundary of three sites’ lives does in the end what it would have done', {
     timeout: 15 * MINUTE,
   }, async () => {
     const sites = ['acme', 'beta', 'core'];
@@ -69,7 +69,7 @@ describe('a daemon that is killed with SIGKILL', () => {
     }
   });
 
-  it('at some boundaries of a hundred sites’ lives does in the end what it would have done', {
+  test('at some boundaries of a hundred sites’ lives does in the end what it would have done', {
     timeout: 10 * MINUTE,
   }, async () => {
     const sites = Array.from({ length: 100 }, (_, number) => `site-${number}`);

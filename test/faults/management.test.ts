@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { z } from 'zod';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
@@ -147,7 +147,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     return { whole, killed };
   }
 
-  it.each<[string, { status: number; ends: string; sees: string[] }, () => void, () => Mortals]>([
+  test.each<[string, { status: number; ends: string; sees: string[] }, () => void, () => Mortals]>([
     [
       'that succeeds',
       { status: 202, ends: 'active', sees: ['after provision'] },
@@ -207,7 +207,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     TIMEOUT_MS,
   );
 
-  it(
+  test(
     'a removal: is finished, or was never asked for, and gives everything back',
     async () => {
       const run = async (end: Task['end'], domain: string) => {

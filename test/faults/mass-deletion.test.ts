@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { ACCIDENTS, type Whole } from '../support/faults/accidents.ts';
 import { converged, type Snapshot, type Stage, stage } from '../support/faults/stage.ts';
@@ -45,7 +45,7 @@ describe.each([
     await on.close();
   });
 
-  it.each(ACCIDENTS)('removes nothing where $name, and goes on when it is mended', async (accident) => {
+  test.each(ACCIDENTS)('removes nothing where $name, and goes on when it is mended', async (accident) => {
     let writes = 0;
     on.gate.watch(({ kind }) => {
       if (kind === 'world') writes += 1;

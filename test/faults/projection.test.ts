@@ -1,6 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ProvisionerClient } from '../../management/provisioner-client.ts';
@@ -99,7 +99,7 @@ describe('mass deletion by accident, with management following', () => {
     });
   });
 
-  it.each(ACCIDENTS)('gives nothing up where $name, and has it all when it is mended', async (accident) => {
+  test.each(ACCIDENTS)('gives nothing up where $name, and has it all when it is mended', async (accident) => {
     const standing = on.snapshot();
     const leaving = LEAVES[accident.name] ?? [];
     await accident.happen(whole);
@@ -235,7 +235,7 @@ describe('changes by the API, by the command and by plain git at once, a remote 
     );
   }
 
-  it('leave host and database at what git says, round after round', async () => {
+  test('leave host and database at what git says, round after round', async () => {
     await isWhole();
     clone = await world.clone();
     const rounds: readonly (readonly Action[])[] = [

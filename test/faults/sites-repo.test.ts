@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   initSitesRepo,
   openSitesRepo,
@@ -77,7 +77,7 @@ describe.each([
   const sitesOf = async (repo: SitesRepo) =>
     (await repo.read((await repo.head()) ?? '')).map(({ site }) => site).sort();
 
-  it('follows a force-push, and knows the old history for none of the new', async () => {
+  test('follows a force-push, and knows the old history for none of the new', async () => {
     const repo = await open();
     await put(repo, 'acme', 'x: 1\n');
     const { revision } = await put(repo, 'beta', 'x: 1\n');
@@ -94,7 +94,7 @@ describe.each([
     expect(await sitesOf(repo)).toEqual(['delta', 'gamma']);
   });
 
-  it('reads an empty tree as no sites, and a first file can be committed on top', async () => {
+  test('reads an empty tree as no sites, and a first file can be committed on top', async () => {
     git('update-ref', 'refs/heads/main', commitTree([]));
     const repo = await open();
     expect(await sitesOf(repo)).toEqual([]);
@@ -102,7 +102,7 @@ describe.each([
     expect(await sitesOf(repo)).toEqual(['acme']);
   });
 
-  it('takes a deleted branch for no revision, and never begins it anew with one site alone', async () => {
+  test('takes a deleted branch for no revision, and never begins it anew with one site alone', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     git('update-ref', '-d', 'refs/heads/main');
@@ -118,14 +118,14 @@ describe.each([
     expect(await sitesOf(repo)).toEqual(['acme', 'beta']);
   });
 
-  it('begins no branch beside those of a repository that has others', async () => {
+  test('begins no branch beside those of a repository that has others', async () => {
     git('update-ref', 'refs/heads/production', commitTree([file('acme.yaml', 'x: 1\n')]));
     const repo = await open();
     await expect(put(repo, 'beta', 'x: 1\n')).rejects.toThrow(/no branch main/);
     expect(git('for-each-ref', '--format=%(refname)')).toBe('refs/heads/production');
   });
 
-  it('reads through merges: contents, history, and who came first', async () => {
+  test('reads through merges: contents, history, and who came first', async () => {
     const repo = await open();
     const { revision: first } = await put(repo, 'acme', 'x: 1\n');
     const op = clone();
@@ -152,7 +152,7 @@ describe.each([
     expect(await repo.depth(merge)).toBeGreaterThan(await repo.depth(first));
   });
 
-  it('sees plain files at the root only: no links, modules, folders or other names', async () => {
+  test('sees plain files at the root only: no links, modules, folders or other names', async () => {
     const blob = blobOf('elsewhere.yaml');
     const commit = commitTree([file('module.yaml', 'x: 1\n')]);
     const tree = git('rev-parse', `${commit}^{tree}`);
@@ -175,7 +175,7 @@ describe.each([
     }
   });
 
-  it('takes a file’s name for a name, whatever git’s patterns would make of it', async () => {
+  test('takes a file’s name for a name, whatever git’s patterns would make of it', async () => {
     const entries = ['acme.yaml', '*.yaml', ':(top)x.yaml', '[ab].yaml'].map((name) => file(name, 'x: 1\n'));
     const first = commitTree(entries);
     const second = commitTree([...entries.slice(1), file('acme.yaml', 'x: 2\n')], [first]);
@@ -188,7 +188,7 @@ describe.each([
     }
   });
 
-  it('reads 10,000 sites whole, and writes one among them', async () => {
+  test('reads 10,000 sites whole, and writes one among them', async () => {
     const names = Array.from({ length: 10_000 }, (_, at) => `site-${String(at).padStart(5, '0')}`);
     const files = names.map((name) => `M 100644 inline ${name}.yaml\ndata <<END\nname: ${name}\nEND\n`);
     const head = 'commit refs/heads/main\ncommitter Op <op@example.test> 1 +0000\ndata 1\nx\n';
@@ -202,7 +202,7 @@ describe.each([
     expect(await repo.read(revision)).toHaveLength(10_000);
   });
 
-  it('that can’t be read is an error, never an empty one', async () => {
+  test('that can’t be read is an error, never an empty one', async () => {
     await put(await open(), 'acme', 'its own: 1\n');
     const { revision } = await put(await open(), 'beta', 'x: 1\n');
     const breakings: Record<string, () => void> = {
@@ -237,7 +237,7 @@ describe.each([
   });
 });
 
-it('an unreadable reference is no deleted branch', async () => {
+test('an unreadable reference is no deleted branch', async () => {
   const repo = await openSitesRepo({ url: bare, cacheDir: dir });
   await put(repo, 'acme', 'x: 1\n');
   writeFileSync(join(bare, 'refs/heads/main'), '');
@@ -254,7 +254,7 @@ describe('a remote', () => {
     await writeFile(join(bare, 'hooks', name), `#!${process.execPath}\n${script}\n`, { mode: 0o755 });
   }
 
-  it('that goes away is waited for: what is known stays readable, and its news come when it is back', async () => {
+  test('that goes away is waited for: what is known stays readable, and its news come when it is back', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     const stop = new AbortController();
@@ -275,7 +275,7 @@ describe('a remote', () => {
     await following;
   });
 
-  it('that somebody else pushes to in the same moment loses neither commit', async () => {
+  test('that somebody else pushes to in the same moment loses neither commit', async () => {
     const repo = await open();
     await put(repo, 'acme', 'x: 1\n');
     const rival = commitTree(
@@ -308,7 +308,7 @@ describe('a remote', () => {
     expect(git('show', 'main:beta.yaml')).toBe('x: 1');
   });
 
-  it('whose answer to a push is lost has the edit once', async () => {
+  test('whose answer to a push is lost has the edit once', async () => {
     const repo = await open();
     await put(repo, 'acme', 'n: 1\n');
     await hook('post-receive', "process.kill(process.ppid, 'SIGKILL');");
@@ -318,7 +318,7 @@ describe('a remote', () => {
     expect(git('show', 'main:acme.yaml')).toBe('n: 1\nmore: 1');
   });
 
-  it('that is still asked whether it takes a commit shows it to nobody, and never if it is refused', async () => {
+  test('that is still asked whether it takes a commit shows it to nobody, and never if it is refused', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     await hook(
@@ -341,7 +341,7 @@ describe('a remote', () => {
     expect((await repo.history('acme')).map((one) => one.revision)).toEqual([next, revision]);
   });
 
-  it('that refuses the very first commit has nothing of it in the next', async () => {
+  test('that refuses the very first commit has nothing of it in the next', async () => {
     const repo = await open();
     await hook('pre-receive', 'process.exit(1);');
     await expect(put(repo, 'acme', 'x: 1\n')).rejects.toThrow(SitesRepoError);
@@ -351,7 +351,7 @@ describe('a remote', () => {
     expect(git('rev-list', '--count', 'main')).toBe('1');
   });
 
-  it('that refuses a push says why, and has nothing of it', async () => {
+  test('that refuses a push says why, and has nothing of it', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     await hook('pre-receive', "console.error('the branch is frozen'); process.exit(1);");
@@ -360,7 +360,7 @@ describe('a remote', () => {
     expect(await repo.readSite(revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
   });
 
-  it.each([
+  test.each([
     ['a cut file', 'main:acme.yaml', (path: string) => damage(path, () => Buffer.alloc(0))],
     ['a lost file', 'main:acme.yaml', rmSync],
     ['a lost tree', 'main^{tree}', rmSync],
@@ -373,7 +373,7 @@ describe('a remote', () => {
     expect(await fresh.readSite(revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
   });
 
-  it('is mirrored again where the mirror was cut off halfway, or is of another one', async () => {
+  test('is mirrored again where the mirror was cut off halfway, or is of another one', async () => {
     await put(await open(), 'acme', 'x: 1\n');
     gitIn(join(dir, 'cache', 'sites.git'), ['config', '--unset', 'remote.origin.url']);
     const repo = await open();

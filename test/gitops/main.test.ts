@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { V8_OPTIONS } from '../../gitops/cli/up/v8-options.ts';
 import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
@@ -124,7 +124,7 @@ async function pushNothing(): Promise<void> {
 }
 
 describe('the provisioner’s own process', () => {
-  it('looks at everything on SIGHUP, and stops cleanly on SIGTERM or with its parent', async () => {
+  test('looks at everything on SIGHUP, and stops cleanly on SIGTERM or with its parent', async () => {
     await pushNothing();
     for (const stop of [
       (child: ChildProcess) => child.kill('SIGTERM'),
@@ -141,7 +141,7 @@ describe('the provisioner’s own process', () => {
     }
   });
 
-  it('isn’t ended by a SIGHUP that comes before it is up', async () => {
+  test('isn’t ended by a SIGHUP that comes before it is up', async () => {
     const { child, ready } = start();
     await eventually(() => expect(existsSync(join(dir, 'state', 'lock'))).toBe(true), {
       ...DEADLINE,
@@ -151,7 +151,7 @@ describe('the provisioner’s own process', () => {
     await ready();
   });
 
-  it('takes both secrets, and tells with its policy whose things of which site it leaves', async () => {
+  test('takes both secrets, and tells with its policy whose things of which site it leaves', async () => {
     await pushNothing();
     await plantGhost();
     const { ready } = start({ RECONCILE_POLICY: 'upsert_only' });
@@ -163,7 +163,7 @@ describe('the provisioner’s own process', () => {
     expect(plan.blocked.map(({ reason }: { reason: string }) => reason)).toContain('upsert_only');
   });
 
-  it('changes nothing while the freeze file is there, and knows another host’s things for foreign', async () => {
+  test('changes nothing while the freeze file is there, and knows another host’s things for foreign', async () => {
     await pushNothing();
     await plantGhost();
     const frozen = start();
@@ -177,7 +177,7 @@ describe('the provisioner’s own process', () => {
     expect(JSON.parse((await other.call('POST', '/plan')).text).changes).toEqual([]);
   });
 
-  it('says of a name whose certificate is missing which files belong where, and serves it once they are there', async () => {
+  test('says of a name whose certificate is missing which files belong where, and serves it once they are there', async () => {
     const ageIdentity = readFileSync(join(dir, 'identity'), 'utf8').trim();
     const recipient = await identityToRecipient(ageIdentity);
     const cipher = await encryptSecret(recipient, containerConfig());
@@ -218,7 +218,7 @@ describe('the provisioner’s own process', () => {
     expect(readdirSync(join(dir, 'state', 'tls-served'))).toHaveLength(1);
   });
 
-  it.each<[string, NodeJS.ProcessEnv, string]>([
+  test.each<[string, NodeJS.ProcessEnv, string]>([
     ['a drift mode that there is not', { DRIFT_MODES: 'dns=maybe' }, 'DRIFT_MODES'],
     ['a target that there is not', { DRIFT_MODES: 'tape=warn' }, 'DRIFT_MODES'],
     ['a policy that there is not', { RECONCILE_POLICY: 'yolo' }, 'RECONCILE_POLICY'],

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { connect } from 'node:tls';
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import type { ProxyBackend, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
@@ -56,7 +56,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     return files;
   };
 
-  it.each([
+  test.each([
     ['nginx', nginx],
     ['the embedded proxy', embeddedBackend],
   ])(
@@ -93,7 +93,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     },
   );
 
-  it('wait for a custom domain’s DNS with the reason, and hold nothing else up', async () => {
+  test('wait for a custom domain’s DNS with the reason, and hold nothing else up', async () => {
     const { knot, push, site, isReady, reaches, call, restart, ask, certificate, ...rest } = await open();
     await knot.update('add metrics.acme-shop 1 A 192.0.2.9');
     await push('acme-shop', await site('acme-shop', 1, { customDomains: [CUSTOM] }));
@@ -142,7 +142,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     expect((await stored()).filter((name) => name.includes('beta-shop'))).toHaveLength(2);
   });
 
-  it('come when the authority takes its time with each, several at once', async () => {
+  test('come when the authority takes its time with each, several at once', async () => {
     const { push, site, isReady, pebble } = await open({ pebble: { slowSeconds: 2 } });
     for (const [index, name] of ['acme-shop', 'beta-shop'].entries()) {
       await push(name, await site(name, index + 1));
@@ -151,7 +151,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     expect(pebble.orders()).toBe(4);
   });
 
-  it('outlast an authority that is away and forgets the account meanwhile', async () => {
+  test('outlast an authority that is away and forgets the account meanwhile', async () => {
     const { pebble, push, site, isReady, reaches, status, warnings } = await open();
     await push('acme-shop', await site('acme-shop', 1));
     await isReady('acme-shop');
@@ -168,7 +168,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     expect(warnings.join('\n')).toContain('no certificate');
   });
 
-  it('are not ordered from an authority that refuses the name more often than its pauses allow', async () => {
+  test('are not ordered from an authority that refuses the name more often than its pauses allow', async () => {
     const { push, site, reaches, isReady, pebble } = await open({
       pebble: { refusedNames: [CUSTOM] },
       acme: {
@@ -193,7 +193,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     expect(pebble.requests('/order-plz')).toBe(before);
   });
 
-  it('are renewed in time, and served without a word to anybody', async () => {
+  test('are renewed in time, and served without a word to anybody', async () => {
     let ahead = 0;
     // A renewed certificate is no drift, which this host only reports.
     const opened = await open({ acme: { now: () => Date.now() + ahead }, drift: { proxy: 'warn' } });
@@ -215,7 +215,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     await isReady('acme-shop');
   });
 
-  it('are served from files as they were last good, and each state says what to do', async () => {
+  test('are served from files as they were last good, and each state says what to do', async () => {
     const opened = await open();
     const { site, push, reaches, isReady, call, certificate, putFiles, restart, directory } = opened;
     const tls = join(directory, 'tls');
@@ -262,7 +262,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     expect(await readdir(tls)).toHaveLength(2);
   });
 
-  it('come back one by one when their store is lost', async () => {
+  test('come back one by one when their store is lost', async () => {
     const { push, site, isReady, pebble, directory, restart, reaches } = await open({
       acme: { perHour: 20 },
     });

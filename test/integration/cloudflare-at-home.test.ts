@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Applier } from '../../gitops/appliers/contract.ts';
 import { dnsApplier } from '../../gitops/appliers/dns/applier.ts';
@@ -89,7 +89,7 @@ describe('Cloudflare at home', () => {
     return promise;
   }
 
-  it('serves what its API was told, and the same after a restart', async () => {
+  test('serves what its API was told, and the same after a restart', async () => {
     const first = await start();
     const host = 'shop.tagyard.localhost';
     // Cloudflare's own answer for a name without a worker, and then the worker's.
@@ -118,7 +118,7 @@ describe('Cloudflare at home', () => {
     ]);
   });
 
-  it('leads a site’s request through route, worker, zone and TLS to its origin', async () => {
+  test('leads a site’s request through route, worker, zone and TLS to its origin', async () => {
     const seen: { url: string | undefined; hop: unknown }[] = [];
     const pem = (name: string) => readFileSync(new URL(name, TLS), 'utf8');
     const origin = https.createServer(
@@ -162,14 +162,14 @@ describe('Cloudflare at home', () => {
     expect(seen).toEqual([{ url: '/g/collect?v=2&en=page_view', hop: 'a-hop-secret-for-tests' }]);
   });
 
-  it('ends with its parent', async () => {
+  test('ends with its parent', async () => {
     const { child } = await start();
     child.disconnect();
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
   // A port that was free a moment ago may be anybody's by the next: then all of it once more.
-  it('keeps what it answered for, killed at any time, and takes its port back from the runtime left behind', {
+  test('keeps what it answered for, killed at any time, and takes its port back from the runtime left behind', {
     retry: 2,
   }, async () => {
     const { child, edge, client, zoneId } = await start();

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import Docker from 'dockerode';
 import { execa } from 'execa';
 import { request } from 'undici';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type ContainersSettings, containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import { RetryableError, TerminalError } from '../../gitops/appliers/contract.ts';
@@ -85,7 +85,7 @@ describeWith('docker', 'containers in Docker', () => {
         Names.some((name) => name.includes(INSTANCE)),
       );
 
-    it('found by the next daemon as they are', async () => {
+    test('found by the next daemon as they are', async () => {
       const { change } = await firstChange(build(), site());
       await build().apply(change, signal);
       const [before] = await mine();
@@ -96,7 +96,7 @@ describeWith('docker', 'containers in Docker', () => {
       expect((await mine()).map(({ Id }) => Id)).toEqual([before?.Id]);
     });
 
-    it('read-only, without privileges, and not root', async () => {
+    test('read-only, without privileges, and not root', async () => {
       const applier = build();
       const { change } = await firstChange(applier, site());
       await applier.apply(change, signal);
@@ -126,7 +126,7 @@ describeWith('docker', 'containers in Docker', () => {
       });
     });
 
-    it('able to reach the preview server through the host, by its name and over TLS', async () => {
+    test('able to reach the preview server through the host, by its name and over TLS', async () => {
       const gateway = await dockerBridgeGateway(docker);
       if (gateway === null) throw new Error('the bridge has no address');
       const hosts: (string | undefined)[] = [];
@@ -157,7 +157,7 @@ describeWith('docker', 'containers in Docker', () => {
       }
     });
 
-    it.each([
+    test.each([
       [`sha256:${'0'.repeat(64)}`, TerminalError, 'there is no image'],
       [`127.0.0.1:1/nobody@sha256:${'0'.repeat(64)}`, RetryableError, 'pulling'],
     ])('refused without their image %s', async (image, type, message) => {
@@ -169,7 +169,7 @@ describeWith('docker', 'containers in Docker', () => {
       expect(await mine()).toEqual([]);
     });
 
-    it('gone without a trace when their port is taken', async () => {
+    test('gone without a trace when their port is taken', async () => {
       const applier = build();
       const { change, spec } = await firstChange(applier, site());
       const squatter = createTcpServer().listen(spec.port, spec.address);
@@ -183,7 +183,7 @@ describeWith('docker', 'containers in Docker', () => {
       await applier.apply(change, signal);
     });
 
-    it('removed where somebody renamed them', async () => {
+    test('removed where somebody renamed them', async () => {
       const applier = build();
       const { change } = await firstChange(applier, site());
       await applier.apply(change, signal);
@@ -197,7 +197,7 @@ describeWith('docker', 'containers in Docker', () => {
     });
   });
 
-  it('the image is made once', async () => {
+  test('the image is made once', async () => {
     const again = await buildDemoImage({ docker, repository: built.repository });
     expect(again).toBe(built.image);
     expect(await docker.listImages({ filters: { reference: [built.repository] } })).toHaveLength(1);
@@ -205,14 +205,14 @@ describeWith('docker', 'containers in Docker', () => {
 });
 
 describe('whether Docker can be used', () => {
-  it.each([
+  test.each([
     [{ socketPath: '/nonexistent/docker.sock' }, /ENOENT/],
     [{ host: '192.0.2.1', port: 2375 }, /remote/],
   ])('%j: no, and why', async (options, reason) => {
     expect(await isDockerUsable(options)).toEqual({ ok: false, reason: expect.stringMatching(reason) });
   });
 
-  it('gives up on an engine that never answers', async () => {
+  test('gives up on an engine that never answers', async () => {
     const mute = createTcpServer().listen(`/tmp/tagyard-mute-${process.pid}.sock`);
     await once(mute, 'listening');
     const started = performance.now();
@@ -224,7 +224,7 @@ describe('whether Docker can be used', () => {
 });
 
 describeWith('docker', 'the engine of this machine', () => {
-  it('can be used', async () => {
+  test('can be used', async () => {
     expect(await isDockerUsable()).toEqual({ ok: true });
   });
 });

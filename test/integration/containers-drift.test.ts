@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import Docker from 'dockerode';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { containerName } from '../../gitops/appliers/containers/desired.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
@@ -103,7 +103,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
       },
     ],
   ];
-  it.each(accidents)('is noticed and mended: one that is %s', async (_what, accident) => {
+  test.each(accidents)('is noticed and mended: one that is %s', async (_what, accident) => {
     const { spec, container } = processing();
     const clear = (await accident(container, spec)) as Clearing | Buffer | undefined; // the library answers buffers
     const { changes } = await look();
@@ -118,7 +118,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
     expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
   });
 
-  it('wakes the loop for each of them, and not for what it does itself', async () => {
+  test('wakes the loop for each of them, and not for what it does itself', async () => {
     const listening = new AbortController();
     let woken = 0;
     const follow = (async () => {
@@ -154,7 +154,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
     await follow;
   });
 
-  it('leaves alone what somebody else put in its place, and says whose it is', async () => {
+  test('leaves alone what somebody else put in its place, and says whose it is', async () => {
     const { spec, container } = processing();
     await container.remove({ force: true });
     const name = containerName(INSTANCE, spec);
@@ -167,7 +167,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
 
   const next = () => site({ config: containerSecret({ env: '2' }) });
   const moments = ['created', 'started', 'removed'] as const;
-  it.each(moments)(
+  test.each(moments)(
     'goes on after a daemon that ended in the middle of a swap, once one was %s',
     async (moment) => {
       const dying = new AbortController();

@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import Docker from 'dockerode';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import type { Runtime } from '../../gitops/appliers/containers/runtime.ts';
@@ -82,7 +82,7 @@ describeWith('docker', 'containers and an engine that fails them', () => {
         expect(await Promise.all(specs.map(({ spec }) => healthOf(spec)))).toEqual([200, 200]);
       }, PATIENCE);
 
-    it.each([
+    test.each([
       ['the new one has just started', 'start'],
       ['the first old one has gone', 'remove'],
     ] as const)('end a swap by themselves after the engine is restarted when %s', async (_what, moment) => {
@@ -100,7 +100,7 @@ describeWith('docker', 'containers and an engine that fails them', () => {
       expect(restarts).toBe(1);
     });
 
-    it('say so while the engine is away, are left alone, and go on when it is back', async () => {
+    test('say so while the engine is away, are left alone, and go on when it is back', async () => {
       await push('1');
       await settles('1');
       await engine.stop();
@@ -121,7 +121,7 @@ describeWith('docker', 'containers and an engine that fails them', () => {
       await rm(freeze);
     };
 
-    it('say that their image is gone, and come back by themselves once somebody loads it', async () => {
+    test('say that their image is gone, and come back by themselves once somebody loads it', async () => {
       const archive = await bytesOf(await engine.docker.getImage(image).get());
       await push('1');
       await settles('1');
@@ -139,7 +139,7 @@ describeWith('docker', 'containers and an engine that fails them', () => {
       await settles('1');
     });
 
-    it('get an image of a registry back by themselves', async () => {
+    test('get an image of a registry back by themselves', async () => {
       await using registry = await startImageRegistry(engine.docker, image);
       await push('1', registry.image);
       await settles('1', registry.image);

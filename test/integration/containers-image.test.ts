@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import Docker from 'dockerode';
 import { execa } from 'execa';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
@@ -68,7 +68,7 @@ describeWith('docker', 'tagyard image on real containers', () => {
     return { exitCode, untouched, rolled, states: Object.fromEntries(rolled.map((s) => [s.site, s.state])) };
   };
 
-  it('tries one first, takes back those that fail, and leaves the old ones of these serving', async () => {
+  test('tries one first, takes back those that fail, and leaves the old ones of these serving', async () => {
     for (const [number, site] of SITES.entries()) {
       const cipher = await encryptSecret(daemon.recipient, containerConfig({ env: site }));
       const extra = { image: built.image, containerConfig: cipher };

@@ -1,6 +1,6 @@
 import Docker from 'dockerode';
 import { request } from 'undici';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import { Recycling } from '../../gitops/appliers/containers/recycling.ts';
@@ -32,7 +32,7 @@ describeWith('docker', 'a container that asks to be replaced', () => {
     await removeContainers(docker, INSTANCE);
   });
 
-  it('is replaced at once by another beside it, though nobody looks: its own health check wakes the loop', async () => {
+  test('is replaced at once by another beside it, though nobody looks: its own health check wakes the loop', async () => {
     const recycling = new Recycling({ days: 10, now: () => 0 });
     const settings = containersSettings(INSTANCE, '127.95', { recycling });
     const containers = containersApplier(settings, dockerRuntime({ docker, stopGraceSeconds: 2 }));

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import Docker from 'dockerode';
 import { request } from 'undici';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { containerName } from '../../gitops/appliers/containers/desired.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
@@ -52,7 +52,7 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
     return { processing: { ...plain.processing, ...processing }, preview: { ...plain.preview, ...preview } };
   };
 
-  it('loses no request in ten upgrades at 200 requests a second', async () => {
+  test('loses no request in ten upgrades at 200 requests a second', async () => {
     await host.apply(site());
     const load = startLoad(host.endpoint, site().hostnames.origin, { perSecond: 200 });
     for (let upgrade = 1; upgrade <= 10; upgrade += 1) {
@@ -65,7 +65,7 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
   });
 
   const replicated = () => site({ resources: resources({ replicas: 2 }, {}) });
-  it('spreads requests over replicas, and loses none with one of them gone', async () => {
+  test('spreads requests over replicas, and loses none with one of them gone', async () => {
     await host.apply(replicated());
     const specs = host.containers.desired(replicated()).map(({ spec }) => spec);
     const [first, second] = specs.filter(({ role }) => role === 'processing');
@@ -91,7 +91,7 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
     expect(await host.plan([replicated()])).toEqual([]);
   });
 
-  it('holds the first preview behind nginx until the preview server has come back from its rest', async () => {
+  test('holds the first preview behind nginx until the preview server has come back from its rest', async () => {
     const thrifty = site({ resources: resources({}, { onDemand: true }) });
     host.restart({ previewIdleMs: 200 });
     await host.apply(thrifty);
@@ -110,7 +110,7 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
     await host.containers.close?.();
   });
 
-  it('takes a site down in the order that keeps traffic safe, and gives its slots back', async () => {
+  test('takes a site down in the order that keeps traffic safe, and gives its slots back', async () => {
     await host.apply(site());
     const specs = host.containers.desired(site()).map(({ spec }) => spec);
     await host.apply();

@@ -1,5 +1,5 @@
 import Docker from 'dockerode';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import { RetryableError } from '../../gitops/appliers/contract.ts';
@@ -49,7 +49,7 @@ describeWith('docker', 'a container that won’t go', () => {
     return all.filter(({ Names }) => Names.some((name) => name.startsWith(`/tagyard-${INSTANCE}-`)));
   };
 
-  it('fails no teardown, and goes as soon as it can, though nobody asks again', async () => {
+  test('fails no teardown, and goes as soon as it can, though nobody asks again', async () => {
     const cipher = await encryptSecret(daemon.recipient, containerConfig());
     await daemon.push('acme', daemon.manifest('acme', 1, { image: built.image, containerConfig: cipher }));
     await eventually(() => expect(daemon.loop.status('acme')?.reason).toBe('Ready'), PATIENCE);

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Change, RetryableError, TerminalError } from '../../gitops/appliers/contract.ts';
 import { dnsApplier } from '../../gitops/appliers/dns/applier.ts';
 import type { RecordSpec } from '../../gitops/appliers/dns/desired.ts';
@@ -80,7 +80,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     );
 
   describe('what it writes', () => {
-    it('is a site’s records with a mark beside each, in one transaction', async () => {
+    test('is a site’s records with a mark beside each, in one transaction', async () => {
       const before = await knot.serial();
       await converge(applierOf(), acme);
       expect(await knot.serial()).toBe(before + 1);
@@ -94,14 +94,14 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       }
     });
 
-    it('takes a few messages for 300 records, each of them one transaction', async () => {
+    test('takes a few messages for 300 records, each of them one transaction', async () => {
       const sites = Array.from({ length: 100 }, (_, number) => loadedManifest(`shop-${number}`, number));
       const before = await knot.serial();
       await converge(applierOf(), ...sites);
       expect((await knot.serial()) - before).toBe(2);
     });
 
-    it.each([
+    test.each([
       ['an address', '203.0.113.7', 'A', '203.0.113.7'],
       ['an IPv6 address', '2001:DB8:0::7', 'AAAA', '2001:db8::7'],
       ['a name', 'Edge.Example.', 'CNAME', 'edge.example.'],
@@ -120,7 +120,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       },
     );
 
-    it('is put right where somebody edited, doubled or removed it', async () => {
+    test('is put right where somebody edited, doubled or removed it', async () => {
       await converge(applierOf(), acme);
       await knot.update(
         'del acme-shop-origin A',
@@ -140,7 +140,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop', 'CNAME')).toHaveLength(1);
     });
 
-    it('goes away with the site, marks that lost their record too', async () => {
+    test('goes away with the site, marks that lost their record too', async () => {
       await converge(applierOf(), acme);
       await knot.update('del acme-shop-origin A', 'add acme-shop-preview 300 TXT "their own"');
       await converge(applierOf());
@@ -154,7 +154,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
 
   describe('other people’s records', () => {
     const MINE = 'tgy1 test tag-1 acme-shop 0123abcd';
-    it.each([
+    test.each([
       ['an address', ['add acme-shop-origin 300 A 203.0.113.9'], ['acme-shop-origin/A']],
       ['the other address type', ['add acme-shop-origin 300 AAAA 2001:db8::9'], ['acme-shop-origin/A']],
       ['an alias', ['add acme-shop-origin 300 CNAME elsewhere.example.'], ['acme-shop-origin/A']],
@@ -185,7 +185,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await everything(knot, lines)).toEqual(before);
     });
 
-    it('are everything whose mark is gone', async () => {
+    test('are everything whose mark is gone', async () => {
       await converge(applierOf(), acme);
       await knot.update('del _tagyard-a.acme-shop-origin TXT');
       const { changes, conflicts } = await planOf(applierOf(), acme);
@@ -196,7 +196,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop-origin', 'A')).toEqual([HOST]);
     });
 
-    it('are taken over whole where the manifest adopts them, marks and all', async () => {
+    test('are taken over whole where the manifest adopts them, marks and all', async () => {
       await knot.update(
         'add acme-shop-origin 300 A 203.0.113.9',
         'add acme-shop-origin 300 A 203.0.113.10',
@@ -211,7 +211,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop-preview', 'A')).toEqual([HOST]);
     });
 
-    it('are not thrown away for an alias, even then', async () => {
+    test('are not thrown away for an alias, even then', async () => {
       await knot.update('add acme-shop 300 MX 10 mail');
       const applier = applierOf();
       const failed = await applyAll(applier, (await planOf(applier, { ...acme, adopt: true })).changes);
@@ -227,7 +227,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     const MARK = '_tagyard-a.acme-shop-origin';
 
     // What somebody does between observation and apply, and what must be as they left it.
-    it.each([
+    test.each([
       ['takes the name', [], ['add acme-shop-origin 300 A 203.0.113.9'], { MARK: 0 }],
       ['takes it for an alias', [], ['add acme-shop-origin 300 CNAME elsewhere.example.'], { MARK: 0 }],
       ['marks the name', [], [`add ${MARK} 300 TXT "tgy1 prod tag-1 other 0123abcd"`], { A: 0 }],
@@ -257,7 +257,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       },
     );
 
-    it('for an alias is refused where a server would pass over it in silence', async () => {
+    test('for an alias is refused where a server would pass over it in silence', async () => {
       const applier = applierOf();
       const { changes } = await planOf(applier, acme);
       await knot.update('add acme-shop 300 MX 10 mail');
@@ -266,7 +266,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('_tagyard-cname.acme-shop', 'TXT')).toEqual([]);
     });
 
-    it('keeps a record that somebody took between observation and removal', async () => {
+    test('keeps a record that somebody took between observation and removal', async () => {
       const applier = applierOf();
       await converge(applier, acme);
       const { changes } = await planOf(applier);
@@ -281,7 +281,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 
   describe('a server that misbehaves', () => {
-    it('never has an update repeated of which nobody knows whether it was carried out', async () => {
+    test('never has an update repeated of which nobody knows whether it was carried out', async () => {
       const relay = await relayTo(knot.port);
       const applier = applierOf({ port: relay.port, silenceSeconds: 1 });
       const { changes } = await planOf(applier, acme);
@@ -297,7 +297,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.serial()).toBe(before + 1);
     });
 
-    it.each([
+    test.each([
       ['says nothing', 'silent'],
       ['hangs up in the middle', { cutAfter: 9_000 }],
       ['hangs up before a word', { cutAfter: 0 }],
@@ -312,12 +312,12 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       await converge(applier, acme);
     });
 
-    it('is tried again when nobody listens', async () => {
+    test('is tried again when nobody listens', async () => {
       await knot.stop();
       expect(await failure(planOf(applierOf(), acme))).toBeInstanceOf(RetryableError);
     });
 
-    it('stops when it is told to', async () => {
+    test('stops when it is told to', async () => {
       const relay = await relayTo(0);
       const aborting = new AbortController();
       const applier = applierOf({ port: relay.port, silenceSeconds: 600 });
@@ -326,7 +326,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await observed).toBeInstanceOf(RetryableError);
     });
 
-    it('that answers from an old serial has nothing written twice, and converges when it caught up', async () => {
+    test('that answers from an old serial has nothing written twice, and converges when it caught up', async () => {
       const secondary = await startKnot({ primary: knot.port });
       cleanups.push(() => secondary.close());
       // Transfers from the secondary, which passes updates on to the primary and isn't told what became of them.
@@ -349,7 +349,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 
   describe('a server that refuses', () => {
-    it.each<[string, Setup, RegExp]>([
+    test.each<[string, Setup, RegExp]>([
       ['a zone that it doesn’t hold', { zone: 'example.org' }, /NOTAUTH.*DNS_ZONE/],
       ['a key that it doesn’t know', { keyFile: 'unknown' }, /BADKEY.*DNS_TSIG_NAME/],
       ['a key with another secret', { keyFile: 'wrong' }, /BADSIG.*DNS_TSIG_SECRET_FILE/],
@@ -365,7 +365,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(String(error)).toMatch(says);
     });
 
-    it('one site’s names fails that site only', async () => {
+    test('one site’s names fails that site only', async () => {
       const applier = applierOf({ key: 'half' });
       const { changes } = await planOf(applier, acme, loadedManifest('beta-shop', 1));
       const failed = await applyAll(applier, changes);
@@ -378,7 +378,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect((await planOf(applier, acme)).changes).toEqual([]);
     });
 
-    it('every update of a key fails for good, says what to do, and changes nothing', async () => {
+    test('every update of a key fails for good, says what to do, and changes nothing', async () => {
       const applier = applierOf({ key: 'reader' });
       const before = await knot.serial();
       const failed = await applyAll(applier, (await planOf(applier, acme)).changes);
@@ -421,7 +421,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       return (await buildAppliers(readEnv(env), stack, log)).appliers;
     };
 
-    it('makes the daemon write there', async () => {
+    test('makes the daemon write there', async () => {
       const dns = (await buildFrom(settings())).find(({ target }) => target === 'dns');
       if (dns === undefined) throw new Error('nothing applies DNS');
       const desired = dns.desired(acme);
@@ -431,14 +431,14 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop-origin', 'A')).toEqual([HOST]);
     });
 
-    it.each(['DNS_SERVER', 'DNS_TSIG_NAME', 'DNS_TSIG_SECRET_FILE', 'EDGE_TARGET'])(
+    test.each(['DNS_SERVER', 'DNS_TSIG_NAME', 'DNS_TSIG_SECRET_FILE', 'EDGE_TARGET'])(
       'must name %s',
       async (name) => {
         await expect(buildFrom({ ...settings(), [name]: '' })).rejects.toThrow(name);
       },
     );
 
-    it.each([
+    test.each([
       ['127.0.0.1', { host: '127.0.0.1', port: 53 }],
       ['[2001:db8::53]', { host: '2001:db8::53', port: 53 }],
       ['[2001:db8::53]:5353', { host: '2001:db8::53', port: 5353 }],
@@ -447,7 +447,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(readEnv({ ...settings(), DNS_SERVER: text }).DNS_SERVER).toEqual(server);
     });
 
-    it.each([
+    test.each([
       ['DNS_SERVER', '127.0.0.1:port'],
       ['DNS_SERVER', 'ns1.example.net/zone'],
       ['DNS_SERVER', 'ns1 zone'],
@@ -461,7 +461,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 
   describe('the key', () => {
-    it('is read by its owner only, whoever could read the file before', async () => {
+    test('is read by its owner only, whoever could read the file before', async () => {
       const path = join(knot.dir, 'again.key');
       await writeFile(path, 'old', { mode: 0o644 });
       const key = { name: 'tagyard', algorithm: 'hmac-sha256', secretFile: join(knot.dir, 'tagyard.secret') };
@@ -471,7 +471,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       await expect(writeTsigKey(path, key)).rejects.toThrow(/Base64/);
     });
 
-    it('has its secret on no argument list', async () => {
+    test('has its secret on no argument list', async () => {
       const relay = await relayTo(0);
       const aborting = new AbortController();
       const observed = failure(

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { execa } from 'execa';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildShop } from '../../sites/demo/shop/app.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
 import { describeWith, missing } from '../support/components.ts';
@@ -37,11 +37,11 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     home[Symbol.dispose]();
   });
 
-  it('runs on the drivers that it says', () => {
+  test('runs on the drivers that it says', () => {
     expect(instance.run.drivers).toMatchObject(drivers);
   });
 
-  it('makes a container through the API, and it becomes active by itself', async () => {
+  test('makes a container through the API, and it becomes active by itself', async () => {
     const answer = await ok(
       call.management.POST('/server-containers', {
         body: {
@@ -60,7 +60,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     await call.reaches(id, 'active');
   });
 
-  it('has it in git: one commit, the caller its author, the config only encrypted', async () => {
+  test('has it in git: one commit, the caller its author, the config only encrypted', async () => {
     const entries = await person.log(
       site,
       '%an|%(trailers:key=Site,valueonly,separator=)|%(trailers:key=Actor,valueonly,separator=)',
@@ -74,7 +74,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(text).not.toContain(CONFIG);
   });
 
-  it('serves loader, boot and script at the edge hostname', async () => {
+  test('serves loader, boot and script at the edge hostname', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const loader = await call.edge(edgeHost, 'GET', `/l/${container.loaderToken}.js`);
     expect(loader).toMatchObject({
@@ -105,7 +105,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(mark).toMatchObject({ status: 202, body: { forwarded: true } });
   });
 
-  it('hands an event to the processing container with the visitor’s address, and debug to the preview one', async () => {
+  test('hands an event to the processing container with the visitor’s address, and debug to the preview one', async () => {
     await ok(
       call.management.PATCH('/server-containers/{id}', {
         ...at(id),
@@ -133,7 +133,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(debug.headers['content-type']).toContain('text/html');
   });
 
-  it.skipIf(missing('chromium') !== null)(
+  test.skipIf(missing('chromium') !== null)(
     'loads its tags in a real browser, and its events arrive',
     async () => {
       const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
@@ -167,7 +167,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     },
   );
 
-  it('adds a custom domain that serves the loader with its own addresses, and an operator reverts it', async () => {
+  test('adds a custom domain that serves the loader with its own addresses, and an operator reverts it', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const added = await call.provisioner('POST', '/custom-domain?wait=30', {
       site,
@@ -203,7 +203,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     );
   });
 
-  it('removes a custom domain on request, and says so when there is none', async () => {
+  test('removes a custom domain on request, and says so when there is none', async () => {
     const body = { site, domain: 'tags.store.localhost' };
     expect(await call.provisioner('POST', '/custom-domain?wait=30', body)).toMatchObject({ status: 200 });
     expect(await call.provisioner('DELETE', '/custom-domain?wait=30', body)).toMatchObject({ status: 200 });
@@ -213,7 +213,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     });
   });
 
-  it('turns a feature off at the edge when an operator reverts it, and the API shows it', async () => {
+  test('turns a feature off at the edge when an operator reverts it, and the API shows it', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const flag = async () => {
       const request = { loader: container.loaderToken, url: 'http://store.localhost/' };
@@ -236,7 +236,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     );
   });
 
-  it('keeps a site whose manifest was broken by hand, says where it is broken, and serves the others', async () => {
+  test('keeps a site whose manifest was broken by hand, says where it is broken, and serves the others', async () => {
     await person.edit(site, (text) => text.replace('ports:', 'prots:'));
     const status = await eventually(async () => {
       const { body } = await call.provisioner('GET', `/sites/${site}`);
@@ -255,7 +255,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     );
   });
 
-  it('shows nothing to change in the plan, and the site in the status', async () => {
+  test('shows nothing to change in the plan, and the site in the status', async () => {
     const run = (...args: string[]) =>
       execa('npm', ['run', '--silent', 'tagyard', '--', ...args], {
         env: { TAGYARD_HOME: home.path },
@@ -271,7 +271,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     });
   });
 
-  it('is removed, comes back by a plain revert, is removed again, and leaves nothing', async () => {
+  test('is removed, comes back by a plain revert, is removed again, and leaves nothing', async () => {
     const present = await traces(home.path, site);
     for (const found of Object.values(present)) expect(found).not.toEqual([]);
     expect(await ok(call.management.DELETE('/server-containers/{id}', at(id)))).toMatchObject({
@@ -289,7 +289,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect((await call.edge(edgeHost, 'GET', '/healthy')).status).toBeGreaterThanOrEqual(400);
   });
 
-  it('has written no secret where it doesn’t belong', async () => {
+  test('has written no secret where it doesn’t belong', async () => {
     const { infraSecret, hopSecret, verificationSecret, cloudflareToken } = JSON.parse(
       readFileSync(join(home.path, 'instance.json'), 'utf8'),
     );

@@ -1,7 +1,7 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkDns } from '../../edge/verification/checks/names.ts';
 import type { HostReport } from '../../edge/verification/contract.ts';
 import type { ProxyBackend, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
@@ -64,7 +64,7 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
       dnsLookup([`127.0.0.1:${port}`], 2_000),
     );
 
-  it('are told with aliases, registrable parts and what they must be', async () => {
+  test('are told with aliases, registrable parts and what they must be', async () => {
     const names = await look();
     expect(names.find(({ name }) => name === 'one.example.net')).toEqual({
       name: 'one.example.net',
@@ -87,7 +87,7 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
     });
   });
 
-  it('are judged by them, each with what to do', async () => {
+  test('are judged by them, each with what to do', async () => {
     const host = {
       names: await look(),
       site: { origin: 'https://acme-shop-origin.example.net' },
@@ -108,7 +108,7 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
     expect(found.filter(({ status, fix }) => status === 'failed' && !fix)).toEqual([]);
   });
 
-  it.each([
+  test.each([
     ['an address', '203.0.113.10', ['203.0.113.10']],
     ['a name in the place of the host', '{host}', ['2001:db8::10', '203.0.113.10']],
     ['a name that can’t be looked up', '{host}.elsewhere.example', []],
@@ -116,7 +116,7 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
     expect((await look(target)).find(({ kind }) => kind === 'edge')).toMatchObject({ expected });
   });
 
-  it('are reported as unanswered where no name server answers', async () => {
+  test('are reported as unanswered where no name server answers', async () => {
     const names = await look(undefined, 9);
     expect(names.every(({ addresses, problem }) => addresses.length === 0 && problem !== null)).toBe(true);
     expect(names[0]?.problem).toMatch(/ECONNREFUSED|ETIMEOUT/);
@@ -142,7 +142,7 @@ describe('the certificate that is shown for a name', () => {
     }
   }
 
-  it.each([
+  test.each([
     [0, 397],
     [384, 13],
     [400, -3],
@@ -152,14 +152,14 @@ describe('the certificate that is shown for a name', () => {
     expect({ covers, problem }).toEqual({ covers: true, problem: null });
   });
 
-  it('of another name is told as such', async () => {
+  test('of another name is told as such', async () => {
     expect(await shown('shop.example.net', 0, 'other.example.net')).toMatchObject({
       covers: false,
       problem: null,
     });
   });
 
-  it('that nobody shows is told with the reason', async () => {
+  test('that nobody shows is told with the reason', async () => {
     const nobody = await lookAtCertificate({ name: 'a.example', address: '127.0.0.1', port: 9 }, 10_000);
     expect(nobody).toEqual({
       name: 'a.example',
@@ -198,7 +198,7 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
     const told = (headers: Record<string, string>, host = ORIGIN, path = ARRIVAL_PATH) =>
       ask(backend.endpoint(), { host, path, headers });
 
-    it('is the peer’s, whatever a client claims', async () => {
+    test('is the peer’s, whatever a client claims', async () => {
       const before = upstream.seen.length;
       expect(await told({ 'x-forwarded-for': '192.0.2.1' })).toMatchObject({
         status: 200,
@@ -207,20 +207,20 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
       expect(upstream.seen).toHaveLength(before);
     });
 
-    it('is what the edge says, which knows the hop secret', async () => {
+    test('is what the edge says, which knows the hop secret', async () => {
       const headers = { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-for': '203.0.113.7' };
       expect(await told(headers)).toMatchObject({ status: 200, body: '203.0.113.7' });
       expect(await told({ ...headers, 'x-tagyard-hop': 'guess' })).toMatchObject({ body: '127.0.0.1' });
     });
 
-    it('is told on no other path and no other host: those lead to the containers', async () => {
+    test('is told on no other path and no other host: those lead to the containers', async () => {
       const before = upstream.seen.length;
       await told({}, ORIGIN, '/_/tagyard/other');
       await told({}, PREVIEW);
       expect(upstream.seen.slice(before).map(({ url }) => url)).toEqual(['/_/tagyard/other', ARRIVAL_PATH]);
     });
 
-    it('is seen true by a visit of the host itself', async () => {
+    test('is seen true by a visit of the host itself', async () => {
       const { address, tlsPort: port } = backend.endpoint();
       const visit = { hostAddress: HOST, lookup: () => undefined, timeoutMs: 10_000 };
       const way = { url: new URL(`https://${ORIGIN}:${port}`), socket: { address, port } };
@@ -255,12 +255,12 @@ describe('a visit of the host itself', () => {
     }
   }
 
-  it('finds out a way on which a claim is believed', async () => {
+  test('finds out a way on which a claim is believed', async () => {
     const told = await answeredBy(({ headers }, response) => response.end(headers['x-forwarded-for']));
     expect(told).toMatchObject({ as: '192.0.2.1', from: ['127.0.0.1', HOST] });
   });
 
-  it('tells why it didn’t arrive', async () => {
+  test('tells why it didn’t arrive', async () => {
     expect(await answeredBy((_request, response) => response.writeHead(530).end())).toMatchObject({
       as: null,
       problem: 'status 530',

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import { type SitesRepo, SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
 import { claimedNames } from '../../management/sites/sites.repository.ts';
@@ -93,7 +93,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     return Object.fromEntries(inGit);
   }
 
-  it('isn’t lost to a change of the same container that fails meanwhile', async () => {
+  test('isn’t lost to a change of the same container that fails meanwhile', async () => {
     const held = hold('Add domain');
     const adding = add(ours);
     await held.reached;
@@ -104,7 +104,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     expect((await consistent())[NAME]).toBe(ours);
   });
 
-  it('isn’t lost to a change of the same container that takes it away meanwhile', async () => {
+  test('isn’t lost to a change of the same container that takes it away meanwhile', async () => {
     expect(result(await add(ours))).toEqual([200, null]);
     const held = hold('Add domain');
     const adding = add(ours);
@@ -116,13 +116,13 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     expect((await consistent())[NAME]).toBe(ours);
   });
 
-  it('is free at once where the change that claimed it was refused', async () => {
+  test('is free at once where the change that claimed it was refused', async () => {
     expect(result(await addForeignHost(ours))).toEqual([422, 'foreign_domain']);
     expect(result(await add(theirs))).toEqual([200, null]);
     expect((await consistent())[NAME]).toBe(theirs);
   });
 
-  it('is kept where the repository failed and the commit came all the same', async () => {
+  test('is kept where the repository failed and the commit came all the same', async () => {
     around(async (commit, edit) => {
       await commit(edit);
       throw new SitesRepoError('the answer to the push was lost');
@@ -137,7 +137,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     await eventually(async () => expect((await consistent())[NAME]).toBe(ours));
   });
 
-  it('is given back in a while where the repository failed and the commit never came', async () => {
+  test('is given back in a while where the repository failed and the commit never came', async () => {
     around(async () => {
       throw new SitesRepoError('no route to the repository');
     });
@@ -154,7 +154,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     );
   }
 
-  it('has one holder, the one that git names, whatever comes in whatever order', async () => {
+  test('has one holder, the one that git names, whatever comes in whatever order', async () => {
     const names = ['a.example', 'b.example', NAME];
     const requests = Array.from({ length: 36 }, (_, index) => {
       const container = index % 2 === 0 ? ours : theirs;

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { connectPostgres } from '../../management/db/connect.ts';
 import type { Database } from '../../management/db/database.ts';
 import { MIGRATIONS, migrate } from '../../management/db/migrate.ts';
@@ -53,7 +53,7 @@ describeWith('postgresql', 'the database of management', () => {
     });
     beforeEach(() => sql`update port_pool set leased_by = null`.execute(owner));
 
-    it.each([
+    test.each([
       'select * from port_pool',
       "insert into port_pool (host, processing, preview) values ('tag-1', 30000, 30001)",
       'update port_pool set leased_by = null',
@@ -75,7 +75,7 @@ describeWith('postgresql', 'the database of management', () => {
       await expect(sql.raw(statement).execute(db)).rejects.toMatchObject({ code: '42501' });
     });
 
-    it('leases, holds and gives back through the functions, in its own transaction', async () => {
+    test('leases, holds and gives back through the functions, in its own transaction', async () => {
       const rolledBack = db.transaction().execute(async (trx) => {
         expect(await leasePorts(trx, 'tag-1', container)).toEqual({ processing: 20000, preview: 20001 });
         throw new Error('no');
@@ -86,7 +86,7 @@ describeWith('postgresql', 'the database of management', () => {
       expect(await countFreePorts(db)).toBe(2);
     });
 
-    it('can’t be tricked by a table of the same name that it makes for itself', async () => {
+    test('can’t be tricked by a table of the same name that it makes for itself', async () => {
       await db.connection().execute(async (session) => {
         await sql`create temporary table port_pool (host text, processing integer, preview integer,
           leased_by uuid)`.execute(session);
@@ -96,7 +96,7 @@ describeWith('postgresql', 'the database of management', () => {
       });
     });
 
-    it('keeps the last ten verifications of a container, and those of others', async () => {
+    test('keeps the last ten verifications of a container, and those of others', async () => {
       const other = await fill(owner, '3f0a6679-7425-40de-944b-e07fc1f90009', 'i');
       const report = { status: 'passed' as const, checkedAt: '2026-11-21T12:00:00.000Z', checks: [] };
       await addVerification(db, other, report);
@@ -112,7 +112,7 @@ describeWith('postgresql', 'the database of management', () => {
       expect(await listVerifications(db, other)).toEqual([report]);
     });
 
-    it('gets one pair a container, and can’t give back what is in use', async () => {
+    test('gets one pair a container, and can’t give back what is in use', async () => {
       await leasePorts(db, 'tag-1', container);
       expect(await leasePorts(db, 'tag-1', container)).toBeNull();
       await expect(releasePorts(db, container)).rejects.toThrow(/still has its ports in use/);
@@ -122,7 +122,7 @@ describeWith('postgresql', 'the database of management', () => {
       await sql`update containers set status = 'active' where id = ${container}`.execute(owner);
     });
 
-    it('is refused at start where it owns the pool itself', async () => {
+    test('is refused at start where it owns the pool itself', async () => {
       const url = await postgresql.database();
       const one = connectPostgres(url.owner, raise);
       const two = connectPostgres(url.owner, raise);
@@ -148,12 +148,12 @@ describeWith('postgresql', 'the database of management', () => {
       return parts.map(({ rows }) => rows);
     }
 
-    it('are all on the list, in order', () => {
+    test('are all on the list, in order', () => {
       const files = readdirSync(new URL('../../management/db/migrations/', import.meta.url));
       expect(files.sort()).toEqual(names.map((name) => `${name}.ts`));
     });
 
-    it.each(names)('lead from “%s” with its rows to the same schema as from nothing', async (version) => {
+    test.each(names)('lead from “%s” with its rows to the same schema as from nothing', async (version) => {
       const [fresh, grown] = await Promise.all(
         [0, 1].map(async () => connectPostgres((await postgresql.database()).owner, raise)),
       );
@@ -202,7 +202,7 @@ describeWith('postgresql', 'the database of management', () => {
     }
 
     const [one, two] = ['3f0a6679-7425-40de-944b-e07fc1f90001', '3f0a6679-7425-40de-944b-e07fc1f90002'];
-    it.each([
+    test.each([
       ['a domain held twice', `insert into domain_claims values ('a.example', '${two}')`, '23505'],
       [
         'a second operation at once',

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { identityToRecipient } from 'age-encryption';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectPostgres } from '../../management/db/connect.ts';
 import { migrate } from '../../management/db/migrate.ts';
 import { describeWith } from '../support/components.ts';
@@ -23,7 +23,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
   });
   afterAll(() => postgresql?.stop());
 
-  it('gives 50 that create at once the 30 pairs that there are, each once', async () => {
+  test('gives 50 that create at once the 30 pairs that there are, each once', async () => {
     const { db, owner } = await postgresql.connections();
     const world = await World.open({ db, owner, ports: { first: 20000, last: 20059 } });
     try {
@@ -53,7 +53,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
-  it('gives a contested domain to exactly one of many, and makes one container of one key', async () => {
+  test('gives a contested domain to exactly one of many, and makes one container of one key', async () => {
     const { db, owner } = await postgresql.connections();
     const world = await World.open({ db, owner });
     try {
@@ -95,7 +95,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
-  it('isn’t ready while PostgreSQL is down, says nothing of the inside, and goes on when it is back', async () => {
+  test('isn’t ready while PostgreSQL is down, says nothing of the inside, and goes on when it is back', async () => {
     const broken: Error[] = [];
     const { db, owner } = await postgresql.connections((error) => broken.push(error));
     const world = await World.open({ db, owner });
@@ -127,7 +127,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
-  it('outlives a connection that breaks in the middle of a transaction', async () => {
+  test('outlives a connection that breaks in the middle of a transaction', async () => {
     const { db, owner } = await postgresql.connections(() => undefined);
     try {
       const broken = owner.transaction().execute(async (trx) => {
@@ -143,7 +143,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
-  it('is migrated by several processes at once, once', async () => {
+  test('is migrated by several processes at once, once', async () => {
     const { owner: url } = await postgresql.database();
     const connections = Array.from({ length: 4 }, () => connectPostgres(url, raise));
     await Promise.all(connections.map((db) => migrate(db)));
@@ -152,7 +152,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     await Promise.all(connections.map((db) => db.destroy()));
   });
 
-  it('killed in the middle of a creation and started again, it finishes it', async () => {
+  test('killed in the middle of a creation and started again, it finishes it', async () => {
     const { urls, db, owner } = await postgresql.connections();
     const world = await World.open({ db, owner });
     const client = await world.client();

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { TerminalError } from '../../gitops/appliers/contract.ts';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
@@ -79,7 +79,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       ask(backend.endpoint(), { host, path, servername: null, headers });
     const intact = async () => (await backend.installed()).map(({ key, intact }) => [key, intact]);
 
-    it('answer the authority on both names before there is one, and serve no TLS', async () => {
+    test('answer the authority on both names before there is one, and serve no TLS', async () => {
       const outcomes = await backend.install(both());
       expect(outcomes).toEqual(both().map(() => ({ status: 'fulfilled', value: { changed: true } })));
       for (const host of [ORIGIN, CUSTOM]) {
@@ -97,7 +97,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       ]);
     });
 
-    it('leave everything else on plain HTTP as it is', async () => {
+    test('leave everything else on plain HTTP as it is', async () => {
       const fromFiles: ProxySpec = {
         site: 'beta',
         vhosts: [{ kind: 'custom', host: 'tags.beta.example', edgeHost: 'beta.example.net' }],
@@ -110,7 +110,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       await expect(over('unknown.example', `${CHALLENGE}token`)).rejects.toThrow(REFUSED);
     });
 
-    it('come to TLS name by name, and go on answering the authority', async () => {
+    test('come to TLS name by name, and go on answering the authority', async () => {
       await backend.install(both());
       issued.add(CUSTOM);
       expect(await intact()).toEqual([
@@ -127,7 +127,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       await expect(over(ORIGIN, '/g/collect')).rejects.toThrow(REFUSED);
     });
 
-    it('concern nobody else where one can’t be told of', async () => {
+    test('concern nobody else where one can’t be told of', async () => {
       await backend.install(both());
       untold.add(CUSTOM);
       expect(await intact()).toEqual([
@@ -138,7 +138,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
     });
 
-    it('go with the custom domain, and with the site', async () => {
+    test('go with the custom domain, and with the site', async () => {
       const containers = { loopbackSubnet: '127.93', originPort: backend.endpoint().tlsPort };
       const certificates = home.ca;
       const applier = proxyApplier({ backend, identity: IDENTITY, containers, certificates });

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ProxyBackend } from '../../gitops/appliers/proxy/backend.ts';
 import type { CertificateSource } from '../../gitops/appliers/proxy/certificates.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
@@ -55,7 +55,7 @@ describeWith('nginx', 'nginx at its limits', () => {
   const get = async (backend: ProxyBackend, site: string, more: Partial<Ask> = {}) =>
     await ask(backend.endpoint(), { host: hostOf(site), ...more });
 
-  it('isolates one bad vhost among 1,000 in 2·log2(N)+2 tests, while all others go live', async () => {
+  test('isolates one bad vhost among 1,000 in 2·log2(N)+2 tests, while all others go live', async () => {
     // A domain that waits for its certificate needs none: 1,000 keys would be the larger part of this test.
     const certificates: CertificateSource = { ...home.ca, pathsFor: async () => null };
     const runs = join(home.directory, 'runs');
@@ -96,7 +96,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     }
   });
 
-  it('lets a flood of one site leave the others alone', async () => {
+  test('lets a flood of one site leave the others alone', async () => {
     const server = await upstream();
     const backend = await start({ limits: { requestsPerSecond: 1, connections: 500 } });
     await backend.install([put('flooded', origin('flooded', server)), put('quiet', origin('quiet', server))]);
@@ -112,7 +112,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(log).toContain('"limited":"REJECTED');
   });
 
-  it('lets a site whose server hangs hold its own connections only', async () => {
+  test('lets a site whose server hangs hold its own connections only', async () => {
     const held: ServerResponse[] = [];
     const hanging = await upstream({
       handle(_request, response) {
@@ -131,7 +131,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect((await Promise.all(held3)).map(({ body }) => body)).toEqual(['at last', 'at last', 'at last']);
   });
 
-  it('takes what GA4 sends, and says 414, 400 and 413 to what nobody sends', async () => {
+  test('takes what GA4 sends, and says 414, 400 and 413 to what nobody sends', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server))]);
@@ -156,7 +156,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(server.seen.at(-1)?.bodyBytes).toBe(8 * KIB * KIB);
   });
 
-  it('holds a long poll of 20 s through a reload, and drops an idle connection before the tag server would', async () => {
+  test('holds a long poll of 20 s through a reload, and drops an idle connection before the tag server would', async () => {
     const ends: string[] = [];
     const watch = (socket: Socket) => {
       socket.once('end', () => ends.push('nginx closed it'));
@@ -183,7 +183,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(old).toBeDefined();
   });
 
-  it('ends connections of an old generation that outlast their time', async () => {
+  test('ends connections of an old generation that outlast their time', async () => {
     const hanging = await upstream({ handle: () => true });
     const backend = await start({ shutdownSeconds: 1 });
     await backend.install([put('acme', origin('acme', hanging))]);
@@ -195,7 +195,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     await eventually(async () => expect(await workersOf(master)).not.toContain(old), PATIENCE);
   });
 
-  it('tries a request on the other replica where one is down', async () => {
+  test('tries a request on the other replica where one is down', async () => {
     const alive = await upstream({ name: 'alive' });
     const backend = await start();
     const spec: ProxySpec = {
@@ -220,7 +220,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(alive.seen.map(({ bodyBytes }) => bodyBytes)).toEqual([5, 5, 5, 5, 5, 5]);
   });
 
-  it('writes a log for each site: JSON, whatever was asked, and never a query string or an address', async () => {
+  test('writes a log for each site: JSON, whatever was asked, and never a query string or an address', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server)), put('beta', origin('beta', server))]);
@@ -250,7 +250,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(await readFile(file('beta'), 'utf8')).toBe('');
   });
 
-  it('puts a full log aside and goes on in a new one, without losing a line', async () => {
+  test('puts a full log aside and goes on in a new one, without losing a line', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server))]);
@@ -268,7 +268,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     for (let number = 1; number <= asked; number += 1) expect(aside + now).toContain(`/number-${number}"`);
   });
 
-  it('loads a tested tree whenever the power failed during a change', async () => {
+  test('loads a tested tree whenever the power failed during a change', async () => {
     const tls = join(home.directory, 'ca');
     const copies = join(home.directory, 'copies');
     await mkdir(copies);

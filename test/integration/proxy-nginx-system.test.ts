@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
@@ -88,7 +88,7 @@ describeWith('nginx', 'the system’s nginx', () => {
   });
   const includeLine = () => `include ${settings.prefix}/current/*/*.conf;`;
 
-  it('is told by one line, which is named until it is there, and serves the sites beside its own', async () => {
+  test('is told by one line, which is named until it is there, and serves the sites beside its own', async () => {
     await startSystem();
     const before = await readFile(config, 'utf8');
     const backend = await start();
@@ -116,7 +116,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
   });
 
-  it('is what doctor tells the operator of, with the line to add; added as printed, all is well', async () => {
+  test('is what doctor tells the operator of, with the line to add; added as printed, all is well', async () => {
     await startSystem();
     const backend = await start();
     const containers = { loopbackSubnet: '127.77', originPort: 443 };
@@ -153,7 +153,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     ).toBe(200);
   });
 
-  it('leaves out a site that claims one of the operator’s names, and no other', async () => {
+  test('leaves out a site that claims one of the operator’s names, and no other', async () => {
     await writeConfig('');
     await startSystem();
     const backend = await start();
@@ -181,7 +181,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect(await operator()).toBe('operator');
   });
 
-  it('leaves the operator’s own conflicts alone, and keeps back only the site that they concern', async () => {
+  test('leaves the operator’s own conflicts alone, and keeps back only the site that they concern', async () => {
     await startSystem();
     const backend = await start();
     await writeConfig(includeLine());
@@ -213,7 +213,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect((await ask(backend.endpoint(), { host: 'tags.gamma.example' })).status).toBe(200);
   });
 
-  it('keeps few generations, however often one is put back', async () => {
+  test('keeps few generations, however often one is put back', async () => {
     await startSystem();
     const backend = await start();
     await writeConfig(includeLine());
@@ -227,7 +227,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect(kept.length).toBeLessThanOrEqual(3);
   });
 
-  it('is never started by us, and says so', async () => {
+  test('is never started by us, and says so', async () => {
     const backend = await start();
     await writeConfig(includeLine());
     await expect(backend.install([put('acme', custom('acme'))])).rejects.toThrow('isn’t running');

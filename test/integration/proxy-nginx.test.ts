@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RetryableError } from '../../gitops/appliers/contract.ts';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend } from '../../gitops/appliers/proxy/backend.ts';
@@ -64,7 +64,7 @@ describeWith('nginx', 'an nginx of its own', () => {
   const intact = async (backend: ProxyBackend) =>
     Object.fromEntries((await backend.installed()).map(({ key, intact }) => [key, intact]));
 
-  it('does not reload for what it serves already', async () => {
+  test('does not reload for what it serves already', async () => {
     const { backend } = await start();
     await install(backend, 'acme');
     const workers = await workersOf(await master());
@@ -74,7 +74,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     expect(await current()).toBe(generation);
   });
 
-  it('goes on after its owner was killed, and is adopted by the next one', async () => {
+  test('goes on after its owner was killed, and is adopted by the next one', async () => {
     const first = await start();
     await install(first.backend, 'acme');
     await first.backend.close();
@@ -100,7 +100,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     expect(await runningMaster(settings.prefix)).toBeNull();
   });
 
-  it.each(['the one that started it', 'one that adopted it'])(
+  test.each(['the one that started it', 'one that adopted it'])(
     'is missed by %s, and comes back when it was killed',
     async (who) => {
       let { backend } = await start();
@@ -116,7 +116,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     },
   );
 
-  it('serves at once after a restart, on the same ports', async () => {
+  test('serves at once after a restart, on the same ports', async () => {
     const first = await start();
     await install(first.backend, 'acme');
     await first.backend.close();
@@ -125,7 +125,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(second.backend, 'acme');
   });
 
-  it('lets one bad vhost among many harm its own site only, which keeps its last file', async () => {
+  test('lets one bad vhost among many harm its own site only, which keeps its last file', async () => {
     const tls = join(home.directory, 'ca');
     const sites = Array.from({ length: 24 }, (_, index) => `site-${index}`);
     for (const site of sites) await home.ca.pathsFor(`tags.${site}.example`);
@@ -159,7 +159,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     for (const site of sites.filter((name) => name !== 'site-9')) await serves(backend, site);
   });
 
-  it('comes up without the site whose certificate is gone, and tells so', async () => {
+  test('comes up without the site whose certificate is gone, and tells so', async () => {
     const tls = join(home.directory, 'ca');
     for (const site of ['acme', 'beta']) await home.ca.pathsFor(`tags.${site}.example`);
     const certificates = plainFiles(tls);
@@ -172,7 +172,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(backend, 'beta');
   });
 
-  it('puts the tree before back when a new generation does not come up', async () => {
+  test('puts the tree before back when a new generation does not come up', async () => {
     const { backend } = await start({ reloadTimeoutMs: 600 });
     await install(backend, 'acme');
     const before = await current();
@@ -188,7 +188,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(backend, 'beta');
   });
 
-  it('sees what was edited by hand, and a certificate that was replaced, and mends both', async () => {
+  test('sees what was edited by hand, and a certificate that was replaced, and mends both', async () => {
     const { backend } = await start();
     await install(backend, 'acme', 'beta');
     const [acme] = await backend.installed();
@@ -204,7 +204,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true, 'beta/tags.beta.example': true });
   });
 
-  it('keeps three generations, and no query string in its logs', async () => {
+  test('keeps three generations, and no query string in its logs', async () => {
     const { backend, endpoint } = await start();
     for (const site of ['one', 'two', 'three', 'four', 'five']) await install(backend, site);
     const names = await readdir(settings.prefix);
@@ -223,13 +223,13 @@ describeWith('nginx', 'an nginx of its own', () => {
     expect(`${access}${error}`).not.toContain('secret-of-a-visitor');
   });
 
-  it('refuses a setting that is more than a word, without telling it', async () => {
+  test('refuses a setting that is more than a word, without telling it', async () => {
     const refused = start({ hopSecret: 'top-secret-value; } include /etc/passwd;' });
     await expect(refused).rejects.toThrow(/settings can't be written.*hopSecret/);
     await expect(refused).rejects.not.toThrow(/passwd/);
   });
 
-  it('reloads once for many sites, and answers for a site only when its upstream does', async () => {
+  test('reloads once for many sites, and answers for a site only when its upstream does', async () => {
     const { backend, endpoint } = await start();
     const containers = { loopbackSubnet: '127.92', originPort: endpoint.tlsPort };
     const applier = proxyApplier({

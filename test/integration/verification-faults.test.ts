@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Check, HostReport, NameAnswer, VerificationReport } from '../../edge/verification/contract.ts';
 import { Secret } from '../../gitops/manifest/secrets.ts';
 import { eventually } from '../support/eventually.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.close());
 
-it('finds nothing wrong with a sound site, and judges everything', async () => {
+test('finds nothing wrong with a sound site, and judges everything', async () => {
   const report = await eventually(async () => {
     const found = await stage.verify();
     expect(failing(found)).toEqual([]);
@@ -68,7 +68,7 @@ it('finds nothing wrong with a sound site, and judges everything', async () => {
   ]);
 });
 
-it('leaves nothing behind in the stores', async () => {
+test('leaves nothing behind in the stores', async () => {
   await stage.verify();
   expect((await stage.edge.kv.COOKIES.list()).keys).toEqual([]);
 });
@@ -252,7 +252,7 @@ describe('what is broken is what is found, with what to do', () => {
     },
   ];
 
-  it.each(rows)('$fault', async ({ breaks, mends, finds, subject, fix }) => {
+  test.each(rows)('$fault', async ({ breaks, mends, finds, subject, fix }) => {
     await breaks();
     try {
       stage.asked.length = 0;
@@ -284,7 +284,7 @@ describe('what the host reports is judged', () => {
   const custom = 'tags.shop.localhost';
   const edge = 'shop.tagyard.localhost';
 
-  it.each<
+  test.each<
     [what: string, change: (host: HostReport) => HostReport, name: Check['name'], detail: RegExp, fix: RegExp]
   >([
     [
@@ -394,7 +394,7 @@ describe('what the host reports is judged', () => {
     expect(found[0]?.fix).toMatch(fix);
   });
 
-  it('a configuration that can’t be used', async () => {
+  test('a configuration that can’t be used', async () => {
     const host = await stage.report({ ...stage.manifest, config: new Secret('aWQ9R1RNLVg=') });
     const [found] = failing(await stage.verify(host));
     expect(found).toMatchObject({
@@ -405,7 +405,7 @@ describe('what the host reports is judged', () => {
     expect(JSON.stringify(await stage.verify())).not.toContain('s3cret-auth-t0ken');
   });
 
-  it('its silence is one finding, and what only it sees is skipped', async () => {
+  test('its silence is one finding, and what only it sees is skipped', async () => {
     const report = await stage.verify(null);
     expect(failing(report)).toMatchObject([
       { name: 'host_report', detail: expect.stringContaining('the provisioner didn’t answer') },
@@ -438,7 +438,7 @@ describe('the verification worker', () => {
     stage.fault = () => undefined;
   });
 
-  it('ends in time where nothing ever answers, and calls the site unreachable', async () => {
+  test('ends in time where nothing ever answers, and calls the site unreachable', async () => {
     const host = await stage.report();
     stage.fault = () => ({ hold: true });
     const report = await stage.verify(host, { budget: 1_500 });
@@ -446,7 +446,7 @@ describe('the verification worker', () => {
     expect(failing(report).find(({ name }) => name === 'loader')?.detail).toContain('no answer in time');
   });
 
-  it.each([
+  test.each([
     ['http://127.0.0.1:1', 'an address'],
     ['http://[::1]:1', 'an address of IPv6'],
     ['http://2130706433', 'an address as a number'],
@@ -463,7 +463,7 @@ describe('the verification worker', () => {
     expect(stage.asked.filter((asked) => !asked.includes('.tagyard.localhost'))).toEqual([]);
   });
 
-  it('asks each thing once: a dozen requests for a domain, three for each further one, five for each further host', async () => {
+  test('asks each thing once: a dozen requests for a domain, three for each further one, five for each further host', async () => {
     const host = await stage.report();
     stage.asked.length = 0;
     await stage.verify(host);
@@ -479,7 +479,7 @@ describe('the verification worker', () => {
   };
   const secret = { 'x-secret': VERIFICATION_SECRET };
 
-  it.each<[string, RequestInit & { headers?: Record<string, string> }, number, string]>([
+  test.each<[string, RequestInit & { headers?: Record<string, string> }, number, string]>([
     ['/verify', {}, 401, 'wrong_secret'],
     ['/verify', { headers: { 'x-secret': '' } }, 401, 'wrong_secret'],
     ['/verify', { headers: { 'x-secret': `${VERIFICATION_SECRET}x` } }, 401, 'wrong_secret'],

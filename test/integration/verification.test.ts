@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
 import { Home } from '../../gitops/cli/up/home.ts';
@@ -37,7 +37,7 @@ describe('a verification on a running instance', () => {
     return { status, body, report: body.verification as VerificationReport };
   }
 
-  it('finds nothing wrong with the demo site, custom domain and all, and says so on the container', async () => {
+  test('finds nothing wrong with the demo site, custom domain and all, and says so on the container', async () => {
     await ok(
       call.management.POST('/server-containers/{id}/custom-domains', {
         ...at(id),
@@ -72,7 +72,7 @@ describe('a verification on a running instance', () => {
   };
   const container = async () => (await ok(call.management.GET('/server-containers/{id}', at(id)))).body;
 
-  it('prints the same by tagyard doctor, and moves nothing by it', async () => {
+  test('prints the same by tagyard doctor, and moves nothing by it', async () => {
     const { body, report } = await verify();
     const site = body.container.siteId;
     const asked = await tagyard('doctor', site, '--json');
@@ -91,7 +91,7 @@ describe('a verification on a running instance', () => {
     expect(list.verifications[0]?.checkedAt).toBe(report.checkedAt);
   });
 
-  it('finds what somebody took away, and that it is back', async () => {
+  test('finds what somebody took away, and that it is back', async () => {
     const { siteId, loaderToken } = await container();
     // Else it would be mended at once.
     expect(await tagyard('suspend', siteId)).toMatchObject({ exitCode: 0 });
@@ -108,7 +108,7 @@ describe('a verification on a running instance', () => {
     expect(await container()).toMatchObject({ status: 'verified', statusReason: null });
   });
 
-  it('tells what only the host sees to nobody but its own', async () => {
+  test('tells what only the host sees to nobody but its own', async () => {
     const { siteId } = await container();
     const path = `/sites/${siteId}/host-report`;
     expect(await call.provisioner('GET', path)).toMatchObject({

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { creation, World } from '../support/management/world.ts';
 
 let world: World;
@@ -37,44 +37,44 @@ const ENDPOINTS: [string, Method, () => string, () => unknown, 'read' | 'act'][]
 ];
 
 describe.each(ENDPOINTS)('%s', (_name, method, url, body, purpose) => {
-  it('is unknown to somebody who is no member, the super-admin included', async () => {
+  test('is unknown to somebody who is no member, the super-admin included', async () => {
     for (const as of ['stranger', 'root']) {
       const answer = await world.call(method, url(), { as, body: body() });
       expect([answer.status, answer.body.code]).toEqual([404, expect.stringMatching(/^unknown_/)]);
     }
   });
 
-  it(purpose === 'act' ? 'is forbidden to another role' : 'is open to another role', async () => {
+  test(purpose === 'act' ? 'is forbidden to another role' : 'is open to another role', async () => {
     const answer = await world.call(method, url(), { as: 'viewer', body: body() });
     expect(answer.status).toBe(purpose === 'act' ? 403 : 200);
   });
 });
 
-it.each(['owner', 'admin'])('lets an %s act', async (as) => {
+test.each(['owner', 'admin'])('lets an %s act', async (as) => {
   const answer = await world.call('PATCH', at(), { as, body: { name: `By ${as}` } });
   expect([answer.status, answer.body.name]).toEqual([200, `By ${as}`]);
 });
 
-it('says the same of a container that never was', async () => {
+test('says the same of a container that never was', async () => {
   const answer = await world.call('GET', '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7', {
     as: 'owner',
   });
   expect([answer.status, answer.body.code]).toEqual([404, 'unknown_container']);
 });
 
-it('lists nothing of other people’s clients', async () => {
+test('lists nothing of other people’s clients', async () => {
   const { body } = await world.call('GET', '/server-containers', { as: 'stranger' });
   expect(body).toEqual({ containers: [], next: null });
 });
 
 describe('clients', () => {
-  it.each(['owner', 'stranger'])('are not made by %s', async (as) => {
+  test.each(['owner', 'stranger'])('are not made by %s', async (as) => {
     const made = await world.call('POST', '/clients', { as, body: { name: 'Mine' } });
     const put = await world.call('PUT', `/clients/${client}/members/${as}`, { as, body: { role: 'owner' } });
     expect([made.status, put.status]).toEqual([403, 403]);
   });
 
-  it('are given members by a super-admin, whose role then counts', async () => {
+  test('are given members by a super-admin, whose role then counts', async () => {
     const put = (role: string) =>
       world.call('PUT', `/clients/${client}/members/late%20comer`, { as: 'root', body: { role } });
     expect((await put('viewer')).body).toEqual({ subject: 'late comer', role: 'viewer' });
@@ -84,7 +84,7 @@ describe('clients', () => {
     expect((await change()).status).toBe(200);
   });
 
-  it('lose members by a super-admin’s word, and those lose everything, at once', async () => {
+  test('lose members by a super-admin’s word, and those lose everything, at once', async () => {
     const member = `/clients/${client}/members/leaver`;
     await world.call('PUT', member, { as: 'root', body: { role: 'admin' } });
     const read = async () => (await world.call('GET', at(), { as: 'leaver' })).status;
@@ -110,7 +110,7 @@ describe('clients', () => {
     ]);
   });
 
-  it('have members of as long a name as a token may bear', async () => {
+  test('have members of as long a name as a token may bear', async () => {
     const subject = 'ü'.repeat(255);
     const member = `/clients/${client}/members/${encodeURIComponent(subject)}`;
     const put = await world.call('PUT', member, { as: 'root', body: { role: 'viewer' } });
@@ -118,7 +118,7 @@ describe('clients', () => {
     expect((await world.call('DELETE', member, { as: 'root' })).status).toBe(204);
   });
 
-  it('have no members of a name that no database holds', async () => {
+  test('have no members of a name that no database holds', async () => {
     for (const method of ['PUT', 'DELETE'] as const) {
       const body = method === 'PUT' ? { role: 'viewer' } : undefined;
       const answer = await world.call(method, `/clients/${client}/members/a%00b`, { as: 'root', body });
@@ -126,7 +126,7 @@ describe('clients', () => {
     }
   });
 
-  it.each<['PUT' | 'DELETE', unknown]>([
+  test.each<['PUT' | 'DELETE', unknown]>([
     ['PUT', { role: 'owner' }],
     ['DELETE', undefined],
   ])('must exist: %s', async (method, body) => {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { apiDocument, stampOf } from '../../management/api-document.ts';
 
 const TYPES = new URL('../../gitops/clients/management-api.d.ts', import.meta.url);
 
-it('the types of clients are those of the document, as they were generated (else: npm run generate:api)', async () => {
+test('the types of clients are those of the document, as they were generated (else: npm run generate:api)', async () => {
   const [stamp = '', ...lines] = readFileSync(TYPES, 'utf8').split('\n');
   expect(`${stamp}\n`).toBe(stampOf(await apiDocument(), lines.join('\n')));
 });

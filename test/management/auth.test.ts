@@ -1,6 +1,6 @@
 import { createHmac, createPublicKey } from 'node:crypto';
 import { type JWTPayload, UnsecuredJWT } from 'jose';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createAuthenticator } from '../../management/auth.ts';
 import type { JwksOptions } from '../../management/jwks.ts';
 import { AUDIENCE, ISSUER, Issuer } from '../support/management/issuer.ts';
@@ -37,7 +37,7 @@ function signedWithThePublicKey(): string {
 }
 
 describe('a bearer token', () => {
-  it('names the caller by its subject, name and e-mail', async () => {
+  test('names the caller by its subject, name and e-mail', async () => {
     const token = await issuer.token('ada', { name: 'Ada', email: 'ada@example.test' });
     expect(await authenticate(`Bearer ${token}`)).toEqual({
       subject: 'ada',
@@ -46,7 +46,7 @@ describe('a bearer token', () => {
     });
   });
 
-  it.each<[string, () => Promise<string>]>([
+  test.each<[string, () => Promise<string>]>([
     ['just past its end, as clocks differ', () => issuer.token('ada', { exp: now() - 55 })],
     ['not quite begun, as clocks differ', () => issuer.token('ada', { nbf: now() + 55 })],
     ['for several audiences, this one among them', () => issuer.token('ada', { aud: ['x', AUDIENCE] })],
@@ -59,7 +59,7 @@ describe('a bearer token', () => {
     expect(await authenticate(`Bearer ${await token()}`)).toMatchObject({ subject: 'ada' });
   });
 
-  it.each<[string, string, () => Promise<string | undefined> | string | undefined]>([
+  test.each<[string, string, () => Promise<string | undefined> | string | undefined]>([
     ['no header', 'missing_token', () => undefined],
     ['another scheme', 'missing_token', () => 'Basic YTpi'],
     ['an empty token', 'missing_token', () => 'Bearer '],
@@ -190,7 +190,7 @@ describe('a bearer token', () => {
     await expect(authenticate(await header())).rejects.toMatchObject({ code });
   });
 
-  it('is nobody’s fault while the keys can’t be fetched', async () => {
+  test('is nobody’s fault while the keys can’t be fetched', async () => {
     const gone = await Issuer.start();
     const token = await gone.token('ada');
     await gone.stop();
@@ -221,13 +221,13 @@ describe('the issuer’s keys', () => {
   });
   afterEach(() => keys.stop());
 
-  it('are fetched once for many tokens', async () => {
+  test('are fetched once for many tokens', async () => {
     const asks = check(keys, {});
     expect(await Promise.all(Array(20).fill('key-1').map(asks))).toEqual(Array(20).fill('ada'));
     expect(keys.fetches).toBe(1);
   });
 
-  it('rotate: a new one counts at once, a withdrawn one until the keys are fetched again', async () => {
+  test('rotate: a new one counts at once, a withdrawn one until the keys are fetched again', async () => {
     const asks = check(keys, { cooldownMs: 0 });
     expect(await asks('key-1')).toBe('ada');
     await keys.publish('key-2');
@@ -240,7 +240,7 @@ describe('the issuer’s keys', () => {
     expect([await strict('key-4'), await strict('key-2')]).toEqual(['ada', 'invalid_token']);
   });
 
-  it('count for a token that has passed before as for any other', async () => {
+  test('count for a token that has passed before as for any other', async () => {
     const { jwksUrl } = keys;
     const jwks = { cooldownMs: 0 };
     const authenticate = createAuthenticator({ jwksUrl, issuer: ISSUER, audience: AUDIENCE, jwks });
@@ -263,7 +263,7 @@ describe('the issuer’s keys', () => {
     expect(await asks(token), 'its key was withdrawn').toBe('invalid_token');
   });
 
-  it('aren’t all that counts for a token that has passed before: its time must not be over', async () => {
+  test('aren’t all that counts for a token that has passed before: its time must not be over', async () => {
     const { jwksUrl } = keys;
     const authenticate = createAuthenticator({ jwksUrl, issuer: ISSUER, audience: AUDIENCE });
     const token = `Bearer ${await keys.token('ada', { exp: now() + 30, nbf: now() - 30 })}`;
@@ -285,13 +285,13 @@ describe('the issuer’s keys', () => {
     }
   });
 
-  it('aren’t fetched again and again for names that nobody has', async () => {
+  test('aren’t fetched again and again for names that nobody has', async () => {
     const asks = check(keys, {});
     for (let index = 0; index < 10; index += 1) expect(await asks(`made-up-${index}`)).toBe('invalid_token');
     expect(keys.fetches).toBe(1);
   });
 
-  it.each([500, 200])(
+  test.each([500, 200])(
     'outlive an issuer that answers %i and no keys, for so long and no longer',
     async (status) => {
       const asks = check(keys, { maxAgeMs: 0, pauseMs: 0 });
@@ -308,7 +308,7 @@ describe('the issuer’s keys', () => {
     },
   );
 
-  it('aren’t asked for by every request while the issuer is away', async () => {
+  test('aren’t asked for by every request while the issuer is away', async () => {
     const asks = check(keys, {});
     keys.down = 503;
     for (let index = 0; index < 10; index += 1) expect(await asks('key-1')).toBe('auth_unavailable');
@@ -316,7 +316,7 @@ describe('the issuer’s keys', () => {
   });
 });
 
-it('is asked for on every route but the public ones', async () => {
+test('is asked for on every route but the public ones', async () => {
   const world = await World.open();
   try {
     for (const path of ['/healthz', '/readyz', '/openapi.json']) {

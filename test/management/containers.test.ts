@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import { decryptSecret } from '../../gitops/manifest/secrets.ts';
 import { eventually } from '../support/eventually.ts';
@@ -41,7 +41,7 @@ function becomes(id: string, status: string) {
 }
 
 describe('a creation', () => {
-  it('answers 202 with the container, commits its manifest in the caller’s name, and becomes active', async () => {
+  test('answers 202 with the container, commits its manifest in the caller’s name, and becomes active', async () => {
     const { body, headers, domain } = await create({ name: 'Größe & Co' });
     expect(headers.location).toBe(`/server-containers/${body.id}`);
     expect(body).toMatchObject({
@@ -70,7 +70,7 @@ describe('a creation', () => {
     );
   });
 
-  it('keeps the configuration out of everything but the manifest, where it is encrypted', async () => {
+  test('keeps the configuration out of everything but the manifest, where it is encrypted', async () => {
     const { body } = await create();
     const text = (await world.file(body.siteId)) ?? '';
     const parsed = parseManifest(text, `${body.siteId}.yaml`);
@@ -90,7 +90,7 @@ describe('a creation', () => {
     }
   });
 
-  it('gives every container a site id of its own, and no site another’s hostname', async () => {
+  test('gives every container a site id of its own, and no site another’s hostname', async () => {
     const first = await create({ name: 'Twin' });
     const second = await create({ name: 'Twin' });
     const origin = await create({ name: 'Twin origin' });
@@ -99,7 +99,7 @@ describe('a creation', () => {
     expect(origin.body.siteId).toMatch(/^twin-origin-[a-z0-9]{5}$/);
   });
 
-  it('keeps further domains inert until multi_domain is on', async () => {
+  test('keeps further domains inert until multi_domain is on', async () => {
     const [a, b] = [freshDomain(), freshDomain()];
     const { body } = await world.call('POST', '/server-containers', {
       as: 'owner',
@@ -115,7 +115,7 @@ describe('a creation', () => {
     expect(active(changed)).toEqual([true, true]);
   });
 
-  it('refuses a domain that another site holds, and takes nothing for it', async () => {
+  test('refuses a domain that another site holds, and takes nothing for it', async () => {
     const { domain } = await create();
     const leased = await world.leased();
     const { status, body } = await world.call('POST', '/server-containers', {
@@ -127,7 +127,7 @@ describe('a creation', () => {
     expect(await world.leased()).toBe(leased);
   });
 
-  it.each(['edge.example.net', 'victim.edge.example.net', 'victim-origin.origin.example.net'])(
+  test.each(['edge.example.net', 'victim.edge.example.net', 'victim-origin.origin.example.net'])(
     'refuses %s, where the next site’s hostnames come from',
     async (domain) => {
       const [made, other] = [freshDomain(), await create()];
@@ -156,7 +156,7 @@ describe('a creation', () => {
     },
   );
 
-  it('refuses another site’s hostname in whatever zone it was put by hand', async () => {
+  test('refuses another site’s hostname in whatever zone it was put by hand', async () => {
     const [held, own] = [await create(), await create()];
     await becomes(held.body.id, 'active');
     const dir = await world.clone();
@@ -185,7 +185,7 @@ describe('an Idempotency-Key', () => {
   const send = (body: unknown, key: string) =>
     world.call('POST', '/server-containers', { as: 'owner', body, headers: { 'idempotency-key': key } });
 
-  it('gives the first answer again, and refuses another body', async () => {
+  test('gives the first answer again, and refuses another body', async () => {
     const body = creation(client, freshDomain());
     const first = await send(body, 'key-a');
     const again = await send(body, 'key-a');
@@ -198,7 +198,7 @@ describe('an Idempotency-Key', () => {
     });
   });
 
-  it('answers 409 while the first request is still being answered', async () => {
+  test('answers 409 while the first request is still being answered', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     world.provisioner.gate = promise;
     const before = world.provisioner.calls.length;
@@ -220,7 +220,7 @@ describe('an Idempotency-Key', () => {
 });
 
 describe('changes', () => {
-  it('are commits in the caller’s name that the API shows at once', async () => {
+  test('are commits in the caller’s name that the API shows at once', async () => {
     const { body, domain } = await create();
     await becomes(body.id, 'active');
     const at = `/server-containers/${body.id}`;
@@ -263,7 +263,7 @@ describe('changes', () => {
     }
   });
 
-  it('brings a container to an image, and leaves it there when something else is changed', async () => {
+  test('brings a container to an image, and leaves it there when something else is changed', async () => {
     const { body } = await create();
     await becomes(body.id, 'active');
     const image = `registry.example/gtm@sha256:${'c'.repeat(64)}`;
@@ -278,7 +278,7 @@ describe('changes', () => {
     }
   });
 
-  it('rotates the loader token and keeps the old one until the grace date', async () => {
+  test('rotates the loader token and keeps the old one until the grace date', async () => {
     const { body } = await create();
     const { body: rotated } = await world.call('POST', `/server-containers/${body.id}/loader-token`, {
       as: 'owner',
@@ -290,7 +290,7 @@ describe('changes', () => {
     );
   });
 
-  it.each([
+  test.each([
     [
       'a foreign custom domain',
       'POST',
@@ -325,7 +325,7 @@ describe('changes', () => {
     expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
   });
 
-  it('refuses to take the last domain, and another site’s domain', async () => {
+  test('refuses to take the last domain, and another site’s domain', async () => {
     const [one, two] = [await create(), await create()];
     const last = await world.call(
       'DELETE',
@@ -344,7 +344,7 @@ describe('changes', () => {
 });
 
 describe('a removal', () => {
-  it('gives ports and domains back only when the provisioner says that the site is gone', async () => {
+  test('gives ports and domains back only when the provisioner says that the site is gone', async () => {
     const { body, domain } = await create();
     await becomes(body.id, 'active');
     const leased = await world.leased();
@@ -371,7 +371,7 @@ describe('a removal', () => {
     expect(again.status).toBe(202);
   });
 
-  it('is refused for a protected site', async () => {
+  test('is refused for a protected site', async () => {
     const { body } = await create();
     await becomes(body.id, 'active');
     const text = (await world.file(body.siteId)) ?? '';
@@ -389,7 +389,7 @@ describe('a removal', () => {
     });
   });
 
-  it('tells the whole life in its events', async () => {
+  test('tells the whole life in its events', async () => {
     const { body } = await create();
     await becomes(body.id, 'active');
     await world.call('DELETE', `/server-containers/${body.id}`, { as: 'owner' });
@@ -404,7 +404,7 @@ describe('a removal', () => {
   });
 });
 
-it('lists the containers of a client in pages, the newest first', async () => {
+test('lists the containers of a client in pages, the newest first', async () => {
   const made = [await create(), await create(), await create()].map(({ body }) => body.id);
   const list = async (query: string) =>
     (await world.call('GET', `/server-containers?clientId=${client}&${query}`, { as: 'viewer' })).body;

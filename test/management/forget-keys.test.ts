@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepForgetting } from '../../management/operations/forget-keys.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
@@ -28,7 +28,7 @@ const keys = async () =>
     ({ key }) => key,
   );
 
-it('forgets keys of yesterday at a start, and keeps today’s', async () => {
+test('forgets keys of yesterday at a start, and keeps today’s', async () => {
   await age('a', 25);
   await age('b', 23);
   await world.stop();
@@ -36,7 +36,7 @@ it('forgets keys of yesterday at a start, and keeps today’s', async () => {
   await eventually(async () => expect(await keys()).toEqual(['b', 'c']));
 });
 
-it('goes on forgetting them until the signal, whatever goes wrong in between', async () => {
+test('goes on forgetting them until the signal, whatever goes wrong in between', async () => {
   const stop = new AbortController();
   const { log } = world.management?.app ?? {};
   if (log === undefined) throw new Error('the API is stopped');

@@ -1,7 +1,7 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 
@@ -30,7 +30,7 @@ const inject = async (request: {
 };
 
 describe('limits', () => {
-  it.each<[string, object, (n: number) => { as: string; headers: Record<string, string> }]>([
+  test.each<[string, object, (n: number) => { as: string; headers: Record<string, string> }]>([
     [
       'an address, whoever it says that it is',
       { perAddress: 3, perSubject: 99 },
@@ -60,7 +60,7 @@ describe('limits', () => {
   });
 });
 
-it.each<[string, Parameters<typeof inject>[0], number, string]>([
+test.each<[string, Parameters<typeof inject>[0], number, string]>([
   ['a body that is too long', { payload: `{"name":"${'x'.repeat(200_000)}"}` }, 413, 'body_too_large'],
   ['a body that isn’t JSON', { payload: '{' }, 400, 'invalid_request'],
   [
@@ -93,7 +93,7 @@ it.each<[string, Parameters<typeof inject>[0], number, string]>([
   expect(answer.body).not.toMatch(/select |insert |node_modules|\.ts\b|at .*:\d+:\d+|SyntaxError/i);
 });
 
-it('says nothing of the inside when it breaks, and all of it in the log', async () => {
+test('says nothing of the inside when it breaks, and all of it in the log', async () => {
   const broken = await World.open();
   const id = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
   try {
@@ -121,7 +121,7 @@ it('says nothing of the inside when it breaks, and all of it in the log', async 
   }
 });
 
-it.each(['/server-containers', '/nowhere', '/healthz', '/openapi.json'])(
+test.each(['/server-containers', '/nowhere', '/healthz', '/openapi.json'])(
   '%s bears headers that keep browsers out',
   async (url) => {
     const { headers } = await inject({ url });
@@ -135,7 +135,7 @@ it.each(['/server-containers', '/nowhere', '/healthz', '/openapi.json'])(
   },
 );
 
-it('lets its own pages run their own scripts and nothing else', async () => {
+test('lets its own pages run their own scripts and nothing else', async () => {
   const { headers } = await inject({ url: '/docs/' });
   expect(headers['content-security-policy']).toMatch(/script-src 'self'(?! 'unsafe)/);
 });
@@ -146,7 +146,7 @@ describe('the audit log', () => {
   const call = (requestId: string, ...[method, url, options]: Parameters<World['call']>) =>
     world.call(method, url, { ...options, headers: { 'x-request-id': requestId } });
 
-  it('has a row for each mutation: who, what, to which container, in which commit', async () => {
+  test('has a row for each mutation: who, what, to which container, in which commit', async () => {
     const made = await call('audit-1', 'POST', '/server-containers', { as: 'owner', body: creation(client) });
     const { id, revision } = made.body;
     expect(await of('audit-1')).toMatchObject([
@@ -180,7 +180,7 @@ describe('the audit log', () => {
   });
 
   const nobodys = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
-  it.each<[number, string, Parameters<World['call']>, object]>([
+  test.each<[number, string, Parameters<World['call']>, object]>([
     [400, 'invalid_request', ['POST', '/server-containers', { body: { name: 7 } }], { container_id: null }],
     [400, 'invalid_request', ['DELETE', '/server-containers/nonsense'], { container_id: null }],
     [403, 'forbidden', ['POST', '/clients', { body: { name: 'Mine' } }], { action: 'createClient' }],
@@ -195,12 +195,12 @@ describe('the audit log', () => {
     expect(await of(id)).toMatchObject([{ actor: 'owner', status, code, ...row }]);
   });
 
-  it('has no reads', async () => {
+  test('has no reads', async () => {
     await call('audit-7', 'GET', '/server-containers', { as: 'owner' });
     expect(await of('audit-7')).toEqual([]);
   });
 
-  it('has a row before anything is done', async () => {
+  test('has a row before anything is done', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     world.provisioner.gate = promise;
     const { length } = world.provisioner.calls;
@@ -217,7 +217,7 @@ describe('the audit log', () => {
   });
 });
 
-it('isn’t ready while the sites repository can’t be reached, and is again when it can', async () => {
+test('isn’t ready while the sites repository can’t be reached, and is again when it can', async () => {
   const away = await mkdtemp(join(tmpdir(), 'tagyard-away-'));
   await rename(world.bare, join(away, 'sites.git'));
   const broken = await world.call('GET', '/readyz');
@@ -230,7 +230,7 @@ it('isn’t ready while the sites repository can’t be reached, and is again wh
   expect((await world.call('GET', '/readyz')).status).toBe(200);
 });
 
-it('tells a caller nothing of where the sites repository is and what git said of it', async () => {
+test('tells a caller nothing of where the sites repository is and what git said of it', async () => {
   const body = creation(client, 'unwritten.example', { name: 'Unwritten' });
   // What a git that was killed in the middle of a write leaves behind.
   const lock = join(world.bare, 'refs', 'heads', 'main.lock');
@@ -249,7 +249,7 @@ it('tells a caller nothing of where the sites repository is and what git said of
   expect(JSON.stringify(gone.body)).not.toContain(world.bare);
 });
 
-it('counts requests by route, sagas by outcome, and what is left of the pool', async () => {
+test('counts requests by route, sagas by outcome, and what is left of the pool', async () => {
   const { body } = await inject({ url: '/metrics' });
   expect(body).toMatch(
     /tagyard_management_request_seconds_count\{method="POST",route="\/server-containers",status="202"\} [1-9]/,
@@ -258,7 +258,7 @@ it('counts requests by route, sagas by outcome, and what is left of the pool', a
   expect(body).toMatch(/^tagyard_ports_free 48$/m);
 });
 
-it('logs what is polled for who debugs, and the rest for everybody', async () => {
+test('logs what is polled for who debugs, and the rest for everybody', async () => {
   const levelsOf = async (url: string) => {
     const headers = { 'x-request-id': `levels-${url.slice(1)}` };
     await inject({ url, headers });

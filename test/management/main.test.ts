@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../support/eventually.ts';
@@ -60,7 +60,7 @@ async function ready(child: ChildProcess): Promise<string> {
   return message.url;
 }
 
-it('says when it is ready, keeps its database over a restart, and stops cleanly', async () => {
+test('says when it is ready, keeps its database over a restart, and stops cleanly', async () => {
   for (const stop of [
     (child: ChildProcess) => child.kill('SIGTERM'),
     (child: ChildProcess) => child.disconnect(),
@@ -78,7 +78,7 @@ it('says when it is ready, keeps its database over a restart, and stops cleanly'
   }
 });
 
-it('follows the branch that it is told to, of a remote as often as it is told to', {
+test('follows the branch that it is told to, of a remote as often as it is told to', {
   timeout: 90_000,
 }, async () => {
   const bare = join(dir, 'sites.git');
@@ -108,7 +108,7 @@ it('follows the branch that it is told to, of a remote as often as it is told to
   });
 });
 
-it.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
+test.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
   ['a setting is missing', () => ({ AUTH_AUDIENCE: '' }), /^management: AUTH_AUDIENCE: .*\n$/],
   ['a setting is no good', () => ({ PORT_POOL: '20-30' }), /^management: PORT_POOL: .*\n$/],
   [
@@ -128,7 +128,7 @@ it.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
   expect(errors.trim().split('\n')).toHaveLength(1);
 });
 
-it('ends with one line where its port is taken', async () => {
+test('ends with one line where its port is taken', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo; // a TCP server's

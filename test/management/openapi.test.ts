@@ -1,6 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiDocument } from '../../management/api-document.ts';
 import { ERRORS } from '../../management/errors.ts';
 import { creation, World } from '../support/management/world.ts';
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-it('is an OpenAPI 3.1 document of the endpoints that exist, and of no others', () => {
+test('is an OpenAPI 3.1 document of the endpoints that exist, and of no others', () => {
   expect(document.openapi).toBe('3.1.0');
   expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual([
     'DELETE /clients/{id}/members/{subject}',
@@ -49,11 +49,11 @@ it('is an OpenAPI 3.1 document of the endpoints that exist, and of no others', (
   ]);
 });
 
-it('is the one that the types of its clients are made from', async () => {
+test('is the one that the types of its clients are made from', async () => {
   expect(document).toEqual(JSON.parse(JSON.stringify(await apiDocument())));
 });
 
-it('passes a validator of the specification, which would find a fault', async () => {
+test('passes a validator of the specification, which would find a fault', async () => {
   const validator = new Validator();
   expect(await validator.validate(structuredClone(document))).toEqual({ valid: true });
   expect(validator.version).toBe('3.1');
@@ -63,7 +63,7 @@ it('passes a validator of the specification, which would find a fault', async ()
   expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
 });
 
-it('has an example for every body, and each of them works as it is', async () => {
+test('has an example for every body, and each of them works as it is', async () => {
   const client = await world.client();
   const bodied = operations.filter(({ operation }) => operation.requestBody !== undefined);
   expect(bodied.length).toBeGreaterThan(5);
@@ -87,7 +87,7 @@ it('has an example for every body, and each of them works as it is', async () =>
   }
 });
 
-it('has no other examples, which nobody would try', () => {
+test('has no other examples, which nobody would try', () => {
   const bodies = operations.map(
     ({ operation }) => operation.requestBody?.content['application/json'].examples,
   );
@@ -104,7 +104,7 @@ it('has no other examples, which nobody would try', () => {
 
 const rank = (path: string) => (path === '/server-containers' ? 0 : 1);
 
-it('names each operation once, declares its path parameters and says what it answers', () => {
+test('names each operation once, declares its path parameters and says what it answers', () => {
   const ids = operations.map(({ operation }) => operation.operationId);
   expect(new Set(ids).size).toBe(ids.length);
   for (const { path, operation } of operations) {
@@ -118,7 +118,7 @@ it('names each operation once, declares its path parameters and says what it ans
   }
 });
 
-it('has no reference that leads nowhere, and only schemas that a validator understands', () => {
+test('has no reference that leads nowhere, and only schemas that a validator understands', () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });
   const references = new Set<string>();
@@ -132,7 +132,7 @@ it('has no reference that leads nowhere, and only schemas that a validator under
   }
 });
 
-it('describes the answers as they are', async () => {
+test('describes the answers as they are', async () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });
   const schemaOf = (name: string) => {
@@ -148,11 +148,11 @@ it('describes the answers as they are', async () => {
   expect(schemaOf('Problem')(refused.body)).toBe(true);
 });
 
-it('knows every error code', () => {
+test('knows every error code', () => {
   expect(document.components.schemas.Problem.properties.code.enum).toEqual(Object.keys(ERRORS));
 });
 
-it('has pages that need nothing from elsewhere', async () => {
+test('has pages that need nothing from elsewhere', async () => {
   const page = await world.management?.app.inject('/docs/');
   expect(page?.statusCode).toBe(200);
   expect([...(page?.body ?? '').matchAll(/(?:src|href)="(https?:[^"]+)"/g)]).toEqual([]);

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 
@@ -73,7 +73,7 @@ const holder = async () =>
   )?.processing;
 
 describe('what an operator commits shows in the API', () => {
-  it.each<[string, (text: string) => string, () => object]>([
+  test.each<[string, (text: string) => string, () => object]>([
     ['a name', (text) => text.replace(/^name: .*/m, 'name: By hand'), () => ({ name: 'By hand' })],
     [
       'a feature',
@@ -97,7 +97,7 @@ describe('what an operator commits shows in the API', () => {
     expect(body.events.at(-1)).toMatchObject({ kind: 'changed', actor: 'Olga' });
   });
 
-  it('a manifest that is refused: with file, line and path, while the last good one stays', async () => {
+  test('a manifest that is refused: with file, line and path, while the last good one stays', async () => {
     await operate((text) => text.replace(/^name: .*/m, 'nmae: Typo'));
     const broken = await shows({ status: 'active', statusReason: 'invalid_manifest', name: domain });
     expect(broken.statusDetail).toMatch(new RegExp(`${site}\\.yaml:\\d+: nmae`));
@@ -105,7 +105,7 @@ describe('what an operator commits shows in the API', () => {
     await shows({ status: 'active', statusReason: null });
   });
 
-  it('a domain that another site holds: nothing is taken from the holder', async () => {
+  test('a domain that another site holds: nothing is taken from the holder', async () => {
     const other = await create(`held${count}.example`);
     await operate((text) => text.replaceAll(domain, `held${count}.example`));
     await shows({ status: 'active', statusReason: 'domain_in_use' });
@@ -125,7 +125,7 @@ describe('a hostname that another site has', () => {
     text.replace(`edge: ${site}.edge`, `edge: ${other.siteId}.edge`).replace(/^name: .*/m, 'name: Greedy');
   const unprojected = () => world.logs.filter((line) => line.includes('could not be projected'));
 
-  it('is taken from nobody: nothing of the edit is followed, until it is reverted', async () => {
+  test('is taken from nobody: nothing of the edit is followed, until it is reverted', async () => {
     const other = await create(`host${count}.example`);
     const before = await shows({ status: 'active' });
     await operate(take(other));
@@ -142,7 +142,7 @@ describe('a hostname that another site has', () => {
     expect(unprojected()).toEqual([]);
   });
 
-  it('goes over to who waits for it when the other site is gone', async () => {
+  test('goes over to who waits for it when the other site is gone', async () => {
     const other = await create(`leaves${count}.example`);
     await operate(take(other));
     await shows({ statusReason: 'domain_in_use' });
@@ -151,7 +151,7 @@ describe('a hostname that another site has', () => {
     expect(unprojected()).toEqual([]);
   });
 
-  it('is not given to a new site of that name', async () => {
+  test('is not given to a new site of that name', async () => {
     await operate((text) => text.replace(`edge: ${site}.edge`, 'edge: wanted.edge'));
     await shows({ hostnames: { edge: 'wanted.edge.example.net' } });
     const body = creation(client, `wanted${count}.example`, { name: 'Wanted' });
@@ -160,7 +160,7 @@ describe('a hostname that another site has', () => {
   });
 });
 
-it('a second site of one container is nobody’s, and harms nobody', async () => {
+test('a second site of one container is nobody’s, and harms nobody', async () => {
   const text = (await world.file(site)) ?? '';
   await world.repo.commit({
     site: `copy${count}`,
@@ -179,7 +179,7 @@ describe.each<[string, ((text: string) => string) | null]>([
   ['a tombstone', (text) => text.replace('state: present', 'state: absent')],
   ['a deleted file', null],
 ])('a removal by %s', (_kind, change) => {
-  it('goes to removed and gives everything back; its revert takes all of it again', async () => {
+  test('goes to removed and gives everything back; its revert takes all of it again', async () => {
     const port = await holder();
     await operate(change);
     await shows({ status: 'removed' });
@@ -190,7 +190,7 @@ describe.each<[string, ((text: string) => string) | null]>([
     expect(await holder()).toBe(port);
   });
 
-  it('is not reverted over somebody who leased the ports meanwhile', async () => {
+  test('is not reverted over somebody who leased the ports meanwhile', async () => {
     await operate(change);
     await shows({ status: 'removed' });
     const taker = await create(`taker${count}.example`);
@@ -200,7 +200,7 @@ describe.each<[string, ((text: string) => string) | null]>([
     expect(body).toMatchObject({ status: 'active', statusReason: null });
   });
 
-  it('comes back when the other gives its ports up, though nothing is committed then', async () => {
+  test('comes back when the other gives its ports up, though nothing is committed then', async () => {
     await operate(change);
     await shows({ status: 'removed' });
     const taker = await create(`leaver${count}.example`);
@@ -211,7 +211,7 @@ describe.each<[string, ((text: string) => string) | null]>([
     await shows({ status: 'active', statusReason: null });
   });
 
-  it('can be asked to go again while it waits for others', async () => {
+  test('can be asked to go again while it waits for others', async () => {
     await operate(change);
     await shows({ status: 'removed' });
     await create(`stayer${count}.example`);
@@ -223,7 +223,7 @@ describe.each<[string, ((text: string) => string) | null]>([
   });
 });
 
-it('a site that an operator adds for a known client becomes a container', async () => {
+test('a site that an operator adds for a known client becomes a container', async () => {
   const text = (await world.file(site)) ?? '';
   const mine = '5b0a6679-7425-40de-944b-e07fc1f90001';
   await world.repo.commit({

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 
@@ -22,7 +22,7 @@ const list = async (query: string, as = 'viewer') => {
   return body.containers.map(({ id }: { id: string }) => id);
 };
 
-it.each<[string, () => string, () => unknown[]]>([
+test.each<[string, () => string, () => unknown[]]>([
   ['a status', () => 'status=active', () => ids],
   ['a status that none has', () => 'status=failed', () => []],
   ['a client', () => `clientId=${client}`, () => ids],
@@ -32,7 +32,7 @@ it.each<[string, () => string, () => unknown[]]>([
   expect(await list(query())).toEqual(expected());
 });
 
-it('pages by a cursor that new containers don’t shift', async () => {
+test('pages by a cursor that new containers don’t shift', async () => {
   const first = (await world.call('GET', '/server-containers?limit=2', { as: 'viewer' })).body;
   const body = creation(client, 'late.example');
   const late = (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;
@@ -40,7 +40,7 @@ it('pages by a cursor that new containers don’t shift', async () => {
   ids.unshift(late);
 });
 
-it('answers 304 to who has it already, and the container to who doesn’t', async () => {
+test('answers 304 to who has it already, and the container to who doesn’t', async () => {
   const { headers } = await eventually(async () => {
     const answer = await world.call('GET', at(), { as: 'viewer' });
     expect(answer.body).toMatchObject({ status: 'active', health: 'healthy' });
@@ -58,7 +58,7 @@ const raw = async (method: 'GET' | 'PATCH', url: string, headers: Record<string,
   return answer;
 };
 
-it('lets one of two that changed the same version through, and tells the other', async () => {
+test('lets one of two that changed the same version through, and tells the other', async () => {
   const read = await world.call('GET', at(), { as: 'owner' });
   const headers = { 'if-match': String(read.headers.etag) };
   const change = (name: string, extra: Record<string, string> = headers) =>
@@ -87,7 +87,7 @@ async function listen(authorization: string, headers: Record<string, string> = {
   return { kinds, lastId, text: () => text, reading, stop };
 }
 
-it('streams events as they come, and goes on after the last one that was seen', async () => {
+test('streams events as they come, and goes on after the last one that was seen', async () => {
   await world.management?.app.listen({ host: '127.0.0.1', port: 0 });
   const authorization = `Bearer ${await world.issuer.token('viewer')}`;
   const open = (headers?: Record<string, string>) => listen(authorization, headers);
@@ -123,7 +123,7 @@ describe('a stream ends by itself', () => {
     await world.start();
   });
 
-  it.each<[string, () => Promise<unknown>]>([
+  test.each<[string, () => Promise<unknown>]>([
     [
       'when the token that opened it has expired',
       async () => {
@@ -151,7 +151,7 @@ describe('a stream ends by itself', () => {
   });
 });
 
-it('takes the request’s id through to log, commit, provisioner, operation and event', async () => {
+test('takes the request’s id through to log, commit, provisioner, operation and event', async () => {
   const headers = { 'x-request-id': 'trace-1' };
   const body = creation(client, 'trace.example');
   const made = await world.call('POST', '/server-containers', { as: 'owner', body, headers });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 
@@ -24,7 +24,7 @@ const becomes = (id: string, expected: object) =>
 const claims = () => world.owner.selectFrom('domain_claims').selectAll().execute();
 
 describe('a provisioner that doesn’t take a site', () => {
-  it('down: 502, ports and domains free, the manifest out of git, the record failed', async () => {
+  test('down: 502, ports and domains free, the manifest out of git, the record failed', async () => {
     await world.provisioner.stop();
     const answer = await create('retry');
     expect([answer.status, answer.body.code]).toEqual([502, 'provisioning_failed']);
@@ -41,7 +41,7 @@ describe('a provisioner that doesn’t take a site', () => {
     expect((await create('retry')).body).toMatchObject({ code: 'provisioning_failed', container });
   });
 
-  it('refusing: the same, with a tombstone for what it may have seen', async () => {
+  test('refusing: the same, with a tombstone for what it may have seen', async () => {
     world.provisioner.refuse = { status: 422, code: 'wrong_host' };
     const answer = await create();
     expect(answer.status).toBe(502);
@@ -53,7 +53,7 @@ describe('a provisioner that doesn’t take a site', () => {
     expect(await world.file('acme-shop')).toContain('state: absent');
   });
 
-  it('leaves name and domains to the next try, under another site id', async () => {
+  test('leaves name and domains to the next try, under another site id', async () => {
     world.provisioner.refuse = { status: 500, code: 'internal' };
     await create();
     world.provisioner.refuse = null;
@@ -63,7 +63,7 @@ describe('a provisioner that doesn’t take a site', () => {
     await becomes(body.id, { status: 'active' });
   });
 
-  it('failing after it had accepted: the record fails at once, the ports wait until all is gone', async () => {
+  test('failing after it had accepted: the record fails at once, the ports wait until all is gone', async () => {
     world.provisioner.auto = false;
     const { status, body } = await create();
     expect(status).toBe(202);
@@ -87,7 +87,7 @@ describe('a provisioner that doesn’t take a site', () => {
   });
 });
 
-it('says when the pool is empty, and leaves no record of it', async () => {
+test('says when the pool is empty, and leaves no record of it', async () => {
   for (const domain of ['a.example', 'b.example']) {
     const answer = await world.call('POST', '/server-containers', {
       as: 'owner',
@@ -106,7 +106,7 @@ it('says when the pool is empty, and leaves no record of it', async () => {
 });
 
 describe('a restart', () => {
-  it('goes on following a creation, also when the provisioner has forgotten its operation', async () => {
+  test('goes on following a creation, also when the provisioner has forgotten its operation', async () => {
     world.provisioner.auto = false;
     const { body } = await create();
     await world.stop();
@@ -116,7 +116,7 @@ describe('a restart', () => {
     await becomes(body.id, { status: 'active', operation: { status: 'succeeded' } });
   });
 
-  it.each(['commit', 'provision'] as const)('finishes what stopped before “%s”', async (step) => {
+  test.each(['commit', 'provision'] as const)('finishes what stopped before “%s”', async (step) => {
     world.provisioner.auto = false;
     const { body } = await create();
     await world.stop();
@@ -141,7 +141,7 @@ describe('a restart', () => {
     expect(sites).toEqual([{ site_id: 'acme-shop' }]);
   });
 
-  it('answers a repeated request from where the killed one left it', async () => {
+  test('answers a repeated request from where the killed one left it', async () => {
     const { body } = await create('lost');
     await becomes(body.id, { status: 'active' });
     await world.stop();
@@ -151,7 +151,7 @@ describe('a restart', () => {
     expect([again.status, again.body.id]).toEqual([202, body.id]);
   });
 
-  it('sees what an operator did while nobody looked', async () => {
+  test('sees what an operator did while nobody looked', async () => {
     const { body } = await create();
     await becomes(body.id, { status: 'active' });
     await world.stop();
@@ -164,7 +164,7 @@ describe('a restart', () => {
     expect(await world.leased()).toBe(0);
   });
 
-  it('gives back a domain that was claimed for a change that never came, once it can’t come any more', async () => {
+  test('gives back a domain that was claimed for a change that never came, once it can’t come any more', async () => {
     const { body } = await create();
     await becomes(body.id, { status: 'active' });
     await world.stop();
@@ -187,7 +187,7 @@ describe('a restart', () => {
   });
 });
 
-it('doesn’t take a provisioner’s word that a site is gone before it has looked', async () => {
+test('doesn’t take a provisioner’s word that a site is gone before it has looked', async () => {
   const { body } = await create();
   await becomes(body.id, { status: 'active' });
   // Just started again: it knows of no site, and containers may well be running.
@@ -202,7 +202,7 @@ it('doesn’t take a provisioner’s word that a site is gone before it has look
   await becomes(body.id, { status: 'removed' });
 });
 
-it('removes a container that is still coming up, or has failed', async () => {
+test('removes a container that is still coming up, or has failed', async () => {
   world.provisioner.auto = false;
   const { body } = await create();
   const early = await world.call('DELETE', `/server-containers/${body.id}`, { as: 'owner' });

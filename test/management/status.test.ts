@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { canMove, STATUSES } from '../../management/containers/status.ts';
 
 /** The contract's own words, as pairs; every pair that isn't here is refused. */
@@ -20,6 +20,6 @@ const ALLOWED = new Set([
 
 const pairs = STATUSES.flatMap((from) => STATUSES.map((to) => [from, to] as const));
 
-it.each(pairs)('%s → %s', (from, to) => {
+test.each(pairs)('%s → %s', (from, to) => {
   expect(canMove(from, to)).toBe(ALLOWED.has(`${from} ${to}`));
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { creation, World } from '../support/management/world.ts';
 
 let world: World;
@@ -13,7 +13,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64');
 const many = Array.from({ length: 21 }, (_, index) => `d${index}.example`);
 const tags = (domains: string[]) => Object.fromEntries(domains.map((domain) => [domain, 'GTM-ABC1234']));
 
-it.each<[string, object, string[]]>([
+test.each<[string, object, string[]]>([
   ['a member that isn’t known', { colour: 'red' }, ['colour']],
   ['no name', { name: undefined }, ['name']],
   ['a name of two lines', { name: 'a\nb' }, ['name']],
@@ -60,7 +60,7 @@ it.each<[string, object, string[]]>([
   expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
 });
 
-it.each([
+test.each([
   ['text that is no base64', 'id=GTM-A&env=1&auth=x', 'is not base64 text'],
   ['bytes that are no text', Buffer.from([0xff, 0xfe, 0xfd]).toString('base64'), 'is not base64 text'],
   ['no id', base64('env=1&auth=x'), 'has no id'],
@@ -77,7 +77,7 @@ it.each([
   expect(JSON.stringify(answer.body)).not.toContain(containerConfigB64);
 });
 
-it('takes names as people write them', async () => {
+test('takes names as people write them', async () => {
   const answer = await world.call('POST', '/server-containers', {
     as: 'owner',
     body: creation(client, 'unused', {
@@ -105,7 +105,7 @@ it('takes names as people write them', async () => {
   ]);
 });
 
-it.each([
+test.each([
   ['text that is no JSON', '{', 'application/json', 400, 'invalid_request'],
   ['another content type', 'a=b', 'application/x-www-form-urlencoded', 415, 'unsupported_media_type'],
   ['a body of megabytes', `"${'x'.repeat(200_000)}"`, 'application/json', 413, 'body_too_large'],
@@ -120,7 +120,7 @@ it.each([
   expect([response?.statusCode, response?.json().code]).toEqual([status, code]);
 });
 
-it.each([
+test.each([
   ['a sane request id', 'abc-123._X', true],
   ['one with a line break in disguise', 'a%0ab c', false],
   ['one that is too long', 'x'.repeat(65), false],

@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { VerificationClient } from '../../management/verification-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { VERIFIER_SECRET, VerifierFixture } from '../support/management/verifier.ts';
@@ -44,7 +44,7 @@ const events = async (id: string) =>
   (await world.call('GET', `/server-containers/${id}/events`, { as: 'viewer' })).body.events;
 
 describe('a verification', () => {
-  it('moves active → verified → verification_failed → verified, and says each time why', async () => {
+  test('moves active → verified → verification_failed → verified, and says each time why', async () => {
     const id = await container();
     const first = await verify(id, 'admin');
     expect(first).toMatchObject({
@@ -75,7 +75,7 @@ describe('a verification', () => {
     ]);
   });
 
-  it('that says the same again moves nothing, but keeps its result and newest words', async () => {
+  test('that says the same again moves nothing, but keeps its result and newest words', async () => {
     const id = await container();
     verifier.fails({ name: 'dns', subject: 'a.example' });
     await verify(id);
@@ -92,7 +92,7 @@ describe('a verification', () => {
     ]);
   });
 
-  it('of a site that nothing answers for is a failure in its own words', async () => {
+  test('of a site that nothing answers for is a failure in its own words', async () => {
     const id = await container();
     verifier.status = 'unreachable';
     expect((await verify(id)).body).toMatchObject({
@@ -101,7 +101,7 @@ describe('a verification', () => {
     });
   });
 
-  it('tells the worker of the site as git has it, and why the host said nothing', async () => {
+  test('tells the worker of the site as git has it, and why the host said nothing', async () => {
     const id = await container({ features: { multi_domain: false } });
     const { hostnames, loaderToken, domains } = await read(id);
     await verify(id);
@@ -121,7 +121,7 @@ describe('a verification', () => {
     expect(verifier.requests[0]?.budget).toBeLessThanOrEqual(10_000);
   });
 
-  it('hands on what the host reports', async () => {
+  test('hands on what the host reports', async () => {
     const id = await container();
     const { siteId, hostnames, loaderToken } = await read(id);
     const site = {
@@ -153,7 +153,7 @@ describe('a verification', () => {
     }
   });
 
-  it('goes on without a host that doesn’t answer, in the time that is left', async () => {
+  test('goes on without a host that doesn’t answer, in the time that is left', async () => {
     const id = await container();
     world.provisioner.hostReport = 'silence';
     try {
@@ -167,7 +167,7 @@ describe('a verification', () => {
     }
   });
 
-  it('keeps the last ten', async () => {
+  test('keeps the last ten', async () => {
     const id = await container();
     for (let run = 0; run < 12; run += 1) {
       verifier.fails({ name: 'dns', subject: `run${run}.example` });
@@ -180,7 +180,7 @@ describe('a verification', () => {
     expect(await countRows(id)).toBe(10);
   });
 
-  it('that is asked for while one is under way is that one', async () => {
+  test('that is asked for while one is under way is that one', async () => {
     const id = await container();
     const held = Promise.withResolvers<void>();
     verifier.gate = held.promise;
@@ -193,7 +193,7 @@ describe('a verification', () => {
     expect(await kept(id)).toHaveLength(1);
   });
 
-  it('leaves a container alone that goes away meanwhile', async () => {
+  test('leaves a container alone that goes away meanwhile', async () => {
     const id = await container();
     const held = Promise.withResolvers<void>();
     verifier.gate = held.promise;
@@ -207,7 +207,7 @@ describe('a verification', () => {
     expect(await kept(id)).toHaveLength(1);
   });
 
-  it('is refused of a container that is gone', async () => {
+  test('is refused of a container that is gone', async () => {
     const id = await container();
     await world.call('DELETE', `/server-containers/${id}`, { as: 'owner' });
     await eventually(async () => expect(await read(id)).toMatchObject({ status: 'removed' }));
@@ -215,7 +215,7 @@ describe('a verification', () => {
     expect(verifier.requests).toEqual([]);
   });
 
-  it('is an act: a viewer may read results, a stranger sees nothing', async () => {
+  test('is an act: a viewer may read results, a stranger sees nothing', async () => {
     const id = await container();
     expect(await verify(id, 'viewer')).toMatchObject({ status: 403, body: { code: 'forbidden' } });
     expect(await verify(id, 'stranger')).toMatchObject({ status: 404, body: { code: 'unknown_container' } });
@@ -229,7 +229,7 @@ describe('a verification', () => {
 describe('without a word of the worker', () => {
   const unavailable = { status: 502, body: { code: 'verification_unavailable' } };
 
-  it.each<[what: string, instead: { status: number; body: object }]>([
+  test.each<[what: string, instead: { status: number; body: object }]>([
     ['a worker that errs', { status: 500, body: {} }],
     ['a worker of another secret', { status: 401, body: { code: 'wrong_secret' } }],
     ['an answer that is no report', { status: 200, body: { status: 'fine' } }],
@@ -245,7 +245,7 @@ describe('without a word of the worker', () => {
     expect(await verify(id)).toMatchObject({ status: 200 });
   });
 
-  it('the same where it is down, or there is none', async () => {
+  test('the same where it is down, or there is none', async () => {
     const id = await container();
     await verifier.stop();
     expect(await verify(id)).toMatchObject(unavailable);
@@ -263,7 +263,7 @@ describe('without a word of the worker', () => {
   });
 });
 
-it('answers what the document says', async () => {
+test('answers what the document says', async () => {
   const { body: document } = await world.call('GET', '/openapi.json');
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Applier, Change, Observed, Resource } from '../../../gitops/appliers/contract.ts';
 import { RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
 import type { Identity } from '../../../gitops/base/ownership.ts';
@@ -88,14 +88,14 @@ export function applierConformance<Spec, Ref>(
         .sort((a, b) => (a.key < b.key ? -1 : 1));
     }
 
-    it('plans creates for an empty world, and nothing once they are applied', async () => {
+    test('plans creates for an empty world, and nothing once they are applied', async () => {
       const changes = await provision(acme, beta);
       expect(changes.length).toBeGreaterThan(0);
       expect(new Set(changes.map(({ op }) => op))).toEqual(new Set(['create']));
       expect(await planOf(acme, beta)).toEqual({ changes: [], conflicts: [] });
     });
 
-    it('ends in the same world when every change is applied twice', async () => {
+    test('ends in the same world when every change is applied twice', async () => {
       const changes = await provision(acme, beta);
       const once = await oursOf(acme, beta);
       await applyAll(changes);
@@ -103,7 +103,7 @@ export function applierConformance<Spec, Ref>(
       expect(await planOf(acme, beta)).toEqual({ changes: [], conflicts: [] });
     });
 
-    it('plans in one order, whatever the order of the input', async () => {
+    test('plans in one order, whatever the order of the input', async () => {
       const desired = wantedOf(acme, beta);
       const observed = await applier.observe(desired, signal);
       const plan = applier.plan(desired, observed);
@@ -112,12 +112,12 @@ export function applierConformance<Spec, Ref>(
       expect(keys).toEqual(keys.toSorted());
     });
 
-    it('desires the same for the same manifest', () => {
+    test('desires the same for the same manifest', () => {
       expect(wantedOf(manifest('acme-shop', 0))).toEqual(wantedOf(acme));
       expect(wantedOf(acme).map(({ target }) => target)).toEqual(wantedOf(acme).map(() => applier.target));
     });
 
-    it('sees a changed manifest, touches only its site, and converges again', async () => {
+    test('sees a changed manifest, touches only its site, and converges again', async () => {
       await provision(acme, beta);
       const changed = options.change(acme);
       await world.prepare?.(changed);
@@ -128,7 +128,7 @@ export function applierConformance<Spec, Ref>(
       expect(await planOf(changed, beta)).toEqual({ changes: [], conflicts: [] });
     });
 
-    it('sees of a site under a scope what it sees of it in the whole world', async () => {
+    test('sees of a site under a scope what it sees of it in the whole world', async () => {
       await provision(acme, beta);
       const changed = options.change(acme);
       const known = wantedOf(acme).map(({ key }) => key);
@@ -144,7 +144,7 @@ export function applierConformance<Spec, Ref>(
       expect(acmes(await applier.observe(wantedOf(changed), signal, scope))).toEqual(acmes(whole));
     });
 
-    it('removes what is no longer desired, twice without harm, and nothing else', async () => {
+    test('removes what is no longer desired, twice without harm, and nothing else', async () => {
       await provision(acme, beta);
       const kept = (await oursOf(acme, beta)).filter(
         ({ owner }) => owner.kind === 'ours' && owner.site === 'beta-shop',
@@ -157,7 +157,7 @@ export function applierConformance<Spec, Ref>(
       expect(await oursOf(acme, beta)).toEqual(kept);
     });
 
-    it('has no secret in what it prints', async () => {
+    test('has no secret in what it prints', async () => {
       const { changes } = await planOf(acme);
       const printed = `${JSON.stringify(changes)}${changes.map(({ summary }) => summary).join()}`;
       const secret = acme.config.reveal();
@@ -165,7 +165,7 @@ export function applierConformance<Spec, Ref>(
       expect(printed).not.toContain(Buffer.from(secret, 'base64').toString());
     });
 
-    it('fails to observe an unreadable world instead of finding it empty', async () => {
+    test('fails to observe an unreadable world instead of finding it empty', async () => {
       await provision(acme);
       const restore = await world.breakObserve();
       const outcome = await applier.observe(wantedOf(acme), signal).catch((error: unknown) => error);
@@ -177,7 +177,7 @@ export function applierConformance<Spec, Ref>(
       expect(await planOf(acme)).toEqual({ changes: [], conflicts: [] });
     });
 
-    it('reports a foreign thing as a conflict, leaves it alone, and takes it over only when told', async (context) => {
+    test('reports a foreign thing as a conflict, leaves it alone, and takes it over only when told', async (context) => {
       const plant = world.plantForeign?.bind(world);
       if (plant === undefined) return context.skip('nobody else can hold these names');
       await world.prepare?.(acme);
@@ -197,7 +197,7 @@ export function applierConformance<Spec, Ref>(
       expect(await planOf(adopting)).toEqual({ changes: [], conflicts: [] });
     });
 
-    it('never removes a foreign thing', async (context) => {
+    test('never removes a foreign thing', async (context) => {
       const plant = world.plantForeign?.bind(world);
       if (plant === undefined) return context.skip('nobody else can hold these names');
       const [first] = wantedOf(acme);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Change } from '../../../gitops/appliers/contract.ts';
 import { canonicalRecord, type RecordSpec, recordKey } from '../../../gitops/appliers/dns/desired.ts';
@@ -88,7 +88,7 @@ describeWith('reference', 'the tables of external-dns', () => {
     JSON.parse(readFileSync(new URL('vectors/external_dns_plan.json', REFERENCE), 'utf8')),
   );
 
-  it('are all either run or skipped with a reason', () => {
+  test('are all either run or skipped with a reason', () => {
     const names = cases.map(({ name }) => name);
     expect(Object.keys(SKIPPED).filter((name) => !names.includes(name))).toEqual([]);
     expect(names.length - Object.keys(SKIPPED).length).toBeGreaterThan(15);
@@ -96,7 +96,7 @@ describeWith('reference', 'the tables of external-dns', () => {
 
   for (const one of cases) {
     const reason = SKIPPED[one.name];
-    it.skipIf(reason !== undefined)(`${one.name}${reason === undefined ? '' : `: ${reason}`}`, () => {
+    test.skipIf(reason !== undefined)(`${one.name}${reason === undefined ? '' : `: ${reason}`}`, () => {
       const current = one.current.map((each, index) => listed(each, index, one.ownerId));
       const desired = one.desired.map((each) => {
         const spec = recordOf(each);

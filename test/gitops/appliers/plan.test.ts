@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Observed, Resource } from '../../../gitops/appliers/contract.ts';
 import { planResources } from '../../../gitops/appliers/plan.ts';
 import { judge } from '../../../gitops/pass/guards.ts';
@@ -46,7 +46,7 @@ function applied(things: readonly Observed[], plan: ReturnType<typeof planResour
 }
 
 describe('planResources', () => {
-  it('has nothing to do after its own plan was applied', () => {
+  test('has nothing to do after its own plan was applied', () => {
     fc.assert(
       fc.property(desired, world, (wanted, things) => {
         expect(planResources(wanted, applied(things, planResources(wanted, things))).changes).toEqual([]);
@@ -55,7 +55,7 @@ describe('planResources', () => {
     );
   });
 
-  it('does not depend on the order of what it is given', () => {
+  test('does not depend on the order of what it is given', () => {
     const shuffled = fc
       .tuple(desired, world)
       .chain(([wanted, things]) =>
@@ -73,7 +73,7 @@ describe('planResources', () => {
     );
   });
 
-  it('never touches what is not marked as ours, unless the manifest adopts it', () => {
+  test('never touches what is not marked as ours, unless the manifest adopts it', () => {
     fc.assert(
       fc.property(desired, world, (wanted, things) => {
         const { changes, conflicts } = planResources(wanted, things);
@@ -89,7 +89,7 @@ describe('planResources', () => {
     );
   });
 
-  it('asks for less under upsert_only than under sync, and for nothing else', () => {
+  test('asks for less under upsert_only than under sync, and for nothing else', () => {
     fc.assert(
       fc.property(desired, world, (wanted, things) => {
         const plan = planResources(wanted, things);

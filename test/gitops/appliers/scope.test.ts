@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import type { Applier } from '../../../gitops/appliers/contract.ts';
 import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../gitops/appliers/dns/cloudflare.ts';
@@ -27,7 +27,7 @@ function appliers({ client, emulator }: CloudflareWorld, pageSize: number): Appl
   ];
 }
 
-it.each([
+test.each([
   ['asks for one site’s names alone where that takes fewer calls than all pages', 2, true],
   ['lists everything where that is one page', 5000, false],
 ])('a look at one site %s', async (_what, pageSize, byName) => {

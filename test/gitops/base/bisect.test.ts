@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { bisect } from '../../../gitops/base/bisect.ts';
 
 const refusal = new Error('refused');
@@ -21,7 +21,7 @@ async function run(items: readonly number[], poison: readonly number[], error = 
   };
 }
 
-it.each([
+test.each([
   ['nothing is poisoned', [], 1],
   ['the first item is', [0], 7],
   ['the last item is', [7], 7],
@@ -34,7 +34,7 @@ it.each([
   expect(sent).toHaveLength(calls);
 });
 
-it('sends nothing again after an error that is no item’s fault', async () => {
+test('sends nothing again after an error that is no item’s fault', async () => {
   const { sent, failed } = await run([0, 1, 2], [1], new Error('timeout'));
   expect(sent).toHaveLength(1);
   expect(failed).toEqual([0, 1, 2]);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { coalesce } from '../../../gitops/base/coalesce.ts';
 
 describe('calls that come close together', () => {
@@ -17,7 +17,7 @@ describe('calls that come close together', () => {
   });
   afterEach(() => vi.useRealTimers());
 
-  it('share a batch, and what comes meanwhile shares the next', async () => {
+  test('share a batch, and what comes meanwhile shares the next', async () => {
     const call = coalesce(flush(100), { windowMs: 50 });
     const start = performance.now();
     const answers = [call(1), call(2)];
@@ -31,7 +31,7 @@ describe('calls that come close together', () => {
     ]);
   });
 
-  it('are few batches where they trickle in, each after a rest as long as the one before was', async () => {
+  test('are few batches where they trickle in, each after a rest as long as the one before was', async () => {
     const call = coalesce(flush(100), { windowMs: 50, restMs: (tookMs) => 3 * tookMs });
     const start = performance.now();
     for (let number = 0; number < 100; number += 1) {
@@ -43,7 +43,7 @@ describe('calls that come close together', () => {
     expect(batches.flatMap(({ items }) => items)).toHaveLength(100);
   });
 
-  it('rest no longer than until the last that was to be expected has come', async () => {
+  test('rest no longer than until the last that was to be expected has come', async () => {
     let coming = 3;
     const call = coalesce(flush(100), { windowMs: 50, restMs: () => 3_000, isExpecting: () => coming > 0 });
     const start = performance.now();
@@ -67,7 +67,7 @@ describe('calls that come close together', () => {
     ]);
   });
 
-  it('wait for nobody once the rest is over', async () => {
+  test('wait for nobody once the rest is over', async () => {
     const call = coalesce(flush(100), { windowMs: 50, restMs: () => 300 });
     const start = performance.now();
     void call(1);
@@ -79,7 +79,7 @@ describe('calls that come close together', () => {
     expect(batches.map(({ at }) => at - start)).toEqual([50, 450, 1_250]);
   });
 
-  it('fail with their batch, and not those of the next', async () => {
+  test('fail with their batch, and not those of the next', async () => {
     let times = 0;
     const call = coalesce<number, number>(
       async (items) => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { acquireLock, LockHeldError } from '../../../gitops/base/lock.ts';
 
 let dir: string;
@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-it('is held by one process, named to the other, and gone with a SIGKILL of its holder', async () => {
+test('is held by one process, named to the other, and gone with a SIGKILL of its holder', async () => {
   const path = join(dir, 'lock');
   const script = `const { acquireLock } = await import(${JSON.stringify(new URL('../../../gitops/base/lock.ts', import.meta.url).href)});
     acquireLock(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000);`;
@@ -31,7 +31,7 @@ it('is held by one process, named to the other, and gone with a SIGKILL of its h
   acquireLock(path).release();
 });
 
-it('does not take a file of something else for its own', () => {
+test('does not take a file of something else for its own', () => {
   const path = join(dir, 'lock');
   writeFileSync(
     path,

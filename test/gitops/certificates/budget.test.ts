@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { OrderBudget } from '../../../gitops/certificates/budget.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -18,7 +18,7 @@ function placed(budget: OrderBudget, until: number): number {
   }
 }
 
-it.each([
+test.each([
   [60, NOW, 6],
   [60, NOW + HOUR, 66],
   [60, NOW + 10 * HOUR, 606],
@@ -27,7 +27,7 @@ it.each([
   expect(placed(fresh(perHour), until)).toBe(count);
 });
 
-it('is not filled by a restart, nor by a clock that is set back', () => {
+test('is not filled by a restart, nor by a clock that is set back', () => {
   const budget = fresh();
   for (let order = 0; order < 6; order += 1) budget.take(NOW);
   const restarted = new OrderBudget(60, budget.state, NOW);
@@ -35,7 +35,7 @@ it('is not filled by a restart, nor by a clock that is set back', () => {
   expect(restarted.at('a.example', NOW - HOUR)).toBe(NOW - HOUR + MINUTE);
 });
 
-it('waits as long as the authority says, with all names of the registrable domain and no other', () => {
+test('waits as long as the authority says, with all names of the registrable domain and no other', () => {
   const budget = fresh();
   expect(budget.limit('www.acme.example', NOW + HOUR, NOW)).toBe(NOW + HOUR);
   expect(budget.at('tags.acme.example', NOW)).toBe(NOW + HOUR);
@@ -43,11 +43,11 @@ it('waits as long as the authority says, with all names of the registrable domai
   expect(budget.at('tags.acme.example', NOW + HOUR)).toBe(NOW + HOUR);
 });
 
-it('waits an hour where the authority doesn’t say how long', () => {
+test('waits an hour where the authority doesn’t say how long', () => {
   expect(fresh().limit('www.acme.example', null, NOW)).toBe(NOW + HOUR);
 });
 
-it('takes limits of two domains at a time for one of the account', () => {
+test('takes limits of two domains at a time for one of the account', () => {
   const budget = fresh();
   budget.limit('www.acme.example', NOW + 2 * HOUR, NOW);
   budget.limit('www.beta.example', NOW + HOUR, NOW);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CertificateKeeper } from '../../../gitops/certificates/keeper.ts';
 import { Ledger, type LedgerState } from '../../../gitops/certificates/ledger.ts';
 import { Orders } from '../../../gitops/certificates/orders.ts';
@@ -67,7 +67,7 @@ describe('the certificate keeper', () => {
     };
   };
 
-  it('looks at every name, however many wait for their orders', async () => {
+  test('looks at every name, however many wait for their orders', async () => {
     await open(async () => [ADDRESS]);
     keeper.follow(desired('acme', CUSTOM_DOMAINS));
     await eventually(() => {
@@ -76,7 +76,7 @@ describe('the certificate keeper', () => {
     });
   });
 
-  it('outlives what nobody foresaw of one name, says it, and goes on with the others', async () => {
+  test('outlives what nobody foresaw of one name, says it, and goes on with the others', async () => {
     const known: LedgerState = {
       version: 1,
       budget: { tokens: 1, at: 0, limited: {} },
@@ -96,7 +96,7 @@ describe('the certificate keeper', () => {
     });
   });
 
-  it('forgets a name with its timer when git no longer has it', async () => {
+  test('forgets a name with its timer when git no longer has it', async () => {
     let ahead = 0;
     const lookups: string[] = [];
     await open(
@@ -120,7 +120,7 @@ describe('the certificate keeper', () => {
     expect(lookups).not.toContain('t0.acme.example');
   });
 
-  it('goes on with others when names go while they are looked at', async () => {
+  test('goes on with others when names go while they are looked at', async () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
     await open(async (name) => {
       if (name.includes('acme')) await answered;

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { KeptPairs } from '../../../gitops/certificates/kept-pairs.ts';
 
-it('a copy that is wanted again while it goes is there in the end', async () => {
+test('a copy that is wanted again while it goes is there in the end', async () => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-kept-'));
   try {
     const kept = new KeptPairs(join(home, 'kept'));

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { TerminalError } from '../../../gitops/appliers/contract.ts';
 import type { CertificatePaths } from '../../../gitops/appliers/proxy/certificates.ts';
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
@@ -50,7 +50,7 @@ describe('certificates from files', () => {
   const serialIn = async (stem: string) =>
     new X509Certificate(await readFile(file(`${stem}.pem`))).serialNumber;
 
-  it.each([
+  test.each([
     ['the name’s own', HOST, () => Promise.resolve()],
     ['its parent’s wildcard where there is no other', '_.example.net', () => rm(file(`${HOST}.pem`))],
     ['the wildcard where a key is missing', '_.example.net', () => rm(file(`${HOST}.key`))],
@@ -62,7 +62,7 @@ describe('certificates from files', () => {
     expect(await served(await asked())).toEqual({ stem: expected, serial: await serialIn(expected) });
   });
 
-  it('say which file belongs where, when there is none', async () => {
+  test('say which file belongs where, when there is none', async () => {
     await expect(asked()).rejects.toBeInstanceOf(TerminalError);
     await expect(asked()).rejects.toThrow(
       `put a.example.net.pem and a.example.net.key, or _.example.net.pem and _.example.net.key into ${directory}`,
@@ -79,7 +79,7 @@ describe('certificates from files', () => {
     await writeFile(file(`${HOST}.pem`), leaf + (await readFile(other.caFile, 'utf8')));
   };
 
-  it.each([
+  test.each([
     ['no certificate', () => writeFile(file(`${HOST}.pem`), 'nothing'), 'holds no certificate in PEM'],
     [
       'a damaged one',
@@ -111,7 +111,7 @@ describe('certificates from files', () => {
     await expect(asked()).rejects.toThrow(reason);
   });
 
-  it.each([
+  test.each([
     ['past its end', 398 * DAY_MS, /the certificate ended on \d{4}-\d\d-\d\d$/],
     ['before its beginning', -2 * DAY_MS, /begins on \d{4}-\d\d-\d\d only/],
   ])('are refused %s', async (_case, away, reason) => {
@@ -135,7 +135,7 @@ describe('certificates from files', () => {
     return [status?.state, status?.reason];
   };
 
-  it.each<[what: string, spoil: () => Promise<unknown>, reason: RegExp]>([
+  test.each<[what: string, spoil: () => Promise<unknown>, reason: RegExp]>([
     ['overwritten with rubbish', () => writeFile(file(`${OWN}.pem`), 'oops'), /holds no certificate in PEM/],
     ['half replaced', () => rm(file(`${OWN}.key`)), /origin\.example\.net\.key is missing/],
     [
@@ -192,7 +192,7 @@ describe('certificates from files', () => {
     expect(stateOf(files)).toEqual(['live', '']);
   });
 
-  it('are served on past their end, for want of others, and then the site is not well', async () => {
+  test('are served on past their end, for want of others, and then the site is not well', async () => {
     await put(OWN, OWN);
     let now = Date.now();
     const files = await open(() => now);
@@ -206,7 +206,7 @@ describe('certificates from files', () => {
     expect(files.uncertified().get(SITE)).toContain('expired: ');
   });
 
-  it('say so to whoever listens, once for each change', async () => {
+  test('say so to whoever listens, once for each change', async () => {
     const heard: string[] = [];
     const files = await open();
     follow(files);
@@ -220,7 +220,7 @@ describe('certificates from files', () => {
     expect(heard).toEqual([SITE, SITE]);
   });
 
-  it('of a wildcard that shrank are served on to the names that it has lost', async () => {
+  test('of a wildcard that shrank are served on to the names that it has lost', async () => {
     await put('_.example.net', '*.example.net');
     const files = await open();
     const [a, b] = [await files.pathsFor('a.example.net'), await files.pathsFor('b.example.net')];
@@ -231,7 +231,7 @@ describe('certificates from files', () => {
     expect(await files.pathsFor('b.example.net')).toEqual(b);
   });
 
-  it('leave no copy of a key behind that nothing is served with', async () => {
+  test('leave no copy of a key behind that nothing is served with', async () => {
     for (const host of [OWN, 'tags.acme.example']) await put(host, host);
     const files = await open();
     const kept = async () => (await readdir(keptIn())).map((name) => name.split('@')[0]).sort();
@@ -259,7 +259,7 @@ describe('certificates from files', () => {
     expect(await kept()).toEqual([OWN]);
   });
 
-  it.each<[string, (copy: string) => Promise<unknown>]>([
+  test.each<[string, (copy: string) => Promise<unknown>]>([
     ['spoilt', (copy) => writeFile(copy, 'oops')],
     ['lost', (copy) => rm(copy)],
   ])('are copied again where the copy is %s', async (_what, spoil) => {
@@ -271,7 +271,7 @@ describe('certificates from files', () => {
     expect((await served(before)).serial).toBe(await serialIn(HOST));
   });
 
-  it('tell nothing of the key', async () => {
+  test('tell nothing of the key', async () => {
     await put(HOST, HOST);
     const key = await readFile(file(`${HOST}.key`), 'utf8');
     await copyFile((await ca.pathsFor('c.example.net')).key, file(`${HOST}.key`));

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openAccount } from '../../../gitops/certificates/account.ts';
 import { Ledger } from '../../../gitops/certificates/ledger.ts';
 import { Orders, type OrdersDeps } from '../../../gitops/certificates/orders.ts';
@@ -61,14 +61,14 @@ describe('orders', () => {
     throw new AcmeError(type, 'the words of the authority', retryAt === undefined ? {} : { retryAt });
   };
 
-  it('end with the certificate in the store', async () => {
+  test('end with the certificate in the store', async () => {
     const outcome = await open(issued).place('a.example', 0, NO_WAIT);
     expect(outcome).toMatchObject({ facts: { issuer: expect.stringContaining('Tagyard local CA') } });
     const pem = await readFile(store.paths('a.example').cert, 'utf8');
     expect(new X509Certificate(pem).checkHost('a.example')).toBe('a.example');
   });
 
-  it.each([
+  test.each([
     ['connection', 1, 10 / 60],
     ['connection', 2, 20 / 60],
     ['connection', 12, 12],
@@ -82,7 +82,7 @@ describe('orders', () => {
     expect(((orders.failure('a.example')?.retryAt ?? 0) - now) / HOUR).toBeCloseTo(hours, 5);
   });
 
-  it('wait as long as the authority says, across a restart too', async () => {
+  test('wait as long as the authority says, across a restart too', async () => {
     const until = Date.now() + 30 * HOUR;
     await open(refuse('rateLimited', until)).place('www.acme.example', 0, NO_WAIT);
     const again = open(issued, { known: await ledger.read() });
@@ -98,7 +98,7 @@ describe('orders', () => {
     expect(asked).toEqual(['www.acme.example', 'www.beta.example']);
   });
 
-  it('go to names without a certificate first, then to the one that ends soonest', async () => {
+  test('go to names without a certificate first, then to the one that ends soonest', async () => {
     const release: (() => void)[] = [];
     const orders = open(async (host) => {
       await new Promise<void>((resolve) => release.push(resolve));
@@ -117,7 +117,7 @@ describe('orders', () => {
     expect(asked.slice(8)).toEqual(['none.example', 'soon.example', 'late.example']);
   });
 
-  it('that nobody wants any more come to nothing', async () => {
+  test('that nobody wants any more come to nothing', async () => {
     const orders = open(async (host) => {
       orders.forget(host);
       return await issued(host);
@@ -126,7 +126,7 @@ describe('orders', () => {
     expect(await store.read('a.example')).toBeNull();
   });
 
-  it.each<[string, (orders: Orders) => void]>([
+  test.each<[string, (orders: Orders) => void]>([
     ['stops', (orders) => orders.stop()],
     ['wants the name no more', (orders) => orders.forget('a.example')],
   ])('that an authority leaves hanging hold nobody up who %s', async (_who, end) => {
@@ -137,7 +137,7 @@ describe('orders', () => {
     expect(await placed).toEqual({ notYet: '' });
   });
 
-  it('keep what is there when the authority issues something else', async () => {
+  test('keep what is there when the authority issues something else', async () => {
     const orders = open(() => issued('b.example'));
     const outcome = await orders.place('a.example', 0, NO_WAIT);
     expect(outcome).toMatchObject({
@@ -146,20 +146,20 @@ describe('orders', () => {
     expect(await store.read('a.example')).toBeNull();
   });
 
-  it('aren’t placed before the proxy answers challenges', async () => {
+  test('aren’t placed before the proxy answers challenges', async () => {
     const orders = open(issued, { probe: async () => 'nothing answers' });
     expect(await orders.place('a.example', 0, NO_WAIT)).toEqual({ notYet: 'nothing answers' });
     expect(asked).toEqual([]);
   });
 
-  it('aren’t placed either, and say why, where the proxy can’t even be asked', async () => {
+  test('aren’t placed either, and say why, where the proxy can’t even be asked', async () => {
     const probe = () => Promise.reject(new Error('nginx isn’t started yet'));
     expect(await open(issued, { probe }).place('a.example', 0, NO_WAIT)).toEqual({
       notYet: 'Error: nginx isn’t started yet',
     });
   });
 
-  it('tell whoever waits what nobody foresaw, and go on with others', async () => {
+  test('tell whoever waits what nobody foresaw, and go on with others', async () => {
     const warn = vi.fn().mockImplementationOnce(() => {
       throw new Error('the log is full');
     });
@@ -171,7 +171,7 @@ describe('orders', () => {
   });
 });
 
-it.each([
+test.each([
   ['120', 120_000],
   ['Thu, 01 Jan 1970 00:02:00 GMT', 120_000],
   ['99999999999999999999', 30 * 24 * HOUR],
@@ -182,7 +182,7 @@ it.each([
   expect(readRetryAfter(header, 0)).toBe(at);
 });
 
-it('an authority’s refusal keeps its type, its words and how long it lasts', async () => {
+test('an authority’s refusal keeps its type, its words and how long it lasts', async () => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-acme-'));
   const server = createServer((request, response) => {
     const at = (path: string) => `http://${request.headers.host}${path}`;

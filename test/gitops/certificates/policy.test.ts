@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { dnsFault, type Facts, judge, renewalAt, type Verdict } from '../../../gitops/certificates/policy.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -121,11 +121,11 @@ describe('a name’s state', () => {
       { state: 'live', nextAt: NOW + HOUR },
     ],
   ];
-  it.each(rows)('%s', (_case, some, expected) => {
+  test.each(rows)('%s', (_case, some, expected) => {
     expect(judge(facts(some), NOW)).toMatchObject(expected);
   });
 
-  it.each([
+  test.each([
     [0, 2_000],
     [8_000, 2_000],
     [4 * MINUTE, MINUTE],
@@ -138,7 +138,7 @@ describe('a name’s state', () => {
 });
 
 describe('renewal', () => {
-  it.each([
+  test.each([
     [0, 30],
     [0.5, 31.5],
     [1, 33],
@@ -147,7 +147,7 @@ describe('renewal', () => {
     expect((certificate.notAfter - renewalAt(certificate, fraction)) / DAY).toBeCloseTo(left, 6);
   });
 
-  it.each([
+  test.each([
     [6, 2],
     [365, 365 / 3],
   ])('of %d days comes with a third left', (days, left) => {
@@ -159,7 +159,7 @@ describe('renewal', () => {
 describe('DNS', () => {
   const expected = { addresses: ['198.51.100.4', '2001:db8::4'], alias: 'acme-origin.example.net' };
   const must = '198.51.100.4 or 2001:db8::4 or a CNAME to acme-origin.example.net';
-  it.each([
+  test.each([
     ['one of the addresses', ['198.51.100.4'], null, null],
     ['all of them', ['198.51.100.4', '2001:db8::4'], null, null],
     ['by an alias', ['198.51.100.4'], 'acme-origin.example.net', null],
@@ -180,7 +180,7 @@ describe('DNS', () => {
     expect(dnsFault('a.example', { addresses, alias }, expected)).toBe(fault);
   });
 
-  it('of a name of our own is told by address alone', () => {
+  test('of a name of our own is told by address alone', () => {
     expect(dnsFault('a.example', AWAY, { ...expected, addresses: ['198.51.100.4'], alias: null })).toBe(
       'a.example resolves to 192.0.2.9, must be 198.51.100.4',
     );

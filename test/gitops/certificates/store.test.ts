@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
 import type { Issued } from '../../../gitops/clients/acme.ts';
 import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
@@ -27,7 +27,7 @@ describe('the certificate store', () => {
     return { chain: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') };
   };
 
-  it('loses no certificate that is being written while others go', async () => {
+  test('loses no certificate that is being written while others go', async () => {
     const certificate = await issued(HOST);
     let writing = true;
     const write = async () => {
@@ -43,7 +43,7 @@ describe('the certificate store', () => {
     expect(await readdir(directory)).toEqual([`${HOST}.pem`]);
   });
 
-  it('forgets the certificates of all other names, and nothing else', async () => {
+  test('forgets the certificates of all other names, and nothing else', async () => {
     for (const host of [HOST, 'b.example']) await store.write(host, await issued(host), Date.now());
     await writeFile(join(directory, `${HOST}.pem.1.tmp`), '');
     await store.keepOnly(new Set([HOST]));
@@ -52,7 +52,7 @@ describe('the certificate store', () => {
     expect(store.edition('b.example')).toBeUndefined();
   });
 
-  it('clears away at its start what an earlier process didn’t finish writing', async () => {
+  test('clears away at its start what an earlier process didn’t finish writing', async () => {
     await store.write(HOST, await issued(HOST), Date.now());
     await writeFile(join(directory, `${HOST}.pem.1.tmp`), 'half a key');
     const next = new CertificateStore(directory);

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
@@ -67,7 +67,7 @@ const imageOf = async (site: string) => {
 };
 
 describe('tagyard image', () => {
-  it('takes the first site alone, then the others, each by a commit of its own; once more it does nothing', async () => {
+  test('takes the first site alone, then the others, each by a commit of its own; once more it does nothing', async () => {
     const first = await outcomes('--sites', 'gamma,alpha,beta');
     expect(first).toMatchObject({
       exitCode: 0,
@@ -92,7 +92,7 @@ describe('tagyard image', () => {
     expect(await daemon.repo.head()).toBe(head);
   });
 
-  it('takes the first site back by a commit that says why, and goes no further', async () => {
+  test('takes the first site back by a commit that says why, and goes no further', async () => {
     refusing.set('alpha', new TerminalError('it crash-loops'));
     const before = await imageOf('alpha');
     const report = await outcomes();
@@ -107,7 +107,7 @@ describe('tagyard image', () => {
     await daemon.reaches('alpha', 'Ready');
   });
 
-  it.each([
+  test.each([
     [
       'goes on where few fail',
       '1',
@@ -130,7 +130,7 @@ describe('tagyard image', () => {
     await daemon.reaches(site, 'Failed');
   };
 
-  it('leaves a site alone that was not well before, and takes the next one first', async () => {
+  test('leaves a site alone that was not well before, and takes the next one first', async () => {
     await makeUnwell('alpha');
     const report = await outcomes('--max-failures', '0');
     expect(report).toMatchObject({
@@ -143,7 +143,7 @@ describe('tagyard image', () => {
     expect(await imageOf('alpha')).not.toBe(NEW);
   });
 
-  it('tries a bad image on one well site only, whatever sites before it were skipped', async () => {
+  test('tries a bad image on one well site only, whatever sites before it were skipped', async () => {
     await makeUnwell('alpha');
     refusing.set('beta', new TerminalError('it crash-loops'));
     expect(await outcomes('--max-failures', '9')).toMatchObject({
@@ -154,7 +154,7 @@ describe('tagyard image', () => {
     expect(tried).toEqual(['beta']);
   });
 
-  it('can be ended and goes on where it was', async () => {
+  test('can be ended and goes on where it was', async () => {
     const gate = Promise.withResolvers<void>();
     const note = daemon.control.before;
     daemon.control.before = async (change) => {
@@ -173,7 +173,7 @@ describe('tagyard image', () => {
     for (const site of SITES) expect(await imageOf(site)).toBe(NEW);
   });
 
-  it.each([
+  test.each([
     [['--sites', 'nobody'], 'no site nobody'],
     [['--at-once', '0'], '--at-once must be a number, at least 1'],
   ])('refuses %j', async (args, message) => {

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CliError } from '../../../gitops/cli/cli-error.ts';
 import { program } from '../../../gitops/cli/program.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
@@ -27,7 +27,7 @@ async function applied(...names: string[]) {
 }
 
 describe('what tagyard prints for machines', () => {
-  it('of status: every site, or one with its resources', async () => {
+  test('of status: every site, or one with its resources', async () => {
     expect(await json('status')).toEqual({
       exitCode: 0,
       answer: { revision: null, problem: null, sites: [] },
@@ -44,7 +44,7 @@ describe('what tagyard prints for machines', () => {
     });
   });
 
-  it('of history: the commits of a site, newest first', async () => {
+  test('of history: the commits of a site, newest first', async () => {
     await applied('one');
     const { revision } = await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
     const { exitCode, answer } = await json('history', 'one');
@@ -52,7 +52,7 @@ describe('what tagyard prints for machines', () => {
     expect(answer).toMatchObject([{ revision, subject: 'By hand' }, { subject: 'By hand' }]);
   });
 
-  it('of diff: both texts', async () => {
+  test('of diff: both texts', async () => {
     await applied('one');
     expect(await json('diff')).toEqual({ exitCode: 0, answer: [] });
     await writeFile(join(daemon.dir, 'freeze'), '');
@@ -65,7 +65,7 @@ describe('what tagyard prints for machines', () => {
     });
   });
 
-  it('of suspend, resume and revert: the commit', async () => {
+  test('of suspend, resume and revert: the commit', async () => {
     await applied('one');
     for (const verb of ['suspend', 'resume', 'revert']) {
       const { exitCode, answer } = await json(verb, 'one', '--reason', 'a try');
@@ -75,7 +75,7 @@ describe('what tagyard prints for machines', () => {
     }
   });
 
-  it('of doctor: what is wrong and what to do', async () => {
+  test('of doctor: what is wrong and what to do', async () => {
     await applied('one');
     expect(await json('doctor')).toMatchObject({
       exitCode: 0,
@@ -94,7 +94,7 @@ describe('what tagyard prints for machines', () => {
 });
 
 describe('tagyard ends with 1 and says why', () => {
-  it.each([
+  test.each([
     'status nobody',
     'history nobody',
     'revert nobody',
@@ -113,7 +113,7 @@ describe('tagyard ends with 1 and says why', () => {
     });
   });
 
-  it('where no provisioner answers', async () => {
+  test('where no provisioner answers', async () => {
     expect(await tagyardOf('http://127.0.0.1:1')(['plan'])).toEqual({
       exitCode: 1,
       stdout: '',
@@ -121,7 +121,7 @@ describe('tagyard ends with 1 and says why', () => {
     });
   });
 
-  it.each([
+  test.each([
     'plan',
     'apply',
     'status',
@@ -147,7 +147,7 @@ function splitAtLast(text: string, mark: string): [before: string, after: string
 
 // `script` of util-linux is the terminal; other systems have another one of that name.
 describe.skipIf(process.platform !== 'linux')('on a terminal', () => {
-  it('apply writes a line over and over while it waits, gone at the end, and exits as ever', async () => {
+  test('apply writes a line over and over while it waits, gone at the end, and exits as ever', async () => {
     await applied('one', 'two');
     daemon.world('kv').clear();
     const { exitCode, stdout } = await tagyardOnTerminal(url)(['apply']);
@@ -160,7 +160,7 @@ describe.skipIf(process.platform !== 'linux')('on a terminal', () => {
     expect(end).toContain('\u001b[32msucceeded');
   });
 
-  it('apply writes no such line where nobody sees it', async () => {
+  test('apply writes no such line where nobody sees it', async () => {
     await applied('one');
     daemon.world('kv').clear();
     expect(await tagyard(['apply'])).toMatchObject({ exitCode: 0, stderr: '' });

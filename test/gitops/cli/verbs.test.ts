@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TerminalError } from '../../../gitops/appliers/contract.ts';
 import { validate } from '../../../gitops/cli/validate.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
@@ -25,7 +25,7 @@ async function applied(...names: string[]) {
 const freeze = () => writeFile(join(daemon.dir, 'freeze'), '');
 
 describe('tagyard plan', () => {
-  it('ends with 0 where nothing would change, with 2 where something would, on a branch too', async () => {
+  test('ends with 0 where nothing would change, with 2 where something would, on a branch too', async () => {
     await applied('one', 'two');
     expect(await tagyard(['plan'])).toMatchObject({
       exitCode: 0,
@@ -49,7 +49,7 @@ describe('tagyard plan', () => {
     });
   });
 
-  it.each([
+  test.each([
     ['beside it', {}],
     ['that is a remote', { pollSeconds: 3_600 }],
   ])('shows what a branch would change in a repository %s, as of now', async (_where, options) => {
@@ -85,7 +85,7 @@ describe('tagyard plan', () => {
     expect(await tagyard(['plan'])).toMatchObject({ exitCode: 0 });
   });
 
-  it('has colours where they are wanted, and none in a pipe', async () => {
+  test('has colours where they are wanted, and none in a pipe', async () => {
     await freeze();
     await daemon.push('one', daemon.manifest('one', 0));
     await daemon.reaches('one', 'Frozen');
@@ -95,7 +95,7 @@ describe('tagyard plan', () => {
 });
 
 describe('tagyard apply', () => {
-  it('waits for the end, and refuses another plan than the one it is given', async () => {
+  test('waits for the end, and refuses another plan than the one it is given', async () => {
     await daemon.push('one', daemon.manifest('one', 0));
     await daemon.reaches('one', 'Ready');
     daemon.world('kv').clear();
@@ -112,7 +112,7 @@ describe('tagyard apply', () => {
     expect((await tagyard(['apply'])).stdout).toContain('nothing to change');
   });
 
-  it('ends with 1 and the reason where a site fails', async () => {
+  test('ends with 1 and the reason where a site fails', async () => {
     await applied('one');
     daemon.world('kv').clear();
     daemon.control.fault = (target, at) =>
@@ -125,7 +125,7 @@ describe('tagyard apply', () => {
 });
 
 describe('tagyard revert', () => {
-  it('undoes the newest commit of one site by a commit that names it', async () => {
+  test('undoes the newest commit of one site by a commit that names it', async () => {
     await applied('one', 'two');
     const { revision } = await daemon.push('one', daemon.manifest('one', 0, { name: 'A mistake' }));
     await daemon.push('two', daemon.manifest('two', 1, { name: 'Stays' }));
@@ -140,7 +140,7 @@ describe('tagyard revert', () => {
     expect((await daemon.repo.readSite(head, 'two'))?.text).toContain('Stays');
   });
 
-  it.each(['a tombstone', 'a deleted file'])('brings a removed site back: %s', async (how) => {
+  test.each(['a tombstone', 'a deleted file'])('brings a removed site back: %s', async (how) => {
     await applied('one', 'two');
     if (how === 'a tombstone') await daemon.call('POST', '/deprovision', { site: 'one' });
     else await daemon.push('one', null);
@@ -150,7 +150,7 @@ describe('tagyard revert', () => {
     expect(daemon.held('one')).toBeGreaterThan(0);
   });
 
-  it('undoes a given commit with what came after it, and a creation by a tombstone', async () => {
+  test('undoes a given commit with what came after it, and a creation by a tombstone', async () => {
     await applied('one');
     const second = await daemon.push('one', daemon.manifest('one', 0, { name: 'Second' }));
     await daemon.push('one', daemon.manifest('one', 0, { name: 'Third' }));
@@ -162,7 +162,7 @@ describe('tagyard revert', () => {
     await daemon.reaches('one', 'Removed');
   });
 
-  it.each([
+  test.each([
     ['a site that never was', ['nobody'], 'no commit ever touched'],
     ['a commit of another site', ['two', 'HEAD'], 'did not touch'],
     ['no commit at all', ['one', 'nowhere'], 'no such revision'],
@@ -176,7 +176,7 @@ describe('tagyard revert', () => {
 });
 
 describe('tagyard suspend and resume', () => {
-  it('stop and go on with a site by commits', async () => {
+  test('stop and go on with a site by commits', async () => {
     await applied('one');
     await tagyard(['suspend', 'one', '--reason', 'looking into it']);
     daemon.world('kv').clear();
@@ -192,7 +192,7 @@ describe('tagyard suspend and resume', () => {
 });
 
 describe('tagyard prune', () => {
-  it('takes out the tombstones that are old enough, and no other file', async () => {
+  test('takes out the tombstones that are old enough, and no other file', async () => {
     await applied('one', 'two');
     await daemon.call('POST', '/deprovision', { site: 'one' });
     await daemon.reaches('one', 'Removed');
@@ -207,7 +207,7 @@ describe('tagyard prune', () => {
 });
 
 describe('tagyard diff', () => {
-  it('shows what the newest manifests say beside what is applied', async () => {
+  test('shows what the newest manifests say beside what is applied', async () => {
     await applied('one', 'two');
     expect(await tagyard(['diff'])).toMatchObject({ exitCode: 0, stdout: '' });
     await freeze();
@@ -228,7 +228,7 @@ describe('tagyard diff', () => {
 });
 
 describe('tagyard validate', () => {
-  it('checks files without a provisioner, and names file, line and path', async () => {
+  test('checks files without a provisioner, and names file, line and path', async () => {
     const good = join(daemon.dir, 'good.yaml');
     const bad = join(daemon.dir, 'bad.yaml');
     await writeFile(good, formatManifest(daemon.manifest('good', 0)));
@@ -248,7 +248,7 @@ describe('tagyard validate', () => {
     ]);
   });
 
-  it.each<[string, (text: string) => string, RegExp]>([
+  test.each<[string, (text: string) => string, RegExp]>([
     ['no YAML at all', () => 'name: [', /^kind\.yaml:\d+: Flow sequence/],
     ['no mapping', () => '- a\n', /^kind\.yaml:1: must be a mapping/],
     ['a key twice', (text) => `${text}name: x\n`, /^kind\.yaml:\d+: Map keys must be unique/],
@@ -284,7 +284,7 @@ describe('tagyard validate', () => {
 });
 
 describe('tagyard doctor', () => {
-  it('says of each site that isn’t well why, and what to do', async () => {
+  test('says of each site that isn’t well why, and what to do', async () => {
     await applied('one', 'two');
     expect(await tagyard(['doctor'])).toMatchObject({
       exitCode: 0,
@@ -299,7 +299,7 @@ describe('tagyard doctor', () => {
     expect(stdout).toContain('1 of 2 sites are well');
   });
 
-  it('says of a site that is well what is the matter with its certificates', async () => {
+  test('says of a site that is well what is the matter with its certificates', async () => {
     await applied('one', 'two');
     const live = {
       target: 'certificate',
@@ -326,7 +326,7 @@ describe('tagyard doctor', () => {
 });
 
 describe('tagyard approve', () => {
-  it('lets through what the plan names', async () => {
+  test('lets through what the plan names', async () => {
     await applied('one');
     await daemon.push('one', null);
     await daemon.reaches('one', 'Blocked');

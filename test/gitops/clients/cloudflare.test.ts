@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RetryableError } from '../../../gitops/appliers/contract.ts';
 import { CloudflareRefusal } from '../../../gitops/clients/cloudflare-errors.ts';
 import { startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
@@ -30,12 +30,12 @@ describe('the Cloudflare client', () => {
       (error: unknown) => error,
     );
 
-  it('names the zone of an id', async () => {
+  test('names the zone of an id', async () => {
     expect(await clientOf().zone(zone, signal)).toEqual({ id: zone, name: 'example.net' });
   });
 
   describe('when it is told to slow down', () => {
-    it.each([
+    test.each([
       ['by a number of seconds', { 'retry-after': '7' }, 7],
       ['by a date', { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }, 3600],
       ['without a word how long', {}, 60],
@@ -53,7 +53,7 @@ describe('the Cloudflare client', () => {
       expect(faulty.calls).toHaveLength(1);
     });
 
-    it('goes on when the pause is over', async () => {
+    test('goes on when the pause is over', async () => {
       let time = 0;
       const client = clientOf({ clock: { now: () => time, sleep: async () => {} } });
       faulty.plan({ kind: 'refuse', status: 429, headers: { 'retry-after': '7' } });
@@ -65,7 +65,7 @@ describe('the Cloudflare client', () => {
     });
   });
 
-  it.each([
+  test.each([
     ['is answered 500 after it was carried out', { kind: 'fail after' } as const],
     ['is answered 502 by something in between', { kind: 'fail after', status: 502 } as const],
     ['is answered by half a body', { kind: 'truncate' } as const],
@@ -86,7 +86,7 @@ describe('the Cloudflare client', () => {
     expect(faulty.calls).toHaveLength(1);
   });
 
-  it.each([
+  test.each([
     ['a truncated list', { kind: 'truncate' } as const],
     ['an empty object', { kind: 'refuse', status: 200, body: '{}' } as const],
     ['an empty body', { kind: 'refuse', status: 200, body: '' } as const],
@@ -110,7 +110,7 @@ describe('the Cloudflare client', () => {
     expect(await client.dnsRecords(zone, {}, signal)).toHaveLength(1);
   });
 
-  it.each([
+  test.each([
     ['a revoked token', { token: 'revoked' }, 'unauthorized'],
     ['somebody else’s zone', { zone: '0'.repeat(32) }, 'unauthorized'],
   ])(
@@ -124,7 +124,7 @@ describe('the Cloudflare client', () => {
     },
   );
 
-  it('reads one number by its endpoint: 10009 is a missing route, and elsewhere a missing namespace', async () => {
+  test('reads one number by its endpoint: 10009 is a missing route, and elsewhere a missing namespace', async () => {
     const client = clientOf();
     const route = await failure(client.deleteRoute(zone, '0'.repeat(32), signal));
     expect(route).toBeInstanceOf(CloudflareRefusal);
@@ -133,14 +133,14 @@ describe('the Cloudflare client', () => {
     expect(namespace).toMatchObject({ endpoint: 'kv', codes: [10009], meaning: 'absent' });
   });
 
-  it('stops when its caller does', async () => {
+  test('stops when its caller does', async () => {
     faulty.plan({ kind: 'hang' });
     const aborted = AbortSignal.timeout(50);
     const error = await failure(clientOf({ timeoutMs: 60_000 }).routes(zone, aborted));
     expect(error).toBeInstanceOf(RetryableError);
   });
 
-  it('follows cursors to the end of a namespace, metadata beside each key', async () => {
+  test('follows cursors to the end of a namespace, metadata beside each key', async () => {
     const id = emulator.namespaces.get('ROUTES')?.id ?? '';
     const client = clientOf();
     const pairs = Array.from({ length: 2500 }, (_, index) => ({
@@ -165,12 +165,12 @@ describe('the Cloudflare client', () => {
       return JSON.parse(readFileSync(file, 'utf8'));
     });
 
-    it('refuses them as they are: records were added by hand, and the counts no longer add up', async () => {
+    test('refuses them as they are: records were added by hand, and the counts no longer add up', async () => {
       for (const page of recorded) faulty.plan({ kind: 'refuse', status: 200, body: JSON.stringify(page) });
       expect(await failure(clientOf().dnsRecords(zone, {}, signal))).toBeInstanceOf(RetryableError);
     });
 
-    it('reads every record of them once ids and counts are true', async () => {
+    test('reads every record of them once ids and counts are true', async () => {
       const total = recorded.flatMap(({ result }) => result).length;
       recorded.forEach((page, number) => {
         const result = page.result.map((record, index) => ({ ...record, id: `${number}-${index}` }));

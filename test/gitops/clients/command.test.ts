@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { CommandError, runCommand } from '../../../gitops/clients/command.ts';
 
 const node = (script: string, options?: Parameters<typeof runCommand>[2]) =>
@@ -14,25 +14,25 @@ const failure = async (run: Promise<unknown>) => {
 };
 
 describe('a command', () => {
-  it('is given its arguments as they are: no shell reads them', async () => {
+  test('is given its arguments as they are: no shell reads them', async () => {
     const argument = '$(id); `id` | "x" && \\ *';
     const { stdout } = await runCommand(process.execPath, ['--print', 'process.argv[1]', '--', argument]);
     expect(stdout).toBe(argument);
   });
 
-  it('inherits no variable but PATH', async () => {
+  test('inherits no variable but PATH', async () => {
     const { stdout } = await node('console.log(JSON.stringify(process.env))', { env: { GIVEN: '1' } });
     expect(Object.keys(process.env).length).toBeGreaterThan(2);
     expect(JSON.parse(stdout)).toEqual({ GIVEN: '1', PATH: process.env.PATH });
   });
 
-  it('fails with its exit code and what it said', async () => {
+  test('fails with its exit code and what it said', async () => {
     const error = await failure(node('console.error("first"); console.error("last word"); process.exit(3)'));
     expect(error).toMatchObject({ exitCode: 3, stderr: 'first\nlast word' });
     expect(error.message).toContain('last word');
   });
 
-  it.each([
+  test.each([
     ['runs too long', () => node('setInterval(() => {}, 1000)', { timeoutMs: 200 })],
     ['floods us', () => node('setInterval(() => process.stdout.write("x".repeat(1e6)), 1)')],
     ['is not there', () => runCommand('tagyard-no-such-program', [])],

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createPace } from '../../../gitops/clients/pace.ts';
 
 /** A clock that moves only when somebody sleeps, or is told to. */
@@ -18,7 +18,7 @@ function virtualClock() {
 describe('the pace', () => {
   const { signal } = new AbortController();
 
-  it('gives a burst at once and then so many turns a second', async () => {
+  test('gives a burst at once and then so many turns a second', async () => {
     const clock = virtualClock();
     const pace = createPace({ perSecond: 3.5, burst: 10 }, clock);
     for (let turn = 0; turn < 10; turn += 1) await pace.take(signal);
@@ -27,7 +27,7 @@ describe('the pace', () => {
     expect(clock.now()).toBeCloseTo(10_000, 0);
   });
 
-  it('stays under 1,200 calls in any five minutes with the defaults of the client', async () => {
+  test('stays under 1,200 calls in any five minutes with the defaults of the client', async () => {
     const clock = virtualClock();
     const pace = createPace({ perSecond: 3.5, burst: 100 }, clock);
     const turns: number[] = [];
@@ -43,7 +43,7 @@ describe('the pace', () => {
     expect(most).toBeGreaterThan(1100);
   });
 
-  it('refuses every turn of a pause, also to those already in line', async () => {
+  test('refuses every turn of a pause, also to those already in line', async () => {
     const clock = virtualClock();
     const pace = createPace(
       { perSecond: 1, burst: 1 },

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { RetryableError } from '../../../gitops/appliers/contract.ts';
 import { readTransfer } from '../../../gitops/clients/rfc2136.ts';
 
@@ -6,7 +6,7 @@ const SOA = 'example.net.        \t3600\tIN\tSOA\tns.example.net. admin.example.
 const A = 'www.example.net.    \t300\tIN\tA\t192.0.2.1';
 
 describe('a transfer', () => {
-  it('is its records, the closing one left out', () => {
+  test('is its records, the closing one left out', () => {
     const text = 'www.example.net.\t3600\tIN\tTXT\t"hello; \\"x\\"" "second"';
     expect(readTransfer([SOA, A, text, SOA, ''].join('\n')).slice(1)).toEqual([
       { name: 'www.example.net.', ttl: 300, type: 'A', data: '192.0.2.1' },
@@ -14,7 +14,7 @@ describe('a transfer', () => {
     ]);
   });
 
-  it.each([
+  test.each([
     ['nothing', []],
     ['no end', [SOA, A]],
     ['no beginning', [A, SOA]],

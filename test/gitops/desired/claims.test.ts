@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Claimant, claims, contested, rivals } from '../../../gitops/desired/claims.ts';
 import { manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { manifestInput } from '../../support/manifest.ts';
@@ -33,7 +33,7 @@ const older = (a: Claimant, b: Claimant) => place(a) < place(b);
 const RUNS = { numRuns: 20_000 };
 
 describe('a contested name', () => {
-  it('has one holder, and whoever loses loses to an older site that keeps it', () => {
+  test('has one holder, and whoever loses loses to an older site that keeps it', () => {
     fc.assert(
       fc.property(claimants, (all) => {
         const lost = new Map(contested(all).map((claim) => [claim.site, claim]));
@@ -52,7 +52,7 @@ describe('a contested name', () => {
     );
   });
 
-  it('never flaps: the outcome depends on neither order nor on who else is looked at', () => {
+  test('never flaps: the outcome depends on neither order nor on who else is looked at', () => {
     const shuffled = claimants.chain((all) =>
       fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length })),
     );
@@ -69,7 +69,7 @@ describe('a contested name', () => {
     );
   });
 
-  it('finds of some sites’ names every rival, and asks about no others', () => {
+  test('finds of some sites’ names every rival, and asks about no others', () => {
     const asked = claimants.chain((all) => fc.tuple(fc.constant(all), fc.subarray(all)));
     fc.assert(
       fc.property(asked, ([all, some]) => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { git } from '../../../gitops/clients/git.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
@@ -18,7 +18,7 @@ describe('a name that two sites claim', () => {
     expect(daemon.held('aaa-rival')).toBe(0);
   };
 
-  it('stays with the older one over many passes, after restarts, and with all state lost', async () => {
+  test('stays with the older one over many passes, after restarts, and with all state lost', async () => {
     await daemon.push('acme', daemon.manifest('acme', 1));
     await daemon.push('aaa-rival', rival());
     await holds();
@@ -37,7 +37,7 @@ describe('a name that two sites claim', () => {
     expect(daemon.applied).toEqual([]);
   });
 
-  it('stays with it however often either was edited since', async () => {
+  test('stays with it however often either was edited since', async () => {
     await daemon.push('acme', daemon.manifest('acme', 1));
     await daemon.push('aaa-rival', rival());
     await holds();
@@ -77,7 +77,7 @@ describe('a name that two sites claim', () => {
       fork = (await other('Before')).revision;
     });
 
-    it('stays with the site that had it on this branch, however old the one that is merged', async () => {
+    test('stays with the site that had it on this branch, however old the one that is merged', async () => {
       await commit('refs/heads/side', fork, { 'aaa-rival': text.rival() });
       for (const name of ['One', 'Two', 'Three']) await other(name);
       await daemon.push('acme', text.acme());
@@ -87,7 +87,7 @@ describe('a name that two sites claim', () => {
       await holds();
     });
 
-    it('stays with the older one where both come by the same merge', async () => {
+    test('stays with the older one where both come by the same merge', async () => {
       await commit('refs/heads/side', fork, {});
       await daemon.push('acme', text.acme());
       await daemon.push('aaa-rival', text.rival());

@@ -1,4 +1,4 @@
-import { afterEach, expect, it } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { formatManifest, parseManifest } from '../../../gitops/manifest/load.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
@@ -7,7 +7,7 @@ afterEach(() => daemon.close());
 
 const bomb = `a: &a [x,x,x,x]\n${Array.from({ length: 20 }, (_, n) => `b${n}: &b${n} [*a,*a,*a,*a]`).join('\n')}\n`;
 
-it.each<[string, (text: string) => string, string, RegExp]>([
+test.each<[string, (text: string) => string, string, RegExp]>([
   [
     'of a version that comes later',
     (text) => `${text.replace('version: 1', 'version: 2')}futureKey: 1\n`,

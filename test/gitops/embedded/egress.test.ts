@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Egress, startEgress } from '../../../gitops/embedded/egress.ts';
 
 const HOST = 'shop-origin.tagyard.localhost';
@@ -58,7 +58,7 @@ describe('the egress proxy', () => {
   }
   const url = (path: string) => `https://${HOST}:${origin}${path}`;
 
-  it('speaks TLS with the host’s name and hands path, query and headers on as they are written', async () => {
+  test('speaks TLS with the host’s name and hands path, query and headers on as they are written', async () => {
     let seen: IncomingMessage | undefined;
     handler = (request, response) => {
       seen = request;
@@ -102,7 +102,7 @@ describe('the egress proxy', () => {
     ]);
   });
 
-  it('passes bodies both ways, framed by length, in chunks or not at all', async () => {
+  test('passes bodies both ways, framed by length, in chunks or not at all', async () => {
     handler = (request, response) => {
       request.toArray().then((chunks: Buffer[]) => {
         const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
@@ -119,7 +119,7 @@ describe('the egress proxy', () => {
     expect(await post({ 'content-length': '0' })).toEqual({ length: '0', text: '' });
   });
 
-  it('streams: the first part arrives while the rest isn’t written yet', async () => {
+  test('streams: the first part arrives while the rest isn’t written yet', async () => {
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
     handler = (_request, response) => {
       response.write('first ');
@@ -135,7 +135,7 @@ describe('the egress proxy', () => {
     expect(parts).toEqual(['first ', 'second']);
   });
 
-  it.each([
+  test.each([
     ['a host that nobody listens for', `https://${HOST}:1/`],
     ['a host whose certificate names another', 'https://other.tagyard.localhost:{port}/'],
     ['a host that has no address', 'http://no-such-host.invalid/'],
@@ -143,13 +143,13 @@ describe('the egress proxy', () => {
     expect((await send(target.replace('{port}', String(origin)))).status).toBe(502);
   });
 
-  it('answers 502 for a CA that it doesn’t know', async () => {
+  test('answers 502 for a CA that it doesn’t know', async () => {
     const strict = await startEgress({ resolve: () => '127.0.0.1', ca: [] });
     open.push(strict);
     expect((await send(url('/'), { host: strict.host, port: strict.port })).status).toBe(502);
   });
 
-  it('asks anew, and only what has no body, when an idle connection turns out to be closed', async () => {
+  test('asks anew, and only what has no body, when an idle connection turns out to be closed', async () => {
     const used = new WeakSet<object>();
     let connections = 0;
     handler = (request, response) => {
@@ -168,7 +168,7 @@ describe('the egress proxy', () => {
     expect((await send(url('/'), post, 'body')).status).toBe(502);
   });
 
-  it('shows a broken answer as broken', async () => {
+  test('shows a broken answer as broken', async () => {
     handler = (_request, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half');
@@ -177,7 +177,7 @@ describe('the egress proxy', () => {
     await expect(send(url('/'))).rejects.toThrow();
   });
 
-  it('takes the host from the target, as workerd sends no other', async () => {
+  test('takes the host from the target, as workerd sends no other', async () => {
     let host: string | undefined;
     handler = (request, response) => {
       host = request.headers.host;
@@ -187,7 +187,7 @@ describe('the egress proxy', () => {
     expect(host).toBe(`${HOST}:${origin}`);
   });
 
-  it.each(['/relative', 'ftp://example.net/', 'https://user:secret@example.net/'])(
+  test.each(['/relative', 'ftp://example.net/', 'https://user:secret@example.net/'])(
     'refuses the target %s',
     async (target) => {
       expect((await send(target)).status).toBe(400);

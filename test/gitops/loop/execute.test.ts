@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type Applier,
   type Change,
@@ -68,7 +68,7 @@ const everything = [...TARGETS].flatMap((target) => [
 ]);
 
 describe('executeSite', () => {
-  it('brings up in order, then takes down in reverse', async () => {
+  test('brings up in order, then takes down in reverse', async () => {
     const { order } = await run(everything.toReversed());
     expect(order).toEqual([
       'create containers',
@@ -84,7 +84,7 @@ describe('executeSite', () => {
     ]);
   });
 
-  it('skips what depends on a failed step, the removal of what still serves included', async () => {
+  test('skips what depends on a failed step, the removal of what still serves included', async () => {
     const { order, outcome, steps } = await run(everything, {
       failing: { 'create proxy': new Error('refused') },
     });
@@ -94,21 +94,21 @@ describe('executeSite', () => {
     expect(steps.get('delete old containers')).toBe('skipped');
   });
 
-  it('tells a failure that trying again won’t mend', async () => {
+  test('tells a failure that trying again won’t mend', async () => {
     const { outcome } = await run(everything, {
       failing: { 'create kv': new TerminalError('no permission') },
     });
     expect(outcome.terminal).toBe(true);
   });
 
-  it('does nothing that comes after a target that could not be read', async () => {
+  test('does nothing that comes after a target that could not be read', async () => {
     const unobserved = new Map<Target, Error>([['kv', new Error('500')]]);
     const up = await run(everything, { unobserved });
     expect(up.order).toEqual(['create containers', 'create proxy']);
     expect(up.outcome.unobserved?.message).toBe('500');
   });
 
-  it('finishes a removal though a container won’t go', async () => {
+  test('finishes a removal though a container won’t go', async () => {
     const down = [...TARGETS].map((target) => change(target, 'delete'));
     const { order, outcome } = await run(down, {
       removal: true,
@@ -125,7 +125,7 @@ describe('executeSite', () => {
     const ago = (seconds: number) => new Date(Date.now() - seconds * 1000);
     const soon = () => ({ signal: AbortSignal.timeout(50), removal: true, drainSeconds: HOUR });
 
-    it('takes nothing down before the drain that an earlier run began is over', async () => {
+    test('takes nothing down before the drain that an earlier run began is over', async () => {
       const waiting = await run(down, { ...soon(), withdrawnAt: ago(HOUR / 2) });
       expect(waiting.order).toEqual([]);
       expect(waiting.withdrawn).toEqual([]);
@@ -133,13 +133,13 @@ describe('executeSite', () => {
       expect(order).toEqual(['delete route', 'delete kv', 'delete proxy', 'delete containers']);
     });
 
-    it('drains in full where it isn’t known since when, and tells when that began', async () => {
+    test('drains in full where it isn’t known since when, and tells when that began', async () => {
       const waiting = await run(down, { ...soon(), withdrawnAt: null });
       expect(waiting.order).toEqual([]);
       expect(waiting.withdrawn).toHaveLength(1);
     });
 
-    it('begins anew with a record that was still there, once none is', async () => {
+    test('begins anew with a record that was still there, once none is', async () => {
       const all = [...down, change('dns', 'delete')];
       const waiting = await run(all, { ...soon(), withdrawnAt: ago(2 * HOUR) });
       expect(waiting.order).toEqual(['delete dns']);

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { GivenUpError } from '../../../gitops/appliers/contract.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
@@ -21,7 +21,7 @@ describe('what was given up', () => {
     await daemon.reaches('bad', 'Failed');
   });
 
-  it('is not tried by later looks, and has no next time', async () => {
+  test('is not tried by later looks, and has no next time', async () => {
     await daemon.looked();
     await daemon.looked();
     expect(attempts).toBe(1);
@@ -30,14 +30,14 @@ describe('what was given up', () => {
     expect(status?.resources.filter(({ nextRetry }) => nextRetry !== undefined)).toEqual([]);
   });
 
-  it('is tried when somebody asks for it', async () => {
+  test('is tried when somebody asks for it', async () => {
     const { body } = await daemon.call('POST', '/apply', {});
     expect(body.operations).toMatchObject([{ site: 'bad' }]);
     await daemon.reaches('bad', 'Failed');
     await expect.poll(() => attempts).toBe(2);
   });
 
-  it('is tried when another thing is wished for', async () => {
+  test('is tried when another thing is wished for', async () => {
     daemon.control.before = () => undefined;
     await daemon.push('bad', daemon.manifest('bad', 1, { name: 'Mended' }));
     await daemon.reaches('bad', 'Ready');
@@ -45,7 +45,7 @@ describe('what was given up', () => {
 });
 
 describe('an image', () => {
-  it('is changed by a commit of its own, and only where it is another', async () => {
+  test('is changed by a commit of its own, and only where it is another', async () => {
     await daemon.push('one', daemon.manifest('one', 1));
     await daemon.reaches('one', 'Ready');
     const image = `sha256:${'c'.repeat(64)}`;
@@ -57,7 +57,7 @@ describe('an image', () => {
     expect(again).toMatchObject({ status: 200, body: { changed: false, revision: first.body.revision } });
   });
 
-  it.each([
+  test.each([
     ['one', { image: 'nginx:latest' }, 400, 'malformed_request'],
     ['nobody', { image: `sha256:${'c'.repeat(64)}` }, 404, 'unknown_site'],
   ])('is refused for %s: %j', async (site, body, status, code) => {

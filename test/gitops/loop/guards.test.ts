@@ -1,6 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { SHARED, TARGETS } from '../../../gitops/appliers/contract.ts';
 import { git } from '../../../gitops/clients/git.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
@@ -24,7 +24,7 @@ const nothingRemoved = (names: readonly string[]) =>
 describe('what nobody asked to remove stays', () => {
   const sites = ['one', 'two', 'three'];
 
-  it.each([
+  test.each([
     [
       'the folder’s files deleted',
       async () => void (await Promise.all(sites.map((s) => daemon.push(s, null)))),
@@ -51,7 +51,7 @@ describe('what nobody asked to remove stays', () => {
     expect(daemon.applied.filter(({ op }) => op === 'delete')).toEqual([]);
   });
 
-  it('with the branch deleted, which no pass takes for an empty one', async () => {
+  test('with the branch deleted, which no pass takes for an empty one', async () => {
     await applied(sites);
     const revision = await daemon.repo.head();
     await git(daemon.sitesRepo, ['update-ref', '-d', 'refs/heads/main']);
@@ -77,7 +77,7 @@ describe('what nobody asked to remove stays', () => {
     );
   });
 
-  it('with the history rewritten, while creations go on, until it is approved', async () => {
+  test('with the history rewritten, while creations go on, until it is approved', async () => {
     await applied(['keep']);
     const before = await daemon.repo.head();
     await daemon.push('gone', daemon.manifest('gone', 7));
@@ -99,7 +99,7 @@ describe('what nobody asked to remove stays', () => {
     nothingRemoved(['keep', 'fresh']);
   });
 
-  it('with the state lost, in the pass that finds out', async () => {
+  test('with the state lost, in the pass that finds out', async () => {
     await applied(['one']);
     await daemon.call('POST', '/deprovision', { site: 'one' });
     const order: string[] = [];
@@ -111,7 +111,7 @@ describe('what nobody asked to remove stays', () => {
 });
 
 describe('a single file that goes', () => {
-  it('takes its site down: the commit that removed it is the confirmation', async () => {
+  test('takes its site down: the commit that removed it is the confirmation', async () => {
     await applied(['one', 'two']);
     await daemon.push('one', null);
     await daemon.reaches('one', 'Removed');
@@ -119,7 +119,7 @@ describe('a single file that goes', () => {
     nothingRemoved(['two']);
   });
 
-  it.each([
+  test.each([
     ['deleted', () => daemon.push('one', null)],
     [
       'moved to another host',
@@ -139,7 +139,7 @@ describe('a single file that goes', () => {
     nothingRemoved(['one']);
   });
 
-  it.each([
+  test.each([
     ['a tombstone for another host', { host: 'tag-2', state: 'absent' }],
     ['a tombstone', { state: 'absent' }],
     ['deleted', null],
@@ -152,7 +152,7 @@ describe('a single file that goes', () => {
     expect(removals.map(({ ended }) => ended)).toEqual(TARGETS.map(() => true));
   });
 
-  it.each([
+  test.each([
     ['that has taken its names over', true],
     ['that somebody doesn’t wait for', false],
   ])('goes without ending where it was moved to another host, %s', async (_what, taken) => {
@@ -182,7 +182,7 @@ describe('a single file that goes', () => {
     );
   });
 
-  it('is left to the new host where it is moved within the drain of its removal', async () => {
+  test('is left to the new host where it is moved within the drain of its removal', async () => {
     await applied(['one', 'two'], { drainSeconds: 600 });
     await daemon.push('one', null);
     await eventually(() => expect(daemon.loop.status('one')?.withdrawnAt).toBeDefined());
@@ -194,7 +194,7 @@ describe('a single file that goes', () => {
     expect(removed).toEqual(['dns']);
   });
 
-  it('is moved too where its file was broken before anybody here read that', async () => {
+  test('is moved too where its file was broken before anybody here read that', async () => {
     await applied(['one', 'two']);
     const moved = formatManifest(daemon.manifest('one', 0, { host: 'tag-2' }));
     const commits = [moved, `${moved}unknown: 1\n`].map(
@@ -208,7 +208,7 @@ describe('a single file that goes', () => {
     });
   });
 
-  it('keeps its names until they are taken over where the whole host is given up, whatever else waits', async () => {
+  test('keeps its names until they are taken over where the whole host is given up, whatever else waits', async () => {
     const sites = ['one', 'two', 'three'];
     await applied(sites);
     for (const [number, site] of sites.entries())
@@ -226,7 +226,7 @@ describe('a single file that goes', () => {
     ]);
   });
 
-  it('takes over what another host made for it, but nobody else’s, and not while it is protected', async () => {
+  test('takes over what another host made for it, but nobody else’s, and not while it is protected', async () => {
     await applied(['two']);
     const mark = (site: string) => `tgy1 test tag-2 ${site} 00112233`;
     for (const target of SHARED)
@@ -246,7 +246,7 @@ describe('a single file that goes', () => {
     expect(daemon.world('dns').get('new.example.net')).toEqual({ mark: mark('old'), hash: 'x' });
   });
 
-  it('ends nothing by giving up one of its names', async () => {
+  test('ends nothing by giving up one of its names', async () => {
     await applied(['one'], {}, { customDomains: ['m.one.example'] });
     await daemon.push('one', daemon.manifest('one', 0));
     await eventually(() => expect(daemon.held('one')).toBe(TARGETS.length));
@@ -255,7 +255,7 @@ describe('a single file that goes', () => {
 });
 
 describe('the freeze file', () => {
-  it('stops every change with its own words, and none once it is gone', async () => {
+  test('stops every change with its own words, and none once it is gone', async () => {
     await applied(['one']);
     await writeFile(join(daemon.dir, 'freeze'), 'moving house\n');
     await daemon.push('two', daemon.manifest('two', 2));
@@ -271,7 +271,7 @@ describe('the freeze file', () => {
 });
 
 describe('the policy upsert_only', () => {
-  it('creates and updates, removes nothing and says so', async () => {
+  test('creates and updates, removes nothing and says so', async () => {
     await applied(['one', 'two'], { policy: 'upsert_only' });
     await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
     await daemon.call('POST', '/deprovision', { site: 'one' });
@@ -291,7 +291,7 @@ describe('drift', () => {
   };
   const spoilt = () => daemon.world('kv').get('one.example.net')?.hash === 'somebody else wrote this';
 
-  it('is repaired', async () => {
+  test('is repaired', async () => {
     await applied(['one']);
     spoil();
     daemon.loop.sync();
@@ -299,7 +299,7 @@ describe('drift', () => {
     await daemon.reaches('one', 'Ready');
   });
 
-  it.each([
+  test.each([
     ['warn', 'Drifted', 1],
     ['ignore', 'Ready', 0],
   ] as const)(
@@ -318,7 +318,7 @@ describe('drift', () => {
     },
   );
 
-  it('that comes back a fourth time is a fight, and left alone', async () => {
+  test('that comes back a fourth time is a fight, and left alone', async () => {
     await applied(['one']);
     for (const time of [1, 2, 3]) {
       spoil();
@@ -337,7 +337,7 @@ describe('drift', () => {
 });
 
 describe('a suspended site', () => {
-  it('is left as it is, and says what waits', async () => {
+  test('is left as it is, and says what waits', async () => {
     await applied(['one']);
     await daemon.push('one', formatManifest(daemon.manifest('one', 0, { suspend: true, name: 'Renamed' })));
     expect(await daemon.reaches('one', 'Suspended')).toMatchObject({

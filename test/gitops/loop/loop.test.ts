@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { TerminalError } from '../../../gitops/appliers/contract.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
@@ -18,7 +18,7 @@ const push: MemoryDaemon['push'] = (...args) => daemon.push(...args);
 const reaches: MemoryDaemon['reaches'] = (...args) => daemon.reaches(...args);
 
 describe('the daemon', () => {
-  it('commits a provisioned manifest, applies it everywhere and says so', async () => {
+  test('commits a provisioned manifest, applies it everywhere and says so', async () => {
     const answer = await call('POST', '/provision?wait=10', manifest('acme', 1));
     expect(answer).toMatchObject({
       status: 200,
@@ -31,7 +31,7 @@ describe('the daemon', () => {
     expect(await daemon.repo.history('acme')).toHaveLength(1);
   });
 
-  it('makes no commit for the same config encrypted again', async () => {
+  test('makes no commit for the same config encrypted again', async () => {
     const first = await call('POST', '/provision?wait=10', manifest('acme', 1));
     const again = await encryptSecret(daemon.recipient, 'aWQ9R1RNLVg=');
     const second = await call('POST', '/provision?wait=10', {
@@ -41,7 +41,7 @@ describe('the daemon', () => {
     expect(second.body.revision).toBe(first.body.revision);
   });
 
-  it('picks up a commit that nobody announced, and a revert of a removal', async () => {
+  test('picks up a commit that nobody announced, and a revert of a removal', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     expect(await call('POST', '/deprovision?wait=10', { site: 'acme' })).toMatchObject({ status: 200 });
@@ -52,7 +52,7 @@ describe('the daemon', () => {
     expect(daemon.held('acme')).toBeGreaterThan(0);
   });
 
-  it('keeps a site with a broken manifest as it was, and says file, line and path', async () => {
+  test('keeps a site with a broken manifest as it was, and says file, line and path', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     const before = daemon.held('acme');
@@ -66,7 +66,7 @@ describe('the daemon', () => {
     expect(daemon.held('acme')).toBe(before);
   });
 
-  it('lets one failing site fail alone, and stops it before what depends on the failed step', async () => {
+  test('lets one failing site fail alone, and stops it before what depends on the failed step', async () => {
     daemon.control.fault = (target, at) =>
       target === 'proxy' && at !== 'observe' && at.site === 'acme'
         ? new TerminalError('nginx refuses it')
@@ -81,7 +81,7 @@ describe('the daemon', () => {
     expect(daemon.of('dns', 'acme')).toHaveLength(0);
   });
 
-  it('removes nothing when the whole desired state vanishes, until somebody approves', async () => {
+  test('removes nothing when the whole desired state vanishes, until somebody approves', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     await push('acme', null);
@@ -96,7 +96,7 @@ describe('the daemon', () => {
     expect(daemon.held('acme')).toBe(0);
   });
 
-  it('changes nothing where a target can’t be read, and goes on when it can', async () => {
+  test('changes nothing where a target can’t be read, and goes on when it can', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     daemon.control.fault = (target, at) =>
@@ -109,7 +109,7 @@ describe('the daemon', () => {
     await reaches('acme', 'Removed');
   });
 
-  it('gives a contested name to the older site', async () => {
+  test('gives a contested name to the older site', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     await push('rival', manifest('rival', 2, { hostnames: manifest('acme', 1).hostnames }));
@@ -119,7 +119,7 @@ describe('the daemon', () => {
     expect(daemon.loop.status('acme')).toMatchObject({ ready: true });
   });
 
-  it('leaves a name with whom it was given after a removal, when the removal is reverted', async () => {
+  test('leaves a name with whom it was given after a removal, when the removal is reverted', async () => {
     await push('acme', formatManifest(manifest('acme', 1)));
     await reaches('acme', 'Ready');
     await push('acme', formatManifest(manifest('acme', 1, { state: 'absent' })));
@@ -132,7 +132,7 @@ describe('the daemon', () => {
     expect(daemon.held('acme')).toBe(0);
   });
 
-  it('takes no name from a younger site by naming it later', async () => {
+  test('takes no name from a younger site by naming it later', async () => {
     await push('acme', formatManifest(manifest('acme', 1)));
     await push(
       'rival',
@@ -153,7 +153,7 @@ describe('the daemon', () => {
     expect(daemon.loop.status('rival')).toMatchObject({ ready: true });
   });
 
-  it('plans without applying, also on a branch', async () => {
+  test('plans without applying, also on a branch', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     expect((await call('POST', '/plan', {})).body).toMatchObject({ changes: [], blocked: [] });
@@ -165,7 +165,7 @@ describe('the daemon', () => {
 });
 
 describe('the provisioner’s door', () => {
-  it.each([
+  test.each([
     ['no secret', {}, 401, 'wrong_secret'],
     ['a wrong secret', { 'x-secret': 'nope' }, 401, 'wrong_secret'],
   ])('is shut to %s', async (_what, headers, status, code) => {
@@ -175,7 +175,7 @@ describe('the provisioner’s door', () => {
     expect(answer.headers['x-request-id']).toBeTruthy();
   });
 
-  it('answers what the router can’t read with a problem too', async () => {
+  test('answers what the router can’t read with a problem too', async () => {
     const answer = await daemon.app.inject({ method: 'GET', url: '/sites/%ff' });
     expect({ status: answer.statusCode, code: answer.json().code }).toEqual({
       status: 400,
@@ -185,7 +185,7 @@ describe('the provisioner’s door', () => {
     expect(answer.headers['x-request-id']).toBe(answer.json().requestId);
   });
 
-  it('takes an empty JSON body for none, and refuses it where the route needs one', async () => {
+  test('takes an empty JSON body for none, and refuses it where the route needs one', async () => {
     const headers = { 'x-secret': SECRET, 'content-type': 'application/json' };
     const send = (url: string) => daemon.app.inject({ method: 'POST', url, headers });
     expect((await send('/sync')).statusCode).toBe(202);
@@ -197,7 +197,7 @@ describe('the provisioner’s door', () => {
     });
   });
 
-  it.each([
+  test.each([
     ['no host name', '*.acme.example', 400, 'malformed_request', 'domain'],
     ['nothing like one', 'https://acme.example/', 400, 'malformed_request', 'domain'],
     ['the site’s own hostname', 'tags.acme.example', 422, 'invalid_manifest', 'customDomains.0'],
@@ -214,7 +214,7 @@ describe('the provisioner’s door', () => {
     expect(answer.body).not.toHaveProperty('detail');
   });
 
-  it.each([
+  test.each([
     ['an unknown member', '/deprovision', { site: 'acme', force: true }, 400, 'malformed_request'],
     ['an unknown site', '/deprovision', { site: 'acme' }, 404, 'unknown_site'],
     ['a manifest with a fault', '/provision', { version: 1 }, 422, 'invalid_manifest'],
@@ -230,7 +230,7 @@ describe('the provisioner’s door', () => {
     expect(await call('POST', url, body)).toMatchObject({ status, body: { code } });
   });
 
-  it('commits nothing of a request that it refuses', async () => {
+  test('commits nothing of a request that it refuses', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1));
     await call('POST', '/provision?wait=10', manifest('other', 2));
     const head = await daemon.repo.head();
@@ -244,7 +244,7 @@ describe('the provisioner’s door', () => {
     expect(await daemon.repo.head()).toBe(head);
   });
 
-  it('takes nothing down for an order that git has overtaken', async () => {
+  test('takes nothing down for an order that git has overtaken', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1));
     const head = await daemon.repo.head();
     const late = { site: 'acme', commit: false };
@@ -262,7 +262,7 @@ describe('the provisioner’s door', () => {
     });
   });
 
-  it('protects what the manifest protects', async () => {
+  test('protects what the manifest protects', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1, { protect: true }));
     expect(await call('POST', '/deprovision', { site: 'acme' })).toMatchObject({
       status: 409,
@@ -270,7 +270,7 @@ describe('the provisioner’s door', () => {
     });
   });
 
-  it('adds and removes a custom domain as commits, and refuses a foreign one', async () => {
+  test('adds and removes a custom domain as commits, and refuses a foreign one', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1));
     const domain = { site: 'acme', domain: 'Metrics.acme.example' };
     expect(await call('POST', '/custom-domain?wait=10', domain)).toMatchObject({ status: 200 });

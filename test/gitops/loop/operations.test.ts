@@ -1,7 +1,7 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { Operations } from '../../../gitops/loop/operations.ts';
 
-it('leaves a finished operation finished, whatever is reported of it afterwards', () => {
+test('leaves a finished operation finished, whatever is reported of it afterwards', () => {
   const operations = new Operations([], () => undefined);
   const { id } = operations.create('shop', 'deprovision', 'a1');
   operations.finish([id], 'succeeded');

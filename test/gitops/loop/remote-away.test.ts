@@ -1,5 +1,5 @@
 import { rename } from 'node:fs/promises';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -11,7 +11,7 @@ afterEach(async () => {
   await daemon.close();
 });
 
-it('a remote that is away for an hour leaves everything as it is, is asked now and then, and is followed again', async () => {
+test('a remote that is away for an hour leaves everything as it is, is asked now and then, and is followed again', async () => {
   daemon = await memoryDaemon({ pollSeconds: 0.05, intervalSeconds: 300 });
   for (const [number, site] of ['one', 'two'].entries()) {
     await daemon.push(site, daemon.manifest(site, number));

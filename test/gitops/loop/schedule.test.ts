@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RetryableError } from '../../../gitops/appliers/contract.ts';
 import { NextLook } from '../../../gitops/loop/schedule.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
@@ -22,7 +22,7 @@ const unreadable = (): void => {
     target === 'route' && at === 'observe' ? new RetryableError('the routes answer 503') : undefined;
 };
 describe('a look at everything that fails', () => {
-  it('is no look: until one goes well, nobody is told that what isn’t known isn’t there', async () => {
+  test('is no look: until one goes well, nobody is told that what isn’t known isn’t there', async () => {
     const ready = async () =>
       (await daemon.app.inject({ url: '/readyz', headers: { 'x-secret': SECRET } })).statusCode;
     expect(await ready()).toBe(200);
@@ -43,7 +43,7 @@ describe('a look at everything that fails', () => {
     expect(await ready()).toBe(200);
   });
 
-  it('is made again although a look at one site went well meanwhile', async () => {
+  test('is made again although a look at one site went well meanwhile', async () => {
     // The longest pauses, so that the look at one site comes before the next look at everything.
     vi.spyOn(Math, 'random').mockReturnValue(1);
     unreadable();
@@ -56,7 +56,7 @@ describe('a look at everything that fails', () => {
     expect(await daemon.reaches('one', 'Ready')).toMatchObject({ applied: await daemon.repo.head() });
   });
 
-  it('comes again no later for all that wakes the daemon in between', async () => {
+  test('comes again no later for all that wakes the daemon in between', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(1);
     unreadable();
     daemon.loop.sync();
@@ -68,7 +68,7 @@ describe('a look at everything that fails', () => {
     await daemon.reaches('two', 'Ready');
   });
 
-  it.each([
+  test.each([
     ['waits as long as the other side asked for', [3600], 3600],
     ['waits for the one that asks for most', [60, 7200, 1], 7200],
   ])('%s', (_what, asked, seconds) => {

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { unknownSite } from '../../../gitops/loop/conditions.ts';
 import { type State, StateFile } from '../../../gitops/loop/state.ts';
 
@@ -24,7 +24,7 @@ const stateOf = (revision: string, sites = 1): State => ({
 });
 
 describe('the state file', () => {
-  it('gives back what was saved last', async () => {
+  test('gives back what was saved last', async () => {
     const state = file();
     expect(await state.read()).toBeNull();
     for (const revision of ['a', 'b', 'c']) state.save(() => stateOf(revision));
@@ -33,7 +33,7 @@ describe('the state file', () => {
     expect(errors).toEqual([]);
   });
 
-  it('makes few writes of many changes, and the last change is in it', async () => {
+  test('makes few writes of many changes, and the last change is in it', async () => {
     const state = file();
     let asked = 0;
     const CHANGES = 200;
@@ -49,7 +49,7 @@ describe('the state file', () => {
     expect(asked).toBeLessThan(CHANGES / 4);
   });
 
-  it('takes up writing again after a flush', async () => {
+  test('takes up writing again after a flush', async () => {
     const state = file();
     state.save(() => stateOf('a'));
     await state.flush();
@@ -58,7 +58,7 @@ describe('the state file', () => {
     expect((await file().read())?.revision).toBe('b');
   });
 
-  it.each([
+  test.each([
     ['cut off', (text: string) => text.slice(0, text.length / 2)],
     ['of another version', (text: string) => text.replace('"version":1', '"version":2')],
     ['of something else', () => '[]'],
@@ -71,7 +71,7 @@ describe('the state file', () => {
     expect(await file().read()).toBeNull();
   });
 
-  it('says when it can’t be written, and goes on', async () => {
+  test('says when it can’t be written, and goes on', async () => {
     writeFileSync(join(dir, 'deep'), 'a file where a folder should be');
     const state = file();
     state.save(() => stateOf('a'));

@@ -1,17 +1,17 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { formatManifest, parseManifest } from '../../../gitops/manifest/load.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
 const text = formatManifest(manifestInput());
 
 describe('parseManifest', () => {
-  it('reads back what formatManifest wrote, to the byte', () => {
+  test('reads back what formatManifest wrote, to the byte', () => {
     const parsed = parseManifest(text, 'acme-shop.yaml');
     expect(parsed).toMatchObject({ ok: true });
     if (parsed.ok) expect(formatManifest(parsed.manifest)).toBe(text);
   });
 
-  it.each([
+  test.each([
     ['an unknown key, at the key', text.replace('ports:', 'prots:'), 'prots', 'prots:', /unknown key/],
     [
       'a value out of range',
@@ -73,7 +73,7 @@ describe('parseManifest', () => {
     }
   });
 
-  it.each([
+  test.each([
     ['300 KiB of text', `# ${'x'.repeat(300 * 1024)}`],
     ['ten thousand open brackets', '['.repeat(10_000)],
     ['ten thousand nested sequences on one line', '- '.repeat(10_000)],
@@ -92,7 +92,7 @@ describe('parseManifest', () => {
     expect(parseManifest(hostile, 'acme-shop.yaml')).toMatchObject({ ok: false, reason: 'InvalidManifest' });
   });
 
-  it('takes text that only looks like an alias inside a scalar', () => {
+  test('takes text that only looks like an alias inside a scalar', () => {
     const quoted = text.replace('name: Acme Shop', 'name: "*Acme & !Shop"');
     expect(parseManifest(quoted, 'acme-shop.yaml')).toMatchObject({ ok: true });
   });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MANIFEST_VERSION } from '../../../gitops/manifest/schema.ts';
 import { UPGRADES, type Upgrade, upgraded } from '../../../gitops/manifest/upgrades.ts';
 
@@ -9,7 +9,7 @@ const upgrades: Upgrade[] = [
 ];
 
 describe('a manifest of an older version', () => {
-  it.each([
+  test.each([
     ['the first', { version: 1, client: 'a', site: 's' }],
     ['the one before', { version: 2, owner: 'a', site: 's' }],
     ['the newest', { version: 3, owners: ['a'], site: 's' }],
@@ -17,7 +17,7 @@ describe('a manifest of an older version', () => {
     expect(upgraded(manifest, upgrades)).toEqual({ version: 3, owners: ['a'], site: 's' });
   });
 
-  it.each([
+  test.each([
     ['a text'],
     [null],
     [[{ version: 1 }]],
@@ -29,7 +29,7 @@ describe('a manifest of an older version', () => {
     expect(upgraded(value, upgrades)).toEqual(value);
   });
 
-  it('has a step from each version to the next', () => {
+  test('has a step from each version to the next', () => {
     expect(UPGRADES).toHaveLength(MANIFEST_VERSION - 1);
   });
 });

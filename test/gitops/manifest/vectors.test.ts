@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { formatManifest, parseManifest } from '../../../gitops/manifest/load.ts';
 import { describeWith, missing, REFERENCE } from '../../support/components.ts';
@@ -25,9 +25,9 @@ describeWith('reference', 'the invalid documents of the YAML test suite', () => 
     ['as a value', (yaml: string) => valid.replace('Acme Shop', yaml)],
   ] as const;
 
-  it('are there', () => expect(cases.length).toBeGreaterThan(90));
+  test('are there', () => expect(cases.length).toBeGreaterThan(90));
 
-  it.each(cases)('$id, $name: is refused with a line, wherever it stands', ({ yaml }) => {
+  test.each(cases)('$id, $name: is refused with a line, wherever it stands', ({ yaml }) => {
     for (const [way, place] of ways) {
       const text = place(yaml);
       const parsed = parseManifest(text, 'acme-shop.yaml');

@@ -1,10 +1,10 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Applier } from '../../../gitops/appliers/contract.ts';
 import { memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { DesiredResources } from '../../../gitops/pass/desired-resources.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
-it('asks an applier once a manifest and edition', () => {
+test('asks an applier once a manifest and edition', () => {
   let edition = 'first';
   let asked = 0;
   const applier: Applier = {

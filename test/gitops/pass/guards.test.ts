@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Change, Operation, Target } from '../../../gitops/appliers/contract.ts';
 import { changeId, type JudgedSite, type JudgeInput, judge } from '../../../gitops/pass/guards.ts';
 
@@ -34,7 +34,7 @@ const gone = (count: number, target: Target = 'kv') =>
   Array.from({ length: count }, (_, index) => change(`gone-${index}`, 'delete', target));
 
 describe('judge', () => {
-  it.each<[string, JudgeInput, string[]]>([
+  test.each<[string, JudgeInput, string[]]>([
     ['one vanished site of eleven', input({ sites: sites(10), changes: gone(1) }), []],
     ['one vanished site of two', input({ sites: sites(1), changes: gone(1) }), []],
     ['two vanished sites of twenty', input({ sites: sites(18), changes: gone(2) }), []],
@@ -83,20 +83,20 @@ describe('judge', () => {
     expect(verdict.allowed).toHaveLength(reasons.length === 0 ? (given.plans[0]?.changes.length ?? 0) : 0);
   });
 
-  it('lets creations and asked-for removals through while vanished sites wait', () => {
+  test('lets creations and asked-for removals through while vanished sites wait', () => {
     const changes = [...gone(5), change('new', 'create'), change('tomb')];
     const verdict = judge(input({ sites: [site('new'), site('tomb', { state: 'absent' })], changes }));
     expect(verdict.allowed.map(({ summary }) => summary)).toEqual(['create new', 'delete tomb']);
   });
 
-  it.each([
+  test.each([
     ['a suspended site', site('shop', { suspend: true })],
     ['a site without a usable manifest', site('shop', { held: true })],
   ])('changes nothing of %s', (_what, entry) => {
     expect(judge(input({ sites: [entry], changes: [change('shop', 'update')] })).allowed).toEqual([]);
   });
 
-  it('takes an approval for exactly the plan that it was given for', () => {
+  test('takes an approval for exactly the plan that it was given for', () => {
     const guarded = input({ sites: sites(2), changes: gone(3) });
     const approved = new Set(judge(guarded).guarded.map(changeId));
     expect(judge({ ...guarded, approved }).allowed).toHaveLength(3);

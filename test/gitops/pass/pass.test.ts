@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RetryableError, TARGETS } from '../../../gitops/appliers/contract.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
@@ -19,7 +19,7 @@ async function applied(...names: string[]) {
 const hostnames = (site: string, edge: string) => ({ ...daemon.manifest(site, 0).hostnames, edge });
 
 describe('a pass', () => {
-  it('looks at the site of which something new is asked, and at no other', async () => {
+  test('looks at the site of which something new is asked, and at no other', async () => {
     await applied('one', 'two', 'three');
     await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
     const revision = await daemon.repo.head();
@@ -31,7 +31,7 @@ describe('a pass', () => {
     expect(daemon.loop.status('one')).toMatchObject({ ready: true, applied: revision });
   });
 
-  it('takes away what the site’s manifest no longer wants, without a look at everything', async () => {
+  test('takes away what the site’s manifest no longer wants, without a look at everything', async () => {
     await applied('one', 'two');
     await daemon.push('two', daemon.manifest('two', 1, { customDomains: ['m.two.example'] }));
     await eventually(() => expect(daemon.of('kv', 'two')).toContain('m.two.example'));
@@ -41,7 +41,7 @@ describe('a pass', () => {
     expect(daemon.looks.filter(({ sites }) => sites === null)).toEqual([]);
   });
 
-  it('looks at everything before it takes down what git no longer has, in an interval and when told to', async () => {
+  test('looks at everything before it takes down what git no longer has, in an interval and when told to', async () => {
     await applied('one', 'two');
     await daemon.push('two', null);
     await daemon.reaches('two', 'Removed');
@@ -57,7 +57,7 @@ describe('a pass', () => {
     expect(daemon.looks.every(({ sites }) => sites === null)).toBe(true);
   });
 
-  it('leaves a name alone that its site gives up and another one has come to want', async () => {
+  test('leaves a name alone that its site gives up and another one has come to want', async () => {
     await applied('one', 'two');
     const name = 'm.example.net';
     const things = () => [...daemon.world('kv')].find(([key]) => key === name);
@@ -75,7 +75,7 @@ describe('a pass', () => {
     expect(daemon.applied.filter(({ op }) => op === 'delete')).toEqual([]);
   });
 
-  it('looks at nothing where nothing new is asked', async () => {
+  test('looks at nothing where nothing new is asked', async () => {
     await applied('one');
     const before = daemon.loop.passes;
     daemon.loop.wake();
@@ -85,7 +85,7 @@ describe('a pass', () => {
 });
 
 describe('a newer revision', () => {
-  it('ends a run in hand for an older one of the same site after its step, and is applied instead', async () => {
+  test('ends a run in hand for an older one of the same site after its step, and is applied instead', async () => {
     await applied('one', 'two');
     const gate = Promise.withResolvers<void>();
     let waiting = false;
@@ -110,7 +110,7 @@ describe('a newer revision', () => {
     expect(order).toEqual(['containers', 'proxy', ...TARGETS]);
   });
 
-  it('is all that is brought about of a site whose turn has not come, and a stop waits for no turns', async () => {
+  test('is all that is brought about of a site whose turn has not come, and a stop waits for no turns', async () => {
     await applied('one', 'two');
     await daemon.restart({ runsAtOnce: 1 });
     let gate = Promise.withResolvers<void>();
@@ -149,7 +149,7 @@ describe('a newer revision', () => {
 });
 
 describe('a site that goes', () => {
-  it.each([
+  test.each([
     ['remembered', {}],
     ['lost', { known: null }],
   ])('drains though its DNS went under an earlier process, of which all is %s', async (_what, after) => {
@@ -181,7 +181,7 @@ describe('a site that goes', () => {
 });
 
 describe('failing sites', () => {
-  it('starve nobody, and are tried a few at a time', async () => {
+  test('starve nobody, and are tried a few at a time', async () => {
     const failing = Array.from({ length: 20 }, (_, index) => `bad-${index}`);
     const attempts = new Map<string, number>();
     let atOnce = 0;
@@ -208,7 +208,7 @@ describe('failing sites', () => {
     expect(most).toBeLessThanOrEqual(8);
   });
 
-  it('are tried anew at once when their manifest changes', async () => {
+  test('are tried anew at once when their manifest changes', async () => {
     daemon.control.fault = (target, at) =>
       target === 'kv' && at !== 'observe' && at.desired?.hash !== undefined && at.summary.includes('bad')
         ? new RetryableError('not yet', { retryAfter: 3600 })

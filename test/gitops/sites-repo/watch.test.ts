@@ -1,11 +1,11 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { watchRepo } from '../../../gitops/sites-repo/watch.ts';
 import { eventually } from '../../support/eventually.ts';
 
-it('tells of what can’t be watched, and goes on to wake for the rest', async () => {
+test('tells of what can’t be watched, and goes on to wake for the rest', async () => {
   using stack = new DisposableStack();
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-watch-'));
   stack.defer(() => rmSync(dir, { recursive: true, force: true }));

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectEmbedded } from '../../../management/db/connect.ts';
 
 let home: string;
@@ -24,7 +24,7 @@ async function ask(dir: string, ...statements: string[]): Promise<unknown> {
   }
 }
 
-it.each<[string, (dir: string) => void]>([
+test.each<[string, (dir: string) => void]>([
   ['is laid where there is none', () => undefined],
   [
     'is laid anew where a first start was killed in the middle',

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectEmbedded } from '../../../management/db/connect.ts';
 import type { Database } from '../../../management/db/database.ts';
 import { migrate } from '../../../management/db/migrate.ts';
@@ -22,7 +22,7 @@ const insert = (target: Database, id: string) =>
 const names = async () =>
   (await db.selectFrom('clients').select('name').orderBy('name').execute()).map(({ name }) => name);
 
-it('keeps transactions and queries beside them apart on its one connection', async () => {
+test('keeps transactions and queries beside them apart on its one connection', async () => {
   const rolledBack = db.transaction().execute(async (trx) => {
     await insert(trx, '01');
     throw new Error('no');
@@ -34,7 +34,7 @@ it('keeps transactions and queries beside them apart on its one connection', asy
   expect(await names()).toEqual(['02', '03']);
 });
 
-it('keeps its rows, and its schema is migrated once', async () => {
+test('keeps its rows, and its schema is migrated once', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-embedded-'));
   try {
     for (const again of [false, true]) {
@@ -49,7 +49,7 @@ it('keeps its rows, and its schema is migrated once', async () => {
   }
 });
 
-it('fits the port pool to its range without overlap, and keeps what is leased', async () => {
+test('fits the port pool to its range without overlap, and keeps what is leased', async () => {
   const pairs = async () =>
     (await db.selectFrom('port_pool').select('processing').orderBy('processing').execute()).map(
       ({ processing }) => processing,

@@ -1,5 +1,5 @@
 import { request } from 'undici';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
 import { RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
 import { eventually } from '../eventually.ts';
@@ -14,7 +14,7 @@ export function containersBehaviour(
   const stage = containersStage(settings, setup);
   const { signal, site, build, planOf, applyAll, up, specAt, containers, names } = stage;
 
-  it('serves both roles, each at its own slot', async () => {
+  test('serves both roles, each at its own slot', async () => {
     const applier = build();
     const specs = await up(applier, site());
     for (const spec of specs) expect(await healthOf(spec)).toBe(200);
@@ -25,7 +25,7 @@ export function containersBehaviour(
     expect(await debug.body.text()).toContain('Preview failed to load');
   });
 
-  it('starts a changed spec beside the old one, which serves until it is removed', async () => {
+  test('starts a changed spec beside the old one, which serves until it is removed', async () => {
     const applier = build();
     const old = await up(applier, site());
     const changed = site({ config: containerSecret({ env: '2' }) });
@@ -46,7 +46,7 @@ export function containersBehaviour(
     expect(await planOf(applier, changed)).toEqual([]);
   });
 
-  it('reports one that died, and finds it running again by itself', async () => {
+  test('reports one that died, and finds it running again by itself', async () => {
     const applier = build();
     const specs = await up(applier, site());
     const listening = new AbortController();
@@ -69,7 +69,7 @@ export function containersBehaviour(
     expect(await planOf(applier, site())).toEqual([]);
   });
 
-  it('replaces one that runs and answers nothing', async () => {
+  test('replaces one that runs and answers nothing', async () => {
     const applier = build();
     const specs = await up(applier, site());
     const [name = ''] = await names();
@@ -81,7 +81,7 @@ export function containersBehaviour(
     expect(await planOf(applier, site())).toEqual([]);
   });
 
-  it('removes one that dies while starting, says why without its secret, and keeps the old one', async () => {
+  test('removes one that dies while starting, says why without its secret, and keeps the old one', async () => {
     const applier = build();
     const old = await up(applier, site());
     const auth = 'another-s3cret';
@@ -105,7 +105,7 @@ export function containersBehaviour(
     expect(await Promise.all(old.map(healthOf))).toEqual([200, 200]);
   });
 
-  it('removes one that is not healthy by the deadline', async () => {
+  test('removes one that is not healthy by the deadline', async () => {
     const { runtime } = stage.world;
     const applier = build(
       { startupDeadlineMs: 300 },
@@ -124,7 +124,7 @@ export function containersBehaviour(
     expect(await names()).toEqual([]);
   });
 
-  it('keeps what an aborted change had started, and goes on from there', async () => {
+  test('keeps what an aborted change had started, and goes on from there', async () => {
     const interrupted = new AbortController();
     const { runtime } = stage.world;
     const applier = build(

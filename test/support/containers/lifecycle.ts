@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import { createServer } from 'node:net';
 import { request } from 'undici';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
 import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
@@ -38,13 +38,13 @@ export function containersLifecycle(
     return outcome?.reason as Error; // appliers throw nothing else
   };
 
-  it('lets a first start serve at once', async () => {
+  test('lets a first start serve at once', async () => {
     const applier = build({ steadyMs: 600_000 });
     const specs = await up(applier, site());
     expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
   });
 
-  it('takes no new one that is healthy for a moment only, and keeps the old', async () => {
+  test('takes no new one that is healthy for a moment only, and keeps the old', async () => {
     const applier = build({ steadyMs: 60_000 });
     const old = await up(applier, site());
     const change = (await planOf(applier, another())).find(
@@ -68,7 +68,7 @@ export function containersLifecycle(
     expect(await Promise.all(old.map(healthOf))).toEqual([200, 200]);
   });
 
-  it('replaces one that serves but asks to be replaced by another beside it', async () => {
+  test('replaces one that serves but asks to be replaced by another beside it', async () => {
     const recycling = new Recycling({ days: 0, now: Date.now });
     const applier = build({ recycling });
     const before = specAt(await up(applier, site()), PROCESSING);
@@ -90,7 +90,7 @@ export function containersLifecycle(
     expect(await healthOf(before)).toBe(0);
   });
 
-  it('replaces them before they are too old, by the date alone', async () => {
+  test('replaces them before they are too old, by the date alone', async () => {
     let now = 0;
     const applier = build({ recycling: new Recycling({ days: 10, now: () => now }) });
     await up(applier, site());
@@ -101,7 +101,7 @@ export function containersLifecycle(
     expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
   });
 
-  it('gives a spec up that fails every time, and says why', async () => {
+  test('gives a spec up that fails every time, and says why', async () => {
     const applier = build({ giveUpAfter: 4 });
     const broken = site({ config: containerSecret({ auth: 'bad' }) });
     const [change] = await planOf(applier, broken);
@@ -119,7 +119,7 @@ export function containersLifecycle(
     expect(errors[3]?.message).toContain('4 times in a row');
   });
 
-  it('never gives one up that was healthy before', async () => {
+  test('never gives one up that was healthy before', async () => {
     const { runtime } = stage.world;
     let refused = false;
     const start: typeof runtime.start = async (launch, within) => {
@@ -141,7 +141,7 @@ export function containersLifecycle(
     expect(await opsOf(applier)).toEqual([]);
   });
 
-  it('lets a request end that is under way when its container goes', async () => {
+  test('lets a request end that is under way when its container goes', async () => {
     const applier = build();
     const spec = specAt(await up(applier, site()), PROCESSING);
     const slow = http.request(`${slotUrl(spec)}/g/collect`, { method: 'POST', agent: false });
@@ -159,7 +159,7 @@ export function containersLifecycle(
     expect(await names()).toEqual([]);
   });
 
-  it('gives a slot back only when it can be had', async () => {
+  test('gives a slot back only when it can be had', async () => {
     const applier = build();
     const specs = await up(applier, site());
     await applyAll(applier, applier.plan([], await applier.observe([], signal)).changes);
@@ -181,7 +181,7 @@ export function containersLifecycle(
   };
   const REST = [`tagyard-${settings.identity.instance}-acme-shop-preview-0`];
 
-  it('rests while nobody previews, and the first request waits for it', async () => {
+  test('rests while nobody previews, and the first request waits for it', async () => {
     const applier = build({ previewIdleMs: 200 });
     const specs = await up(applier, thrifty());
     await eventually(async () => expect(await asleep()).toEqual(REST));
@@ -200,7 +200,7 @@ export function containersLifecycle(
     await applier.close?.();
   });
 
-  it('is found at rest by the next daemon, and wakes up for it', async () => {
+  test('is found at rest by the next daemon, and wakes up for it', async () => {
     const { runtime } = stage.world;
     const first = build({ previewIdleMs: 200 }, { ...runtime, close: async () => undefined });
     const specs = await up(first, thrifty());
@@ -227,7 +227,7 @@ export function containersLifecycle(
     return free;
   };
 
-  it('gives up the place of one that went without it and is not wanted any more', async () => {
+  test('gives up the place of one that went without it and is not wanted any more', async () => {
     const applier = build({ previewIdleMs: 200 });
     const preview = specAt(await up(applier, thrifty()), PREVIEW);
     await eventually(async () => expect(await asleep()).toEqual(REST));
@@ -241,7 +241,7 @@ export function containersLifecycle(
     await applier.close?.();
   });
 
-  it('takes the place over from another that is to stand there no more', async () => {
+  test('takes the place over from another that is to stand there no more', async () => {
     const applier = build();
     const preview = specAt(await up(applier, thrifty()), PREVIEW);
     const desired = applier.desired(thrifty())[PREVIEW];
@@ -255,7 +255,7 @@ export function containersLifecycle(
     await applier.close?.();
   });
 
-  it('brings one back that was removed while it rested, and keeps its visitor waiting for that', async () => {
+  test('brings one back that was removed while it rested, and keeps its visitor waiting for that', async () => {
     const applier = build({ previewIdleMs: 200 });
     const specs = await up(applier, thrifty());
     await eventually(async () => expect(await asleep()).toEqual(REST));

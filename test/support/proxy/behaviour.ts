@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProxyBackend, ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { type Seen, startUpstream } from '../upstream.ts';
@@ -93,7 +93,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
 
     const seen = (body: string) => JSON.parse(body) as Seen; // the upstream's own answer
 
-    it('serves the origin over TLS by the local CA, path and query as they came', async () => {
+    test('serves the origin over TLS by the local CA, path and query as they came', async () => {
       const path = '/g//collect?v=2&en=page%20view&a=%2F..%2F&b=1;2';
       const ca = await readFile(home.ca.caFile, 'utf8');
       const answer = await ask(endpoint, { host: ORIGIN, path, ca });
@@ -103,14 +103,14 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       expect(seen(answer.body).headers.host).toBe(`${ORIGIN}:${endpoint.tlsPort}`);
     });
 
-    it('leads the preview name to the preview container, with the host that the tag server tells it', async () => {
+    test('leads the preview name to the preview container, with the host that the tag server tells it', async () => {
       const forwarded = `host=${EDGE}`;
       const answer = await ask(endpoint, { host: PREVIEW, path: '/gtm/debug', headers: { forwarded } });
       expect(answer.headers['x-upstream']).toBe('preview');
       expect(seen(answer.body).headers.forwarded).toBe(forwarded);
     });
 
-    it('believes whoever knows the hop secret, and keeps the secret to itself', async () => {
+    test('believes whoever knows the hop secret, and keeps the secret to itself', async () => {
       const headers = {
         'x-tagyard-hop': HOP_SECRET,
         'x-forwarded-for': '198.51.100.7',
@@ -128,7 +128,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       expect(seen(body).headers).not.toHaveProperty('x-tagyard-hop');
     });
 
-    it.each([
+    test.each([
       ['no secret', {}],
       ['a wrong secret', { 'x-tagyard-hop': 'wrong-secret-of-the-tests-0123456789' }],
       ['the secret in other case', { 'x-tagyard-hop': HOP_SECRET.toUpperCase() }],
@@ -144,7 +144,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
     });
 
     describe.each([ORIGIN, CUSTOM])('the visitor of %s', (host) => {
-      it.each([
+      test.each([
         ['is whom Cloudflare names', CLOUDFLARE, { 'cf-connecting-ip': '203.0.113.9' }, '203.0.113.9'],
         ['may have an IPv6 address', CLOUDFLARE, { 'cf-connecting-ip': '2001:db8::9' }, '2001:db8::9'],
         ['is the peer where it says no address', CLOUDFLARE, { 'cf-connecting-ip': 'evil' }, CLOUDFLARE],
@@ -158,7 +158,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       });
     });
 
-    it.each([
+    test.each([
       ['https', CUSTOM],
       ['http', null],
     ] as const)(
@@ -179,22 +179,22 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       },
     );
 
-    it('sends its own hop secret to the edge, whatever the client sends', async () => {
+    test('sends its own hop secret to the edge, whatever the client sends', async () => {
       const { body } = await ask(endpoint, { host: CUSTOM, headers: { 'x-tagyard-hop': 'guess' } });
       expect(seen(body).headers['x-tagyard-hop']).toBe(HOP_SECRET);
     });
 
-    it('closes the connection for a name that nobody has', async () => {
+    test('closes the connection for a name that nobody has', async () => {
       await expect(ask(endpoint, { host: 'unknown.example', servername: null })).rejects.toThrow(
         /hang up|reset/i,
       );
     });
 
-    it('answers an origin over TLS only', async () => {
+    test('answers an origin over TLS only', async () => {
       await expect(ask(endpoint, { host: ORIGIN, servername: null })).rejects.toThrow(/hang up|reset/i);
     });
 
-    it('rejects the handshake for a name that nobody has, and for none', async () => {
+    test('rejects the handshake for a name that nobody has, and for none', async () => {
       for (const servername of ['unknown.example', '']) {
         await expect(ask(endpoint, { host: ORIGIN, servername })).rejects.toThrow(
           /alert|handshake|reset|disconnected/i,
@@ -202,14 +202,14 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       }
     });
 
-    it('does not serve one name on a connection that was opened for another', async () => {
+    test('does not serve one name on a connection that was opened for another', async () => {
       const before = preview.seen.length;
       const answer = await ask(endpoint, { host: PREVIEW, servername: ORIGIN });
       expect(answer.status).toBe(421);
       expect(preview.seen.length).toBe(before);
     });
 
-    it('streams an answer piece by piece', async () => {
+    test('streams an answer piece by piece', async () => {
       const pieces: string[] = [];
       const answer = await ask(endpoint, {
         host: ORIGIN,
@@ -224,7 +224,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       expect(pieces[0]).toBe('first\n');
     });
 
-    it('takes headers beyond 16 KiB: long URLs, and all cookies of a site', async () => {
+    test('takes headers beyond 16 KiB: long URLs, and all cookies of a site', async () => {
       const headers = { cookie: `_ga=${'c'.repeat(24_000)}`, 'x-many': 'm'.repeat(8_000) };
       const path = `/g/collect?v=2&dl=${'u'.repeat(16_000)}`;
       const { status, body } = await ask(endpoint, { host: ORIGIN, path, headers });
@@ -233,13 +233,13 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       expect(seen(body).url).toBe(path);
     });
 
-    it('takes a body of 1.5 MB', async () => {
+    test('takes a body of 1.5 MB', async () => {
       const body = Buffer.alloc(1_500_000, 'e');
       const answer = await ask(endpoint, { host: ORIGIN, path: '/mp/collect', method: 'POST', body });
       expect(seen(answer.body)).toMatchObject({ method: 'POST', bodyBytes: 1_500_000 });
     });
 
-    it('says 502 for an upstream that is gone, and nothing of its software', async () => {
+    test('says 502 for an upstream that is gone, and nothing of its software', async () => {
       const gone: ProxySpec = {
         site: 'gone',
         vhosts: [
@@ -254,7 +254,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       await expect(ask(endpoint, { host: 'gone-origin.example.net' })).rejects.toThrow();
     });
 
-    it('keeps the first of two sites that claim one name', async () => {
+    test('keeps the first of two sites that claim one name', async () => {
       const thief: ProxySpec = {
         site: 'thief',
         vhosts: [{ kind: 'custom', host: CUSTOM, edgeHost: 'thief.example.net' }],
@@ -270,7 +270,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       expect(seen(body).headers.host).toBe(EDGE);
     });
 
-    it('takes a new configuration once, and the same again without any change', async () => {
+    test('takes a new configuration once, and the same again without any change', async () => {
       const spec: ProxySpec = {
         site: 'again',
         vhosts: [{ kind: 'custom', host: 'tags.again.example', edgeHost: EDGE }],
@@ -283,7 +283,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       ]);
     });
 
-    it('serves at once after a restart what was applied before, on the same ports', async () => {
+    test('serves at once after a restart what was applied before, on the same ports', async () => {
       await backend.close();
       await expect(ask(endpoint, { host: ORIGIN })).rejects.toThrow(/ECONNREFUSED/);
       backend = backendOf(settings);

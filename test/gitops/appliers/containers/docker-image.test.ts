@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Docker from 'dockerode';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { ensureImage } from '../../../../gitops/appliers/containers/docker-image.ts';
 import { RetryableError } from '../../../../gitops/appliers/contract.ts';
 
-it('does not wait for an engine that takes a question and never answers', async () => {
+test('does not wait for an engine that takes a question and never answers', async () => {
   await using engine = createServer().listen(0, '127.0.0.1');
   await once(engine, 'listening');
   const { port } = engine.address() as AddressInfo; // it listens on TCP

@@ -3,12 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { availableParallelism } from 'node:os';
 import Docker from 'dockerode';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { dockerRuntime } from '../../../../gitops/appliers/containers/docker-runtime.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
-it('has the engine start no more at once than the host has cores', async () => {
+test('has the engine start no more at once than the host has cores', async () => {
   let underWay = 0;
   let most = 0;
   await using engine = createServer((request, response) => {

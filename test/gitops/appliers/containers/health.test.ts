@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { healthOf, waitForHealth } from '../../../../gitops/appliers/containers/health.ts';
 import type { Endpoint } from '../../../../gitops/appliers/containers/runtime.ts';
 
@@ -22,7 +22,7 @@ async function serve(listener: RequestListener) {
 }
 
 describe('health', () => {
-  it.each([
+  test.each([
     [200, 'healthy'],
     [503, 'unwell'],
     [404, 'unwell'],
@@ -33,7 +33,7 @@ describe('health', () => {
     expect(await healthOf(server.endpoint, signal)).toBe(health);
   });
 
-  it('is silent where nobody listens, and where somebody never answers', async () => {
+  test('is silent where nobody listens, and where somebody never answers', async () => {
     const gone = await serve(() => undefined);
     await gone[Symbol.asyncDispose]();
     expect(await healthOf(gone.endpoint, signal)).toBe('silent');
@@ -41,14 +41,14 @@ describe('health', () => {
     expect(await healthOf(mute.endpoint, signal)).toBe('silent');
   });
 
-  it('is silent where something else than HTTP is wanted', async () => {
+  test('is silent where something else than HTTP is wanted', async () => {
     await using server = await serve(({ socket }) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n');
     });
     expect(await healthOf(server.endpoint, signal)).toBe('silent');
   });
 
-  it('is not waited for by who gives up', async () => {
+  test('is not waited for by who gives up', async () => {
     const asked = Promise.withResolvers<void>();
     await using mute = await serve(() => asked.resolve());
     const stop = new AbortController();
@@ -63,14 +63,14 @@ describe('waiting for health', () => {
   const lost = async () => null;
   const wait = (endpoint: Endpoint) => waitForHealth(endpoint, { deadlineMs: 30_000, lost }, signal);
 
-  it('goes on until it is healthy', async () => {
+  test('goes on until it is healthy', async () => {
     const answers = [503, 503, 200];
     await using server = await serve((_, response) => response.writeHead(answers.shift() ?? 500).end());
     expect(await wait(server.endpoint)).toBe('healthy');
     expect(answers).toEqual([]);
   });
 
-  it('ends with the reason that it isn’t running any more', async () => {
+  test('ends with the reason that it isn’t running any more', async () => {
     await using server = await serve((_, response) => response.writeHead(503).end());
     const outcome = waitForHealth(
       server.endpoint,
@@ -80,7 +80,7 @@ describe('waiting for health', () => {
     expect(await outcome).toEqual({ death: 'exit code 1' });
   });
 
-  it('is not held up by others that take a question and never answer', async () => {
+  test('is not held up by others that take a question and never answer', async () => {
     let open = 0;
     await using mute = await serve(({ socket }) => {
       open += 1;

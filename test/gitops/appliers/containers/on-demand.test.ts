@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { OnDemand } from '../../../../gitops/appliers/containers/on-demand.ts';
 import type { Instance } from '../../../../gitops/appliers/containers/runtime.ts';
 import { RetryableError } from '../../../../gitops/appliers/contract.ts';
@@ -11,7 +11,7 @@ import { loadedManifest } from '../../../support/manifest.ts';
 
 const NAME = 'tagyard-test-acme-shop-preview-0-00000000';
 
-it('does not put one to rest that has visitors when it is tried again', async () => {
+test('does not put one to rest that has visitors when it is tried again', async () => {
   await using server = createServer((_, response) => response.end('ok')).listen(0, '127.99.6.6');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // it listens on TCP

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RetryableError, TerminalError } from '../../../../gitops/appliers/contract.ts';
 import { dnsApplier } from '../../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../../gitops/appliers/dns/cloudflare.ts';
@@ -42,7 +42,7 @@ describe('DNS at Cloudflare', () => {
   const errorsOf = (outcomes: PromiseSettledResult<void>[]) =>
     outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
 
-  it('writes 300 records in two calls and reads them back in one', async () => {
+  test('writes 300 records in two calls and reads them back in one', async () => {
     const sites = Array.from({ length: 100 }, (_, number) => loadedManifest(`shop-${number}`, number));
     expect(errorsOf(await applyAll(...sites))).toEqual([]);
     expect(batches()).toBe(2);
@@ -51,7 +51,7 @@ describe('DNS at Cloudflare', () => {
     expect(world.faulty.calls).toHaveLength(1);
   });
 
-  it('finds the one poisoned record of a batch, and only its site fails', async () => {
+  test('finds the one poisoned record of a batch, and only its site fails', async () => {
     const sites = Array.from({ length: 20 }, (_, number) => loadedManifest(`shop-${number}`, number));
     const { changes } = await planOf(...sites);
     // Somebody takes the name between observation and apply.
@@ -66,7 +66,7 @@ describe('DNS at Cloudflare', () => {
     expect(conflicts).toMatchObject([{ site: 'shop-7', key: 'shop-7-origin.example.net/A' }]);
   });
 
-  it('never repeats a batch of which nobody knows whether it was carried out, and finds it done when it looks', async () => {
+  test('never repeats a batch of which nobody knows whether it was carried out, and finds it done when it looks', async () => {
     world.faulty.plan({ kind: 'fail after' }, (method) => method === 'POST');
     const outcomes = await applyAll(loadedManifest());
     expect(errorsOf(outcomes).every((error) => error instanceof RetryableError)).toBe(true);
@@ -76,7 +76,7 @@ describe('DNS at Cloudflare', () => {
     expect(await records()).toHaveLength(3);
   });
 
-  it('fails all at once when the token is revoked, without halving', async () => {
+  test('fails all at once when the token is revoked, without halving', async () => {
     const { changes } = await planOf(loadedManifest());
     world.faulty.plan(
       {
@@ -93,7 +93,7 @@ describe('DNS at Cloudflare', () => {
     expect(batches()).toBe(1);
   });
 
-  it('puts an edited record right', async () => {
+  test('puts an edited record right', async () => {
     await applyAll(loadedManifest());
     const origin = (await records()).find(({ name }) => name.startsWith('acme-shop-origin'));
     await world.emulator.call('PATCH', `${path()}/${origin?.id}`, { content: '203.0.113.9' });
@@ -104,7 +104,7 @@ describe('DNS at Cloudflare', () => {
     expect((await planOf(loadedManifest())).changes).toEqual([]);
   });
 
-  it('leaves one record where two of ours stand', async () => {
+  test('leaves one record where two of ours stand', async () => {
     await applyAll(loadedManifest());
     const origin = (await records()).find(({ name }) => name.startsWith('acme-shop-origin'));
     await create({ ...origin, content: '203.0.113.9' });
@@ -114,7 +114,7 @@ describe('DNS at Cloudflare', () => {
     expect((await planOf(loadedManifest())).changes).toEqual([]);
   });
 
-  it.each([
+  test.each([
     ['an alias', { type: 'CNAME', content: 'elsewhere.example' }, true],
     ['an address of the same type', { type: 'AAAA', content: '2001:db8::1' }, true],
     ['an address of the other type', { type: 'A', content: '203.0.113.9' }, true],
@@ -134,7 +134,7 @@ describe('DNS at Cloudflare', () => {
     },
   );
 
-  it('never touches the records of another host or another instance', async () => {
+  test('never touches the records of another host or another instance', async () => {
     for (const [name, mark] of [
       ['a', 'tgy1 test tag-2 other 0123abcd'],
       ['b', 'tgy1 prod tag-1 other 0123abcd'],
@@ -145,7 +145,7 @@ describe('DNS at Cloudflare', () => {
     expect(await planOf()).toEqual({ changes: [], conflicts: [] });
   });
 
-  it('refuses a name outside its zone, which Cloudflare would complete', async () => {
+  test('refuses a name outside its zone, which Cloudflare would complete', async () => {
     const manifest = loadedManifest('acme-shop', 0, {
       hostnames: {
         edge: 'acme.other.example',

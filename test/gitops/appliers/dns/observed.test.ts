@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { desiredRecords } from '../../../../gitops/appliers/dns/desired.ts';
 import { type ListedRecord, observedRecords } from '../../../../gitops/appliers/dns/observed.ts';
 import { planResources } from '../../../../gitops/appliers/plan.ts';
@@ -16,7 +16,7 @@ const record = (id: string, comment: string | null): ListedRecord => ({
 });
 const moved = record('moved', 'tgy1 test tag-2 acme-shop 0011aabb');
 
-it.each<[string, readonly ListedRecord[], 'update' | 'conflict']>([
+test.each<[string, readonly ListedRecord[], 'update' | 'conflict']>([
   ['another host made for the site', [moved], 'update'],
   ['another host made for another site', [record('other', 'tgy1 test tag-2 other 0011aabb')], 'conflict'],
   ['another instance made', [record('theirs', 'tgy1 prod tag-2 acme-shop 0011aabb')], 'conflict'],

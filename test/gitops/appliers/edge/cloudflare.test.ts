@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Applier, RetryableError, TerminalError } from '../../../../gitops/appliers/contract.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
@@ -44,7 +44,7 @@ describe('the edge at Cloudflare', () => {
     return Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
   }
 
-  it('reads KV and routes of a thousand sites in one call a page, the shared listing once', async () => {
+  test('reads KV and routes of a thousand sites in one call a page, the shared listing once', async () => {
     const all = sites(1000);
     const kvTarget = kv();
     await converge(kvTarget, ...all);
@@ -56,12 +56,12 @@ describe('the edge at Cloudflare', () => {
     expect(world.faulty.calls).toHaveLength(5);
   });
 
-  it('writes the documents of a hundred sites in one bulk call a namespace', async () => {
+  test('writes the documents of a hundred sites in one bulk call a namespace', async () => {
     await converge(kv(), ...sites(100));
     expect(world.faulty.calls.filter((call) => call.startsWith('PUT'))).toHaveLength(4);
   });
 
-  it('sends only the keys again that a bulk call left out', async () => {
+  test('sends only the keys again that a bulk call left out', async () => {
     const left = ['shop-001.example.net', 'shop-002.example.net'];
     const sizes: number[] = [];
     world.faulty.plan(
@@ -80,7 +80,7 @@ describe('the edge at Cloudflare', () => {
     expect(sizes).toEqual([3, 2]);
   });
 
-  it('gives up on a key that is left out again and again, and on no other', async () => {
+  test('gives up on a key that is left out again and again, and on no other', async () => {
     world.faulty.plan(
       {
         kind: 'change',
@@ -102,7 +102,7 @@ describe('the edge at Cloudflare', () => {
     });
   });
 
-  it('forgets a site’s visitors when it ends, and keeps them when it only leaves this host', async () => {
+  test('forgets a site’s visitors when it ends, and keeps them when it only leaves this host', async () => {
     const { client, emulator, store } = world;
     const profiles = ensureNamespace(emulator.db, namespaceTitle(EMULATOR_SCRIPT, PROFILES)).id;
     const applier = kv();
@@ -123,13 +123,13 @@ describe('the edge at Cloudflare', () => {
     }
   });
 
-  it('says which namespace is missing', async () => {
+  test('says which namespace is missing', async () => {
     const store = edgeStore(world.client, 'another-edge');
     await expect(store.keys('ROUTES', signal)).rejects.toThrow(TerminalError);
     await expect(store.keys('ROUTES', signal)).rejects.toThrow('another-edge-ROUTES');
   });
 
-  it('never repeats the creation of a route that may have happened, and finds it when it looks', async () => {
+  test('never repeats the creation of a route that may have happened, and finds it when it looks', async () => {
     await converge(kv(), loadedManifest());
     const applier = routeApplier(routeOptions());
     world.faulty.plan(
@@ -141,7 +141,7 @@ describe('the edge at Cloudflare', () => {
     expect((await planOf(applier, loadedManifest())).changes).toEqual([]);
   });
 
-  it.each([
+  test.each([
     ['without a routing entry of ours', EMULATOR_SCRIPT, false, 'no routing entry'],
     ['that leads to another worker', 'other-worker', true, 'the worker other-worker'],
   ])('takes a route %s for somebody else’s', async (_name, script, withEntry, by) => {
@@ -160,7 +160,7 @@ describe('the edge at Cloudflare', () => {
   });
 
   describe('with one wildcard route for the zone', () => {
-    it('makes it once, for the first site that wants it, and keeps it when the last is gone', async () => {
+    test('makes it once, for the first site that wants it, and keeps it when the last is gone', async () => {
       const applier = wildcardRouteApplier(routeOptions());
       const { changes } = await planOf(applier, ...sites(3).toReversed());
       expect(changes).toMatchObject([{ op: 'create', site: 'shop-000', key: '*.example.net/*' }]);
@@ -170,7 +170,7 @@ describe('the edge at Cloudflare', () => {
       expect(await routes()).toHaveLength(1);
     });
 
-    it('replaces the routes of single sites, and only when it stands', async () => {
+    test('replaces the routes of single sites, and only when it stands', async () => {
       await converge(kv(), ...sites(2));
       await converge(routeApplier(routeOptions()), ...sites(2));
       const applier = wildcardRouteApplier(routeOptions());
@@ -184,7 +184,7 @@ describe('the edge at Cloudflare', () => {
       expect((await routes()).map(({ pattern }) => pattern)).toEqual(['*.example.net/*']);
     });
 
-    it('tells every site when somebody else holds the wildcard', async () => {
+    test('tells every site when somebody else holds the wildcard', async () => {
       const { emulator } = world;
       await emulator.call('POST', `/zones/${emulator.zone.id}/workers/routes`, {
         pattern: '*.example.net/*',

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { TerminalError } from '../../../../gitops/appliers/contract.ts';
 import {
   type CertificateSource,
@@ -31,19 +31,19 @@ describe('a vhost that waits for its certificate', () => {
     return { pathsFor, retain: async () => undefined };
   };
 
-  it('is current as long as there is none', async () => {
+  test('is current as long as there is none', async () => {
     expect(await isStillCurrent(certificatesByMode({ files: ca, acme: await ordered() }), WAITING)).toBe(
       true,
     );
   });
 
-  it('isn’t when the host has no authority any more, which its site hears when it is applied', async () => {
+  test('isn’t when the host has no authority any more, which its site hears when it is applied', async () => {
     const source = certificatesByMode({ files: ca });
     expect(await isStillCurrent(source, WAITING)).toBe(false);
     await expect(certificateFor(source, WAITING)).rejects.toBeInstanceOf(TerminalError);
   });
 
-  it('isn’t when what is kept for its name can’t be read', async () => {
+  test('isn’t when what is kept for its name can’t be read', async () => {
     const acme = await ordered();
     await mkdir(join(home, 'names', `${WAITING.host}.pem`));
     expect(await isStillCurrent(certificatesByMode({ files: ca, acme }), WAITING)).toBe(false);

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   cloudflareRanges,
   KNOWN_CLOUDFLARE_RANGES,
@@ -34,7 +34,7 @@ describe('Cloudflare’s ranges', () => {
   });
   afterEach(() => rm(directory, { recursive: true }));
 
-  it('are those of the release until they were asked for, then the answer, also after a restart', async () => {
+  test('are those of the release until they were asked for, then the answer, also after a restart', async () => {
     const ranges = await open();
     expect(ranges.current()).toEqual(KNOWN_CLOUDFLARE_RANGES.toSorted());
     await ranges.refresh();
@@ -43,7 +43,7 @@ describe('Cloudflare’s ranges', () => {
     expect(again.current()).toEqual(ranges.current());
   });
 
-  it('are asked for once a day, however often there is a pass', async () => {
+  test('are asked for once a day, however often there is a pass', async () => {
     const ranges = await open();
     for (let pass = 0; pass < 5; pass += 1) await ranges.refresh();
     await (await open()).refresh();
@@ -53,7 +53,7 @@ describe('Cloudflare’s ranges', () => {
     expect(calls).toBe(2);
   });
 
-  it('keep their identity while they are fresh, so that nobody sees a change where there is none', async () => {
+  test('keep their identity while they are fresh, so that nobody sees a change where there is none', async () => {
     const ranges = await open();
     await ranges.refresh();
     const before = ranges.current();
@@ -61,7 +61,7 @@ describe('Cloudflare’s ranges', () => {
     expect(ranges.current()).toBe(before);
   });
 
-  it.each<[string, () => readonly string[]]>([
+  test.each<[string, () => readonly string[]]>([
     [
       'a failure',
       () => {
@@ -88,7 +88,7 @@ describe('Cloudflare’s ranges', () => {
     expect(ranges.current()).toEqual(['203.0.113.0/24']);
   });
 
-  it.each(['', '{', '{"askedAt":1,"ranges":["0.0.0.0/0"]}'])(
+  test.each(['', '{', '{"askedAt":1,"ranges":["0.0.0.0/0"]}'])(
     'are those of the release where the kept ones are %j',
     async (text) => {
       await writeFile(file, text);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { proxyResources } from '../../../../gitops/appliers/proxy/desired.ts';
 import { fileNameOf, keyOf } from '../../../../gitops/appliers/proxy/file-name.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
@@ -8,7 +8,7 @@ const settings = { loopbackSubnet: '127.77', originPort: 8443 };
 const custom = { customDomains: ['metrics.acme-shop.example', 'tags.acme-shop.example'] };
 
 describe('the vhosts of a site', () => {
-  it('are its own two names, and one resource for each custom domain', () => {
+  test('are its own two names, and one resource for each custom domain', () => {
     const resources = proxyResources(loadedManifest('acme-shop', 0, custom), settings);
     expect(resources.map(({ key }) => key)).toEqual([
       'acme-shop',
@@ -23,7 +23,7 @@ describe('the vhosts of a site', () => {
     ]);
   });
 
-  it('lead to every replica, by address and port', () => {
+  test('lead to every replica, by address and port', () => {
     const manifest = loadedManifest('acme-shop', 0, { resources: { processing: { replicas: 3 } } });
     const [site] = proxyResources(manifest, settings);
     const origin = site?.spec.vhosts.find(({ kind }) => kind === 'origin');
@@ -32,7 +32,7 @@ describe('the vhosts of a site', () => {
     expect(origin).toMatchObject({ upstreams: processing.map(({ address, port }) => ({ address, port })) });
   });
 
-  it('change with the containers, and a new custom domain changes nothing else', () => {
+  test('change with the containers, and a new custom domain changes nothing else', () => {
     const hashes = (...manifest: Parameters<typeof loadedManifest>) =>
       new Map(proxyResources(loadedManifest(...manifest), settings).map(({ key, hash }) => [key, hash]));
     const before = hashes('acme-shop', 0);
@@ -42,7 +42,7 @@ describe('the vhosts of a site', () => {
   });
 });
 
-it('a vhost is another one with another certificate, where the source replaces them itself', () => {
+test('a vhost is another one with another certificate, where the source replaces them itself', () => {
   const manifest = loadedManifest('acme-shop', 0, { ...custom, tls: { mode: 'acme' } });
   const renewed = 'metrics.acme-shop.example';
   const hashes = (edition: string | undefined) =>
@@ -56,7 +56,7 @@ it('a vhost is another one with another certificate, where the source replaces t
 });
 
 describe('the file of a key', () => {
-  it.each([
+  test.each([
     ['acme', 'acme.conf'],
     ['acme/metrics.acme.example', 'acme@metrics.acme.example.conf'],
   ])('%s is %s, and back', (key, file) => {
@@ -64,7 +64,7 @@ describe('the file of a key', () => {
     expect(keyOf(file)).toBe(key);
   });
 
-  it.each(['Acme.conf', 'acme@x@y.conf', 'acme@no host.conf', '@metrics.acme.example.conf'])(
+  test.each(['Acme.conf', 'acme@x@y.conf', 'acme@no host.conf', '@metrics.acme.example.conf'])(
     '%s stands for itself',
     (file) => {
       expect(keyOf(file)).toBe(file);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { TerminalError } from '../../../../gitops/appliers/contract.ts';
 import {
   type ConfigFault,
@@ -32,29 +32,32 @@ const many = (count: number, bad: readonly number[]): FileChange[] =>
 const ours = () => true;
 
 describe('one bad vhost', () => {
-  it.each([0, 1, 499, 500, 998, 999])('at place %i of 1,000 is found in 2·log2(N)+2 tests', async (index) => {
-    const { state, test } = checker({ names: false });
-    const { files, refused } = await isolate(new Map(), many(1_000, [index]), test, ours);
-    expect([...refused.keys()].map(({ name }) => name)).toEqual([`${String(index).padStart(4, '0')}.conf`]);
-    expect(files.size).toBe(999);
-    expect(state.tests).toBeLessThanOrEqual(2 * Math.log2(1_000) + 2);
-  });
+  test.each([0, 1, 499, 500, 998, 999])(
+    'at place %i of 1,000 is found in 2·log2(N)+2 tests',
+    async (index) => {
+      const { state, test } = checker({ names: false });
+      const { files, refused } = await isolate(new Map(), many(1_000, [index]), test, ours);
+      expect([...refused.keys()].map(({ name }) => name)).toEqual([`${String(index).padStart(4, '0')}.conf`]);
+      expect(files.size).toBe(999);
+      expect(state.tests).toBeLessThanOrEqual(2 * Math.log2(1_000) + 2);
+    },
+  );
 
-  it('is found by two tests where the error names it', async () => {
+  test('is found by two tests where the error names it', async () => {
     const { state, test } = checker({ names: true });
     const { refused } = await isolate(new Map(), many(1_000, [500]), test, ours);
     expect([...refused.values()].map(({ message }) => message)).toEqual(['0500.conf is bad']);
     expect(state.tests).toBe(2);
   });
 
-  it('keeps the file that it would have replaced', async () => {
+  test('keeps the file that it would have replaced', async () => {
     const { test } = checker({ names: true });
     const base = new Map([['a.conf', 'good before']]);
     const { files } = await isolate(base, [{ name: 'a.conf', text: 'bad' }], test, ours);
     expect(files).toEqual(base);
   });
 
-  it('is one of several', async () => {
+  test('is one of several', async () => {
     const { test } = checker({ names: false });
     const { files, refused } = await isolate(new Map(), many(20, [3, 4, 19]), test, ours);
     expect([...refused.keys()].map(({ name }) => name).sort()).toEqual([
@@ -67,7 +70,7 @@ describe('one bad vhost', () => {
 });
 
 describe('two files that claim one name', () => {
-  it.each([
+  test.each([
     [
       'the new one gives way to the one there',
       [['b.conf', 'name x']],
@@ -105,14 +108,14 @@ describe('a file that went bad by itself', () => {
     ['b.conf', 'bad since'],
   ]);
 
-  it.each([true, false])('is left out, and others go on (named: %s)', async (names) => {
+  test.each([true, false])('is left out, and others go on (named: %s)', async (names) => {
     const { test } = checker({ names });
     const { files, refused } = await isolate(base, [{ name: 'c.conf', text: 'good' }], test, ours);
     expect([...files.keys()]).toEqual(['a.conf', 'c.conf']);
     expect(refused.size).toBe(0);
   });
 
-  it('is never removed where it is somebody else’s', async () => {
+  test('is never removed where it is somebody else’s', async () => {
     const { test } = checker({ names: true });
     const isolated = isolate(base, [{ name: 'c.conf', text: 'good' }], test, (text) => text !== 'bad since');
     await expect(isolated).rejects.toThrow("b.conf isn't Tagyard's");

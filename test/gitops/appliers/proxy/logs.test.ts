@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { keepLogs } from '../../../../gitops/appliers/proxy/nginx/logs.ts';
 
 describe('the logs of nginx', () => {
@@ -17,13 +17,13 @@ describe('the logs of nginx', () => {
   });
   afterEach(() => rm(directory, { recursive: true }));
 
-  it('stay as they are while they are small', async () => {
+  test('stay as they are while they are small', async () => {
     await writeFile(path('acme.log'), 'short');
     expect(await keep()).toBe(false);
     expect(await readdir(join(directory, 'sites'))).toEqual(['acme.log']);
   });
 
-  it('are put aside when they are full, and the third goes', async () => {
+  test('are put aside when they are full, and the third goes', async () => {
     for (const text of ['first, long enough', 'second, long enough', 'third, long enough']) {
       await writeFile(path('acme.log'), text);
       expect(await keep()).toBe(true);
@@ -33,7 +33,7 @@ describe('the logs of nginx', () => {
     expect(await readFile(path('acme.log.2'), 'utf8')).toContain('second');
   });
 
-  it('go a week after their site, and nothing else does', async () => {
+  test('go a week after their site, and nothing else does', async () => {
     for (const [name, date] of [
       ['gone.log', days(8)],
       ['gone.log.1', days(9)],

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { TerminalError } from '../../../../gitops/appliers/contract.ts';
 import type { ProxySpec } from '../../../../gitops/appliers/proxy/desired.ts';
 import { type MainSettings, mainSchema } from '../../../../gitops/appliers/proxy/nginx/quote.ts';
@@ -35,7 +35,7 @@ const domain = (host: string, edgeHost: string): ProxySpec => ({
 });
 
 describe('the rendered vhosts', () => {
-  it('put every address, name and file where it belongs', () => {
+  test('put every address, name and file where it belongs', () => {
     const text = renderer.vhosts(site('acme-origin.example.net'), [paths]);
     for (const line of [
       'upstream tagyard_origin_acme {',
@@ -51,20 +51,20 @@ describe('the rendered vhosts', () => {
     }
   });
 
-  it('verify an https edge by name', () => {
+  test('verify an https edge by name', () => {
     const text = renderer.vhosts(domain('tags.acme.example', 'acme.example.net'), [paths]);
     expect(renderer.main(NOBODY)).toContain('proxy_ssl_verify on;');
     expect(text).toContain('proxy_ssl_name acme.example.net;');
     expect(text).toContain('proxy_set_header Host "acme.example.net";');
   });
 
-  it('hold no secret; only the main file does', () => {
+  test('hold no secret; only the main file does', () => {
     const spec = domain('tags.acme.example', 'acme.example.net');
     expect(renderer.vhosts(spec, [paths])).not.toContain(SETTINGS.hopSecret);
     expect(renderer.main(NOBODY)).toContain(SETTINGS.hopSecret);
   });
 
-  it('have another form when a setting that they depend on changes', () => {
+  test('have another form when a setting that they depend on changes', () => {
     const forms = [
       SETTINGS,
       { ...SETTINGS, tlsPort: 9443 },
@@ -79,7 +79,7 @@ describe('the rendered vhosts', () => {
 });
 
 describe('a hostile value', () => {
-  it.each([
+  test.each([
     ['a semicolon', site('a.example; return 200')],
     ['a line break', site('a.example\nserver_name b.example')],
     ['braces', site('a.example{}')],
@@ -97,7 +97,7 @@ describe('a hostile value', () => {
     expect(() => renderer.vhosts(spec, [paths])).toThrow(TerminalError);
   });
 
-  it.each(['tls/a.pem', '/tls/"a".pem', '/tls/$host.pem', '/tls/a;.pem', '/tls/a\n.pem', ''])(
+  test.each(['tls/a.pem', '/tls/"a".pem', '/tls/$host.pem', '/tls/a;.pem', '/tls/a\n.pem', ''])(
     'is refused as a path: %j',
     (cert) => {
       expect(() => renderer.vhosts(site('a.example'), [{ ...paths, cert }])).toThrow(TerminalError);
@@ -139,7 +139,7 @@ describe('a hostile value', () => {
   );
   const maybe = <T>(value: T) => fc.option(fc.constant(value), { nil: null });
 
-  it.each([
+  test.each([
     ['origin', 'files'],
     ['preview', 'acme'],
     ['custom', 'files'],
@@ -194,7 +194,7 @@ describe('a hostile value', () => {
     },
   );
 
-  it('of the main file is refused too, or leaves its shape as it is', () => {
+  test('of the main file is refused too, or leaves its shape as it is', () => {
     const range = fc.oneof(
       hostile,
       fc.ipV4().map((address) => `${address}/24`),

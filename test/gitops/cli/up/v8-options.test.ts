@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { ALLOCATOR, V8_OPTIONS } from '../../../../gitops/cli/up/v8-options.ts';
 
@@ -12,7 +12,7 @@ const script = `
   process.stdout.write(String(young.space_size / 2 ** 20));
 `;
 
-it('V8 takes the options, and keeps its young generation small with them', () => {
+test('V8 takes the options, and keeps its young generation small with them', () => {
   const youngMiB = Number(
     execFileSync(process.execPath, [...V8_OPTIONS, '-e', script], { encoding: 'utf8' }),
   );
@@ -20,7 +20,7 @@ it('V8 takes the options, and keeps its young generation small with them', () =>
   expect(youngMiB).toBeLessThanOrEqual(16);
 });
 
-it('`npm run provisioner` has the same', () => {
+test('`npm run provisioner` has the same', () => {
   const { scripts } = z
     .object({ scripts: z.record(z.string(), z.string()) })
     .parse(JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8')));

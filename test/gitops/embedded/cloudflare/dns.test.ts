@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
 
 describe('the emulator’s DNS records', () => {
@@ -14,7 +14,7 @@ describe('the emulator’s DNS records', () => {
   const list = async (query = '') => (await cloudflare.call('GET', `${records}${query}`)).json;
   const codes = (json: { errors: { code: number }[] }) => json.errors.map(({ code }) => code);
 
-  it('creates, reads, replaces, patches and deletes a record', async () => {
+  test('creates, reads, replaces, patches and deletes a record', async () => {
     const created = await create({
       type: 'A',
       name: 'shop',
@@ -49,7 +49,7 @@ describe('the emulator’s DNS records', () => {
     });
   });
 
-  it.each([
+  test.each([
     ['a bad IPv4 address', { type: 'A', name: 'x', content: '999.1.1.1' }, 9005],
     ['a bad IPv6 address', { type: 'AAAA', name: 'x', content: '192.0.2.1' }, 9005],
     ['a life that is too short', { type: 'A', name: 'x', content: '192.0.2.1', ttl: 30 }, 1004],
@@ -75,17 +75,17 @@ describe('the emulator’s DNS records', () => {
     expect((await list()).result).toHaveLength(2);
   });
 
-  it('lets several addresses stand on one name', async () => {
+  test('lets several addresses stand on one name', async () => {
     await create({ type: 'A', name: 'many', content: '192.0.2.1' });
     expect((await create({ type: 'A', name: 'many', content: '192.0.2.2' })).status).toBe(200);
   });
 
-  it('gives a proxied record the automatic life', async () => {
+  test('gives a proxied record the automatic life', async () => {
     const { json } = await create({ type: 'AAAA', name: 'edge', content: '100::', proxied: true, ttl: 300 });
     expect(json.result).toMatchObject({ proxied: true, ttl: 1 });
   });
 
-  it('pages and filters', async () => {
+  test('pages and filters', async () => {
     for (let host = 1; host <= 5; host += 1) {
       await create({
         type: 'A',
@@ -109,7 +109,7 @@ describe('the emulator’s DNS records', () => {
   });
 
   describe('in a batch', () => {
-    it('deletes before it patches, puts and posts, so that a name can change hands in one', async () => {
+    test('deletes before it patches, puts and posts, so that a name can change hands in one', async () => {
       const old = (await create({ type: 'CNAME', name: 'shop', content: 'old.example' })).json.result;
       const other = (await create({ type: 'A', name: 'other', content: '192.0.2.1' })).json.result;
       const { status, json } = await cloudflare.call('POST', `${records}/batch`, {
@@ -125,7 +125,7 @@ describe('the emulator’s DNS records', () => {
       expect((await list()).result).toHaveLength(2);
     });
 
-    it('does all or nothing', async () => {
+    test('does all or nothing', async () => {
       const kept = (await create({ type: 'A', name: 'kept', content: '192.0.2.1' })).json.result;
       const { status, json } = await cloudflare.call('POST', `${records}/batch`, {
         deletes: [{ id: kept.id }],
@@ -139,7 +139,7 @@ describe('the emulator’s DNS records', () => {
       expect((await list()).result).toEqual([kept]);
     });
 
-    it('takes 200 operations and no more', async () => {
+    test('takes 200 operations and no more', async () => {
       const posts = Array.from({ length: 201 }, (_, index) => ({
         type: 'TXT',
         name: `t${index}`,

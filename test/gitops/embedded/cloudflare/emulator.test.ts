@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { openState } from '../../../../gitops/embedded/cloudflare/state.ts';
 import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../../support/components.ts';
@@ -10,7 +10,7 @@ describe('the emulator', () => {
   let cloudflare: TestEmulator;
   afterEach(() => cloudflare.close());
 
-  it('lists and describes its zones, and verifies its token', async () => {
+  test('lists and describes its zones, and verifies its token', async () => {
     cloudflare = await startEmulator();
     const { json } = await cloudflare.call('GET', '/zones?name=example.net');
     expect(json.result).toMatchObject([{ id: cloudflare.zone.id, name: 'example.net', status: 'active' }]);
@@ -21,7 +21,7 @@ describe('the emulator', () => {
     expect((await cloudflare.call('GET', '/user/tokens/verify')).json.result.status).toBe('active');
   });
 
-  it.each([
+  test.each([
     ['no token', '/zones', { authorization: '' }, 400, 6003],
     ['another scheme', '/zones', { authorization: 'Basic abc' }, 400, 6003],
     ['a wrong token', '/zones', { authorization: 'Bearer wrong' }, 401, 10000],
@@ -35,7 +35,7 @@ describe('the emulator', () => {
     expect(answer.json).toMatchObject({ success: false, errors: [{ code }], result: null });
   });
 
-  it('refuses an unknown path and a body that is no JSON', async () => {
+  test('refuses an unknown path and a body that is no JSON', async () => {
     cloudflare = await startEmulator();
     expect(await cloudflare.call('GET', '/nothing/here')).toMatchObject({
       status: 404,
@@ -45,14 +45,14 @@ describe('the emulator', () => {
     expect((await cloudflare.call('POST', path, '{"type":')).status).toBe(400);
   });
 
-  it('answers the address ranges to anybody', async () => {
+  test('answers the address ranges to anybody', async () => {
     cloudflare = await startEmulator();
     const { status, json } = await cloudflare.call('GET', '/ips', undefined, { authorization: '' });
     expect(status).toBe(200);
     expect(json.result.ipv4_cidrs).toEqual(['127.0.0.0/8']);
   });
 
-  it('counts calls, says so in headers, and refuses all of them past the limit until the window ends', async () => {
+  test('counts calls, says so in headers, and refuses all of them past the limit until the window ends', async () => {
     let time = Date.parse('2026-01-01T00:00:00Z');
     cloudflare = await startEmulator({ limit: { calls: 2, windowSeconds: 300 }, now: () => new Date(time) });
     const first = await cloudflare.call('GET', '/zones');
@@ -66,7 +66,7 @@ describe('the emulator', () => {
     expect((await cloudflare.call('GET', '/zones')).status).toBe(200);
   });
 
-  it('keeps its state on disk', async () => {
+  test('keeps its state on disk', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'tagyard-emulator-'));
     try {
       const open = () => startEmulator({ db: openState(join(directory, 'state.sqlite')) });
@@ -95,7 +95,7 @@ describe('the emulator', () => {
       ...(script === null ? {} : { script }),
     });
 
-    it('creates, changes and deletes them, and tells the edge before it answers', async () => {
+    test('creates, changes and deletes them, and tells the edge before it answers', async () => {
       cloudflare = await startEmulator();
       const path = `/zones/${cloudflare.zone.id}/workers/routes`;
       const created = await cloudflare.call('POST', path, route('shop.example.net/*'));
@@ -110,7 +110,7 @@ describe('the emulator', () => {
       expect((await cloudflare.call('DELETE', one)).json.errors[0].code).toBe(10009);
     });
 
-    it.each([
+    test.each([
       ['one that exists', 'shop.example.net/*', EMULATOR_SCRIPT, 409, 10020],
       ['an unknown script', 'other.example.net/*', 'nobody', 404, 10007],
       ['a star inside the host', 'a.*.example.net/*', EMULATOR_SCRIPT, 400, 10022],
@@ -129,7 +129,7 @@ describe('the emulator', () => {
 });
 
 describeWith('reference', 'an emulator of the tests', () => {
-  it('doesn’t close in peace where somebody asked what Cloudflare’s document doesn’t know', async () => {
+  test('doesn’t close in peace where somebody asked what Cloudflare’s document doesn’t know', async () => {
     const cloudflare = await startEmulator();
     await cloudflare.call('GET', '/zones?nonsense=1');
     await expect(cloudflare.close()).rejects.toThrow('query nonsense is not in the document');

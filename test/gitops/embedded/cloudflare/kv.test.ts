@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
 
 describe('the emulator’s KV', () => {
@@ -15,7 +15,7 @@ describe('the emulator’s KV', () => {
     cloudflare.call(method, `${base}${path}`, body, headers);
   const octets = { 'content-type': 'application/octet-stream' };
 
-  it('lists and creates namespaces', async () => {
+  test('lists and creates namespaces', async () => {
     const path = `/accounts/${cloudflare.account}/storage/kv/namespaces`;
     const { json } = await cloudflare.call('GET', path);
     expect(json.result_info).toMatchObject({ total_count: 4 });
@@ -26,7 +26,7 @@ describe('the emulator’s KV', () => {
     expect((await cloudflare.call('GET', `${path}/${'0'.repeat(32)}/keys`)).json.errors[0].code).toBe(10009);
   });
 
-  it('puts, gets and deletes a value under any key', async () => {
+  test('puts, gets and deletes a value under any key', async () => {
     const key = encodeURIComponent(`a/b c?ü${'x'.repeat(200)}`);
     expect((await call('PUT', `/values/${key}`, 'text', octets)).status).toBe(200);
     const read = await call('GET', `/values/${key}`);
@@ -35,7 +35,7 @@ describe('the emulator’s KV', () => {
     expect((await call('GET', `/values/${key}`)).json.errors[0].code).toBe(10009);
   });
 
-  it('takes value and metadata as a form', async () => {
+  test('takes value and metadata as a form', async () => {
     const form = new FormData();
     form.set('value', 'text');
     form.set('metadata', '{"mark":"m"}');
@@ -50,7 +50,7 @@ describe('the emulator’s KV', () => {
     expect((await call('GET', '/metadata/sho')).json.errors[0].code).toBe(10009);
   });
 
-  it('writes, reads and deletes in bulk', async () => {
+  test('writes, reads and deletes in bulk', async () => {
     const pairs = [
       { key: 'a', value: '{"n":1}', metadata: { mark: 'm' } },
       { key: 'b', value: Buffer.from('two').toString('base64'), base64: true },
@@ -65,7 +65,7 @@ describe('the emulator’s KV', () => {
     expect((await call('GET', '/keys')).json.result).toEqual([{ name: 'b' }]);
   });
 
-  it.each([
+  test.each([
     ['an empty key', [{ key: '', value: 'v' }]],
     ['a key of dots', [{ key: '..', value: 'v' }]],
     ['a key of 513 bytes', [{ key: 'k'.repeat(513), value: 'v' }]],
@@ -80,7 +80,7 @@ describe('the emulator’s KV', () => {
     expect((await call('GET', '/keys')).json.result).toEqual([]);
   });
 
-  it('lists keys by prefix with a cursor, metadata beside them', async () => {
+  test('lists keys by prefix with a cursor, metadata beside them', async () => {
     const pairs = Array.from({ length: 25 }, (_, index) => ({
       key: `p${String(index).padStart(2, '0')}`,
       value: 'v',
@@ -101,7 +101,7 @@ describe('the emulator’s KV', () => {
     ]);
   });
 
-  it('forgets a key when its time is over', async () => {
+  test('forgets a key when its time is over', async () => {
     await call('PUT', '/values/short?expiration_ttl=60', 'text', octets);
     time += 59_000;
     expect((await call('GET', '/values/short')).text).toBe('text');

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { zoneResolver } from '../../../../gitops/embedded/cloudflare/resolver.ts';
 import { startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
 
@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => cloudflare.close());
 
-it.each([
+test.each([
   ['an address', 'origin.example.net', '127.0.0.1'],
   ['in any case', 'Origin.Example.NET', '127.0.0.1'],
   ['an IPv6 address', 'six.example.net', '::1'],
