@@ -17,9 +17,10 @@ import type { EdgeUpstream, ProxyBackend, ProxyEndpoint } from './appliers/proxy
 import { type CertificateSource, certificatesByMode } from './appliers/proxy/certificates.ts';
 import { type CloudflareRanges, cloudflareRanges } from './appliers/proxy/cloudflare-ranges.ts';
 import { nginxBackend } from './appliers/proxy/nginx/backend.ts';
+import type { Log } from './base/log.ts';
 import type { Identity } from './base/ownership.ts';
 import { type Certificates, together } from './certificates/contract.ts';
-import { type Acme, openAcme } from './certificates/open.ts';
+import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
 import { type CloudflareClient, cloudflareClient } from './clients/cloudflare.ts';
 import { rfc2136Client } from './clients/rfc2136.ts';
@@ -29,7 +30,6 @@ import { processRuntime } from './embedded/process-runtime.ts';
 import { embeddedBackend } from './embedded/proxy/backend.ts';
 import type { Env } from './env.ts';
 import { dnsLookup } from './host-report/names.ts';
-import type { RunLog } from './loop/site-runs.ts';
 
 /** nginx hands on what it has accepted within this, before an old container goes. */
 const LEAST_DRAIN_MS = 1_000;
@@ -49,7 +49,7 @@ export interface Host {
  * Every applier of this host from its environment; `stack` takes them down again, also where this fails half-way.
  * Starts the proxy, since what it already serves must not wait for the first pass.
  */
-export async function buildAppliers(env: Env, stack: AsyncDisposableStack, log: RunLog): Promise<Host> {
+export async function buildAppliers(env: Env, stack: AsyncDisposableStack, log: Log): Promise<Host> {
   const identity: Identity = { instance: env.TAGYARD_INSTANCE, host: env.HOST_NAME };
   const acme = await acmeOf(env, log, () => backend.endpoint());
   const files = await fileCertificates(env);
@@ -119,7 +119,7 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack, log: 
   return { appliers, certificates: together(seenTo.filter((one) => one !== undefined)) };
 }
 
-async function acmeOf(env: Env, log: RunLog, endpoint: () => ProxyEndpoint): Promise<Acme | null> {
+async function acmeOf(env: Env, log: Log, endpoint: () => ProxyEndpoint): Promise<AcmeService | null> {
   const { ACME_DIRECTORY_URL: directoryUrl, ACME_EMAIL: email, ACME_CA_FILE: caFile } = env;
   if (directoryUrl === undefined) return null;
   return await openAcme(join(env.STATE_DIR, 'acme'), {
@@ -160,7 +160,7 @@ function proxyBackend(
   env: Env,
   identity: Identity,
   certificates: CertificateSource,
-  acme: Acme | null,
+  acme: AcmeService | null,
   ranges: CloudflareRanges,
 ): ProxyBackend {
   const systemConfig = env.NGINX_SYSTEM_CONFIG === undefined ? {} : { systemConfig: env.NGINX_SYSTEM_CONFIG };

@@ -74,7 +74,7 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
   stack.defer(() => app.close());
   const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port: env.PROVISIONER_PORT });
   loop.start();
-  certificates.start((site) => loop.lookAt(site));
+  certificates.start((site) => loop.checkSite(site));
 
   const running = stack.move();
   return { url, look: () => loop.sync(), stop: () => running.disposeAsync() };

@@ -60,10 +60,10 @@ describe('GET ${path}', () => {
 }
 
 /** An edit of a file that stands: its text, or an error that names what it looked for in vain. */
-export type Edit = (text: string) => string;
+export type FileEdit = (text: string) => string;
 
 /** What the lists need to know of a new plugin, by path. */
-export function renderEdits(name: string): Readonly<Record<string, Edit>> {
+export function renderEdits(name: string): Readonly<Record<string, FileEdit>> {
   const variable = name.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase());
   return {
     'plugins/index.ts': (text) =>

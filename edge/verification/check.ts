@@ -1,6 +1,6 @@
 import type { HostReport, SiteDescription } from './contract.ts';
 import type { Finding } from './result.ts';
-import type { Visitor } from './visit.ts';
+import type { SiteVisits } from './visit.ts';
 
 /** What a check works with: the site, what its host said of it, and a way to ask it things from outside. */
 export interface CheckContext {
@@ -8,7 +8,7 @@ export interface CheckContext {
   readonly host: HostReport | null;
   /** Why there is no host report. */
   readonly hostProblem: string | null;
-  readonly visit: Visitor;
+  readonly visit: SiteVisits;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }

@@ -1,7 +1,7 @@
 import { SITE_CHECKS } from './checks/index.ts';
 import { CHECK_NAMES, type VerificationReport, type VerificationRequest } from './contract.ts';
 import { named } from './result.ts';
-import { siteVisitor, type Visit, type Visitor } from './visit.ts';
+import { type SiteVisits, siteVisitor, type Visit } from './visit.ts';
 
 export interface VerifyDependencies {
   readonly fetch: typeof globalThis.fetch;
@@ -20,7 +20,7 @@ export async function verify(
   const checkedAt = now();
   const visits: Promise<Visit>[] = [];
   const ask = siteVisitor(site, { fetch, signal: AbortSignal.timeout(budget - MARGIN_MS) });
-  const visit: Visitor = (url, options) => {
+  const visit: SiteVisits = (url, options) => {
     const visited = ask(url, options);
     visits.push(visited);
     return visited;

@@ -16,7 +16,7 @@ export interface VisitOptions {
 }
 
 /** `url` is absolute. Never rejects; asking the same again gives the same answer without a second request. */
-export type Visitor = (url: URL, options?: VisitOptions) => Promise<Visit>;
+export type SiteVisits = (url: URL, options?: VisitOptions) => Promise<Visit>;
 
 /** A script's head is enough to know it by; nothing that is sent may fill the memory. */
 const MOST_CHARS = 64 * 1024;
@@ -28,7 +28,7 @@ const MOST_CHARS = 64 * 1024;
 export function siteVisitor(
   site: SiteDescription,
   { fetch, signal }: { readonly fetch: typeof globalThis.fetch; readonly signal: AbortSignal },
-): Visitor {
+): SiteVisits {
   const own = new Set([site.edge, site.origin, site.preview, ...site.customDomains].map(originOf));
   const known = new Map<string, Promise<Visit>>();
 

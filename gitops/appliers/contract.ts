@@ -1,3 +1,4 @@
+import type { Ownership } from '../base/ownership.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 
 /** What can be applied, in the order in which a site comes up; it goes down in the reverse order. */
@@ -23,16 +24,6 @@ export interface Resource<Spec = unknown> {
   readonly spec: Spec;
 }
 
-/** Whose a thing in the world is, read from the mark inside the thing itself. */
-export type Ownership =
-  | { readonly kind: 'ours'; readonly site: string; readonly host: string }
-  | {
-      readonly kind: 'foreign';
-      readonly by: string;
-      /** Another host of this very instance made it for this site. */
-      readonly site?: string;
-    };
-
 /** A thing found in the world. `hash` is `null` where it exists but isn't what was once applied (broken, edited, stopped). */
 export interface Observed<Ref = unknown> {
   readonly target: Target;
@@ -43,14 +34,14 @@ export interface Observed<Ref = unknown> {
   readonly ref: Ref;
 }
 
-export type Operation = 'create' | 'update' | 'delete';
+export type ChangeOp = 'create' | 'update' | 'delete';
 
 /** One change, printable and without secrets. */
 export interface Change<Spec = unknown, Ref = unknown> {
   readonly target: Target;
   readonly site: string;
   readonly key: string;
-  readonly op: Operation;
+  readonly op: ChangeOp;
   readonly summary: string;
   readonly desired?: Resource<Spec>;
   readonly observed?: Observed<Ref>;
@@ -104,25 +95,4 @@ export interface Applier<Spec = unknown, Ref = unknown> {
   /** Wakes the loop when the world changes under us (Docker events, a dead child process). */
   events?(signal: AbortSignal): AsyncIterable<void>;
   close?(): Promise<void>;
-}
-
-/** Worth trying again: a timeout, a 5xx, a lock, a start-up that isn't done. */
-export class RetryableError extends Error {
-  override name = 'RetryableError';
-  /** Seconds that the other side asked for, where it did. */
-  readonly retryAfter: number | undefined;
-  constructor(message: string, options: ErrorOptions & { retryAfter?: number | undefined } = {}) {
-    super(message, options);
-    this.retryAfter = options.retryAfter;
-  }
-}
-
-/** Will fail again until somebody changes the manifest, the host or a permission. */
-export class TerminalError extends Error {
-  override name = 'TerminalError';
-}
-
-/** Has failed so often that only another wish, or somebody who asks for it, has it tried again. */
-export class GivenUpError extends TerminalError {
-  override name = 'GivenUpError';
 }

@@ -1,5 +1,6 @@
+import { RetryableError } from '../base/errors.ts';
 import { formatMark, type Identity, readMark } from '../base/ownership.ts';
-import { type Applier, type Change, type Resource, RetryableError, type Target } from './contract.ts';
+import type { Applier, Change, Resource, Target } from './contract.ts';
 import { mayTake, planResources } from './plan.ts';
 
 /** Where a memory applier's things live: by key, each with the mark inside it. */

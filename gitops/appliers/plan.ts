@@ -1,12 +1,5 @@
-import {
-  type Change,
-  type Conflict,
-  type Observed,
-  type Ownership,
-  type Plan,
-  type Resource,
-  SHARED,
-} from './contract.ts';
+import type { Ownership } from '../base/ownership.ts';
+import { type Change, type Conflict, type Observed, type Plan, type Resource, SHARED } from './contract.ts';
 
 /**
  * The difference between what is wanted and what is there, for one target: pure, sorted by key, empty when converged.

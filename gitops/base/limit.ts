@@ -1,5 +1,5 @@
 /** Lets so many pieces of work run at once; the others wait their turn, first come, first served. */
-export function lane(width: number): <T>(work: () => Promise<T>) => Promise<T> {
+export function limit(width: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
 

@@ -1,5 +1,14 @@
 import { hash } from 'node:crypto';
-import type { Ownership } from '../appliers/contract.ts';
+
+/** Whose a thing in the world is, read from the mark inside the thing itself. */
+export type Ownership =
+  | { readonly kind: 'ours'; readonly site: string; readonly host: string }
+  | {
+      readonly kind: 'foreign';
+      readonly by: string;
+      /** Another host of this very instance made it for this site. */
+      readonly site?: string;
+    };
 
 /** Who writes: one instance may have several hosts, each applying only its own sites. */
 export interface Identity {

@@ -2,12 +2,12 @@ import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
 import type { CertificateSource } from '../appliers/proxy/certificates.ts';
 import { contentHash } from '../base/ownership.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
-import type { Lookup } from '../host-report/names.ts';
+import type { DnsLookup } from '../host-report/names.ts';
 import type { CertificateStatus } from '../report/report.ts';
 import type { Certificates } from './contract.ts';
 import { type WantedName, wantedNames } from './names.ts';
 import type { OrderOutcome, Orders } from './orders.ts';
-import { type DnsAnswer, judge, type Verdict, WITHOUT } from './policy.ts';
+import { type CertificateVerdict, type DnsAnswer, judgeCertificate, WITHOUT } from './policy.ts';
 import { orderStatus } from './status.ts';
 import type { CertificateStore } from './store.ts';
 
@@ -21,7 +21,7 @@ const STUMBLED_MS = 60_000;
 export interface KeeperDeps {
   readonly store: CertificateStore;
   readonly orders: Orders;
-  readonly lookup: Lookup;
+  readonly lookup: DnsLookup;
   /** Under which this host is reached. */
   readonly addresses: readonly string[];
   readonly now: () => number;
@@ -29,7 +29,7 @@ export interface KeeperDeps {
 
 /** A name as it stands. */
 export interface KeptName extends WantedName {
-  readonly verdict: Verdict;
+  readonly verdict: CertificateVerdict;
   readonly certificate: CertificateFacts | null;
   /** `null`: not looked up yet, or it couldn't be. */
   readonly dns: DnsAnswer | null;
@@ -42,7 +42,7 @@ interface Tracked {
   since: number;
   nextAt: number;
   busy: boolean;
-  verdict: Verdict | null;
+  verdict: CertificateVerdict | null;
   certificate: CertificateFacts | null;
   dns: DnsAnswer | null;
 }
@@ -208,13 +208,13 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     if (renewed) this.#onChange(name.wanted.site);
   }
 
-  #judge({ wanted, certificate, since, fraction }: Tracked, dns: DnsAnswer | Error): Verdict {
+  #judge({ wanted, certificate, since, fraction }: Tracked, dns: DnsAnswer | Error): CertificateVerdict {
     const { host, expected } = wanted;
     const failure = this.#deps.orders.failure(host);
-    return judge({ host, expected, dns, certificate, failure, since, fraction }, this.#deps.now());
+    return judgeCertificate({ host, expected, dns, certificate, failure, since, fraction }, this.#deps.now());
   }
 
-  #say(name: Tracked, verdict: Verdict): void {
+  #say(name: Tracked, verdict: CertificateVerdict): void {
     const before = name.verdict;
     name.verdict = verdict;
     name.nextAt = verdict.nextAt;

@@ -9,7 +9,7 @@ const failure = z.object({
   message: z.string(),
   retryAt: z.number(),
 });
-export type Failure = z.output<typeof failure>;
+export type OrderFailure = z.output<typeof failure>;
 
 const ledgerSchema = z.object({
   version: z.literal(1),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
 import { lookForChallenge } from '../appliers/proxy/probe.ts';
 import { acmeAccount } from '../clients/acme.ts';
-import type { Lookup } from '../host-report/names.ts';
+import type { DnsLookup } from '../host-report/names.ts';
 import { folderOf, openAccount } from './account.ts';
 import { CertificateKeeper } from './keeper.ts';
 import { Ledger } from './ledger.ts';
@@ -17,20 +17,20 @@ export interface AcmeOptions extends Pick<OrdersDeps, 'perHour' | 'log' | 'pause
   readonly caFile?: string;
   /** Under which this host is reached. */
   readonly addresses: readonly string[];
-  readonly lookup: Lookup;
+  readonly lookup: DnsLookup;
   /** Where challenges are answered; asked when there is one. */
   readonly endpoint: () => ProxyEndpoint;
   readonly now?: () => number;
 }
 
-export interface Acme {
+export interface AcmeService {
   readonly keeper: CertificateKeeper;
   /** What the proxy makes its answers to challenges of. */
   readonly thumbprint: string;
 }
 
 /** This host's account at an authority and all that it has issued, kept in `directory`. Nothing is ordered yet. */
-export async function openAcme(directory: string, options: AcmeOptions): Promise<Acme> {
+export async function openAcme(directory: string, options: AcmeOptions): Promise<AcmeService> {
   const { directoryUrl, email, caFile, endpoint, now = Date.now, addresses, lookup, ...limits } = options;
   const folder = join(directory, folderOf(directoryUrl));
   const { thumbprint, key, url, saveUrl } = await openAccount(folder);

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { TerminalError } from '../appliers/contract.ts';
 import {
   type CertificateFacts,
   type Checked,
@@ -7,6 +6,7 @@ import {
   readFacts,
 } from '../appliers/proxy/certificate-check.ts';
 import type { CertificatePaths, CertificateSource, ServedName } from '../appliers/proxy/certificates.ts';
+import { TerminalError } from '../base/errors.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report/report.ts';
 import type { Certificates } from './contract.ts';

@@ -3,7 +3,7 @@ import { type Bounds, backoffMs } from '../base/backoff.ts';
 import type { Acme } from '../clients/acme.ts';
 import { AcmeError } from '../clients/acme-errors.ts';
 import { OrderBudget } from './budget.ts';
-import type { Failure, Ledger, LedgerState } from './ledger.ts';
+import type { Ledger, LedgerState, OrderFailure } from './ledger.ts';
 import type { CertificateStore } from './store.ts';
 
 const MINUTE_MS = 60_000;
@@ -16,7 +16,7 @@ const AT_ONCE = 8;
 
 export type OrderOutcome =
   | { readonly facts: CertificateFacts }
-  | { readonly failed: Failure }
+  | { readonly failed: OrderFailure }
   /** No order was placed, for a reason that says when it may be. */
   | { readonly notYet: string };
 
@@ -52,7 +52,7 @@ const OVER: OrderOutcome = { notYet: '' };
 export class Orders {
   readonly #deps: OrdersDeps;
   readonly #budget: OrderBudget;
-  readonly #failures: Map<string, Failure>;
+  readonly #failures: Map<string, OrderFailure>;
   /** By host, from the wish on. */
   readonly #active = new Map<string, Active>();
   #waiting: Active[] = [];
@@ -66,7 +66,7 @@ export class Orders {
   }
 
   /** Why the last order for this name failed; `null`: it didn't. */
-  failure(host: string): Failure | null {
+  failure(host: string): OrderFailure | null {
     return this.#failures.get(host) ?? null;
   }
 
@@ -163,7 +163,7 @@ export class Orders {
     }
   }
 
-  #failed(host: string, cause: unknown): Failure {
+  #failed(host: string, cause: unknown): OrderFailure {
     const { now, random = Math.random, pauses = { refused: REFUSED, outage: OUTAGE } } = this.#deps;
     const count = (this.#failures.get(host)?.count ?? 0) + 1;
     const error = cause instanceof AcmeError ? cause : new AcmeError('unusable', String(cause), { cause });

@@ -1,12 +1,4 @@
-/** Where a name stands with its certificate, in the order in which it comes about. */
-export const CERTIFICATE_STATES = [
-  'pending_dns',
-  'pending_certificate',
-  'live',
-  'drifted',
-  'expired',
-] as const;
-export type CertificateState = (typeof CERTIFICATE_STATES)[number];
+import type { CertificateState } from '../report/report.ts';
 
 /** There is no TLS that a client would take. */
 export const WITHOUT: ReadonlySet<CertificateState> = new Set([
@@ -49,7 +41,7 @@ export interface Facts {
   readonly fraction: number;
 }
 
-export interface Verdict {
+export interface CertificateVerdict {
   readonly state: CertificateState;
   /** For a person who can act on it; empty where there is nothing to say. */
   readonly reason: string;
@@ -77,7 +69,7 @@ export function renewalAt({ notBefore, notAfter }: Lifetime, fraction: number): 
 }
 
 /** What the name's state is and what is to be done about it now, from what is known of it. */
-export function judge(facts: Facts, now: number): Verdict {
+export function judgeCertificate(facts: Facts, now: number): CertificateVerdict {
   const { certificate, failure, dns, fraction } = facts;
   const misled = dns instanceof Error ? null : dnsFault(facts.host, dns, facts.expected);
   const unknown = dns instanceof Error ? dns.message : null;
@@ -126,7 +118,7 @@ export interface FilesFacts {
 export function judgeFiles(
   { certificate, fault, isOutdated }: FilesFacts,
   now: number,
-): Pick<Verdict, 'state' | 'reason'> {
+): Pick<CertificateVerdict, 'state' | 'reason'> {
   if (certificate === null) return { state: 'pending_certificate', reason: fault ?? '' };
   const { notAfter } = certificate;
   if (notAfter <= now) {

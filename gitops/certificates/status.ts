@@ -1,7 +1,7 @@
 import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
 import type { CertificateStatus } from '../report/report.ts';
 import type { KeptName } from './keeper.ts';
-import type { Verdict } from './policy.ts';
+import type { CertificateVerdict } from './policy.ts';
 
 /** A name's ordered certificate as the API and the command line show it. */
 export function orderStatus({ host, verdict, certificate, dns }: KeptName): CertificateStatus {
@@ -20,7 +20,7 @@ export function orderStatus({ host, verdict, certificate, dns }: KeptName): Cert
 /** The same of one from an operator's files, which are looked at whenever the proxy is. */
 export function fileStatus(
   host: string,
-  { state, reason }: Pick<Verdict, 'state' | 'reason'>,
+  { state, reason }: Pick<CertificateVerdict, 'state' | 'reason'>,
   certificate: CertificateFacts | null,
 ): CertificateStatus {
   const issuer = certificate?.issuer ?? null;

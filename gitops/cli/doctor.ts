@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
-import type { CertificateState } from '../certificates/policy.ts';
 import {
+  type CertificateState,
   type PlanReport,
   planReportSchema,
   REASONS,
@@ -34,7 +34,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
   CertificatePending:
     'See what the message names (DNS, a file, port 80 from outside, the authority); it is looked at again by itself.',
   Drifted: 'Undo the change from outside, or set DRIFT_MODES to enforce for this kind.',
-  Fighting: 'Find who else changes it: two installations, a script, a person. It is repaired again later.',
+  RepairLoop: 'Find who else changes it: two installations, a script, a person. It is repaired again later.',
 };
 
 /** The same of a certificate, which may be amiss where the site itself is well; `null`: it isn't. */

@@ -8,7 +8,7 @@ import { callProvisioner, type Where } from './provisioner-client.ts';
  * `waiting`: the command was ended while the site was at it; the daemon goes on, and the next run looks after it.
  * `skipped`: it wasn't well before, which says nothing of the image.
  */
-export interface Outcome {
+export interface RolloutOutcome {
   readonly state: 'swapped' | 'already' | 'reverted' | 'failed' | 'waiting' | 'skipped';
   readonly detail: string;
 }
@@ -35,7 +35,7 @@ const statusAnswer = shownSiteSchema.extend({
 });
 
 /** Gives one site the image, watches it, and takes it back where it isn't well. Never throws for what the site does. */
-export async function rollSite(where: Where, roll: Roll, signal: AbortSignal): Promise<Outcome> {
+export async function rollSite(where: Where, roll: Roll, signal: AbortSignal): Promise<RolloutOutcome> {
   const path = `/sites/${encodeURIComponent(roll.site)}`;
   const begun = performance.now();
   const headers = { 'x-reason': roll.reason };
@@ -87,7 +87,7 @@ export async function rollSite(where: Where, roll: Roll, signal: AbortSignal): P
   }
 
   /** Only the image's own commit is undone; where somebody has changed the site since, it is for a person to judge. */
-  async function takeBack(trouble: string): Promise<Outcome> {
+  async function takeBack(trouble: string): Promise<RolloutOutcome> {
     const [newest] = (await look()).history;
     if (newest === undefined || newest.subject !== `${SUBJECT} ${roll.site}`) {
       return { state: 'failed', detail: `${trouble}; it was changed since, so it stays as it is` };

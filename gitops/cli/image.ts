@@ -2,7 +2,7 @@ import { styleText } from 'node:util';
 import { z } from 'zod';
 import { shownSiteSchema } from '../report/report.ts';
 import { CliError } from './cli-error.ts';
-import { type Outcome, rollSite } from './image-site.ts';
+import { type RolloutOutcome, rollSite } from './image-site.ts';
 import { type Output, print, progress } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
 import { table } from './table.ts';
@@ -38,7 +38,7 @@ export async function image(where: Where, wanted: string, options: ImageOptions)
   const atOnce = atLeast('--at-once', options.atOnce, 1);
   const maxFailures = atLeast('--max-failures', options.maxFailures, 0);
   const watchMs = atLeast('--watch', options.watch, 0) * 1000;
-  const outcomes = new Map<string, Outcome>();
+  const outcomes = new Map<string, RolloutOutcome>();
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort();
   process.once('SIGINT', interrupt);
@@ -80,7 +80,7 @@ function conclude(
   options: Output,
   wanted: string,
   sites: readonly string[],
-  outcomes: ReadonlyMap<string, Outcome>,
+  outcomes: ReadonlyMap<string, RolloutOutcome>,
 ): void {
   const left = sites.filter((site) => !outcomes.has(site));
   const well = [...outcomes.values()].filter(
@@ -99,11 +99,11 @@ function conclude(
   if (well < sites.length) process.exitCode = 1;
 }
 
-function failures(outcomes: ReadonlyMap<string, Outcome>): number {
+function failures(outcomes: ReadonlyMap<string, RolloutOutcome>): number {
   return [...outcomes.values()].filter(({ state }) => state === 'reverted' || state === 'failed').length;
 }
 
-function render(rows: readonly (readonly [string, Outcome])[]): string {
+function render(rows: readonly (readonly [string, RolloutOutcome])[]): string {
   return table(rows.map(([site, { state, detail }]) => [site, styleText(COLOUR[state], state), detail]));
 }
 

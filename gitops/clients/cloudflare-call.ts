@@ -1,11 +1,11 @@
 import type { z } from 'zod';
-import { RetryableError } from '../appliers/contract.ts';
-import { type Endpoint, errorFor } from './cloudflare-errors.ts';
+import { RetryableError } from '../base/errors.ts';
+import { type ApiEndpoint, cloudflareError } from './cloudflare-errors.ts';
 import { retryAfterSeconds } from './cloudflare-transport.ts';
 
 /** The parsed body of a call, or the error that its answer stands for. */
 export async function answer<Schema extends z.ZodType>(
-  endpoint: Endpoint,
+  endpoint: ApiEndpoint,
   schema: Schema,
   call: Promise<{ data?: unknown; error?: unknown; response: Response }>,
 ): Promise<z.output<Schema>> {
@@ -14,7 +14,7 @@ export async function answer<Schema extends z.ZodType>(
     throw new RetryableError(`Cloudflare ${endpoint}: the answer isn't JSON`, { cause });
   });
   if (!response.ok) {
-    throw errorFor(endpoint, response.status, error, retryAfterSeconds(response.headers, Date.now()));
+    throw cloudflareError(endpoint, response.status, error, retryAfterSeconds(response.headers, Date.now()));
   }
   const parsed = schema.safeParse(data);
   if (!parsed.success) {

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { RetryableError, TerminalError } from '../appliers/contract.ts';
+import { RetryableError, TerminalError } from '../base/errors.ts';
 
 /** Families of endpoints: a code means something only together with one of them. */
-export type Endpoint = 'ips' | 'zones' | 'dns' | 'routes' | 'kv';
+export type ApiEndpoint = 'ips' | 'zones' | 'dns' | 'routes' | 'kv';
 
 /** What a refusal means to an applier; `refused` is everything that only a person can change. */
-export type Meaning = 'absent' | 'exists' | 'quota' | 'transient' | 'unauthorized' | 'refused';
+export type CloudflareMeaning = 'absent' | 'exists' | 'quota' | 'transient' | 'unauthorized' | 'refused';
 
 /** Sources: Workers error codes; certbot and ddns clients for DNS. No complete list exists. */
-const MEANINGS: Record<Endpoint, Readonly<Record<number, Meaning>>> = {
+const MEANINGS: Record<ApiEndpoint, Readonly<Record<number, CloudflareMeaning>>> = {
   ips: {},
   zones: {},
   dns: { 81044: 'absent', 81045: 'quota', 81053: 'exists', 81057: 'exists', 81058: 'exists' },
@@ -19,11 +19,16 @@ const MEANINGS: Record<Endpoint, Readonly<Record<number, Meaning>>> = {
 /** Cloudflare understood the call and says no. `codes` are as sent, the first one decides. */
 export class CloudflareRefusal extends TerminalError {
   override name = 'CloudflareRefusal';
-  readonly endpoint: Endpoint;
+  readonly endpoint: ApiEndpoint;
   readonly status: number;
   readonly codes: readonly number[];
-  readonly meaning: Meaning;
-  constructor(endpoint: Endpoint, status: number, errors: readonly ApiMessage[], meaning: Meaning) {
+  readonly meaning: CloudflareMeaning;
+  constructor(
+    endpoint: ApiEndpoint,
+    status: number,
+    errors: readonly ApiMessage[],
+    meaning: CloudflareMeaning,
+  ) {
     super(`Cloudflare ${endpoint}: ${errors.map(({ code, message }) => `${message} (${code})`).join('; ')}`);
     this.endpoint = endpoint;
     this.status = status;
@@ -40,8 +45,8 @@ const refusalBody = z.object({ success: z.literal(false), errors: z.array(apiMes
  * The error for an answer that isn't a success. Only a well-formed refusal is final: a page of something in between,
  * a 408 and every 5xx may pass, and after a write nobody knows whether it happened.
  */
-export function errorFor(
-  endpoint: Endpoint,
+export function cloudflareError(
+  endpoint: ApiEndpoint,
   status: number,
   body: unknown,
   retryAfter: number | undefined,

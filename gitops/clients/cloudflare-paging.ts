@@ -1,4 +1,4 @@
-import { RetryableError } from '../appliers/contract.ts';
+import { RetryableError } from '../base/errors.ts';
 
 interface CountedPage<Item> {
   readonly result: readonly Item[];

@@ -1,4 +1,4 @@
-import { RetryableError } from '../appliers/contract.ts';
+import { RetryableError } from '../base/errors.ts';
 import type { Pace } from './pace.ts';
 
 /** Where a 429 doesn't say how long: the account's own window is five minutes, its rest is at most that. */

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import Docker from 'dockerode';
 import { z } from 'zod';
-import { RetryableError, TerminalError } from '../appliers/contract.ts';
+import { RetryableError, TerminalError } from '../base/errors.ts';
 
 /** Docker understood the call and says no: there is no such thing, or it is refused. */
 export class DockerRefusal extends TerminalError {

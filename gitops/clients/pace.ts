@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RetryableError } from '../appliers/contract.ts';
+import { RetryableError } from '../base/errors.ts';
 
 /** Time as the pacing needs it, in milliseconds; tests bring their own. */
 export interface Clock {

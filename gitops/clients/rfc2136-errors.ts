@@ -1,17 +1,17 @@
-import { RetryableError, TerminalError } from '../appliers/contract.ts';
+import { RetryableError, TerminalError } from '../base/errors.ts';
 import type { CommandError } from './command.ts';
 
 /**
  * What a refusal means to an applier. `refused` may be one name's fault, whatever the code: a server whose policy lets a
  * key write some names only answers for the others as if it knew no such key.
  */
-export type Meaning = 'prerequisite' | 'refused';
+export type Rfc2136Meaning = 'prerequisite' | 'refused';
 
 /** The server understood the message and says no. `code` is the response code's name (RFC 2136 2.2, RFC 8945 5.3). */
 export class UpdateRefusal extends TerminalError {
   override name = 'UpdateRefusal';
   readonly code: string;
-  readonly meaning: Meaning;
+  readonly meaning: Rfc2136Meaning;
   constructor(code: string, { meaning, advice }: Refusal, options?: ErrorOptions) {
     super(`the DNS server answers ${code}: ${advice}`, options);
     this.code = code;
@@ -20,7 +20,7 @@ export class UpdateRefusal extends TerminalError {
 }
 
 interface Refusal {
-  readonly meaning: Meaning;
+  readonly meaning: Rfc2136Meaning;
   readonly advice: string;
 }
 
@@ -50,7 +50,7 @@ const CODE = /status: ([A-Z]+)|replied with error '([A-Z]+)'/;
  * that it doesn't take. Anything else (no connection, silence, a bad clock, SERVFAIL) may pass, and after an update
  * nobody knows whether it happened.
  */
-export function errorFor(failed: CommandError): RetryableError | TerminalError {
+export function rfc2136Error(failed: CommandError): RetryableError | TerminalError {
   const options = { cause: failed };
   if (isAbsent(failed.cause)) {
     return new TerminalError('kdig or knsupdate is not installed (knot-dnsutils)', options);

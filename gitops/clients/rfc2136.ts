@@ -1,6 +1,6 @@
-import { RetryableError } from '../appliers/contract.ts';
+import { RetryableError } from '../base/errors.ts';
 import { CommandError, type CommandOptions, runCommand } from './command.ts';
-import { errorFor } from './rfc2136-errors.ts';
+import { rfc2136Error } from './rfc2136-errors.ts';
 
 export interface Rfc2136Options {
   /** The zone's primary. */
@@ -39,7 +39,7 @@ export function rfc2136Client(options: Rfc2136Options): Rfc2136Client {
     try {
       return (await runCommand(file, args, { timeoutMs: 6_000 * silenceSeconds, ...limits })).stdout;
     } catch (error) {
-      throw error instanceof CommandError ? errorFor(error) : error;
+      throw error instanceof CommandError ? rfc2136Error(error) : error;
     }
   };
   return {

@@ -247,7 +247,7 @@ export class DesiredStateReader {
 }
 
 /** What a revision asks of a site, here or of another host; the same object as long as it is the same wish. */
-export function wishFor({ entries, elsewhere }: DesiredState, site: string) {
+export function desiredFor({ entries, elsewhere }: DesiredState, site: string) {
   return entries.get(site) ?? elsewhere.get(site);
 }
 

@@ -1,7 +1,12 @@
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, on } from 'node:events';
-import { boundEndpoint, type Instance, type Launch, type Runtime } from '../appliers/containers/runtime.ts';
+import {
+  boundEndpoint,
+  type ContainerInstance,
+  type Launch,
+  type Runtime,
+} from '../appliers/containers/runtime.ts';
 import { type Supervised, supervise } from './supervisor.ts';
 
 export interface ProcessRuntimeOptions {
@@ -50,10 +55,12 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
 
   return {
     async list() {
-      return [...entries.values()].map(({ id, launch: { name, mark, spec }, child, stopped }): Instance => {
-        const running = !stopped && child.death() === null;
-        return { id, name, mark, running, stopped, endpoint: running ? boundEndpoint(spec) : null };
-      });
+      return [...entries.values()].map(
+        ({ id, launch: { name, mark, spec }, child, stopped }): ContainerInstance => {
+          const running = !stopped && child.death() === null;
+          return { id, name, mark, running, stopped, endpoint: running ? boundEndpoint(spec) : null };
+        },
+      );
     },
 
     async start(launch) {

@@ -6,7 +6,7 @@ import { registrableDomain } from '../manifest/schema.ts';
 /** Longer chains of aliases are a loop. */
 const MOST_ALIASES = 8;
 
-export interface Lookup {
+export interface DnsLookup {
   /** Both families; empty where there are none. Throws where nobody answers. */
   addresses(name: string): Promise<string[]>;
   /** The next alias; `null` where there is none. */
@@ -17,7 +17,7 @@ export interface Lookup {
  * The DNS as this host's resolvers tell it (`<address>` or `<address>:<port>`; none: the system's), and loopback for
  * every name under `localhost`, which no resolver is asked about (RFC 6761, 6.3).
  */
-export function dnsLookup(servers: readonly string[], timeoutMs: number): Lookup {
+export function dnsLookup(servers: readonly string[], timeoutMs: number): DnsLookup {
   const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
   if (servers.length > 0) resolver.setServers(servers);
   return {
@@ -33,7 +33,7 @@ export function dnsLookup(servers: readonly string[], timeoutMs: number): Lookup
   };
 }
 
-export interface Destinations {
+export interface NameDestinations {
   /** Where origin and preview hostnames lead. */
   readonly hostAddress: string;
   /** Others under which this host is reached: custom domains may lead there, too. */
@@ -45,8 +45,8 @@ export interface Destinations {
 /** What a site's names resolve to, and what they must. */
 export async function lookUpNames(
   { hostnames, customDomains, domains }: Pick<Manifest, 'hostnames' | 'customDomains' | 'domains'>,
-  { hostAddress, otherAddresses, edgeTarget }: Destinations,
-  lookup: Lookup,
+  { hostAddress, otherAddresses, edgeTarget }: NameDestinations,
+  lookup: DnsLookup,
 ): Promise<NameAnswer[]> {
   const target = edgeTarget?.replaceAll('{host}', hostnames.edge).replace(/\.$/, '');
   const edge = target === undefined ? [] : await targetAddresses(target, lookup);
@@ -70,7 +70,7 @@ export async function lookUpNames(
   );
 }
 
-async function lookUp(name: string, lookup: Lookup) {
+async function lookUp(name: string, lookup: DnsLookup) {
   const unknown = { addresses: [], alias: null, aliasRegistrable: null };
   try {
     const [addresses, alias] = await Promise.all([lookup.addresses(name), lastAlias(name, lookup)]);
@@ -81,7 +81,7 @@ async function lookUp(name: string, lookup: Lookup) {
   }
 }
 
-async function lastAlias(name: string, lookup: Lookup): Promise<string | null> {
+async function lastAlias(name: string, lookup: DnsLookup): Promise<string | null> {
   let last: string | null = null;
   for (let hop = 0; hop < MOST_ALIASES; hop += 1) {
     const next = await lookup.alias(last ?? name);
@@ -92,7 +92,7 @@ async function lastAlias(name: string, lookup: Lookup): Promise<string | null> {
 }
 
 /** An address is its own. A target that can't be looked up allows anything that answers. */
-async function targetAddresses(target: string, lookup: Lookup): Promise<string[]> {
+async function targetAddresses(target: string, lookup: DnsLookup): Promise<string[]> {
   if (/^[\d.]+$|:/.test(target)) return [target];
   return await lookup.addresses(target).catch(() => []);
 }

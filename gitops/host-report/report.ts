@@ -6,17 +6,17 @@ import { describeSite } from '../manifest/description.ts';
 import { arriveBy, type WayIn } from './arrivals.ts';
 import { lookAtCertificate, type Shown } from './certificates.ts';
 import { readConfig } from './config.ts';
-import { type Destinations, type Lookup, lookUpNames } from './names.ts';
+import { type DnsLookup, lookUpNames, type NameDestinations } from './names.ts';
 
 /** Everything is asked at once; what hasn't answered by then is reported as that. */
 const PATIENCE_MS = 3_500;
 
-export interface HostReportDeps extends Destinations {
+export interface HostReportDeps extends NameDestinations {
   readonly host: string;
   readonly edgePublicUrl: string;
   /** Where this host itself reaches its proxy's TLS. */
   readonly proxy: { readonly address: string; readonly port: number };
-  readonly lookup: Lookup;
+  readonly lookup: DnsLookup;
   readonly containers: Pick<Applier, 'desired' | 'observe'>;
 }
 
@@ -73,7 +73,7 @@ async function countPreviews(
 }
 
 /** The same lookup for Node's own sockets. */
-function nodeLookup(lookup: Lookup): LookupFunction {
+function nodeLookup(lookup: DnsLookup): LookupFunction {
   return (name, { all }, done) => {
     lookup.addresses(name).then(
       (addresses) => {

@@ -7,7 +7,7 @@ import type { Operation } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProblemError } from './errors.ts';
-import { header, manifestOf, parse, pick } from './request.ts';
+import { manifestOf, parse, pickQuery, requestHeader } from './request.ts';
 import { revertOf } from './revert.ts';
 import * as edits from './site-edits.ts';
 
@@ -60,7 +60,7 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
   app.delete('/custom-domain', async (request, reply) => {
     const { site, domain: name } = parse(
       customDomainBody,
-      request.body ?? pick(request.query, ['site', 'domain']),
+      request.body ?? pickQuery(request.query, ['site', 'domain']),
     );
     const { revision, changed } = await commitEdit(
       request,
@@ -126,7 +126,7 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
         return changed ? [site] : [];
       }),
     );
-    loop.wake();
+    loop.trigger();
     return { pruned: pruned.flat().sort() };
   });
 
@@ -137,8 +137,8 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
     edit: (text: string | null) => string | null,
     trailers: Readonly<Record<string, string>> = {},
   ) {
-    const actor = header(request, 'x-actor') ?? 'provisioner';
-    const reason = header(request, 'x-reason');
+    const actor = requestHeader(request, 'x-actor') ?? 'provisioner';
+    const reason = requestHeader(request, 'x-reason');
     return repo.commit({
       site,
       edit,
@@ -164,7 +164,7 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
   ): Promise<unknown> {
     const { wait } = parse(waitQuery, request.query);
     const { id } = operations.create(site, kind, revision);
-    loop.wake();
+    loop.trigger();
     const link = { id, url: `/operations/${id}` };
     if (wait === undefined) return reply.status(202).send({ site, revision, operation: link });
     await operations.finished(id, wait * 1000);

@@ -12,7 +12,7 @@ export function planReport(plan: PassPlan): PlanReport {
       ...plan.blocked.map(({ reason, detail }) => ({ reason, detail })),
       ...plan.conflicts.map(({ detail }) => ({ reason: 'conflict', detail })),
       ...left.map(({ change, why }) => ({
-        reason: why === 'warn' ? 'drift' : 'fight',
+        reason: why === 'warn' ? 'drift' : 'repair_loop',
         detail: `${change.site}: ${change.target} ${change.key} differs and is left alone`,
       })),
       ...[...plan.unobserved].map(([target, error]) => ({

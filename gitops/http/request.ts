@@ -22,12 +22,12 @@ export function manifestOf(body: unknown, host: string): Manifest {
   return result.data;
 }
 
-export function header(request: FastifyRequest, name: string): string | null {
+export function requestHeader(request: FastifyRequest, name: string): string | null {
   const value = request.headers[name];
   return typeof value === 'string' && value !== '' ? value.slice(0, 200) : null;
 }
 
-export function pick(query: unknown, names: readonly string[]): Record<string, unknown> {
+export function pickQuery(query: unknown, names: readonly string[]): Record<string, unknown> {
   const all = typeof query === 'object' && query !== null ? Object.entries(query) : [];
   return Object.fromEntries(all.filter(([name]) => names.includes(name)));
 }

@@ -49,8 +49,8 @@ export function obstacle(plan: PassPlan, site: string): Obstacle | null {
   const [drifted] = left;
   if (drifted !== undefined) {
     const keys = left.map(({ change }) => `${change.target} ${change.key}`).join(', ');
-    return drifted.why === 'fight'
-      ? { reason: 'Fighting', message: `repaired three times in ten minutes, now left alone: ${keys}` }
+    return drifted.why === 'repair_loop'
+      ? { reason: 'RepairLoop', message: `repaired three times in ten minutes, now left alone: ${keys}` }
       : { reason: 'Drifted', message: `changed from outside and left so: ${keys}` };
   }
   const [unread] = plan.unobserved;

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Applier, type Change, TARGETS, type Target, TerminalError } from '../appliers/contract.ts';
+import { type Applier, type Change, TARGETS, type Target } from '../appliers/contract.ts';
+import { TerminalError } from '../base/errors.ts';
 import type { Step } from '../report/report.ts';
 
 export interface SiteRun {

@@ -1,5 +1,5 @@
+import type { Log } from '../base/log.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
-import type { RunLog } from './site-runs.ts';
 
 /** From here on a site's history is slow to find without an index. */
 const MANY_SITES = 500;
@@ -7,10 +7,10 @@ const MANY_SITES = 500;
 /** Renews the index of the sites repository's history beside the passes: none of them needs it. */
 export class HistoryIndex {
   readonly #repo: Pick<SitesRepo, 'indexHistory'>;
-  readonly #log: Pick<RunLog, 'warn'>;
+  readonly #log: Pick<Log, 'warn'>;
   #running: Promise<void> | null = null;
 
-  constructor(repo: Pick<SitesRepo, 'indexHistory'>, log: Pick<RunLog, 'warn'>) {
+  constructor(repo: Pick<SitesRepo, 'indexHistory'>, log: Pick<Log, 'warn'>) {
     this.#repo = repo;
     this.#log = log;
   }

@@ -1,4 +1,5 @@
 import type { Applier, Target } from '../appliers/contract.ts';
+import type { Log } from '../base/log.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import { changedSites, type DesiredState, type DesiredStateReader } from '../desired/desired-state.ts';
 import { DesiredResources } from '../pass/desired-resources.ts';
@@ -6,17 +7,17 @@ import type { DriftModes } from '../pass/drift.ts';
 import { changeId, type Policy } from '../pass/guards.ts';
 import { Inventory } from '../pass/inventory.ts';
 import { type PassPlan, planPass } from '../pass/pass.ts';
-import { departuresOf } from '../pass/removals.ts';
+import { findRemovals } from '../pass/removals.ts';
 import type { SiteStatus } from '../report/report.ts';
 import { type SitesRepo, SitesRepoError } from '../sites-repo/sites-repo.ts';
 import { HistoryIndex } from './history-index.ts';
 import type { Operations } from './operations.ts';
-import { Fights } from './repair-loops.ts';
+import { RepairLoops } from './repair-loops.ts';
 import { Retries } from './retries.ts';
-import { NextLook } from './schedule.ts';
-import { type RunLog, SiteRuns, type SiteRunsDeps } from './site-runs.ts';
-import { StatusBoard } from './site-statuses.ts';
-import { type Asked, Wakes } from './triggers.ts';
+import { Schedule } from './schedule.ts';
+import { SiteRuns, type SiteRunsDeps } from './site-runs.ts';
+import { SiteStatuses } from './site-statuses.ts';
+import { type Pending, Triggers } from './triggers.ts';
 
 export interface LoopDeps {
   readonly repo: SitesRepo;
@@ -38,7 +39,7 @@ export interface LoopDeps {
   readonly frozen?: () => Promise<string | null>;
   readonly known: { readonly revision: string | null; readonly sites: readonly SiteStatus[] } | null;
   readonly onChange: () => void;
-  readonly log: RunLog;
+  readonly log: Log;
 }
 
 /**
@@ -50,13 +51,13 @@ export interface LoopDeps {
 export class Loop {
   readonly #deps: Omit<LoopDeps, 'known'>;
   readonly #stop = new AbortController();
-  readonly #wakes = new Wakes();
+  readonly #triggers = new Triggers();
   readonly #retries = new Retries();
-  readonly #nextLook = new NextLook();
-  readonly #fights = new Fights();
+  readonly #schedule = new Schedule();
+  readonly #repairLoops = new RepairLoops();
   readonly #inventory = new Inventory();
   readonly #cache = new DesiredResources();
-  readonly #board: StatusBoard;
+  readonly #statuses: SiteStatuses;
   readonly #index: HistoryIndex;
   readonly #runs: SiteRuns;
   #approved: ReadonlySet<string> = new Set();
@@ -75,7 +76,7 @@ export class Loop {
   constructor({ known, ...deps }: LoopDeps) {
     this.#deps = deps;
     this.#index = new HistoryIndex(deps.repo, deps.log);
-    this.#board = new StatusBoard(deps.host, known?.sites ?? []);
+    this.#statuses = new SiteStatuses(deps.host, known?.sites ?? []);
     this.#revision = known?.revision ?? null;
     this.#stateLost = known === null;
     this.#runs = new SiteRuns({
@@ -83,12 +84,12 @@ export class Loop {
       operations: deps.operations,
       drainSeconds: deps.drainSeconds,
       runsAtOnce: deps.runsAtOnce,
-      board: this.#board,
+      statuses: this.#statuses,
       retries: this.#retries,
-      fights: this.#fights,
+      repairLoops: this.#repairLoops,
       inventory: this.#inventory,
       onChange: deps.onChange,
-      onEnd: (site, lookAgain) => (lookAgain ? this.#wakes.site(site) : this.#wakes.now()),
+      onEnd: (site, lookAgain) => (lookAgain ? this.#triggers.site(site) : this.#triggers.check()),
       log: deps.log,
       signal: this.#stop.signal,
     });
@@ -98,31 +99,31 @@ export class Loop {
     this.#done = this.#run();
     const unwatched = (err: unknown) =>
       this.#deps.log.warn({ err }, 'the sites repository can’t be watched, only asked now and then');
-    void this.#follow(this.#deps.repo.changes(this.#stop.signal, unwatched), () => this.#wakes.now());
+    void this.#follow(this.#deps.repo.changes(this.#stop.signal, unwatched), () => this.#triggers.check());
     for (const applier of this.#deps.appliers) {
-      if (applier.events) void this.#follow(applier.events(this.#stop.signal), () => this.#wakes.all());
+      if (applier.events) void this.#follow(applier.events(this.#stop.signal), () => this.#triggers.all());
     }
   }
 
   /** Looks at once whether there is a new revision or a new operation. */
-  wake(): void {
-    this.#wakes.now();
+  trigger(): void {
+    this.#triggers.check();
   }
 
   /** Looks at one site at once: something that it depends on has changed. */
-  lookAt(site: string): void {
-    this.#wakes.site(site);
+  checkSite(site: string): void {
+    this.#triggers.site(site);
   }
 
   /** Looks at everything at once. */
   sync(): void {
-    this.#wakes.all();
+    this.#triggers.all();
   }
 
   /** Lets what this plan guards through, also where it takes several passes. */
   approve(plan: PassPlan): void {
     this.#approved = new Set(plan.guarded.map(changeId));
-    this.#wakes.all();
+    this.#triggers.all();
   }
 
   /** Ends after the steps that are under way. */
@@ -143,7 +144,7 @@ export class Loop {
 
   /** Everything was read at least once: a site that isn't known since has nothing here. */
   get ready(): boolean {
-    return this.#nextLook.everWell && this.#lastError === null;
+    return this.#schedule.hasSucceeded && this.#lastError === null;
   }
 
   /** Why the last pass couldn't even plan; `null`: it could. */
@@ -152,11 +153,11 @@ export class Loop {
   }
 
   statuses(): SiteStatus[] {
-    return this.#board.all();
+    return this.#statuses.all();
   }
 
   status(site: string): SiteStatus | null {
-    return this.#board.get(site);
+    return this.#statuses.get(site);
   }
 
   /** What a full pass over `desired` would do, without doing it. */
@@ -189,13 +190,13 @@ export class Loop {
       guards,
       cache: this.#cache,
       inventory: this.#inventory,
-      lastKeys: (target: Target, sites: ReadonlySet<string>) => this.#board.keys(target, sites),
+      lastKeys: (target: Target, sites: ReadonlySet<string>) => this.#statuses.keys(target, sites),
       drift: {
         modes: drift,
-        isDrift: this.#board.wasApplied.bind(this.#board),
-        isFight: this.#fights.isFight.bind(this.#fights),
+        isDrift: this.#statuses.wasApplied.bind(this.#statuses),
+        isRepairLoop: this.#repairLoops.isRepairLoop.bind(this.#repairLoops),
       },
-      departures: (sites: Iterable<string>) => departuresOf(sites, desired, repo),
+      removals: (sites: Iterable<string>) => findRemovals(sites, desired, repo),
       uncertified: () => certificates?.uncertified() ?? new Map(),
     };
     return await planPass(input, this.#stop.signal);
@@ -203,26 +204,26 @@ export class Loop {
 
   async #run(): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      await this.#wakes.until(this.#nextAt(), this.#stop.signal);
+      await this.#triggers.until(this.#nextAt(), this.#stop.signal);
       if (this.#stop.signal.aborted) return;
-      const asked = this.#wakes.take();
+      const asked = this.#triggers.take();
       try {
         await this.#pass(asked);
         this.#lastError = null;
       } catch (cause) {
-        this.#wakes.giveBack(asked);
+        this.#triggers.restore(asked);
         this.#lastError = cause instanceof Error ? cause : new Error(String(cause));
-        this.#nextLook.failed([this.#lastError]);
+        this.#schedule.failed([this.#lastError]);
         this.#deps.log.warn({ err: this.#lastError }, 'the pass could not plan; nothing was changed');
       }
     }
   }
 
-  async #pass(asked: Asked): Promise<void> {
+  async #pass(asked: Pending): Promise<void> {
     const { reader, repo, operations, certificates } = this.#deps;
     // Operations that exist by now are of commits that this pass reads.
     const open = operations.openBySite();
-    const again = this.#nextLook.isDue();
+    const again = this.#schedule.isDue();
     const revision = await repo.head();
     if (revision === null && this.#revision !== null) {
       throw new SitesRepoError(
@@ -233,7 +234,7 @@ export class Loop {
       // Nothing was ever asked for: there is nothing to do, and nothing to take away.
       this.#passes += 1;
       this.#nextFullAt = performance.now() + this.#deps.intervalSeconds * 1000;
-      this.#nextLook.succeeded();
+      this.#schedule.succeeded();
       return;
     }
     const [desired, rewritten] = await Promise.all([reader.read(revision), this.#rewritten(revision)]);
@@ -255,9 +256,9 @@ export class Loop {
       [...sites].some((site) => !desired.entries.has(site));
     if (full || sites.size > 0) {
       const plan = await this.#plan(desired, full ? null : sites, rewritten);
-      this.#board.planned(revision, changed);
+      this.#statuses.planned(revision, changed);
       this.#act(plan, open);
-    } else this.#board.planned(revision, []);
+    } else this.#statuses.planned(revision, []);
     this.#desired = desired;
     if (full) this.#nextFullAt = performance.now() + this.#deps.intervalSeconds * 1000;
     if (full) this.#index.renew(desired.entries.size);
@@ -270,16 +271,16 @@ export class Loop {
   /** Starts the runs of a plan and says of the other sites where they stand. */
   #act(plan: PassPlan, open: ReadonlyMap<string, readonly string[]>): void {
     const all = plan.scope === null;
-    const sites = new Set(plan.scope ?? [...plan.desired.entries.keys(), ...this.#board.sites()]);
+    const sites = new Set(plan.scope ?? [...plan.desired.entries.keys(), ...this.#statuses.sites()]);
     for (const site of [...plan.bySite.keys(), ...(all ? open.keys() : [])]) sites.add(site);
     for (const site of sites) this.#runs.consider(site, plan, open.get(site) ?? []);
     this.#guarded = plan.guarded.length > 0;
     if (!this.#guarded && all) this.#approved = new Set();
     // What could not be read now may be read in a moment.
-    if (plan.unobserved.size > 0) this.#nextLook.failed(plan.unobserved.values());
-    else if (all) this.#nextLook.succeeded();
+    if (plan.unobserved.size > 0) this.#schedule.failed(plan.unobserved.values());
+    else if (all) this.#schedule.succeeded();
     // What only the loss of our own state held back is for the next look to decide.
-    if (plan.blocked.some(({ reason }) => reason === 'state_lost')) this.#wakes.all();
+    if (plan.blocked.some(({ reason }) => reason === 'state_lost')) this.#triggers.all();
     this.#stateLost = false;
   }
 
@@ -290,11 +291,11 @@ export class Loop {
 
   /** When to look even if nothing wakes us, by `performance.now()`. */
   #nextAt(): number {
-    if (this.#lastError !== null) return this.#nextLook.at;
-    return Math.min(this.#nextFullAt, this.#nextLook.at, this.#retries.nextAt());
+    if (this.#lastError !== null) return this.#schedule.at;
+    return Math.min(this.#nextFullAt, this.#schedule.at, this.#retries.nextAt());
   }
 
-  async #follow(wakes: AsyncIterable<unknown>, wake: () => void): Promise<void> {
-    for await (const _ of wakes) wake();
+  async #follow(wakes: AsyncIterable<unknown>, trigger: () => void): Promise<void> {
+    for await (const _ of wakes) trigger();
   }
 }

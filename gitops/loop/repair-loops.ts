@@ -7,7 +7,7 @@ const WINDOW_MS = 10 * 60_000;
  * Counts repairs: a thing that was repaired three times in ten minutes is being changed by somebody else all the time,
  * and is left alone until the oldest of these repairs is ten minutes ago (reconciler rule 11).
  */
-export class Fights {
+export class RepairLoops {
   readonly #repairs = new Map<string, number[]>();
   readonly #now: () => number;
 
@@ -20,7 +20,7 @@ export class Fights {
     this.#repairs.set(idOf(change), [...this.#recent(change), this.#now()]);
   }
 
-  isFight(change: Change): boolean {
+  isRepairLoop(change: Change): boolean {
     return this.#recent(change).length >= REPAIRS;
   }
 

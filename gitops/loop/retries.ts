@@ -1,9 +1,9 @@
-import { GivenUpError, RetryableError } from '../appliers/contract.ts';
 import { backoffMs } from '../base/backoff.ts';
+import { GivenUpError, RetryableError } from '../base/errors.ts';
 import type { SiteEntry } from '../desired/desired-state.ts';
 
 /** Failing sites that run at once: the others wait, and no healthy site waits for any of them (reconciler rule 10). */
-const SLOW_LANE = 8;
+const MAX_FAILING_RUNS = 8;
 
 interface Retry {
   readonly failures: number;
@@ -49,7 +49,7 @@ export class Retries {
   mayRun(site: string, entry: SiteEntry | undefined): boolean {
     const retry = this.#bySite.get(site);
     if (retry === undefined || retry.entry !== entry) return true;
-    return retry.at <= performance.now() && this.#running.size < SLOW_LANE;
+    return retry.at <= performance.now() && this.#running.size < MAX_FAILING_RUNS;
   }
 
   started(site: string, entry: SiteEntry | undefined): void {
@@ -66,7 +66,7 @@ export class Retries {
   /** Sites whose time has come; none while the slow lane is full. */
   due(): string[] {
     const now = performance.now();
-    const room = SLOW_LANE - this.#running.size;
+    const room = MAX_FAILING_RUNS - this.#running.size;
     return [...this.#bySite]
       .filter(([site, { at }]) => at <= now && !this.#running.has(site))
       .sort(([, a], [, b]) => a.at - b.at)
@@ -76,7 +76,7 @@ export class Retries {
 
   /** When the next one is due, by `performance.now()`; while the lane is full a run's end wakes us instead. */
   nextAt(): number {
-    if (this.#running.size >= SLOW_LANE) return Number.POSITIVE_INFINITY;
+    if (this.#running.size >= MAX_FAILING_RUNS) return Number.POSITIVE_INFINITY;
     const waiting = [...this.#bySite].filter(([site]) => !this.#running.has(site));
     return Math.min(...waiting.map(([, { at }]) => at));
   }

@@ -1,17 +1,17 @@
-import { RetryableError } from '../appliers/contract.ts';
 import { backoffMs } from '../base/backoff.ts';
+import { RetryableError } from '../base/errors.ts';
 
 /**
  * When everything is looked at again because something could not be read. Only a look at everything that goes well
  * settles it: that one site could be read since says nothing of the others. All times are by `performance.now()`.
  */
-export class NextLook {
+export class Schedule {
   #failures = 0;
   #at = Number.POSITIVE_INFINITY;
   #everWell = false;
 
   /** A look at everything has gone well since the start. */
-  get everWell(): boolean {
+  get hasSucceeded(): boolean {
     return this.#everWell;
   }
 

@@ -1,19 +1,14 @@
 import type { Applier, Target } from '../appliers/contract.ts';
-import { lane } from '../base/limit.ts';
-import { type DesiredState, wishFor } from '../desired/desired-state.ts';
+import { limit } from '../base/limit.ts';
+import type { Log } from '../base/log.ts';
+import { type DesiredState, desiredFor } from '../desired/desired-state.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import { NOTHING, type PassPlan } from '../pass/pass.ts';
 import { executeSite, forgivable, type SiteOutcome } from './execute.ts';
 import type { Operations } from './operations.ts';
-import type { Fights } from './repair-loops.ts';
+import type { RepairLoops } from './repair-loops.ts';
 import type { Retries } from './retries.ts';
-import type { StatusBoard } from './site-statuses.ts';
-
-/** What the loop tells the daemon's log. */
-export interface RunLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-}
+import type { SiteStatuses } from './site-statuses.ts';
 
 export interface SiteRunsDeps {
   readonly appliers: ReadonlyMap<Target, Applier>;
@@ -21,14 +16,14 @@ export interface SiteRunsDeps {
   readonly drainSeconds: number;
   /** So many sites are brought about at a time, 2,000 by default; the others wait their turn. */
   readonly runsAtOnce: number | undefined;
-  readonly board: StatusBoard;
+  readonly statuses: SiteStatuses;
   readonly retries: Retries;
-  readonly fights: Fights;
+  readonly repairLoops: RepairLoops;
   readonly inventory: Inventory;
   readonly onChange: () => void;
   /** A run has ended; `lookAgain`: something new is asked of its site already. */
-  readonly onEnd: (site: string, lookAgain: boolean) => void;
-  readonly log: RunLog;
+  readonly onEnd: (site: string, again: boolean) => void;
+  readonly log: Log;
   readonly signal: AbortSignal;
 }
 
@@ -43,10 +38,10 @@ const RUNS_AT_ONCE = 2_000;
 
 interface Running {
   /** What the run brings about. */
-  readonly wish: ReturnType<typeof wishFor>;
+  readonly desired: ReturnType<typeof desiredFor>;
   readonly superseded: AbortController;
   /** A look at the site was asked for meanwhile. */
-  asked: boolean;
+  rerun: boolean;
   ended: Promise<void>;
 }
 
@@ -54,13 +49,13 @@ interface Running {
 export class SiteRuns {
   readonly #deps: SiteRunsDeps;
   readonly #running = new Map<string, Running>();
-  readonly #turn: ReturnType<typeof lane>;
+  readonly #limit: ReturnType<typeof limit>;
   /** By `performance.now()`: a plan from before a run's end speaks of a world that the run has changed since. */
   readonly #endedAt = new Map<string, number>();
 
   constructor(deps: SiteRunsDeps) {
     this.#deps = deps;
-    this.#turn = lane(deps.runsAtOnce ?? RUNS_AT_ONCE);
+    this.#limit = limit(deps.runsAtOnce ?? RUNS_AT_ONCE);
   }
 
   async ended(): Promise<void> {
@@ -68,40 +63,40 @@ export class SiteRuns {
   }
 
   /** A run of a site of which this revision asks something else, of another host even, ends after its current step. */
-  supersede(desired: DesiredState): void {
-    for (const [site, { wish, superseded }] of this.#running) {
-      if (wish !== wishFor(desired, site)) superseded.abort();
+  supersede(state: DesiredState): void {
+    for (const [site, { desired, superseded }] of this.#running) {
+      if (desired !== desiredFor(state, site)) superseded.abort();
     }
   }
 
   /** Starts the site's run where there is something to do now; otherwise says where it stands. */
   consider(site: string, plan: PassPlan, operations: readonly string[]): void {
-    const { board, retries } = this.#deps;
+    const { statuses, retries } = this.#deps;
     const running = this.#running.get(site);
     if (running !== undefined) {
       // Somebody asked for a look at this very site, and the run may be past what has changed.
-      running.asked ||= plan.scope?.has(site) ?? false;
+      running.rerun ||= plan.scope?.has(site) ?? false;
       return;
     }
-    if ((this.#endedAt.get(site) ?? 0) >= plan.lookedAt) {
+    if ((this.#endedAt.get(site) ?? 0) >= plan.observedAt) {
       this.#deps.onEnd(site, true);
       return;
     }
-    if (operations.length === 0 && board.stands(plan, site)) return;
+    if (operations.length === 0 && statuses.isConverged(plan, site)) return;
     const entry = plan.desired.entries.get(site);
     const { allowed } = plan.bySite.get(site) ?? NOTHING;
     if (allowed.length === 0) {
       retries.clear(site);
-      const before = board.get(site);
+      const before = statuses.get(site);
       const over = entry === undefined && before?.reason === 'Removed' && !plan.bySite.has(site);
       if (!over) this.#settle(site, plan, operations, null);
       // One revision later there is nothing to say any more of a site that git doesn't know.
-      else if (before.desired !== plan.desired.revision) board.forget(site);
+      else if (before.desired !== plan.desired.revision) statuses.forget(site);
     } else if (retries.mayRun(site, entry) || this.#deps.operations.isQueued(site)) {
       retries.started(site, entry);
       const superseded = new AbortController();
-      const wish = wishFor(plan.desired, site);
-      const started: Running = { wish, superseded, asked: false, ended: Promise.resolve() };
+      const desired = desiredFor(plan.desired, site);
+      const started: Running = { desired: desired, superseded, rerun: false, ended: Promise.resolve() };
       this.#running.set(site, started);
       const run = async () => {
         // What it was to bring about may be past when its turn comes.
@@ -109,11 +104,11 @@ export class SiteRuns {
           await this.#run(site, plan, operations, superseded.signal);
         }
       };
-      started.ended = this.#turn(run).finally(() => {
+      started.ended = this.#limit(run).finally(() => {
         this.#running.delete(site);
         this.#endedAt.set(site, performance.now());
         retries.ended(site);
-        const again = started.asked || superseded.signal.aborted || this.#deps.operations.isQueued(site);
+        const again = started.rerun || superseded.signal.aborted || this.#deps.operations.isQueued(site);
         this.#deps.onEnd(site, again);
       });
     }
@@ -125,17 +120,17 @@ export class SiteRuns {
     operations: readonly string[],
     superseded: AbortSignal,
   ): Promise<void> {
-    const { board, retries, fights, inventory, log, signal } = this.#deps;
+    const { statuses, retries, repairLoops, inventory, log, signal } = this.#deps;
     const entry = plan.desired.entries.get(site);
     const removal = entry === undefined || entry.manifest?.state === 'absent';
     const { allowed: changes } = plan.bySite.get(site) ?? NOTHING;
     for (const change of changes) {
-      if (board.wasApplied(change)) fights.repaired(change);
+      if (statuses.wasApplied(change)) repairLoops.repaired(change);
       inventory.add(change.target, site, change.key);
     }
-    board.started(plan, site, changes.length);
+    statuses.started(plan, site, changes.length);
     log.info({ site, revision: plan.desired.revision, changes: changes.length }, 'applying');
-    const withdrawnAt = board.withdrawnAt(site);
+    const withdrawnAt = statuses.withdrawnAt(site);
     const run = { changes, unobserved: plan.unobserved, removal, withdrawnAt, superseded };
     const outcome = await executeSite(
       run,
@@ -143,7 +138,7 @@ export class SiteRuns {
         appliers: this.#deps.appliers,
         drainSeconds: this.#deps.drainSeconds,
         onWithdrawn: (at) => {
-          board.withdrawn(site, at);
+          statuses.withdrawn(site, at);
           this.#deps.onChange();
         },
         onStep: (step) => this.#deps.operations.step(operations, step),
@@ -160,7 +155,7 @@ export class SiteRuns {
     const counts =
       outcome.failures.every(({ change }) => forgivable(run, change)) && outcome.unobserved === null;
     this.#settle(site, plan, operations, outcome, counts);
-    if (superseded.aborted) board.outdated(site);
+    if (superseded.aborted) statuses.outdated(site);
   }
 
   #settle(
@@ -170,8 +165,8 @@ export class SiteRuns {
     outcome: SiteOutcome | null,
     counts = outcome === null,
   ): void {
-    const { board, retries, log, onChange } = this.#deps;
-    const settled = board.settle(plan, site, outcome, { counts, nextRetry: retries.next(site) });
+    const { statuses, retries, log, onChange } = this.#deps;
+    const settled = statuses.settle(plan, site, outcome, { counts, nextRetry: retries.next(site) });
     const { reason, message, ready } = settled.status;
     if (settled.changed) log[ready ? 'info' : 'warn']({ site, reason, detail: message }, 'condition changed');
     const hopeless = settled.obstacle !== null && settled.obstacle.passing !== true;

@@ -20,7 +20,7 @@ export interface Settled {
 }
 
 /** The one place that writes a site's condition (reconciler rule 14). */
-export class StatusBoard {
+export class SiteStatuses {
   readonly #host: string;
   readonly #statuses: Map<string, SiteStatus>;
   /** Sites whose wish is applied in full, with the entry that says so. */
@@ -74,7 +74,7 @@ export class StatusBoard {
   }
 
   /** Nothing has happened to the site since it was found in order, according to this plan. */
-  stands(plan: PassPlan, site: string): boolean {
+  isConverged(plan: PassPlan, site: string): boolean {
     const entry = plan.desired.entries.get(site);
     return (
       entry !== undefined &&
@@ -119,8 +119,8 @@ export class StatusBoard {
   ): Settled {
     const before = this.#of(site);
     const condition = afterRun(plan, site, outcome);
-    const stands = outcome === null ? obstacle(plan, site) : uncertified(plan, site);
-    const applied = counts && stands === null;
+    const isConverged = outcome === null ? obstacle(plan, site) : uncertified(plan, site);
+    const applied = counts && isConverged === null;
     const { revision } = plan.desired;
     const status: SiteStatus = {
       ...before,
@@ -138,7 +138,7 @@ export class StatusBoard {
     if (applied && condition.ready && entry !== undefined) this.#current.set(site, entry);
     else this.#current.delete(site);
     const changed = condition.reason !== before.reason || condition.message !== before.message;
-    return { status, obstacle: stands, changed };
+    return { status, obstacle: isConverged, changed };
   }
 
   /** Of a removed site whose file is gone too there is nothing left to say. */

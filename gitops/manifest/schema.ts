@@ -17,7 +17,7 @@ export function registrableDomain(host: string): string | null {
 }
 
 /** True where `host` is `domain` or lies under it, label by label. */
-export function isUnder(host: string, domain: string): boolean {
+export function isWithinDomain(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
@@ -248,7 +248,7 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
 export function isFirstPartyHost(host: string, domains: readonly string[]): boolean {
   return domains.some((domain) => {
     const registrable = registrableDomain(domain);
-    return registrable !== null && isUnder(host, registrable);
+    return registrable !== null && isWithinDomain(host, registrable);
   });
 }
 

@@ -8,7 +8,7 @@ export type DriftModes = Readonly<Partial<Record<Target, DriftMode>>>;
 /** A change that would undo what happened to a thing since it was applied, and why it isn't made. */
 export interface LeftDrift {
   readonly change: Change;
-  readonly why: 'warn' | 'fight';
+  readonly why: 'warn' | 'repair_loop';
 }
 
 export interface SortedChanges {
@@ -26,7 +26,7 @@ export function sortDrift(
   rules: {
     readonly modes: DriftModes;
     isDrift(change: Change): boolean;
-    isFight(change: Change): boolean;
+    isRepairLoop(change: Change): boolean;
   },
 ): SortedChanges {
   const kept: Change[] = [];
@@ -35,7 +35,7 @@ export function sortDrift(
     const mode = rules.modes[change.target] ?? 'enforce';
     if (change.op === 'delete' || !rules.isDrift(change)) kept.push(change);
     else if (mode === 'warn') left.push({ change, why: 'warn' });
-    else if (mode === 'enforce' && rules.isFight(change)) left.push({ change, why: 'fight' });
+    else if (mode === 'enforce' && rules.isRepairLoop(change)) left.push({ change, why: 'repair_loop' });
     else if (mode === 'enforce') kept.push(change);
   }
   return { changes: kept, left };

@@ -16,7 +16,7 @@ export interface JudgedSite {
 }
 
 /** What git says of a site that isn't listed. */
-export interface Departure {
+export interface Removal {
   /** The history shows who took it away, or its file names another host. */
   readonly confirmed: boolean;
   /** The last manifest of it was protected. */
@@ -39,7 +39,7 @@ export interface JudgeInput {
   /** What this host did before is unknown (first pass after its state was lost). */
   readonly stateLost: boolean;
   /** Of every site that isn't listed. */
-  readonly departures: ReadonlyMap<string, Departure>;
+  readonly removals: ReadonlyMap<string, Removal>;
   /** `changeId`s of what somebody approved. */
   readonly approved: ReadonlySet<string>;
 }
@@ -126,7 +126,7 @@ export function judge(input: JudgeInput): Verdict {
   };
 }
 
-interface Stop {
+interface Hold {
   readonly reason: BlockReason;
   readonly detail: string;
   readonly changes: readonly Change[];
@@ -135,14 +135,14 @@ interface Stop {
 type Known = ReadonlyMap<string, JudgedSite>;
 
 /** What may be meant and may be an accident: somebody must say so. */
-function guard(input: JudgeInput, changes: readonly Change[], known: Known): Stop[] {
+function guard(input: JudgeInput, changes: readonly Change[], known: Known): Hold[] {
   const vanished = changes.filter(({ site }) => !known.has(site));
   const sites = sitesOf(vanished);
   const total = input.sites.length + sites.length;
   const allowedSites = vanishingLimit(total);
-  const unconfirmed = vanished.filter(({ site }) => input.departures.get(site)?.confirmed === false);
-  const hostOf = (site: string) => input.departures.get(site)?.to;
-  const moves = (site: string) => hostOf(site) !== undefined && !input.departures.get(site)?.protect;
+  const unconfirmed = vanished.filter(({ site }) => input.removals.get(site)?.confirmed === false);
+  const hostOf = (site: string) => input.removals.get(site)?.to;
+  const moves = (site: string) => hostOf(site) !== undefined && !input.removals.get(site)?.protect;
   const waiting = new Set(sitesOf(vanished.filter(({ site, target }) => SHARED.has(target) && moves(site))));
   // Records of a tombstone were asked to go.
   const dns = changes.filter(
@@ -193,15 +193,15 @@ function guard(input: JudgeInput, changes: readonly Change[], known: Known): Sto
 }
 
 /** What no approval lets through: a setting, a manifest or time must change first. */
-function refusals(input: JudgeInput, changes: readonly Change[], known: Known): Stop[] {
+function refusals(input: JudgeInput, changes: readonly Change[], known: Known): Hold[] {
   const deletes = changes.filter(({ op }) => op === 'delete');
-  const goes = (site: string) => known.get(site)?.state !== 'present';
-  const isProtected = (site: string) => (known.get(site) ?? input.departures.get(site))?.protect === true;
+  const isLeaving = (site: string) => known.get(site)?.state !== 'present';
+  const isProtected = (site: string) => (known.get(site) ?? input.removals.get(site))?.protect === true;
   const takesOver = ({ site, observed, desired }: Change) =>
     observed?.owner.kind === 'foreign' && observed.owner.site === site && desired?.adopt !== true;
-  const moving = changes.filter((change) => goes(change.site) || takesOver(change));
+  const moving = changes.filter((change) => isLeaving(change.site) || takesOver(change));
   const protectedSites = sitesOf(moving).filter(isProtected);
-  const stops: Stop[] = protectedSites.map((site) => ({
+  const stops: Hold[] = protectedSites.map((site) => ({
     reason: 'site_protected',
     detail: `${site} is protected; set protect: false before it is removed or moved`,
     changes: changes.filter((change) => change.site === site),

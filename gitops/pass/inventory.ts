@@ -10,7 +10,7 @@ export class Inventory {
   readonly #keys: ReadonlyMap<Target, Keys> = new Map(TARGETS.map((target) => [target, new Map()]));
 
   /** Takes a look at a target in. `sites` are those that were looked at; `null`: all. */
-  seen(target: Target, observed: readonly Observed[], sites: ReadonlySet<string> | null): void {
+  record(target: Target, observed: readonly Observed[], sites: ReadonlySet<string> | null): void {
     const keys = this.#of(target);
     if (sites === null) keys.clear();
     else for (const site of sites) keys.delete(site);

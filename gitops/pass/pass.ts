@@ -2,21 +2,14 @@ import type { Applier, Change, Conflict, Observed, Plan, Resource, Target } from
 import type { DesiredState, SiteEntry } from '../desired/desired-state.ts';
 import type { DesiredResources } from './desired-resources.ts';
 import { type LeftDrift, type SortedChanges, sortDrift } from './drift.ts';
-import {
-  type Block,
-  type Departure,
-  type JudgeInput,
-  judge,
-  type Verdict,
-  vanishingLimit,
-} from './guards.ts';
+import { type Block, type JudgeInput, judge, type Removal, type Verdict, vanishingLimit } from './guards.ts';
 import type { Inventory } from './inventory.ts';
 
 /** What one look at the world says must happen. Nothing has been applied yet. */
 export interface PassPlan extends Verdict {
   readonly desired: DesiredState;
   /** When the look began, by `performance.now()`. */
-  readonly lookedAt: number;
+  readonly observedAt: number;
   /** Whom this plan is about; `null`: all sites. */
   readonly scope: ReadonlySet<string> | null;
   readonly changes: readonly Change[];
@@ -53,11 +46,11 @@ export interface PassInput {
   readonly drift: Parameters<typeof sortDrift>[1];
   /** Keys that these sites wanted of a target before. */
   lastKeys(target: Target, sites: ReadonlySet<string>): readonly string[];
-  departures(sites: Iterable<string>): Promise<ReadonlyMap<string, Departure>>;
+  removals(sites: Iterable<string>): Promise<ReadonlyMap<string, Removal>>;
   uncertified(): ReadonlyMap<string, string>;
 }
 
-interface Look {
+interface TargetObservation {
   readonly applier: Applier;
   readonly resources: readonly Resource[];
   /** The same by site, as it was asked for at the time of the look. */
@@ -71,12 +64,12 @@ interface Look {
  * has no plan in this pass: "could not read" never means "is not there".
  */
 export async function planPass(input: PassInput, signal: AbortSignal): Promise<PassPlan> {
-  const lookedAt = performance.now();
+  const observedAt = performance.now();
   const { desired, scope, cache, appliers, inventory, guards } = input;
   // Before the proxy is looked at: what comes in between is seen there, and not yet counted here.
   const uncertified = input.uncertified();
-  const looks = await Promise.all(appliers.map((applier) => look(applier, input, signal)));
-  const seen = looks.filter(({ error }) => error === null);
+  const observations = await Promise.all(appliers.map((applier) => observeTarget(applier, input, signal)));
+  const seen = observations.filter(({ error }) => error === null);
   const sorted = seen.map(({ applier, resources, observed }) => {
     const plan = withinScope(applier.plan(resources, observed), scope);
     const planned = plan.changes.map((change) => withEnd(change, desired));
@@ -90,7 +83,7 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
     plans: sorted,
     ownDnsRecords: inventory.count('dns'),
     // More than may vanish at once are held anyway, unless somebody has approved some; who has them now is known without git.
-    departures: await input.departures(
+    removals: await input.removals(
       gone.size <= vanishingLimit(desired.entries.size + gone.size) || guards.approved.size > 0
         ? gone
         : [...gone].filter((site) => desired.elsewhere.has(site)),
@@ -100,24 +93,30 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
   return {
     ...verdict,
     desired,
-    lookedAt,
+    observedAt: observedAt,
     scope,
     changes,
     conflicts,
     unobserved: new Map(
-      looks.flatMap(({ applier, error }) => (error === null ? [] : [[applier.target, error] as const])),
+      observations.flatMap(({ applier, error }) =>
+        error === null ? [] : [[applier.target, error] as const],
+      ),
     ),
     bySite: bySite(changes, conflicts, sorted, verdict),
     uncertified,
     resources: (site) => {
       const manifest = desired.entries.get(site)?.manifest;
       if (manifest?.state !== 'present') return [];
-      return looks.flatMap(({ applier, wanted }) => wanted.get(site) ?? cache.of(applier, manifest));
+      return observations.flatMap(({ applier, wanted }) => wanted.get(site) ?? cache.of(applier, manifest));
     },
   };
 }
 
-async function look(applier: Applier, input: PassInput, signal: AbortSignal): Promise<Look> {
+async function observeTarget(
+  applier: Applier,
+  input: PassInput,
+  signal: AbortSignal,
+): Promise<TargetObservation> {
   const { desired, scope, cache, inventory } = input;
   const { target } = applier;
   const wanted = new Map<string, readonly Resource[]>();
@@ -130,7 +129,7 @@ async function look(applier: Applier, input: PassInput, signal: AbortSignal): Pr
   try {
     if (scope === null) {
       const observed = await applier.observe(resources, signal);
-      inventory.seen(target, observed, null);
+      inventory.record(target, observed, null);
       return { applier, resources, wanted, observed, error: null };
     }
     const keys = inventory.keys(target, scope);
@@ -146,7 +145,7 @@ async function look(applier: Applier, input: PassInput, signal: AbortSignal): Pr
       // What another site has come to want is that site's to take over, not this one's to remove.
       ...own.filter(({ key }) => !others.has(key)),
     ];
-    inventory.seen(target, observed, scope);
+    inventory.record(target, observed, scope);
     return { applier, resources, wanted, observed, error: null };
   } catch (cause) {
     const error = cause instanceof Error ? cause : new Error(String(cause));

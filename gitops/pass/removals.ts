@@ -1,7 +1,7 @@
 import type { DesiredState } from '../desired/desired-state.ts';
 import { parseManifest } from '../manifest/load.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
-import type { Departure } from './guards.ts';
+import type { Removal } from './guards.ts';
 
 /** Each question starts a git process. */
 const AT_ONCE = 8;
@@ -10,21 +10,21 @@ const AT_ONCE = 8;
  * What git says of sites that have things here but no entry any more. Absence is confirmed where the file names
  * another host, or where a commit of this very history took it out; a branch that never had it confirms nothing.
  */
-export async function departuresOf(
+export async function findRemovals(
   sites: Iterable<string>,
   desired: DesiredState,
   repo: SitesRepo,
-): Promise<Map<string, Departure>> {
-  const found = new Map<string, Departure>();
+): Promise<Map<string, Removal>> {
+  const found = new Map<string, Removal>();
   const queue = [...sites].values();
   const reader = async () => {
-    for (const site of queue) found.set(site, await departureOf(site, desired, repo));
+    for (const site of queue) found.set(site, await findRemoval(site, desired, repo));
   };
   await Promise.all(Array.from({ length: AT_ONCE }, reader));
   return found;
 }
 
-async function departureOf(site: string, desired: DesiredState, repo: SitesRepo): Promise<Departure> {
+async function findRemoval(site: string, desired: DesiredState, repo: SitesRepo): Promise<Removal> {
   const elsewhere = desired.elsewhere.get(site);
   if (elsewhere !== undefined) {
     const { host, state, protect } = elsewhere;

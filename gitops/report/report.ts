@@ -1,6 +1,15 @@
 import { z } from 'zod';
 import { TARGETS } from '../appliers/contract.ts';
-import { CERTIFICATE_STATES } from '../certificates/policy.ts';
+
+/** Where a name stands with its certificate, in the order in which it comes about. */
+export const CERTIFICATE_STATES = [
+  'pending_dns',
+  'pending_certificate',
+  'live',
+  'drifted',
+  'expired',
+] as const;
+export type CertificateState = (typeof CERTIFICATE_STATES)[number];
 
 /** Why a site is as it is: a closed set, so that dashboards and alerts can rely on the words. */
 export const REASONS = {
@@ -19,7 +28,7 @@ export const REASONS = {
   Frozen: 'a freeze file stops all changes on this host',
   CertificatePending: 'everything is applied, but a hostname of the site’s own has no valid certificate yet',
   Drifted: 'a thing was changed from outside; its drift is set to be reported, not repaired',
-  Fighting: 'something keeps changing what is repaired, so it is left alone for a while',
+  RepairLoop: 'something keeps changing what is repaired, so it is left alone for a while',
   Removing: 'the site is being taken down',
   Removed: 'nothing of the site is left on this host',
 } as const;

@@ -1,7 +1,7 @@
 import type { FileCommit } from './fast-import.ts';
 
 /** An edit of one site's file; `edit` is called again on the newest text whenever a race was lost. */
-export interface Edit extends Omit<FileCommit, 'path' | 'text'> {
+export interface SiteEdit extends Omit<FileCommit, 'path' | 'text'> {
   readonly site: string;
   /** From the current text (`null`: no file) to the new one (`null`: delete it); the same text makes no commit. */
   edit(current: string | null): string | null;
@@ -18,7 +18,7 @@ export interface Committed {
  * ones. An edit that throws fails alone. `outcomes` takes the ids of the commits, once they are made.
  */
 export function foldEdits(
-  edits: readonly Edit[],
+  edits: readonly SiteEdit[],
   parent: string | null,
   texts: ReadonlyMap<string, string>,
 ): {

@@ -4,7 +4,7 @@ export class SitesRepoError extends Error {
 }
 
 /** Has git's own words, without the password of the URL that it names. */
-export async function told<T>(verb: string | undefined, work: () => Promise<T>): Promise<T> {
+export async function wrapGitError<T>(verb: string | undefined, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { coalesce } from '../base/coalesce.ts';
 import { GitError, git } from '../clients/git.ts';
-import { type Committed, type Edit, foldEdits } from './commits.ts';
-import { SitesRepoError, told } from './errors.ts';
+import { type Committed, foldEdits, type SiteEdit } from './commits.ts';
+import { SitesRepoError, wrapGitError } from './errors.ts';
 import { fastImportStream, type Person } from './fast-import.ts';
 import { readFiles, type SiteFile, UnreadableBlobError } from './files.ts';
 import { BRANCH_FORMAT, branchTips, type SiteBlob, siteBlobs } from './listing.ts';
@@ -58,7 +58,7 @@ export class SitesRepo {
     windowMs: 0,
     max: MAX_BATCH,
   });
-  readonly #commits = coalesce((edits: readonly Edit[]) => this.#commitAll(edits), {
+  readonly #commits = coalesce((edits: readonly SiteEdit[]) => this.#commitAll(edits), {
     windowMs: 0,
     max: MAX_BATCH,
   });
@@ -78,14 +78,14 @@ export class SitesRepo {
 
   /** All site files (`*.yaml` at the root) of a revision, by site and blob. */
   async list(revision: string): Promise<SiteBlob[]> {
-    return await this.#mended(async () => siteBlobs(await this.#git(['ls-tree', '-z', revision])));
+    return await this.#retryAfterRefetch(async () => siteBlobs(await this.#git(['ls-tree', '-z', revision])));
   }
 
   /** What stands in these files, some hundred at a time: ten thousand of them are more than anybody needs at once. */
   async *texts(blobs: readonly SiteBlob[]): AsyncGenerator<SiteFile[]> {
     for (let start = 0; start < blobs.length; start += MAX_BATCH) {
       const some = blobs.slice(start, start + MAX_BATCH);
-      yield await this.#mended(() => this.#files(some));
+      yield await this.#retryAfterRefetch(() => this.#files(some));
     }
   }
 
@@ -105,7 +105,7 @@ export class SitesRepo {
    * wait in one process share a push, each with a commit of its own; between processes git refuses the later push,
    * whose edits then change the newer text.
    */
-  async commit(edit: Edit): Promise<{ revision: string; changed: boolean }> {
+  async commit(edit: SiteEdit): Promise<{ revision: string; changed: boolean }> {
     return await this.#commits(edit);
   }
 
@@ -120,7 +120,7 @@ export class SitesRepo {
 
   /** What each commit made of a site's file, newest first; `null`: it took it out. */
   async versions(site: string, range: VersionRange): Promise<Map<string, string | null>> {
-    return await this.#mended(async () => {
+    return await this.#retryAfterRefetch(async () => {
       const found = parseVersions((await this.#git(versionsLog(site, range))).toString());
       const files = await this.#files(found.flatMap(({ blob }) => (blob ? [{ site, blob }] : [])));
       const texts = new Map(files.map(({ blob, text }) => [blob, text]));
@@ -173,7 +173,7 @@ export class SitesRepo {
     }
   }
 
-  async #commitAll(edits: readonly Edit[]): Promise<readonly PromiseSettledResult<Committed>[]> {
+  async #commitAll(edits: readonly SiteEdit[]): Promise<readonly PromiseSettledResult<Committed>[]> {
     for (let lost = 0; lost < MAX_LOST_RACES; lost += 1) {
       const parent = await this.head();
       if (parent === null) await this.#mayBegin();
@@ -207,7 +207,7 @@ export class SitesRepo {
     );
   }
 
-  async #textsOf(parent: string | null, edits: readonly Edit[]): Promise<Map<string, string>> {
+  async #textsOf(parent: string | null, edits: readonly SiteEdit[]): Promise<Map<string, string>> {
     if (parent === null) return new Map();
     const sites = [...new Set(edits.map(({ site }) => site))];
     const files = await Promise.all(sites.map((site) => this.readSite(parent, site)));
@@ -226,19 +226,19 @@ export class SitesRepo {
 
   async #readSome(revision: string, sites: ReadonlySet<string>): Promise<Map<string, SiteFile>> {
     const paths = [...sites].map((site) => `${site}.yaml`);
-    const files = await this.#mended(async () => {
+    const files = await this.#retryAfterRefetch(async () => {
       return await this.#files(siteBlobs(await this.#git(['ls-tree', '-z', revision, '--', ...paths])));
     });
     return new Map(files.map((file) => [file.site, file]));
   }
 
   /** A mirror is a cache: objects that it lost (a power cut, a bad disk) are fetched again, once. */
-  async #mended<T>(work: () => Promise<T>): Promise<T> {
+  async #retryAfterRefetch<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
       if (this.#remote === null) throw error;
-      await told('fetch', () => renewMirror(this.#dir));
+      await wrapGitError('fetch', () => renewMirror(this.#dir));
       return await work();
     }
   }
@@ -278,7 +278,7 @@ export class SitesRepo {
   async #git(args: readonly string[], input?: string | Buffer): Promise<Buffer> {
     // A file's name is a name, whatever git's patterns would make of it.
     const all = ['--literal-pathspecs', ...args];
-    return await told(args[0], () => git(this.#dir, all, input === undefined ? {} : { input }));
+    return await wrapGitError(args[0], () => git(this.#dir, all, input === undefined ? {} : { input }));
   }
 }
 
@@ -293,5 +293,5 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
   return new SitesRepo(mirror, url, options);
 }
 
-export type { Edit as SiteEdit, HistoryEntry, Person, SiteBlob, SiteFile };
+export type { HistoryEntry, Person, SiteBlob, SiteEdit, SiteFile };
 export { initSitesRepo, SitesRepoError };

@@ -15,7 +15,7 @@ import { claimedNames } from '../sites/sites.repository.ts';
 import { type ContainerWithOperation, findContainerFor } from './containers.repository.ts';
 import { isMatch } from './etag.ts';
 
-export interface Change {
+export interface ContainerChange {
   readonly id: string;
   readonly caller: Actor;
   readonly requestId: string;
@@ -48,7 +48,7 @@ export async function demandContainer(
 export async function changeContainer(
   context: Context,
   projection: Projection,
-  change: Change,
+  change: ContainerChange,
 ): Promise<ContainerWithOperation> {
   const { db, provisioner, settings, log } = context;
   const { id, caller, requestId, claims = [] } = change;
@@ -92,7 +92,7 @@ export async function changeContainer(
 async function commit(
   { repo }: Context,
   row: ContainerWithOperation,
-  { caller, requestId, subject, edit, ifMatch }: Change,
+  { caller, requestId, subject, edit, ifMatch }: ContainerChange,
 ): Promise<void> {
   const site = row.site_id;
   try {
@@ -117,7 +117,7 @@ async function commit(
 function rewrite(
   { site_id, status }: ContainerWithOperation,
   current: string | null,
-  { edit, ifMatch }: Pick<Change, 'edit' | 'ifMatch'>,
+  { edit, ifMatch }: Pick<ContainerChange, 'edit' | 'ifMatch'>,
 ): string {
   if (current === null) throw new ProblemError('wrong_status', `the container is ${status}`);
   const parsed = parseManifest(current, `${site_id}.yaml`);

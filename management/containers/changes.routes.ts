@@ -4,7 +4,7 @@ import { callerOf } from '../auth.ts';
 import type { Context } from '../context.ts';
 import { problems } from '../openapi.ts';
 import type { Projection } from '../sites/projection.ts';
-import { type Change, changeContainer } from './change.service.ts';
+import { type ContainerChange, changeContainer } from './change.service.ts';
 import {
   type ContainerView,
   changeHeaders,
@@ -18,12 +18,12 @@ import {
 } from './containers.schema.ts';
 import { newToken } from './draft.ts';
 import {
-  addCustomDomain,
   addDomain,
   patch,
-  removeCustomDomain,
   removeDomain,
   rotateLoaderToken,
+  withCustomDomain,
+  withoutCustomDomain,
 } from './edits.ts';
 import { presentContainer } from './present.ts';
 
@@ -45,7 +45,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
   /** Reads what git says anew after the commit, so that the answer is what a later GET says. */
   async function change(
     request: FastifyRequest,
-    what: Pick<Change, 'id' | 'subject' | 'edit' | 'claims' | 'ifMatch'>,
+    what: Pick<ContainerChange, 'id' | 'subject' | 'edit' | 'claims' | 'ifMatch'>,
   ): Promise<ContainerView> {
     const row = await changeContainer(context, projection, {
       ...what,
@@ -144,7 +144,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
           id: request.params.id,
           subject: `Add custom domain ${domain} to`,
           claims: [domain],
-          edit: (current) => addCustomDomain(current, domain),
+          edit: (current) => withCustomDomain(current, domain),
         });
       },
     );
@@ -166,7 +166,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
         return change(request, {
           id: request.params.id,
           subject: `Remove custom domain ${domain} from`,
-          edit: (current) => removeCustomDomain(current, domain),
+          edit: (current) => withoutCustomDomain(current, domain),
         });
       },
     );

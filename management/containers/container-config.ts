@@ -7,7 +7,7 @@ const PARAMETERS = ['id', 'env', 'auth'] as const;
  * each and aren't empty; the tag server's image refuses to start on anything else. The answer is the text to encrypt.
  * Messages never quote the value: it holds a token.
  */
-export function checkContainerConfig(text: string): string {
+export function validateContainerConfig(text: string): string {
   const base64 = text.trim();
   const query = decode(base64);
   if (query === null) throw invalid('is not base64 text');

@@ -22,7 +22,7 @@ import {
   readHeaders,
 } from './containers.schema.ts';
 import { createContainer } from './create.service.ts';
-import { etagOf } from './etag.ts';
+import { containerEtag } from './etag.ts';
 import { eventStream } from './event-stream.ts';
 import { listEvents } from './events.repository.ts';
 import { presentContainer } from './present.ts';
@@ -127,7 +127,7 @@ export function containersRoutes(
       async (request, reply) => {
         const row = await demandContainer(context, request.params.id, callerOf(request), 'read');
         const view = presentContainer(row, settings);
-        const etag = etagOf(row.manifest, view);
+        const etag = containerEtag(row.manifest, view);
         reply.header('etag', etag);
         const known = request.headers['if-none-match']?.split(',').some((tag) => tag.trim() === etag);
         return known ? reply.status(304).send(null) : view;

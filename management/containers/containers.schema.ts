@@ -8,7 +8,7 @@ import {
 } from '../../gitops/manifest/schema.ts';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { examples } from '../examples.ts';
-import { OPERATION_KINDS, OPERATION_STATUSES, STEPS } from '../operations/steps.ts';
+import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../operations/steps.ts';
 import { EVENT_KINDS, HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from './status.ts';
 
 const features = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
@@ -179,7 +179,7 @@ export const containerView = z
     operation: z
       .object({
         id: z.uuid(),
-        kind: z.enum(OPERATION_KINDS),
+        kind: z.enum(SAGA_KINDS),
         status: z.enum(OPERATION_STATUSES),
         step: z.enum(STEPS),
       })

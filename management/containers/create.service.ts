@@ -9,7 +9,7 @@ import type { Runner } from '../operations/runner.ts';
 import { refuseOwnZone } from '../sites/own-names.ts';
 import { answerNow, earlierAnswer, reply } from './answer.ts';
 import { begin } from './claim.ts';
-import { checkContainerConfig } from './container-config.ts';
+import { validateContainerConfig } from './container-config.ts';
 import type { ContainerView, NewContainer } from './containers.schema.ts';
 import { type Draft, newToken } from './draft.ts';
 
@@ -36,7 +36,7 @@ export async function createContainer(
     body.pages.map(({ domain }) => domain),
     (index) => `domains.${index}`,
   );
-  const config = checkContainerConfig(body.containerConfigB64);
+  const config = validateContainerConfig(body.containerConfigB64);
   const key =
     idempotencyKey === undefined
       ? null

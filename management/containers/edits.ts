@@ -36,7 +36,7 @@ export function removeDomain(current: Manifest, domain: string): ManifestInput {
   return { ...current, domains };
 }
 
-export function addCustomDomain(current: Manifest, domain: string): ManifestInput {
+export function withCustomDomain(current: Manifest, domain: string): ManifestInput {
   if (
     !isFirstPartyHost(
       domain,
@@ -51,7 +51,7 @@ export function addCustomDomain(current: Manifest, domain: string): ManifestInpu
   return { ...current, customDomains: [...current.customDomains, domain] };
 }
 
-export function removeCustomDomain(current: Manifest, domain: string): ManifestInput {
+export function withoutCustomDomain(current: Manifest, domain: string): ManifestInput {
   if (!current.customDomains.includes(domain)) throw new ProblemError('unknown_domain');
   return { ...current, customDomains: current.customDomains.filter((name) => name !== domain) };
 }

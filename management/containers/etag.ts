@@ -6,7 +6,7 @@ import type { ContainerView } from './containers.schema.ts';
  * `"<what git holds>.<all that is answered>"`, a strong validator. A change asks only for the first part to be as it was
  * read: that a status has moved meanwhile is no reason to refuse it.
  */
-export function etagOf(manifest: ManifestView, view: ContainerView): string {
+export function containerEtag(manifest: ManifestView, view: ContainerView): string {
   return `"${digest(canonical(manifest))}.${digest(JSON.stringify(view))}"`;
 }
 

@@ -2,7 +2,7 @@ import type { ColumnType, Generated, Kysely } from 'kysely';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { ContainerStatus, EventKind, Health, StatusReason } from '../containers/status.ts';
-import type { OperationKind, OperationStatus, Step } from '../operations/steps.ts';
+import type { OperationKind, OperationStatus, SagaStep } from '../operations/steps.ts';
 
 /** JSON columns are read as data and written as text: drivers disagree on how to write arrays. */
 type Json<T> = ColumnType<T, string, string>;
@@ -91,7 +91,7 @@ interface Operations {
   container_id: string;
   kind: OperationKind;
   status: Generated<OperationStatus>;
-  step: Step;
+  step: SagaStep;
   /** The manifest to commit, with the encrypted configuration; only while a creation runs. */
   manifest: ColumnType<Manifest | null, string | null, null>;
   /** Id of the provisioner's own operation that is being followed. */

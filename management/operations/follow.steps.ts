@@ -5,14 +5,14 @@ import { lockContainer, moveContainer, setReason } from '../containers/container
 import type { Context } from '../context.ts';
 import { type CallContext, ProvisionerError, type ProvisionerOperation } from '../provisioner-client.ts';
 import type { OperationRow } from './operations.repository.ts';
-import type { Outcome, StepFunction } from './outcome.ts';
+import type { StepFunction, StepOutcome } from './outcome.ts';
 import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
-import type { Step } from './steps.ts';
+import type { SagaStep } from './steps.ts';
 
 /** What follows once git and the provisioner know of the site: waiting for it to come up, or to be gone. */
 export function followSteps(
   context: Context,
-): Record<Extract<Step, 'follow' | 'tombstone' | 'clean'>, StepFunction> {
+): Record<Extract<SagaStep, 'follow' | 'tombstone' | 'clean'>, StepFunction> {
   const { db, repo, provisioner } = context;
 
   /** What git says of the site now: an operator may have edited it meanwhile. */
@@ -33,7 +33,7 @@ export function followSteps(
     return site_id;
   }
 
-  const active = (operation: OperationRow): Outcome => ({
+  const active = (operation: OperationRow): StepOutcome => ({
     to: 'succeeded',
     effect: async (trx) => {
       const { container_id, actor, request_id } = operation;
@@ -43,7 +43,7 @@ export function followSteps(
   });
 
   /** A creation stands or falls with the provisioner's operation. One that it has forgotten is asked for again. */
-  async function followCreation(operation: OperationRow, site: string): Promise<Outcome> {
+  async function followCreation(operation: OperationRow, site: string): Promise<StepOutcome> {
     const { provisioner_operation: id } = operation;
     const known = id === null ? null : await provisioner.operation(id, requestOf(operation));
     if (known === null) {
@@ -61,7 +61,7 @@ export function followSteps(
   }
 
   /** What git brought back isn't ours to give up: it stays wanted, and says what is in its way, until it stands. */
-  async function followRestore(operation: OperationRow, site: string): Promise<Outcome> {
+  async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status?.ready && status.reason === 'Ready') return active(operation);
     const detail = status?.message || null;
@@ -159,7 +159,7 @@ function failureOf({ reason, steps }: ProvisionerOperation): string {
 }
 
 /** Following is level-triggered: a provisioner or repository that is away is asked again. */
-function waitFor(error: unknown): Outcome {
+function waitFor(error: unknown): StepOutcome {
   if (error instanceof ProvisionerError || error instanceof SitesRepoError) return 'wait';
   throw error;
 }

@@ -1,6 +1,6 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
-import type { Step } from './steps.ts';
+import type { SagaStep } from './steps.ts';
 
 export type OperationRow = Selectable<Tables['operations']>;
 
@@ -35,7 +35,7 @@ export async function runningOperations(db: Database): Promise<Pick<OperationRow
  */
 export async function moveOperation(
   db: Database,
-  { id, step }: { readonly id: string; readonly step: Step },
+  { id, step }: { readonly id: string; readonly step: SagaStep },
   { revision, ...values }: Updateable<Tables['operations']> & { readonly revision?: string | undefined },
 ): Promise<OperationRow | undefined> {
   return await db

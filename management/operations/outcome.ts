@@ -1,13 +1,13 @@
 import type { StatusReason } from '../containers/status.ts';
 import type { Database } from '../db/database.ts';
 import type { OperationRow } from './operations.repository.ts';
-import type { Step } from './steps.ts';
+import type { SagaStep } from './steps.ts';
 
 /** What a step came to: the next one, the end, or (`wait`) that it must be looked at again in a while. */
-export type Outcome =
+export type StepOutcome =
   | 'wait'
   | {
-      readonly to: Step | 'succeeded' | 'failed';
+      readonly to: SagaStep | 'succeeded' | 'failed';
       /** Written in the transaction that records the move, and not at all where the operation was cancelled meanwhile. */
       readonly effect?: (trx: Database) => Promise<void>;
       readonly reason?: StatusReason;
@@ -18,4 +18,4 @@ export type Outcome =
       readonly provisionerOperation?: string | null;
     };
 
-export type StepFunction = (operation: OperationRow) => Promise<Outcome>;
+export type StepFunction = (operation: OperationRow) => Promise<StepOutcome>;

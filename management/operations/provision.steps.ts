@@ -10,13 +10,13 @@ import { ProvisionerError } from '../provisioner-client.ts';
 import { releaseAllDomains } from '../sites/claims.repository.ts';
 import { recordSite, releaseHostnames } from '../sites/sites.repository.ts';
 import type { OperationRow } from './operations.repository.ts';
-import type { Outcome, StepFunction } from './outcome.ts';
-import type { Step } from './steps.ts';
+import type { StepFunction, StepOutcome } from './outcome.ts';
+import type { SagaStep } from './steps.ts';
 
 /** A creation up to the point where the provisioner has it, and the way back from there (`withdraw`). */
 export function provisionSteps(
   context: Context,
-): Record<Extract<Step, 'commit' | 'provision' | 'withdraw'>, StepFunction> {
+): Record<Extract<SagaStep, 'commit' | 'provision' | 'withdraw'>, StepFunction> {
   const { repo, provisioner, log } = context;
 
   return {
@@ -99,7 +99,7 @@ class SiteTaken extends Error {
 function withdraw(
   reason: 'site_taken' | 'sites_repo_unavailable' | 'provisioner_unreachable' | 'provisioner_refused',
   error: Error,
-): Outcome {
+): StepOutcome {
   return { to: 'withdraw', reason, detail: error.message };
 }
 

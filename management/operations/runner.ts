@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
 import { findRunning, moveOperation, type OperationRow, runningOperations } from './operations.repository.ts';
-import type { Outcome, StepFunction } from './outcome.ts';
-import { type Step, UNSETTLED } from './steps.ts';
+import type { StepFunction, StepOutcome } from './outcome.ts';
+import { type SagaStep, UNSETTLED } from './steps.ts';
 
 /** How often to look when nothing is known to run: another process may have left something. */
 const IDLE_MS = 5_000;
@@ -14,7 +14,7 @@ const SLOWEST_MS = 10_000;
  */
 export class Runner {
   readonly #context: Pick<Context, 'db' | 'log' | 'settings'>;
-  readonly #steps: Readonly<Record<Step, StepFunction>>;
+  readonly #steps: Readonly<Record<SagaStep, StepFunction>>;
   readonly #inHand = new Map<string, Promise<void>>();
   /** When an operation was looked at last, on the clock that never jumps. */
   readonly #looked = new Map<string, number>();
@@ -22,7 +22,7 @@ export class Runner {
 
   constructor(
     context: Pick<Context, 'db' | 'log' | 'settings'>,
-    steps: Readonly<Record<Step, StepFunction>>,
+    steps: Readonly<Record<SagaStep, StepFunction>>,
   ) {
     this.#context = context;
     this.#steps = steps;
@@ -113,7 +113,10 @@ export class Runner {
     }
   }
 
-  async #move(operation: OperationRow, outcome: Exclude<Outcome, 'wait'>): Promise<OperationRow | undefined> {
+  async #move(
+    operation: OperationRow,
+    outcome: Exclude<StepOutcome, 'wait'>,
+  ): Promise<OperationRow | undefined> {
     const { to, effect, reason, detail, revision, provisionerOperation } = outcome;
     const values = {
       ...(to === 'succeeded' || to === 'failed' ? { status: to, manifest: null } : { step: to }),

@@ -1,6 +1,6 @@
 /** `provision`: a creation. `restore`: git brought a site back. `deprovision`: git took a site away. */
-export const OPERATION_KINDS = ['provision', 'restore', 'deprovision'] as const;
-export type OperationKind = (typeof OPERATION_KINDS)[number];
+export const SAGA_KINDS = ['provision', 'restore', 'deprovision'] as const;
+export type OperationKind = (typeof SAGA_KINDS)[number];
 
 export const OPERATION_STATUSES = ['running', 'succeeded', 'failed', 'cancelled'] as const;
 export type OperationStatus = (typeof OPERATION_STATUSES)[number];
@@ -11,7 +11,7 @@ export type OperationStatus = (typeof OPERATION_STATUSES)[number];
  * `withdraw`, what fails after it to `tombstone → clean`.
  */
 export const STEPS = ['commit', 'provision', 'follow', 'withdraw', 'tombstone', 'clean'] as const;
-export type Step = (typeof STEPS)[number];
+export type SagaStep = (typeof STEPS)[number];
 
 /** Steps in which git doesn't yet say what the operation has decided, so that git must not be projected. */
-export const UNSETTLED: readonly Step[] = ['commit', 'provision', 'withdraw', 'tombstone'];
+export const UNSETTLED: readonly SagaStep[] = ['commit', 'provision', 'withdraw', 'tombstone'];

@@ -15,7 +15,7 @@ interface Verdict {
 }
 
 /** What the provisioner's word on a site means for its container; `null`: it says nothing new yet. */
-export function judge({ reason, message, health }: ProvisionerSite): Verdict | null {
+export function judgeHealth({ reason, message, health }: ProvisionerSite): Verdict | null {
   if (SILENT.includes(reason)) return null;
   if (WELL.includes(reason)) return { health: health === 'degraded' ? 'degraded' : 'healthy', trouble: null };
   return { health: 'degraded', trouble: message === '' ? reason : `${reason}: ${message}` };
@@ -62,7 +62,7 @@ export class HostWatch {
       .execute();
     for (const row of rows) {
       const said = sites.get(row.site_id);
-      const verdict = said === undefined ? null : judge(said);
+      const verdict = said === undefined ? null : judgeHealth(said);
       if (verdict === null) continue;
       if (isNews(row, verdict)) await this.#show(row.id, verdict);
     }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { isUnder } from '../../gitops/manifest/schema.ts';
+import { isWithinDomain } from '../../gitops/manifest/schema.ts';
 import type { Settings } from '../context.ts';
 import type { Database, ManifestView } from '../db/database.ts';
 import { type FieldError, ProblemError } from '../errors.ts';
@@ -14,7 +14,7 @@ export function refuseOwnZone(
   at: (index: number) => string,
 ): void {
   const errors = names.flatMap((name, index): FieldError[] => {
-    const zone = [edgeDomain, originDomain].find((own) => isUnder(name, own));
+    const zone = [edgeDomain, originDomain].find((own) => isWithinDomain(name, own));
     return zone === undefined
       ? []
       : [{ path: at(index), message: `is in ${zone}, where sites get their own hostnames` }];

@@ -17,7 +17,7 @@ import {
 import type { Context } from '../context.ts';
 import type { Database, ManifestView } from '../db/database.ts';
 import { cancelRunning, insertOperation } from '../operations/operations.repository.ts';
-import type { OperationKind, Step } from '../operations/steps.ts';
+import type { OperationKind, SagaStep } from '../operations/steps.ts';
 import { holdPorts } from '../ports/ports.repository.ts';
 import { claimDomains, releaseDomains } from './claims.repository.ts';
 import { hostnamesHeldByOthers } from './own-names.ts';
@@ -34,7 +34,7 @@ export interface KnownSite {
   /** There is a site record: the provisioner has accepted the site at least once. */
   readonly recorded: boolean;
   /** Of the operation that runs for it. */
-  readonly step: Step | null;
+  readonly step: SagaStep | null;
 }
 
 interface At {
@@ -194,7 +194,7 @@ async function startOperation(
   db: Database,
   container: string,
   kind: OperationKind,
-  step: Step,
+  step: SagaStep,
   { actor, requestId }: Cause,
 ): Promise<void> {
   const name = actor ?? 'operator';

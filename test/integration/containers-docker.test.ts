@@ -9,7 +9,7 @@ import { request } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type ContainersSettings, containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
-import { RetryableError, TerminalError } from '../../gitops/appliers/contract.ts';
+import { RetryableError, TerminalError } from '../../gitops/base/errors.ts';
 import { dockerBridgeGateway, isDockerUsable } from '../../gitops/clients/docker.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { buildDemoImage } from '../../sites/demo/image.ts';

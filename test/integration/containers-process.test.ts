@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import type { Runtime } from '../../gitops/appliers/containers/runtime.ts';
-import { RetryableError } from '../../gitops/appliers/contract.ts';
+import { RetryableError } from '../../gitops/base/errors.ts';
 import { processRuntime } from '../../gitops/embedded/process-runtime.ts';
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';

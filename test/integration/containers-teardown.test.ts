@@ -2,7 +2,7 @@ import Docker from 'dockerode';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
-import { RetryableError } from '../../gitops/appliers/contract.ts';
+import { RetryableError } from '../../gitops/base/errors.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { describeWith } from '../support/components.ts';
 import { containersSettings } from '../support/containers/stage.ts';

@@ -1,11 +1,12 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Change, RetryableError, TerminalError } from '../../gitops/appliers/contract.ts';
+import type { Change } from '../../gitops/appliers/contract.ts';
 import { dnsApplier } from '../../gitops/appliers/dns/applier.ts';
 import type { RecordSpec } from '../../gitops/appliers/dns/desired.ts';
 import type { DnsRef } from '../../gitops/appliers/dns/observed.ts';
 import { rfc2136Dns } from '../../gitops/appliers/dns/rfc2136.ts';
+import { RetryableError, TerminalError } from '../../gitops/base/errors.ts';
 import { type Rfc2136Options, rfc2136Client } from '../../gitops/clients/rfc2136.ts';
 import { UpdateRefusal } from '../../gitops/clients/rfc2136-errors.ts';
 import { writeTsigKey } from '../../gitops/clients/tsig-key.ts';

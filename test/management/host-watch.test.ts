@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { REASONS, type Reason } from '../../gitops/report/report.ts';
-import { judge } from '../../management/sites/host-watch.ts';
+import { judgeHealth } from '../../management/sites/host-watch.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 
@@ -20,13 +20,13 @@ const VERDICTS: Record<Reason, 'well' | 'trouble' | 'silent'> = {
   Frozen: 'trouble',
   CertificatePending: 'trouble',
   Drifted: 'trouble',
-  Fighting: 'trouble',
+  RepairLoop: 'trouble',
   Removing: 'silent',
   Removed: 'silent',
 };
 
 test.each(Object.keys(REASONS) as Reason[])('%s is judged', (reason) => {
-  const verdict = judge({ site: 'a', ready: false, reason, message: 'why', health: 'healthy' });
+  const verdict = judgeHealth({ site: 'a', ready: false, reason, message: 'why', health: 'healthy' });
   expect(verdict).toEqual(
     {
       well: { health: 'healthy', trouble: null },
@@ -38,7 +38,7 @@ test.each(Object.keys(REASONS) as Reason[])('%s is judged', (reason) => {
 
 test('a site that is as git says can still answer badly', () => {
   const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'degraded' as const };
-  expect(judge(said)).toEqual({ health: 'degraded', trouble: null });
+  expect(judgeHealth(said)).toEqual({ health: 'degraded', trouble: null });
 });
 
 describe('trouble on the host', () => {

@@ -1,14 +1,15 @@
 import { EventEmitter, on } from 'node:events';
+import { TerminalError } from '../../base/errors.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { type Applier, type Change, type Observed, TerminalError } from '../contract.ts';
+import type { Applier, Change, Observed } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
 import { containerName, desiredContainers, keyOfName } from './desired.ts';
 import { healthOf } from './health.ts';
 import { OnDemand } from './on-demand.ts';
 import type { Recycling } from './recycling.ts';
-import type { Endpoint, Instance, Runtime } from './runtime.ts';
+import type { ContainerInstance, Endpoint, Runtime } from './runtime.ts';
 import { type Drain, drained, released } from './sockets.ts';
 
 export interface ContainersSettings {
@@ -79,7 +80,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   };
   const onDemand = new OnDemand({ runtime, startupDeadlineMs, idleMs: settings.previewIdleMs, whileBusy });
 
-  async function observeOne(found: Instance, needsDoor: boolean, signal: AbortSignal) {
+  async function observeOne(found: ContainerInstance, needsDoor: boolean, signal: AbortSignal) {
     const { id, name, mark, running, endpoint } = found;
     const { owner, hash } = readMark(identity, mark);
     const serves = async () => {

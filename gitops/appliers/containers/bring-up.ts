@@ -1,11 +1,12 @@
-import { lane } from '../../base/limit.ts';
+import { RetryableError } from '../../base/errors.ts';
+import { limit } from '../../base/limit.ts';
 import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { type Resource, RetryableError } from '../contract.ts';
+import type { Resource } from '../contract.ts';
 import { containerName, isOfSamePlace } from './desired.ts';
 import { Failures } from './failures.ts';
-import { type Outcome, staysHealthy, waitForHealth } from './health.ts';
-import { boundEndpoint, type Instance, type Launch, type Runtime } from './runtime.ts';
+import { type HealthOutcome, staysHealthy, waitForHealth } from './health.ts';
+import { boundEndpoint, type ContainerInstance, type Launch, type Runtime } from './runtime.ts';
 
 export interface BringUpDeps {
   readonly runtime: Runtime;
@@ -35,7 +36,7 @@ const SECOND_CHANCE_MS = 5_000;
 export function buildBringUp(deps: BringUpDeps) {
   const { runtime, identity, startupDeadlineMs, steadyMs, renew, leave } = deps;
   const failures = new Failures(deps.giveUpAfter);
-  const starting = lane(deps.startsAtOnce);
+  const starting = limit(deps.startsAtOnce);
 
   return async function bringUp(resource: Resource<ContainerSpec>, signal: AbortSignal): Promise<void> {
     const { spec, site, hash } = resource;
@@ -68,11 +69,11 @@ export function buildBringUp(deps: BringUpDeps) {
     await launch({ name, mark, spec }, hash, isSwap, signal);
   };
 
-  function isOurs({ mark }: Instance): boolean {
+  function isOurs({ mark }: ContainerInstance): boolean {
     return readMark(identity, mark).owner.kind === 'ours';
   }
 
-  function refuseForeign({ name, mark }: Instance, { adopt }: Resource): void {
+  function refuseForeign({ name, mark }: ContainerInstance, { adopt }: Resource): void {
     const { owner } = readMark(identity, mark);
     if (owner.kind === 'foreign' && !adopt) {
       throw new RetryableError(`${name} was taken by ${owner.by} since it was observed`);
@@ -80,7 +81,11 @@ export function buildBringUp(deps: BringUpDeps) {
   }
 
   /** One that rests until it is wanted counts as healthy: it was, or it would not have been put to rest. */
-  async function judge({ id, running, stopped }: Instance, spec: ContainerSpec, signal: AbortSignal) {
+  async function judge(
+    { id, running, stopped }: ContainerInstance,
+    spec: ContainerSpec,
+    signal: AbortSignal,
+  ) {
     if (!running) return spec.onDemand && stopped ? 'healthy' : 'silent';
     const lost = () => runtime.death(id, signal);
     const outcome = await waitForHealth(boundEndpoint(spec), { deadlineMs: SECOND_CHANCE_MS, lost }, signal);
@@ -111,13 +116,13 @@ export function buildBringUp(deps: BringUpDeps) {
   }
 }
 
-function describe(end: Outcome, afterMs?: number): string {
+function describe(end: HealthOutcome, afterMs?: number): string {
   if (typeof end !== 'string') return `it died (${end.death})`;
   const how = end === 'unwell' ? 'it answered that it is not healthy' : 'it was not healthy';
   return afterMs === undefined ? how : `${how} after ${afterMs} ms`;
 }
 
 /** Two specs of one site and role can fall on one slot (1 in 65,024); then it is one after the other. */
-function isAt(endpoint: Instance['endpoint'], spec: ContainerSpec): boolean {
+function isAt(endpoint: ContainerInstance['endpoint'], spec: ContainerSpec): boolean {
   return endpoint?.address === spec.boundAddress && endpoint.port === spec.port;
 }

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { callDocker, unlessGone } from '../../clients/docker.ts';
-import { RetryableError, TerminalError } from '../contract.ts';
 
 /** An engine that takes longer than this to say whether it has an image is taken to hang. */
 const LOOK_MS = 60_000;

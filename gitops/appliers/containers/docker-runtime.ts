@@ -1,13 +1,13 @@
 import { availableParallelism } from 'node:os';
 import type Docker from 'dockerode';
 import { coalesce } from '../../base/coalesce.ts';
-import { lane } from '../../base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
 import { callDocker, DockerRefusal, unlessGone } from '../../clients/docker.ts';
 import { ensureImage } from './docker-image.ts';
 import { dockerLosses } from './docker-losses.ts';
 import { CONTAINER_PORT, createOptions, MARK_LABEL } from './docker-spec.ts';
-import type { Instance, Launch, Runtime } from './runtime.ts';
+import type { ContainerInstance, Launch, Runtime } from './runtime.ts';
 
 export interface DockerRuntimeOptions {
   readonly docker: Docker;
@@ -31,7 +31,7 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
   const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]);
 
   /** Who asks at the same time shares an answer: a hundred containers that come up at once look at the same engine. */
-  const listAll = coalesce<AbortSignal, readonly Instance[]>(
+  const listAll = coalesce<AbortSignal, readonly ContainerInstance[]>(
     async (signals) => {
       const all = await withSharedSignal(signals, (signal) =>
         callDocker('listing containers', docker.listContainers({ all: true, abortSignal: within(signal) })),
@@ -53,7 +53,7 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
     await unlessGone(callDocker('removing a container', docker.getContainer(id).remove(gone)));
   }
 
-  const starts = lane(STARTS_AT_ONCE);
+  const starts = limit(STARTS_AT_ONCE);
 
   /** Makes one and starts it, or leaves nothing of it. */
   async function run(launch: Launch, signal: AbortSignal): Promise<string> {
@@ -120,7 +120,7 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
   };
 }
 
-function readInstance({ Id, Names, Labels, State, Ports }: Docker.ContainerInfo): Instance {
+function readInstance({ Id, Names, Labels, State, Ports }: Docker.ContainerInfo): ContainerInstance {
   const published = Ports.find(({ PrivatePort, PublicPort }) => PrivatePort === CONTAINER_PORT && PublicPort);
   return {
     id: Id,

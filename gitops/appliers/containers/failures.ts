@@ -1,5 +1,5 @@
+import { GivenUpError, RetryableError, TerminalError } from '../../base/errors.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { GivenUpError, RetryableError, TerminalError } from '../contract.ts';
 import { redact } from './redact.ts';
 
 /** A spec that has failed this often while starting is taken to be wrong itself. */
@@ -8,7 +8,7 @@ const SHOWN_LINES = 5;
 const LONGEST_LINE = 300;
 
 /** How one went down that was being brought up: what happened, and what it wrote last. */
-export interface Failure {
+export interface StartFailure {
   readonly name: string;
   readonly spec: ContainerSpec;
   /** `it died (exit code 1)`, say. */
@@ -36,7 +36,7 @@ export class Failures {
     this.#counts.delete(hash);
   }
 
-  count(hash: string, { name, spec, what, lines }: Failure): RetryableError | TerminalError {
+  count(hash: string, { name, spec, what, lines }: StartFailure): RetryableError | TerminalError {
     const times = (this.#counts.get(hash) ?? 0) + 1;
     this.#counts.set(hash, times);
     const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec.config, line).slice(0, LONGEST_LINE));

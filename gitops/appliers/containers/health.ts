@@ -1,6 +1,6 @@
 import { get } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { lane } from '../../base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** A healthy server answers at once; one that takes longer than this serves nobody. */
@@ -13,11 +13,11 @@ const LOST_INTERVAL_MS = 1_000;
 const LONGEST_LOST_INTERVAL_MS = 4_000;
 
 /** `unwell`: it answers, and asks to be replaced; it may well go on serving until then. */
-export type Health = 'healthy' | 'unwell' | 'silent';
+export type ContainerHealth = 'healthy' | 'unwell' | 'silent';
 
 /** Asks from outside, because there is no shell in the image. Only the status counts (facts.md, Health). */
-export async function healthOf({ address, port }: Endpoint, signal: AbortSignal): Promise<Health> {
-  const { promise, resolve } = Promise.withResolvers<Health>();
+export async function healthOf({ address, port }: Endpoint, signal: AbortSignal): Promise<ContainerHealth> {
+  const { promise, resolve } = Promise.withResolvers<ContainerHealth>();
   // No agent: a kept connection would tell of the container before this one.
   const asked = get({ host: address, port, path: '/healthz', agent: false, signal });
   const tooSlow = setTimeout(() => asked.destroy(), PROBE_MS);
@@ -38,14 +38,14 @@ export async function healthOf({ address, port }: Endpoint, signal: AbortSignal)
 }
 
 /** A reason that it isn't running any more, see `Runtime.death`; else the last answer by the deadline. */
-export type Outcome = { readonly death: string } | Health;
+export type HealthOutcome = { readonly death: string } | ContainerHealth;
 
 /** Polls until it is healthy, at most until the deadline, or until `lost` has a reason. */
 export async function waitForHealth(
   endpoint: Endpoint,
   { deadlineMs, lost }: { deadlineMs: number; lost: () => Promise<string | null> },
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<HealthOutcome> {
   const startedAt = performance.now();
   let lostInterval = LOST_INTERVAL_MS;
   for (let askAt = startedAt + lostInterval; ; ) {
@@ -63,13 +63,13 @@ export async function waitForHealth(
   }
 }
 
-const turns = lane(1);
+const turns = limit(1);
 
 /**
  * One after another: many that start at once must not spend the host's time on being asked. Who is slow to answer holds
  * the others up for no longer than a turn.
  */
-async function healthInTurn(endpoint: Endpoint, signal: AbortSignal): Promise<Health> {
+async function healthInTurn(endpoint: Endpoint, signal: AbortSignal): Promise<ContainerHealth> {
   const { health } = await turns(async () => {
     const over = wait(TURN_MS);
     const health = healthOf(endpoint, signal);
@@ -85,7 +85,7 @@ export async function staysHealthy(
   endpoint: Endpoint,
   { forMs, lost }: { forMs: number; lost: () => Promise<string | null> },
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<HealthOutcome> {
   const deadline = performance.now() + forMs;
   while (performance.now() < deadline) {
     await wait(Math.min(INTERVAL_MS, forMs), undefined, { signal });

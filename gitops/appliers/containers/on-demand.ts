@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { RetryableError } from '../../base/errors.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { RetryableError } from '../contract.ts';
 import { type Door, openDoor } from './door.ts';
 import { healthOf, waitForHealth } from './health.ts';
-import { boundEndpoint, type Instance, type Runtime } from './runtime.ts';
+import { boundEndpoint, type ContainerInstance, type Runtime } from './runtime.ts';
 
 export interface OnDemandOptions {
   readonly runtime: Pick<Runtime, 'list' | 'stop' | 'resume'>;
@@ -43,7 +43,7 @@ export class OnDemand {
   }
 
   /** A door stands in this one's place, and it is asleep or being woken. */
-  isResting({ name, stopped }: Pick<Instance, 'name' | 'stopped'>): boolean {
+  isResting({ name, stopped }: Pick<ContainerInstance, 'name' | 'stopped'>): boolean {
     const entry = this.#entries.get(name);
     return entry !== undefined && (stopped || entry.waking !== null);
   }
@@ -139,7 +139,7 @@ export class OnDemand {
       .catch(() => undefined);
   }
 
-  async #find(name: string): Promise<Instance | undefined> {
+  async #find(name: string): Promise<ContainerInstance | undefined> {
     const all = await this.#options.runtime.list(new Set([name]), this.#stop.signal);
     return all.find((instance) => instance.name === name);
   }

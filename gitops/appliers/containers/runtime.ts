@@ -1,7 +1,7 @@
 import type { ContainerSpec } from '../../manifest/containers.ts';
 
 /** A container or process, as its runtime finds it. */
-export interface Instance {
+export interface ContainerInstance {
   /** Of this very instance: another one of the same name has another. */
   readonly id: string;
   readonly name: string;
@@ -36,7 +36,7 @@ export function boundEndpoint({ boundAddress, port }: ContainerSpec): Endpoint {
  */
 export interface Runtime {
   /** All that bear a mark, whoever's it is, running or not, and whatever has one of `names`. */
-  list(names: ReadonlySet<string>, signal: AbortSignal): Promise<readonly Instance[]>;
+  list(names: ReadonlySet<string>, signal: AbortSignal): Promise<readonly ContainerInstance[]>;
   /** Makes and starts it, and answers its id; nothing is left of one that doesn't start. Restarts it when it dies later. */
   start(launch: Launch, signal: AbortSignal): Promise<string>;
   /** Ends it with a grace and keeps it, `stopped`. */

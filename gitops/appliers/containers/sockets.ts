@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import { RetryableError } from '../contract.ts';
+import { RetryableError } from '../../base/errors.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** How long traffic that was sent elsewhere may take to run dry, milliseconds. */

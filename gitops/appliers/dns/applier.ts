@@ -1,7 +1,8 @@
+import { TerminalError } from '../../base/errors.ts';
 import { formatMark, type Identity } from '../../base/ownership.ts';
-import { type Applier, type Change, TerminalError } from '../contract.ts';
+import type { Applier, Change } from '../contract.ts';
 import { planResources } from '../plan.ts';
-import { type Destinations, desiredRecords, nameOfKey, type RecordSpec } from './desired.ts';
+import { type DnsDestinations, desiredRecords, nameOfKey, type RecordSpec } from './desired.ts';
 import { type DnsRef, type ListedRecord, observedRecords } from './observed.ts';
 
 /** One change to a zone's records, in a provider's words. `comment` is the mark to write. */
@@ -21,7 +22,7 @@ export interface DnsProvider {
   change(change: RecordChange, signal: AbortSignal): Promise<void>;
 }
 
-export interface DnsApplierOptions extends Destinations {
+export interface DnsApplierOptions extends DnsDestinations {
   readonly provider: DnsProvider;
   readonly identity: Identity;
   /** The zone's name; nothing outside it is ever written. */

@@ -1,6 +1,6 @@
+import { RetryableError } from '../../base/errors.ts';
 import { type CloudflareClient, DNS_PAGE, MAX_DNS_BATCH } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
-import { RetryableError } from '../contract.ts';
 import type { DnsProvider, RecordChange } from './applier.ts';
 import { inBatches } from './batches.ts';
 import { canonicalRecord } from './desired.ts';

@@ -12,7 +12,7 @@ export interface RecordSpec {
 }
 
 /** Where a zone's names lead. */
-export interface Destinations {
+export interface DnsDestinations {
   /** Where origin and preview hostnames lead: this host's public address. */
   readonly hostAddress: string;
   /**
@@ -31,7 +31,7 @@ export const AUTOMATIC_TTL_SECONDS = 300;
 /** A site's records, pure: the edge hostname to the worker, origin and preview to the host itself. */
 export function desiredRecords(
   manifest: Manifest,
-  { hostAddress, edgeTarget }: Destinations,
+  { hostAddress, edgeTarget }: DnsDestinations,
 ): Resource<RecordSpec>[] {
   const { edge, origin, preview } = manifest.hostnames;
   const to = (name: string, destination: string, proxied = false): RecordSpec => {

@@ -1,5 +1,5 @@
-import { contentHash, type Identity, readMark } from '../../base/ownership.ts';
-import type { Observed, Ownership, Resource } from '../contract.ts';
+import { contentHash, type Identity, type Ownership, readMark } from '../../base/ownership.ts';
+import type { Observed, Resource } from '../contract.ts';
 import { canonicalRecord, type RecordSpec, recordKey } from './desired.ts';
 
 /** A record as a provider lists it. `comment` carries the mark. */

@@ -1,6 +1,6 @@
+import { RetryableError, TerminalError } from '../../base/errors.ts';
 import type { Rfc2136Client } from '../../clients/rfc2136.ts';
 import { UpdateRefusal } from '../../clients/rfc2136-errors.ts';
-import { RetryableError, TerminalError } from '../contract.ts';
 import type { DnsProvider, RecordChange } from './applier.ts';
 import { inBatches } from './batches.ts';
 import { displaced, updateCommands } from './commands.ts';

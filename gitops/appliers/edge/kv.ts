@@ -1,12 +1,13 @@
 import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
 import { bisect } from '../../base/bisect.ts';
 import { coalesce } from '../../base/coalesce.ts';
+import { RetryableError } from '../../base/errors.ts';
 import { formatMark, type Identity } from '../../base/ownership.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
 import { type CloudflareClient, MAX_KV_BULK } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { DocumentSettings } from '../../manifest/documents.ts';
-import { type Applier, type Change, type Observed, RetryableError } from '../contract.ts';
+import type { Applier, Change, Observed } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { desiredPairs, type KvSpec, namesIn, pairKey } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';

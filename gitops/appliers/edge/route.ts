@@ -1,15 +1,8 @@
-import type { Identity } from '../../base/ownership.ts';
+import { RetryableError } from '../../base/errors.ts';
+import type { Identity, Ownership } from '../../base/ownership.ts';
 import type { CloudflareClient, KvKey, WorkersRoute } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
-import {
-  type Applier,
-  type Change,
-  type Observed,
-  type Ownership,
-  type Resource,
-  RetryableError,
-  type Scope,
-} from '../contract.ts';
+import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { desiredRoute, patternHost, type RouteSpec, routeHash, sitePattern } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Vhost } from './desired.ts';
 
 /** Carries `HOP_SECRET` between the proxy and the edge, both ways; it never reaches a container. */
-export const HOP_HEADER = 'x-tagyard-hop';
+export const HOP_SECRET_HEADER = 'x-tagyard-hop';
 
 /**
  * Answered by an origin itself: the address that it would tell the tag server. Under a prefix that the edge hands on,
@@ -59,7 +59,7 @@ const CLAIMS = [
  */
 export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
   const unrelayed = kind === 'custom' ? RELAYED : [];
-  return [HOP_HEADER, ...CLAIMS, ...unrelayed, ...(kind === 'preview' ? [] : ['forwarded'])];
+  return [HOP_SECRET_HEADER, ...CLAIMS, ...unrelayed, ...(kind === 'preview' ? [] : ['forwarded'])];
 }
 
 /** A wider one would let half the internet say who it is: Cloudflare's widest are a /12 and a /29. */

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
-import { RetryableError } from '../contract.ts';
+import { RetryableError } from '../../base/errors.ts';
 
 const remembered = z.record(z.string(), z.int().min(1).max(65535));
 const TRIES = 50;
@@ -11,7 +11,7 @@ const TRIES = 50;
  * The wished ports with every 0 replaced by a port that is free on all `addresses`: picked once, and read back from
  * `file` ever after, since the addresses that contain it are given away.
  */
-export async function settlePorts<Name extends string>(
+export async function assignProxyPorts<Name extends string>(
   file: string,
   addresses: readonly string[],
   wishes: Readonly<Record<Name, number>>,

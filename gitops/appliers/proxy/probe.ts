@@ -3,7 +3,7 @@ import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
-import { RetryableError } from '../contract.ts';
+import { RetryableError } from '../../base/errors.ts';
 import type { ProxyEndpoint } from './backend.ts';
 
 const INTERVAL_MS = 100;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Home, Instance } from './home.ts';
 import { mintToken, OPERATOR } from './issuer.ts';
-import { type ContainerView, ManagementClient } from './management-client.ts';
+import { type CreatedContainer, ManagementClient } from './management-client.ts';
 
 export const DEMO_OWNER = 'demo-owner';
 export const DEMO_DOMAIN = 'shop.localhost';
@@ -14,7 +14,7 @@ const PATIENCE_MS = 20_000;
 export interface Demo {
   readonly clientId: string;
   readonly token: string;
-  readonly container: ContainerView;
+  readonly container: CreatedContainer;
 }
 
 /** The demo client with one site, made through the API as anybody would, unless an earlier start has made it. */
@@ -48,7 +48,7 @@ export async function ensureDemo(home: Home, instance: Instance, managementUrl: 
 }
 
 /** Looks until the demo site is up or has failed; a slow machine only makes the report less complete. */
-export async function awaitDemo(demo: Demo, managementUrl: string): Promise<ContainerView> {
+export async function awaitDemo(demo: Demo, managementUrl: string): Promise<CreatedContainer> {
   const api = new ManagementClient(managementUrl, demo.token);
   const deadline = Date.now() + PATIENCE_MS;
   let container = demo.container;

@@ -2,7 +2,7 @@ import createClient, { type Client } from 'openapi-fetch';
 import type { components, operations, paths } from '../../clients/management-api.d.ts';
 import { CliError } from '../cli-error.ts';
 
-export type ContainerView = components['schemas']['Container'];
+export type CreatedContainer = components['schemas']['Container'];
 export type ContainerRequest = operations['createContainer']['requestBody']['content']['application/json'];
 
 /** What a call of openapi-fetch comes to; `error` is a problem, or the words of a proxy in between. */
@@ -39,13 +39,13 @@ export class ManagementClient {
     answered(`PUT /clients/${clientId}/members/${subject}`, outcome);
   }
 
-  async createContainer(body: ContainerRequest, idempotencyKey: string): Promise<ContainerView> {
+  async createContainer(body: ContainerRequest, idempotencyKey: string): Promise<CreatedContainer> {
     const params = { header: { 'idempotency-key': idempotencyKey } };
     return answered('POST /server-containers', await this.#api.POST('/server-containers', { params, body }));
   }
 
   /** `null`: there is no such container, or it isn't ours to see. */
-  async container(id: string): Promise<ContainerView | null> {
+  async container(id: string): Promise<CreatedContainer | null> {
     const outcome = await this.#api.GET('/server-containers/{id}', { params: { path: { id } } });
     return outcome.response.status === 404 ? null : answered(`GET /server-containers/${id}`, outcome);
   }

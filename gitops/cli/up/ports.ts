@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { CliError } from '../cli-error.ts';
 
 /** A port that the instance answers on: asked for by an environment variable, or picked and remembered. */
-export interface PortWish {
+export interface PortRequest {
   readonly name: string;
   /** The variable that asks for it; without one it is always picked. */
   readonly variable?: string;
@@ -20,21 +20,21 @@ export const PORTS = {
   shop: { name: 'shop', variable: 'SHOP_PORT', fallback: 0 },
   vendor: { name: 'vendor', fallback: 0 },
   issuer: { name: 'issuer', fallback: 0 },
-} as const satisfies Record<string, PortWish>;
+} as const satisfies Record<string, PortRequest>;
 export type Ports = Record<keyof typeof PORTS, number>;
 
 /**
  * Settles every port. 0 picks a free one, the same as last time if it is still free, since addresses that stand in
  * manifests' results should survive a restart. Throws `CliError` where a port that was asked for is taken.
  */
-export async function settlePorts(
+export async function assignPorts(
   env: NodeJS.ProcessEnv,
   remembered: Readonly<Record<string, number>>,
 ): Promise<{ ports: Ports; remember: Record<string, number> }> {
   const ports: Partial<Ports> = {};
   const remember: Record<string, number> = {};
   const taken = new Set<number>();
-  for (const [key, wish] of Object.entries(PORTS) as [keyof Ports, PortWish][]) {
+  for (const [key, wish] of Object.entries(PORTS) as [keyof Ports, PortRequest][]) {
     // Object.entries widens the keys
     const asked = readPort(env, wish);
     const before = remembered[key];
@@ -54,7 +54,7 @@ export async function settlePorts(
   return { ports: ports as Ports, remember }; // every key of PORTS was visited
 }
 
-function readPort(env: NodeJS.ProcessEnv, { variable, fallback }: PortWish): number {
+function readPort(env: NodeJS.ProcessEnv, { variable, fallback }: PortRequest): number {
   const text = variable === undefined ? undefined : env[variable];
   if (text === undefined || text === '') return fallback;
   const port = Number(text);

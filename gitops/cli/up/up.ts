@@ -13,7 +13,7 @@ import { Home } from './home.ts';
 import { serveJwks } from './issuer.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
 import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
-import { settlePorts } from './ports.ts';
+import { assignPorts } from './ports.ts';
 import { type Run, removeRun, writeRun } from './run-file.ts';
 import { awaitSettled } from './settled.ts';
 
@@ -76,7 +76,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
   await removeRun(home.at(RUN_FILE));
   await clearLeftovers(home);
   const remembered = await home.instance();
-  const { ports, remember } = await settlePorts(env, remembered.ports);
+  const { ports, remember } = await assignPorts(env, remembered.ports);
   const instance = await home.save({ ...remembered, ports: { ...remembered.ports, ...remember } });
   const drivers = await chooseDrivers(env);
   show(drivers);

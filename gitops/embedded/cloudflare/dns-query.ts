@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { DnsRecord } from './dns-records.ts';
+import type { EmulatedRecord } from './dns-records.ts';
 import { ApiError } from './envelope.ts';
 
 /** The filters of `GET dns_records` that are understood here; another one is ignored, as the real API does. */
@@ -27,7 +27,7 @@ type Query = z.infer<typeof query>;
 type Filters = Omit<Query, 'page' | 'per_page' | 'order' | 'direction' | 'match'>;
 
 /** One test a filter: the record and the filter's value. Comments are compared without regard to case. */
-const FILTERS: { [Name in keyof Filters]-?: (record: DnsRecord, value: string) => boolean } = {
+const FILTERS: { [Name in keyof Filters]-?: (record: EmulatedRecord, value: string) => boolean } = {
   type: (record, value) => record.type === value,
   name: (record, value) => record.name === value,
   'name.exact': (record, value) => record.name === value,
@@ -42,7 +42,7 @@ const FILTERS: { [Name in keyof Filters]-?: (record: DnsRecord, value: string) =
   'comment.absent': (record) => commentOf(record) === '',
 };
 
-function commentOf({ comment = '' }: DnsRecord): string {
+function commentOf({ comment = '' }: EmulatedRecord): string {
   return comment.toLowerCase();
 }
 
@@ -59,13 +59,13 @@ export function onlyName(raw: unknown): string | null {
 }
 
 /** Filters and sorts; answers what page the caller asked for. */
-export function selectRecords(records: readonly DnsRecord[], raw: unknown) {
+export function selectRecords(records: readonly EmulatedRecord[], raw: unknown) {
   const parsed = query.safeParse(raw);
   if (!parsed.success) throw new ApiError('invalidRecord', 'Invalid list parameters.');
   const { page, per_page: perPage, order, direction, match, ...filters } = parsed.data;
   const tests = Object.entries(filters).map(
     ([name, value]) =>
-      (record: DnsRecord) =>
+      (record: EmulatedRecord) =>
         FILTERS[name as keyof Filters](record, String(value)), // Object.entries forgets the key type
   );
   const selected = records.filter(

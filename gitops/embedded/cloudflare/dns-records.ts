@@ -46,14 +46,14 @@ const dnsRecord = z.object({
   created_on: z.string(),
   modified_on: z.string(),
 });
-export type DnsRecord = z.infer<typeof dnsRecord>;
+export type EmulatedRecord = z.infer<typeof dnsRecord>;
 
 const bodyRow = z.object({ body: z.string() });
 const countRow = z.object({ total: z.number() });
 
 /** The records of one zone, with the real API's rules for what may stand beside what. */
 export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
-  function all(): DnsRecord[] {
+  function all(): EmulatedRecord[] {
     return db
       .prepare('SELECT body FROM records WHERE zone = ? ORDER BY type, name, content')
       .all(zone.id)
@@ -61,7 +61,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
   }
 
   /** A page of all records, in the list's default order, without a look at the others. */
-  function page(number: number, perPage: number): { records: DnsRecord[]; total: number } {
+  function page(number: number, perPage: number): { records: EmulatedRecord[]; total: number } {
     const records = db
       .prepare('SELECT body FROM records WHERE zone = ? ORDER BY type, name, content LIMIT ? OFFSET ?')
       .all(zone.id, perPage, (number - 1) * perPage)
@@ -73,22 +73,22 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
   }
 
   /** The records of one name, in the list's default order, without a look at the others. */
-  function named(name: string): DnsRecord[] {
+  function named(name: string): EmulatedRecord[] {
     return db
       .prepare('SELECT body FROM records WHERE zone = ? AND name = ? ORDER BY type, name, content')
       .all(zone.id, name)
       .map((row) => dnsRecord.parse(JSON.parse(bodyRow.parse(row).body)));
   }
 
-  function get(id: string): DnsRecord {
+  function get(id: string): EmulatedRecord {
     const row = db.prepare('SELECT body FROM records WHERE zone = ? AND id = ?').get(zone.id, id);
     if (row === undefined) throw new ApiError('unknownRecord', 'Record does not exist.');
     return dnsRecord.parse(JSON.parse(bodyRow.parse(row).body));
   }
 
-  function write(input: z.infer<typeof recordInput>, id: string, createdOn: string): DnsRecord {
+  function write(input: z.infer<typeof recordInput>, id: string, createdOn: string): EmulatedRecord {
     const { comment, priority, ...rest } = input;
-    const record: DnsRecord = {
+    const record: EmulatedRecord = {
       ...rest,
       id,
       zone_id: zone.id,
@@ -115,14 +115,14 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
     return record;
   }
 
-  const create = (input: unknown): DnsRecord =>
+  const create = (input: unknown): EmulatedRecord =>
     write(parseRecord(recordInput, input), newId(), now().toISOString());
 
-  function replace(id: string, input: unknown): DnsRecord {
+  function replace(id: string, input: unknown): EmulatedRecord {
     return write(parseRecord(recordInput, input), id, get(id).created_on);
   }
 
-  function patch(id: string, input: unknown): DnsRecord {
+  function patch(id: string, input: unknown): EmulatedRecord {
     const current = get(id);
     const changes = parseRecord(recordInput.partial(), input);
     return write(
@@ -132,7 +132,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
     );
   }
 
-  function remove(id: string): DnsRecord {
+  function remove(id: string): EmulatedRecord {
     const record = get(id);
     db.prepare('DELETE FROM records WHERE id = ?').run(id);
     return record;

@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import type { DnsRecord } from './dns-records.ts';
+import type { EmulatedRecord } from './dns-records.ts';
 import { ApiError } from './envelope.ts';
 
 /** Types that Cloudflare can put its proxy in front of. */
@@ -27,7 +27,7 @@ export function refuseInvalid({
   proxied,
   proxiable,
   comment = '',
-}: DnsRecord): void {
+}: EmulatedRecord): void {
   if (type === 'A' && !isIPv4(content)) {
     throw new ApiError('invalidAddress', 'Content for A record must be a valid IPv4 address.');
   }
@@ -51,7 +51,7 @@ export function refuseInvalid({
 }
 
 /** Refuses a record that can't stand beside the others of its name, `same`. */
-export function refuseBesideOthers(record: DnsRecord, same: readonly DnsRecord[]): void {
+export function refuseBesideOthers(record: EmulatedRecord, same: readonly EmulatedRecord[]): void {
   if (same.some(({ type, content }) => type === record.type && content === record.content)) {
     throw new ApiError('identicalRecord', 'An identical record already exists.');
   }

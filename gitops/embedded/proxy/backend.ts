@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { RetryableError, TerminalError } from '../../appliers/contract.ts';
 import {
   type ProxyBackend,
   type ProxyChange,
@@ -11,8 +10,9 @@ import {
   reachableAddress,
 } from '../../appliers/proxy/backend.ts';
 import { proxySpecSchema, servedName } from '../../appliers/proxy/desired.ts';
-import { settlePorts } from '../../appliers/proxy/ports.ts';
+import { assignProxyPorts } from '../../appliers/proxy/ports.ts';
 import { wakes } from '../../appliers/proxy/wake.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
 import { type Listening, listenOn } from './listen.ts';
 import { buildEmbeddedProxy } from './server.ts';
@@ -125,7 +125,7 @@ function refuseClaimed(key: string, { vhosts }: LoadedVhosts, table: VhostTable)
 
 async function serve(table: VhostTable, settings: ProxySettings): Promise<Started> {
   const { prefix, listen, httpPort, tlsPort, hopSecret, challengeKey, edgeUpstream, ca, trusted } = settings;
-  const ports = await settlePorts(join(prefix, 'ports.json'), listen, { httpPort, tlsPort });
+  const ports = await assignProxyPorts(join(prefix, 'ports.json'), listen, { httpPort, tlsPort });
   const proxy = buildEmbeddedProxy({
     find: (host) => table.find(host),
     hopSecret,

@@ -1,17 +1,17 @@
 import type { ServerResponse } from 'node:http';
-import type { Asked } from './forward.ts';
+import type { ProxiedRequest } from './forward.ts';
 
 const CHALLENGES = '/.well-known/acme-challenge/';
 const TOKEN = /^[A-Za-z0-9_-]+$/;
 
 /** Whether somebody asks for what stands under a challenge's path (RFC 8555, 8.3). */
-export function isChallenge({ target }: Asked): boolean {
+export function isChallenge({ target }: ProxiedRequest): boolean {
   return target.startsWith(CHALLENGES);
 }
 
 /** Any token of the account's own: only the holder of its key can have the authority ask for one. */
 export function answerChallenge(
-  { target }: Asked,
+  { target }: ProxiedRequest,
   challengeKey: string | undefined,
   response: ServerResponse,
 ): void {

@@ -1,12 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
-import { droppedHeaders, HOP_HEADER, RELAYED, STATED } from '../../appliers/proxy/policy.ts';
+import { droppedHeaders, HOP_SECRET_HEADER, RELAYED, STATED } from '../../appliers/proxy/policy.ts';
 import type { VisitorOf } from '../../appliers/proxy/visitor-address.ts';
 import { endToEndHeaders } from '../hop-by-hop.ts';
 
 /** What a request asks for, as nginx reads it: an absolute target wins over the Host header. */
-export interface Asked {
+export interface ProxiedRequest {
   /** Lower case, without port. */
   readonly host: string;
   /** `:8088`, or nothing. */
@@ -16,7 +16,7 @@ export interface Asked {
 }
 
 /** `null` where a request names no host. */
-export function readAsked(request: IncomingMessage): Asked | null {
+export function readRequest(request: IncomingMessage): ProxiedRequest | null {
   const absolute = /^https?:\/\/([^/?#]+)(.*)$/i.exec(request.url ?? '');
   const authority = absolute?.[1] ?? request.headers.host ?? '';
   const match = /^([a-z0-9.-]+)(:[0-9]{1,5})?$/i.exec(authority);
@@ -33,7 +33,7 @@ export function readAsked(request: IncomingMessage): Asked | null {
 export function forwardedHeaders(
   request: IncomingMessage,
   vhost: Vhost,
-  { host, port }: Asked,
+  { host, port }: ProxiedRequest,
   { hopSecret, visitorOf }: { hopSecret: string; visitorOf: VisitorOf },
 ): Record<string, string | string[]> {
   const passed = new Set(endToEndHeaders(request.rawHeaders).filter((_, index) => index % 2 === 0));
@@ -48,9 +48,9 @@ export function forwardedHeaders(
     'x-forwarded-proto': 'encrypted' in request.socket ? 'https' : 'http',
   };
   if (vhost.kind === 'custom') {
-    return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [HOP_HEADER]: hopSecret };
+    return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [HOP_SECRET_HEADER]: hopSecret };
   }
-  const trusted = isEqual(request.headers[HOP_HEADER], hopSecret);
+  const trusted = isEqual(request.headers[HOP_SECRET_HEADER], hopSecret);
   const untold = trusted ? [] : [...STATED, ...RELAYED];
   const rest = given.filter(([name]) => !untold.some((told) => told === name));
   return { ...Object.fromEntries(rest), ...(trusted ? {} : known), host: `${host}${port}` };

@@ -7,7 +7,7 @@ import type { Vhost } from '../../appliers/proxy/desired.ts';
 import { ARRIVAL_PATH, NOBODY, type TrustedPeers } from '../../appliers/proxy/policy.ts';
 import { visitorAddress } from '../../appliers/proxy/visitor-address.ts';
 import { answerChallenge, isChallenge } from './challenge.ts';
-import { type Asked, forwardedHeaders, readAsked } from './forward.ts';
+import { forwardedHeaders, type ProxiedRequest, readRequest } from './forward.ts';
 
 /** A vhost that can be served: its certificate is loaded; `null`: it has none yet, and so no TLS. */
 export interface ServedVhost {
@@ -76,7 +76,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
   const listener =
     (scheme: 'http' | 'https'): RequestListener =>
     (request, response) => {
-      const asked = readAsked(request);
+      const asked = readRequest(request);
       const vhost = asked === null ? undefined : find(asked.host)?.vhost;
       if (asked !== null && scheme === 'http' && vhost?.tls === 'acme' && isChallenge(asked)) {
         answerChallenge(asked, challengeKey, response);
@@ -123,7 +123,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
 }
 
 /** A connection that was opened for one name doesn't serve another (RFC 9110, 15.5.20). */
-function isMisdirected({ socket }: IncomingMessage, { host }: Asked): boolean {
+function isMisdirected({ socket }: IncomingMessage, { host }: ProxiedRequest): boolean {
   const name = 'servername' in socket ? socket.servername : undefined;
   return typeof name === 'string' && name.toLowerCase() !== host;
 }

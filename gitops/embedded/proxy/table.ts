@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { TerminalError } from '../../appliers/contract.ts';
 import {
   type CertificateSource,
   certificateFor,
@@ -8,6 +7,7 @@ import {
   type UsedCertificate,
 } from '../../appliers/proxy/certificates.ts';
 import { type ProxySpec, servedName, type Vhost } from '../../appliers/proxy/desired.ts';
+import { TerminalError } from '../../base/errors.ts';
 import { contentHash } from '../../base/ownership.ts';
 import type { ServedVhost } from './server.ts';
 

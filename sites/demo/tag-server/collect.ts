@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { readCookie } from './cookies.ts';
-import { answer, type Exchange, readBody } from './exchange.ts';
+import { cookieValue } from './cookies.ts';
+import { type Exchange, readBody, sendAnswer } from './exchange.ts';
 import type { Recorder } from './recorder.ts';
 
 /** What a GA4 client in the container claims. */
@@ -13,9 +13,9 @@ const TWENTY_HOURS = 72_000;
 export async function collect(exchange: Exchange, recorder: Recorder): Promise<void> {
   if (!(await recordRequest(exchange, recorder))) return;
   const { request } = exchange;
-  const id = readCookie(request, 'FPID') ?? `FPID2.2.${randomBytes(32).toString('base64url')}`;
+  const id = cookieValue(request, 'FPID') ?? `FPID2.2.${randomBytes(32).toString('base64url')}`;
   const link = createHash('sha256').update(id).digest('base64url');
-  answer(exchange, 200, 'text/plain', '', {
+  sendAnswer(exchange, 200, 'text/plain', '', {
     'cache-control': 'no-cache, no-store, must-revalidate',
     ...corsHeaders(exchange),
     'set-cookie': [
@@ -26,9 +26,9 @@ export async function collect(exchange: Exchange, recorder: Recorder): Promise<v
 }
 
 /** The server answers preflight on the paths that a client claims, and on no other. */
-export function preflight(exchange: Exchange): void {
+export function collectPreflight(exchange: Exchange): void {
   const asked = exchange.request.headers['access-control-request-headers'];
-  answer(exchange, 200, 'text/plain', '', {
+  sendAnswer(exchange, 200, 'text/plain', '', {
     ...corsHeaders(exchange),
     'access-control-allow-methods': 'GET, POST',
     'access-control-max-age': '600',

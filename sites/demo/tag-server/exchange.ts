@@ -16,7 +16,7 @@ export function openExchange(request: IncomingMessage, response: ServerResponse)
 }
 
 /** Answers with a body of a known length. */
-export function answer(
+export function sendAnswer(
   { response }: Exchange,
   status: number,
   type: string,
@@ -40,7 +40,7 @@ export async function readBody(exchange: Exchange): Promise<string | null> {
     if (size <= MOST_BYTES) chunks.push(chunk);
   }
   if (size > MOST_BYTES) {
-    answer(exchange, 413, 'text/plain', 'Payload Too Large');
+    sendAnswer(exchange, 413, 'text/plain', 'Payload Too Large');
     return null;
   }
   return Buffer.concat(chunks).toString();

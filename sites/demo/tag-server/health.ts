@@ -1,5 +1,5 @@
 import type { Age } from './age.ts';
-import { answer, type Exchange } from './exchange.ts';
+import { type Exchange, sendAnswer } from './exchange.ts';
 
 /** Both roles are healthy under any prefix: a path's end decides. */
 export function isHealthPath(path: string): boolean {
@@ -17,5 +17,7 @@ export function health(exchange: Exchange, age: Age): void {
   const type = new URLSearchParams(exchange.query).get('servertype') ?? 'serverjs';
   const asAsked = type === 'serverjs' && (limit === undefined || age.uptimeMs() <= Number(limit));
   const status = age.isPastService() ? 503 : asAsked ? 200 : 500;
-  answer(exchange, status, 'text/plain', status === 200 ? 'ok' : 'not ok', { 'cache-control': 'no-store' });
+  sendAnswer(exchange, status, 'text/plain', status === 200 ? 'ok' : 'not ok', {
+    'cache-control': 'no-store',
+  });
 }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 import { pipeline } from 'node:stream/promises';
-import { answer, type Exchange } from './exchange.ts';
+import { type Exchange, sendAnswer } from './exchange.ts';
 import { lookupWithLocalhost } from './lookup.ts';
 
 /** Of one connection only (RFC 9110 7.6.1). */
@@ -41,7 +41,7 @@ export async function handToPreview(exchange: Exchange, previewServerUrl: string
     upstream.on('error', (error) => {
       console.error(`Preview server request failed: ${error.message}`);
       if (response.headersSent) response.destroy();
-      else answer(exchange, 500, 'text/plain', 'Make sure the PREVIEW_SERVER_URL is set correctly.');
+      else sendAnswer(exchange, 500, 'text/plain', 'Make sure the PREVIEW_SERVER_URL is set correctly.');
       resolve();
     });
     upstream.on('response', () => resolve());

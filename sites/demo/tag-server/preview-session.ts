@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { readCookie } from './cookies.ts';
+import { cookieValue } from './cookies.ts';
 import type { ContainerConfig } from './settings.ts';
 
 /** A debug cookie holds a value for each container: `GTM-A=env-3:GTM-B=env-1`. */
 function valueFor(request: IncomingMessage, cookie: string, id: string): string | undefined {
-  const pairs = readCookie(request, cookie)?.split(':') ?? [];
+  const pairs = cookieValue(request, cookie)?.split(':') ?? [];
   return pairs.find((pair) => pair.startsWith(`${id}=`))?.slice(id.length + 1);
 }
 

@@ -1,4 +1,4 @@
-import { answer, type Exchange, readBody } from './exchange.ts';
+import { type Exchange, readBody, sendAnswer } from './exchange.ts';
 import type { Memos } from './memos.ts';
 import type { ContainerConfig } from './settings.ts';
 
@@ -14,23 +14,23 @@ export async function preview(exchange: Exchange, { config, memos }: PreviewDeps
   if (path.endsWith('/gtm/debug') && method === 'GET') return debugPage(exchange, query, config);
   if (path.endsWith('/gtm/get_memo') && method === 'GET') return await getMemo(exchange, memos);
   if (path.endsWith('/gtm/preview_status') && method === 'GET') {
-    return answer(exchange, 200, 'application/json', JSON.stringify({ active: memos.active() }));
+    return sendAnswer(exchange, 200, 'application/json', JSON.stringify({ active: memos.active() }));
   }
   if (path.endsWith('/gtm/post_memo') && method === 'POST') {
     const message = await readBody(exchange);
     if (message === null) return;
-    if (query.get('auth_code') !== config.auth) return answer(exchange, 403, 'text/plain', 'Forbidden');
+    if (query.get('auth_code') !== config.auth) return sendAnswer(exchange, 403, 'text/plain', 'Forbidden');
     memos.post(message);
-    return answer(exchange, 200, 'text/plain', 'ok');
+    return sendAnswer(exchange, 200, 'text/plain', 'ok');
   }
-  answer(exchange, 404, 'text/plain', 'Not Found');
+  sendAnswer(exchange, 404, 'text/plain', 'Not Found');
 }
 
 async function getMemo(exchange: Exchange, memos: Memos): Promise<void> {
   const abandoned = new AbortController();
   exchange.response.once('close', () => abandoned.abort());
   const messages = await memos.take(abandoned.signal);
-  if (messages !== null) return answer(exchange, 200, 'application/json', JSON.stringify(messages));
+  if (messages !== null) return sendAnswer(exchange, 200, 'application/json', JSON.stringify(messages));
   exchange.response.writeHead(204).end();
 }
 
@@ -43,7 +43,7 @@ function debugPage(exchange: Exchange, query: URLSearchParams, config: Container
   const cookies = known
     ? [cookie('gtm_auth', auth), cookie('gtm_debug', 'x'), cookie('gtm_preview', draft)]
     : [];
-  answer(
+  sendAnswer(
     exchange,
     200,
     'text/html; charset=utf-8',

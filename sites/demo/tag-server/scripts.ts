@@ -1,4 +1,4 @@
-import { answer, type Exchange } from './exchange.ts';
+import { type Exchange, sendAnswer } from './exchange.ts';
 import { readGtmQuery, renderGtmScript } from './gtm-script.ts';
 
 const SCRIPT = 'application/javascript; charset=utf-8';
@@ -11,10 +11,10 @@ export function script(exchange: Exchange): void {
   const gtm = readGtmQuery(query);
   const isDraft = query.has('gtm_auth') || query.has('gtm_preview');
   const headers = { 'cache-control': isDraft ? 'no-store' : 'private, max-age=900' };
-  if (gtm.id === '') answer(exchange, 400, 'text/plain', '');
+  if (gtm.id === '') sendAnswer(exchange, 400, 'text/plain', '');
   else if (exchange.path === '/ns.html') {
-    answer(exchange, 200, 'text/html; charset=utf-8', '<!doctype html><title>ns</title>', headers);
+    sendAnswer(exchange, 200, 'text/html; charset=utf-8', '<!doctype html><title>ns</title>', headers);
   } else {
-    answer(exchange, 200, SCRIPT, renderGtmScript({ ...gtm, servedBy: 'tag server' }), headers);
+    sendAnswer(exchange, 200, SCRIPT, renderGtmScript({ ...gtm, servedBy: 'tag server' }), headers);
   }
 }

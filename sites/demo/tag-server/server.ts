@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { buildAge } from './age.ts';
-import { COLLECT_PATHS, collect, preflight, recordRequest } from './collect.ts';
-import { answer, type Exchange, openExchange } from './exchange.ts';
+import { COLLECT_PATHS, collect, collectPreflight, recordRequest } from './collect.ts';
+import { type Exchange, openExchange, sendAnswer } from './exchange.ts';
 import { health, isHealthPath } from './health.ts';
 import { buildMemos } from './memos.ts';
 import { preview } from './preview.ts';
@@ -34,7 +34,7 @@ export function buildTagServer(settings: TagServerSettings): Server {
     }
     if (path === AGE_PATH && method === 'POST') {
       age.add(Number(new URLSearchParams(exchange.query).get('days')));
-      return answer(exchange, 200, 'text/plain', 'ok');
+      return sendAnswer(exchange, 200, 'text/plain', 'ok');
     }
     if (method === 'OPTIONS' && request.headers.origin === INTERFACE_ORIGIN)
       return interfacePreflight(exchange);
@@ -42,9 +42,9 @@ export function buildTagServer(settings: TagServerSettings): Server {
     if (isPreviewPath(path) && settings.previewServerUrl !== null) {
       return await handToPreview(exchange, settings.previewServerUrl);
     }
-    if (isUnauthorised(request, settings.config)) return answer(exchange, 401, 'text/plain', '');
+    if (isUnauthorised(request, settings.config)) return sendAnswer(exchange, 401, 'text/plain', '');
     if (COLLECT_PATHS.has(path)) {
-      return method === 'OPTIONS' ? preflight(exchange) : await collect(exchange, recorder);
+      return method === 'OPTIONS' ? collectPreflight(exchange) : await collect(exchange, recorder);
     }
     if (SCRIPT_PATHS.has(path) && method === 'GET') return script(exchange);
     if (path === DETECTION_PATH && method === 'POST') {
@@ -53,10 +53,10 @@ export function buildTagServer(settings: TagServerSettings): Server {
     }
     if (path === EVENTS_PATH && method === 'GET') {
       const events = JSON.stringify(recorder.read());
-      return answer(exchange, 200, 'application/json', events, { 'cache-control': 'no-store' });
+      return sendAnswer(exchange, 200, 'application/json', events, { 'cache-control': 'no-store' });
     }
     // No client claims it.
-    answer(exchange, 400, 'text/plain', '');
+    sendAnswer(exchange, 400, 'text/plain', '');
   }
 
   const server = createServer((request, response) => {
@@ -64,7 +64,7 @@ export function buildTagServer(settings: TagServerSettings): Server {
     route(exchange).catch((error: unknown) => {
       console.error('Request failed:', error);
       if (response.headersSent) response.destroy();
-      else answer(exchange, 500, 'text/plain', '');
+      else sendAnswer(exchange, 500, 'text/plain', '');
     });
   });
   server.keepAliveTimeout = 5_000;
@@ -73,7 +73,7 @@ export function buildTagServer(settings: TagServerSettings): Server {
 }
 
 function interfacePreflight(exchange: Exchange): void {
-  answer(exchange, 200, 'text/plain', '', {
+  sendAnswer(exchange, 200, 'text/plain', '', {
     'access-control-allow-origin': INTERFACE_ORIGIN,
     'access-control-allow-headers': 'x-gtm-auth, x-gtm-preview, x-gtm-debug',
     'access-control-allow-methods': 'GET',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { CheckContext } from '../../../edge/verification/check.ts';
 import { SITE_CHECKS } from '../../../edge/verification/checks/index.ts';
 import type { NameAnswer } from '../../../edge/verification/contract.ts';
-import type { Visit, Visitor } from '../../../edge/verification/visit.ts';
+import type { SiteVisits, Visit } from '../../../edge/verification/visit.ts';
 
 const EDGE = 'acme.tags.example.net';
 const CUSTOM = 'metrics.acme.example';
@@ -19,7 +19,7 @@ const name = (host: string, kind: NameAnswer['kind'], change: Partial<NameAnswer
   ...change,
 });
 
-function contextOf(custom: Partial<NameAnswer>, visit: Visitor): CheckContext {
+function contextOf(custom: Partial<NameAnswer>, visit: SiteVisits): CheckContext {
   const site = {
     siteId: 'acme',
     edge: `https://${EDGE}`,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Applier, Change, Observed, Resource } from '../../../gitops/appliers/contract.ts';
-import { RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
+import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import type { Identity } from '../../../gitops/base/ownership.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../../support/manifest.ts';

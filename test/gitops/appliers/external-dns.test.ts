@@ -113,7 +113,7 @@ describeWith('reference', 'the tables of external-dns', () => {
         frozen: null,
         historyRewritten: false,
         stateLost: false,
-        departures: new Map(),
+        removals: new Map(),
         approved: new Set(),
       });
       if (one.expected.hasChanges !== undefined) {

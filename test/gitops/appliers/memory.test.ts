@@ -1,5 +1,5 @@
-import { RetryableError } from '../../../gitops/appliers/contract.ts';
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
+import { RetryableError } from '../../../gitops/base/errors.ts';
 import { contentHash } from '../../../gitops/base/ownership.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from './conformance.ts';
 

@@ -106,7 +106,7 @@ describe('planResources', () => {
           frozen: null,
           historyRewritten: false,
           stateLost: false,
-          departures: new Map(),
+          removals: new Map(),
           approved: new Set<string>(),
         };
         const synced = judge({ ...given, policy: 'sync' }).allowed;

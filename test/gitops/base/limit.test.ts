@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { lane } from '../../../gitops/base/limit.ts';
+import { limit } from '../../../gitops/base/limit.ts';
 
 test('a lane lets so many in at once, in order, whatever becomes of those before', async () => {
-  const enter = lane(2);
+  const enter = limit(2);
   const gates = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
   const begun: number[] = [];
   const ends = gates.map(({ promise }, index) =>

@@ -7,7 +7,7 @@ import { Ledger, type LedgerState } from '../../../gitops/certificates/ledger.ts
 import { Orders } from '../../../gitops/certificates/orders.ts';
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
 import type { DesiredState } from '../../../gitops/desired/desired-state.ts';
-import type { Lookup } from '../../../gitops/host-report/names.ts';
+import type { DnsLookup } from '../../../gitops/host-report/names.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
@@ -47,7 +47,7 @@ describe('the certificate keeper', () => {
       now,
       log: { info: () => undefined, warn: () => undefined },
     });
-    const lookup: Lookup = {
+    const lookup: DnsLookup = {
       addresses(name) {
         asked.add(name);
         return lookUp(name);

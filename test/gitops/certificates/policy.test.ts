@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { dnsFault, type Facts, judge, renewalAt, type Verdict } from '../../../gitops/certificates/policy.ts';
+import {
+  type CertificateVerdict,
+  dnsFault,
+  type Facts,
+  judgeCertificate,
+  renewalAt,
+} from '../../../gitops/certificates/policy.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 const MINUTE = 60_000;
@@ -29,7 +35,7 @@ const facts = (some: Partial<Facts>): Facts => ({
 });
 
 describe('a name’s state', () => {
-  const rows: readonly (readonly [string, Partial<Facts>, Partial<Verdict>])[] = [
+  const rows: readonly (readonly [string, Partial<Facts>, Partial<CertificateVerdict>])[] = [
     [
       'waits for a record',
       { dns: NOWHERE },
@@ -122,7 +128,7 @@ describe('a name’s state', () => {
     ],
   ];
   test.each(rows)('%s', (_case, some, expected) => {
-    expect(judge(facts(some), NOW)).toMatchObject(expected);
+    expect(judgeCertificate(facts(some), NOW)).toMatchObject(expected);
   });
 
   test.each([
@@ -132,7 +138,7 @@ describe('a name’s state', () => {
     [40 * MINUTE, 10 * MINUTE],
     [7 * DAY, 10 * MINUTE],
   ])('is asked for ever more seldom: after %i ms in %i ms', (age, pause) => {
-    const { nextAt } = judge(facts({ dns: NOWHERE, since: NOW - age }), NOW);
+    const { nextAt } = judgeCertificate(facts({ dns: NOWHERE, since: NOW - age }), NOW);
     expect(nextAt - NOW).toBe(pause);
   });
 });

@@ -1,11 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import {
-  type Applier,
-  type Change,
-  TARGETS,
-  type Target,
-  TerminalError,
-} from '../../../gitops/appliers/contract.ts';
+import { type Applier, type Change, TARGETS, type Target } from '../../../gitops/appliers/contract.ts';
+import { TerminalError } from '../../../gitops/base/errors.ts';
 import { executeSite, type SiteRun } from '../../../gitops/loop/execute.ts';
 
 const change = (target: Target, op: Change['op'], key: string = target): Change => ({

@@ -328,7 +328,7 @@ describe('drift', () => {
     }
     spoil();
     daemon.loop.sync();
-    expect(await daemon.reaches('one', 'Fighting')).toMatchObject({
+    expect(await daemon.reaches('one', 'RepairLoop')).toMatchObject({
       message: expect.stringContaining('kv one.example.net'),
     });
     await daemon.looked();

@@ -30,7 +30,7 @@ test('a remote that is away for an hour leaves everything as it is, is asked now
   for (let minutes = 0; minutes < 60; minutes += 5) {
     ahead += 5 * 60_000;
     const before = head.mock.settledResults.filter(({ type }) => type === 'rejected').length;
-    daemon.loop.wake();
+    daemon.loop.trigger();
     await eventually(() =>
       expect(head.mock.settledResults.filter(({ type }) => type === 'rejected').length).toBeGreaterThan(
         before,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { RetryableError } from '../../../gitops/appliers/contract.ts';
-import { NextLook } from '../../../gitops/loop/schedule.ts';
+import { RetryableError } from '../../../gitops/base/errors.ts';
+import { Schedule } from '../../../gitops/loop/schedule.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
@@ -72,7 +72,7 @@ describe('a look at everything that fails', () => {
     ['waits as long as the other side asked for', [3600], 3600],
     ['waits for the one that asks for most', [60, 7200, 1], 7200],
   ])('%s', (_what, asked, seconds) => {
-    const look = new NextLook();
+    const look = new Schedule();
     look.failed(asked.map((retryAfter) => new RetryableError('too many calls', { retryAfter })));
     const now = performance.now();
     expect(look.at).toBeGreaterThan(now + (seconds - 60) * 1000);

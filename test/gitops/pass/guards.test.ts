@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Change, Operation, Target } from '../../../gitops/appliers/contract.ts';
+import type { Change, ChangeOp, Target } from '../../../gitops/appliers/contract.ts';
 import { changeId, type JudgedSite, type JudgeInput, judge } from '../../../gitops/pass/guards.ts';
 
 const site = (name: string, extra: Partial<JudgedSite> = {}): JudgedSite => ({
@@ -11,7 +11,7 @@ const site = (name: string, extra: Partial<JudgedSite> = {}): JudgedSite => ({
   ...extra,
 });
 const sites = (count: number) => Array.from({ length: count }, (_, index) => site(`site-${index}`));
-const change = (name: string, op: Operation = 'delete', target: Target = 'kv'): Change => ({
+const change = (name: string, op: ChangeOp = 'delete', target: Target = 'kv'): Change => ({
   target,
   site: name,
   key: `${name}/${target}`,
@@ -27,7 +27,7 @@ const input = (given: Partial<JudgeInput> & { changes: readonly Change[] }): Jud
   approved: new Set(),
   policy: 'sync',
   frozen: null,
-  departures: new Map(),
+  removals: new Map(),
   ...given,
 });
 const gone = (count: number, target: Target = 'kv') =>

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { RetryableError, TARGETS } from '../../../gitops/appliers/contract.ts';
+import { TARGETS } from '../../../gitops/appliers/contract.ts';
+import { RetryableError } from '../../../gitops/base/errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
@@ -78,7 +79,7 @@ describe('a pass', () => {
   test('looks at nothing where nothing new is asked', async () => {
     await applied('one');
     const before = daemon.loop.passes;
-    daemon.loop.wake();
+    daemon.loop.trigger();
     await eventually(() => expect(daemon.loop.passes).toBeGreaterThan(before));
     expect(daemon.looks).toEqual([]);
   });

@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { expect, test } from 'vitest';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
-import { RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
+import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import { eventually } from '../eventually.ts';
 import { containerConfig, containerSecret } from '../tag-server.ts';
 import { containersStage, healthOf, PREVIEW, PROCESSING, type RuntimeUnderTest, slotUrl } from './stage.ts';

@@ -5,7 +5,7 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
 import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
-import { GivenUpError, RetryableError, TerminalError } from '../../../gitops/appliers/contract.ts';
+import { GivenUpError, RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import type { ContainerSpec } from '../../../gitops/manifest/containers.ts';
 import { eventually } from '../eventually.ts';
 import { containerSecret } from '../tag-server.ts';

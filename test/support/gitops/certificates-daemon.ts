@@ -153,7 +153,7 @@ export async function certificatesDaemon(
     inner.defer(() => loop.stop());
     inner.defer(() => seenTo.stop());
     loop.start();
-    seenTo.start((site) => loop.lookAt(site));
+    seenTo.start((site) => loop.checkSite(site));
     return { backend, app, loop, stack: inner.move() };
   }
   let running = await build();

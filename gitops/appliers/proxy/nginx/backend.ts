@@ -1,12 +1,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RetryableError } from '../../../base/errors.ts';
 import { readMark } from '../../../base/ownership.ts';
-import { RetryableError } from '../../contract.ts';
 import { type ProxyBackend, type ProxyEndpoint, reachableAddress } from '../backend.ts';
 import { isStillCurrent } from '../certificates.ts';
 import { keyOf } from '../file-name.ts';
 import { NOBODY } from '../policy.ts';
-import { settlePorts } from '../ports.ts';
+import { assignProxyPorts } from '../ports.ts';
 import { wakes } from '../wake.ts';
 import { type ConvergerDeps, converge } from './converge.ts';
 import { NginxDaemon } from './daemon.ts';
@@ -112,7 +112,7 @@ async function prepare(settings: NginxSettings): Promise<Started> {
   } = settings;
   await mkdir(prefix, { recursive: true, mode: 0o700 });
   const wishes = { httpPort, tlsPort, statusPort: 0 };
-  const ports = await settlePorts(join(prefix, 'ports.json'), listen, wishes);
+  const ports = await assignProxyPorts(join(prefix, 'ports.json'), listen, wishes);
   const renderer = nginxRenderer(TEMPLATES, mainSettings(settings, ports));
   const at = { bin, prefix, statusPort: ports.statusPort, timeoutMs };
   const daemon =

@@ -1,8 +1,8 @@
 import { link, mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncDirectory, syncFile } from '../../../base/durable.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import { contentHash } from '../../../base/ownership.ts';
-import { RetryableError } from '../../contract.ts';
 
 /** Text by file name, in the order in which nginx's `include` reads them. */
 export type Files = ReadonlyMap<string, string>;

@@ -1,4 +1,4 @@
-import { TerminalError } from '../../contract.ts';
+import { TerminalError } from '../../../base/errors.ts';
 import type { Files } from './generations.ts';
 
 /** Why nginx refuses a tree; `file` is the one that it names, where it names one. */

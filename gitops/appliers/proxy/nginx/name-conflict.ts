@@ -1,4 +1,4 @@
-import { RetryableError } from '../../contract.ts';
+import { RetryableError } from '../../../base/errors.ts';
 
 /** Two servers claim one name: nginx only warns of it, and serves the first. */
 export class NameConflict extends RetryableError {

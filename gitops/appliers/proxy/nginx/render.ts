@@ -2,7 +2,7 @@ import Handlebars from 'handlebars';
 import { contentHash } from '../../../base/ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
-import { ARRIVAL_PATH, droppedHeaders, HOP_HEADER, type TrustedPeers } from '../policy.ts';
+import { ARRIVAL_PATH, droppedHeaders, HOP_SECRET_HEADER, type TrustedPeers } from '../policy.ts';
 import { certificatePaths, type MainSettings, plain, trustedPeers, versionText } from './quote.ts';
 import type { Templates } from './templates.ts';
 
@@ -54,8 +54,8 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       name: `tagyard_custom_${site}_${vhost.host}`,
       edge,
       // The hop header is replaced, not dropped.
-      dropped: droppedHeaders(vhost.kind).filter((name) => name !== HOP_HEADER),
-      hopHeader: HOP_HEADER,
+      dropped: droppedHeaders(vhost.kind).filter((name) => name !== HOP_SECRET_HEADER),
+      hopHeader: HOP_SECRET_HEADER,
       edgeScheme: settings.edge.scheme,
     });
   }
@@ -74,7 +74,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
         ...treatment,
         // Another one is another tree, though none of its other files may have changed.
         skeletonHash: contentHash(skeleton),
-        hopVariable: `http_${HOP_HEADER.replaceAll('-', '_')}`,
+        hopVariable: `http_${HOP_SECRET_HEADER.replaceAll('-', '_')}`,
         trusted: plain(trustedPeers, trusted, 'the trusted peers'),
       }),
     version: (text) =>

@@ -18,7 +18,7 @@ const headSchema = z.strictObject({
 export type SiteFileHead = z.output<typeof headSchema>;
 
 /** A file of `sites/`: the mark, what it was made from, and nginx's own language. */
-export interface SiteFile {
+export interface NginxSiteFile {
   readonly mark: string | undefined;
   /** `null` where it isn't ours, or was edited since it was written. */
   readonly head: SiteFileHead | null;
@@ -28,7 +28,7 @@ export function formatSiteFile(mark: string, head: Omit<SiteFileHead, 'body'>, b
   return `# ${mark}\n# ${JSON.stringify({ ...head, body: contentHash(body) })}\n${body}`;
 }
 
-export function readSiteFile(text: string): SiteFile {
+export function readSiteFile(text: string): NginxSiteFile {
   const [first = '', second = '', ...rest] = text.split('\n');
   const head = second.startsWith('# {') ? parseHead(second.slice(2)) : null;
   return {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { RetryableError } from '../../../base/errors.ts';
 import { CommandError, runCommand } from '../../../clients/command.ts';
-import { RetryableError } from '../../contract.ts';
 import { type DaemonSettings, NginxDaemon } from './daemon.ts';
 import { NameConflict } from './name-conflict.ts';
 import { masterByPid } from './process.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import Docker from 'dockerode';
 import { expect, test } from 'vitest';
 import { ensureImage } from '../../../../gitops/appliers/containers/docker-image.ts';
-import { RetryableError } from '../../../../gitops/appliers/contract.ts';
+import { RetryableError } from '../../../../gitops/base/errors.ts';
 
 test('does not wait for an engine that takes a question and never answers', async () => {
   await using engine = createServer().listen(0, '127.0.0.1');

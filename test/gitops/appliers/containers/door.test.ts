@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { openDoor } from '../../../../gitops/appliers/containers/door.ts';
-import { RetryableError } from '../../../../gitops/appliers/contract.ts';
+import { RetryableError } from '../../../../gitops/base/errors.ts';
 import { eventually } from '../../../support/eventually.ts';
 
 /** A server inside, and a door to it at a free port. */

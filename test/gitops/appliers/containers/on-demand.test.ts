@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { OnDemand } from '../../../../gitops/appliers/containers/on-demand.ts';
-import type { Instance } from '../../../../gitops/appliers/containers/runtime.ts';
-import { RetryableError } from '../../../../gitops/appliers/contract.ts';
+import type { ContainerInstance } from '../../../../gitops/appliers/containers/runtime.ts';
+import { RetryableError } from '../../../../gitops/base/errors.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
@@ -19,7 +19,14 @@ test('does not put one to rest that has visitors when it is tried again', async 
   if (template === undefined) throw new Error('a site has containers');
   const spec = { ...template, address: '127.99.6.7', boundAddress: '127.99.6.6', port };
   const endpoint = { address: spec.boundAddress, port };
-  const found: Instance = { id: '1', name: NAME, mark: null, running: true, stopped: false, endpoint };
+  const found: ContainerInstance = {
+    id: '1',
+    name: NAME,
+    mark: null,
+    running: true,
+    stopped: false,
+    endpoint,
+  };
 
   const refusal = Promise.withResolvers<void>();
   let stops = 0;

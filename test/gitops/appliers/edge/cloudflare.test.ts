@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Applier, RetryableError, TerminalError } from '../../../../gitops/appliers/contract.ts';
+import type { Applier } from '../../../../gitops/appliers/contract.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
 import { edgeStore, namespaceTitle, PROFILES } from '../../../../gitops/appliers/edge/store.ts';
 import { wildcardRouteApplier } from '../../../../gitops/appliers/edge/wildcard-route.ts';
+import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/state.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { TerminalError } from '../../../../gitops/appliers/contract.ts';
 import type { ProxySpec } from '../../../../gitops/appliers/proxy/desired.ts';
 import { type MainSettings, mainSchema } from '../../../../gitops/appliers/proxy/nginx/quote.ts';
 import { nginxRenderer } from '../../../../gitops/appliers/proxy/nginx/render.ts';
 import { TEMPLATES } from '../../../../gitops/appliers/proxy/nginx/templates.ts';
 import { NOBODY } from '../../../../gitops/appliers/proxy/policy.ts';
+import { TerminalError } from '../../../../gitops/base/errors.ts';
 import { parseNginx, shapeOf } from '../../../support/proxy/nginx-syntax.ts';
 
 const SETTINGS: MainSettings = {
