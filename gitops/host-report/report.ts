@@ -3,8 +3,8 @@ import type { HostReport } from '../../edge/verification/contract.ts';
 import type { Applier } from '../appliers/contract.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import { describeSite } from '../manifest/description.ts';
-import { arriveBy, type WayIn } from './arrivals.ts';
-import { lookAtCertificate, type Shown } from './certificates.ts';
+import { arriveBy, type WayIn } from './visit.ts';
+import { lookAtCertificate, type Shown } from './served-certificate.ts';
 import { readConfig } from './config.ts';
 import { type DnsLookup, lookUpNames, type NameDestinations } from './names.ts';
 

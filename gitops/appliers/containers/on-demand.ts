@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { RetryableError } from '../../base/errors.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { type Door, openDoor } from './door.ts';
+import { type Door, openDoor } from './port-gate.ts';
 import { healthOf, waitForHealth } from './health.ts';
 import { boundEndpoint, type ContainerInstance, type Runtime } from './runtime.ts';
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import type { EmulatorContext } from './context.ts';
-import { success } from './envelope.ts';
-import { accountId } from './state.ts';
+import type { EmulatorContext } from './api/context.ts';
+import { success } from './api/envelope.ts';
+import { accountId } from './api/state.ts';
 
 /** The loopback ranges: at home that is where "Cloudflare" answers from, so it is what a proxy may trust. */
 const ADDRESSES = { ipv4_cidrs: ['127.0.0.0/8'], ipv6_cidrs: ['::1/128'], etag: 'local' };

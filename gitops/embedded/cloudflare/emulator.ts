@@ -2,15 +2,15 @@ import { timingSafeEqual } from 'node:crypto';
 import fastify, { type FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { accountEndpoints } from './account.ts';
-import { createContext, type EmulatorDeps, noRoute } from './context.ts';
-import { dnsEndpoints } from './dns.ts';
-import { ApiError, failure } from './envelope.ts';
-import { kvBulkEndpoints } from './kv-bulk.ts';
-import { kvValueEndpoints } from './kv-values.ts';
-import { type CallLimit, callLimiter } from './limiter.ts';
-import { namespaceEndpoints } from './namespaces.ts';
+import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
+import { dnsEndpoints } from './dns/endpoints.ts';
+import { ApiError, failure } from './api/envelope.ts';
+import { kvBulkEndpoints } from './kv/bulk.ts';
+import { kvValueEndpoints } from './kv/values.ts';
+import { type CallLimit, callLimiter } from './api/call-limit.ts';
+import { namespaceEndpoints } from './kv/namespaces.ts';
 import { objectEndpoints } from './objects.ts';
-import { routeEndpoints } from './routes.ts';
+import { routeEndpoints } from './workers/routes.ts';
 import { zoneEndpoints } from './zones.ts';
 
 /** Where the real API lives under its host; clients are given it as part of the base URL. */

@@ -5,12 +5,12 @@ import { RAW_LOG_BUCKET, startEdgeHost } from '../../../edge/host.ts';
 import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
 import { startEgress } from '../egress.ts';
-import { routePatterns } from './context.ts';
+import { routePatterns } from './api/context.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
-import { sqliteKvStore } from './kv-store.ts';
+import { sqliteKvStore } from './kv/store.ts';
 import { endOrphans, rememberChildren } from './orphans.ts';
-import { zoneResolver } from './resolver.ts';
-import { accountId, ensureNamespace, ensureZone, openState } from './state.ts';
+import { zoneResolver } from './dns/resolver.ts';
+import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const environment = z.object({

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { EmulatorContext } from './context.ts';
-import { ApiError, success } from './envelope.ts';
+import type { EmulatorContext } from './api/context.ts';
+import { ApiError, success } from './api/envelope.ts';
 
 /** The reading half of one R2 bucket. The embedded edge offers it over what its worker wrote. */
 export interface ObjectStore {

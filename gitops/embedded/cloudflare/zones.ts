@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { EmulatorContext } from './context.ts';
-import { ApiError, page, success } from './envelope.ts';
-import { accountId, type Zone, zoneRow } from './state.ts';
+import type { EmulatorContext } from './api/context.ts';
+import { ApiError, page, success } from './api/envelope.ts';
+import { accountId, type Zone, zoneRow } from './api/state.ts';
 
 const query = z.object({
   page: z.coerce.number().int().min(1).default(1),

@@ -10,7 +10,7 @@ import { program } from '../../../gitops/cli/program.ts';
 import { Home } from '../../../gitops/cli/up/home.ts';
 import type { Run } from '../../../gitops/cli/up/run-file.ts';
 import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
-import { accountId, openState } from '../../../gitops/embedded/cloudflare/state.ts';
+import { accountId, openState } from '../../../gitops/embedded/cloudflare/api/state.ts';
 import { startUpstream, type Upstream } from '../../support/edge/upstream.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';

@@ -5,7 +5,7 @@ import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
 import { edgeStore, namespaceTitle, PROFILES } from '../../../../gitops/appliers/edge/store.ts';
 import { wildcardRouteApplier } from '../../../../gitops/appliers/edge/wildcard-route.ts';
 import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
-import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/state.ts';
+import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/api/state.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { openState } from '../../../../gitops/embedded/cloudflare/state.ts';
+import { openState } from '../../../../gitops/embedded/cloudflare/api/state.ts';
 import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../../support/components.ts';
 

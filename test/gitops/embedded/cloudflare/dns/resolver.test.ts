@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { zoneResolver } from '../../../../gitops/embedded/cloudflare/resolver.ts';
-import { startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
+import { zoneResolver } from '../../../../../gitops/embedded/cloudflare/dns/resolver.ts';
+import { startEmulator, type TestEmulator } from '../../../../support/cloudflare/emulator.ts';
 
 let cloudflare: TestEmulator;
 beforeEach(async () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
+import { startEmulator, type TestEmulator } from '../../../../support/cloudflare/emulator.ts';
 
 describe('the emulator’s DNS records', () => {
   let cloudflare: TestEmulator;

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { EmulatorContext } from './context.ts';
-import { ApiError, success } from './envelope.ts';
-import { checkKey, checkPair, listed } from './kv-values.ts';
+import type { EmulatorContext } from '../api/context.ts';
+import { ApiError, success } from '../api/envelope.ts';
+import { checkKey, checkPair, listed } from './values.ts';
 
 const MAX_PAIRS = 10_000;
 

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { EmulatorContext } from './context.ts';
-import { ApiError, success } from './envelope.ts';
+import type { EmulatorContext } from '../api/context.ts';
+import { ApiError, success } from '../api/envelope.ts';
 import { patternFault } from './route-pattern.ts';
-import { newId, type Zone } from './state.ts';
+import { newId, type Zone } from '../api/state.ts';
 
 const routeInput = z.object({ pattern: z.string().min(1), script: z.string().min(1).nullish() });
 const routeRow = z.object({ id: z.string(), pattern: z.string(), script: z.string().nullable() });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { openDoor } from '../../../../gitops/appliers/containers/door.ts';
+import { openDoor } from '../../../../gitops/appliers/containers/port-gate.ts';
 import { RetryableError } from '../../../../gitops/base/errors.ts';
 import { eventually } from '../../../support/eventually.ts';
 

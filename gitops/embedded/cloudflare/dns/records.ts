@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { absoluteName, invalidRecord, PROXIABLE, refuseBesideOthers, refuseInvalid } from './dns-rules.ts';
-import { ApiError } from './envelope.ts';
-import { newId, transaction, type Zone } from './state.ts';
+import { absoluteName, invalidRecord, PROXIABLE, refuseBesideOthers, refuseInvalid } from './rules.ts';
+import { ApiError } from '../api/envelope.ts';
+import { newId, transaction, type Zone } from '../api/state.ts';
 
 /** Types whose content is one text; those with structured `data` are refused, Tagyard writes none. */
 const TYPES = ['A', 'AAAA', 'CNAME', 'TXT', 'MX', 'NS', 'PTR'] as const;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { EmulatedRecord } from './dns-records.ts';
-import { ApiError } from './envelope.ts';
+import type { EmulatedRecord } from './records.ts';
+import { ApiError } from '../api/envelope.ts';
 
 /** The filters of `GET dns_records` that are understood here; another one is ignored, as the real API does. */
 const query = z.object({

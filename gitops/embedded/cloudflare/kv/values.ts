@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { EmulatorContext } from './context.ts';
-import { ApiError, success } from './envelope.ts';
-import type { KvStore } from './kv-store.ts';
+import type { EmulatorContext } from '../api/context.ts';
+import { ApiError, success } from '../api/envelope.ts';
+import type { KvStore } from './store.ts';
 
 const MAX_KEY_BYTES = 512;
 const MAX_VALUE_BYTES = 25 * 1024 * 1024;
@@ -23,7 +23,7 @@ export function checkPair(key: string, value: string, metadata: unknown, ttl: nu
 }
 
 export function checkKey(key: string): void {
-  if (key === '' || key === '.' || key === '..' || Buffer.byteLength(key) > MAX_KEY_BYTES) {
+  if (key === '' || key === '.' || key === '../..' || Buffer.byteLength(key) > MAX_KEY_BYTES) {
     throw new ApiError('invalidKv', 'a key has 1 to 512 bytes and is neither . nor ..');
   }
 }

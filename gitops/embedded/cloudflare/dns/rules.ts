@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import type { EmulatedRecord } from './dns-records.ts';
-import { ApiError } from './envelope.ts';
+import type { EmulatedRecord } from './records.ts';
+import { ApiError } from '../api/envelope.ts';
 
 /** Types that Cloudflare can put its proxy in front of. */
 export const PROXIABLE: readonly string[] = ['A', 'AAAA', 'CNAME'];

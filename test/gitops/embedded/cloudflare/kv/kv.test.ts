@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
+import { startEmulator, type TestEmulator } from '../../../../support/cloudflare/emulator.ts';
 
 describe('the emulator’s KV', () => {
   let cloudflare: TestEmulator;
@@ -67,7 +67,7 @@ describe('the emulator’s KV', () => {
 
   test.each([
     ['an empty key', [{ key: '', value: 'v' }]],
-    ['a key of dots', [{ key: '..', value: 'v' }]],
+    ['a key of dots', [{ key: '../..', value: 'v' }]],
     ['a key of 513 bytes', [{ key: 'k'.repeat(513), value: 'v' }]],
     ['metadata over 1,024 bytes', [{ key: 'k', value: 'v', metadata: { m: 'x'.repeat(1024) } }]],
     ['an expiry below a minute', [{ key: 'k', value: 'v', expiration_ttl: 59 }]],

@@ -1,9 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { ApiError } from './envelope.ts';
-import type { KvStore } from './kv-store.ts';
-import type { CallLimit } from './limiter.ts';
-import type { ObjectStore } from './objects.ts';
+import type { KvStore } from '../kv/store.ts';
+import type { CallLimit } from './call-limit.ts';
+import type { ObjectStore } from '../objects.ts';
 import { accountId, listNamespaces, type Namespace, type Zone, zoneRow } from './state.ts';
 
 export interface EmulatorDeps {
