@@ -3,7 +3,7 @@ import type { EmulatorContext } from './api/context.ts';
 import { success } from './api/envelope.ts';
 import { accountId } from './api/state.ts';
 
-/** The loopback ranges: at home that is where "Cloudflare" answers from, so it is what a proxy may trust. */
+/** The emulated edge sends its requests from loopback, so these are the ranges that a proxy may trust. */
 const ADDRESSES = { ipv4_cidrs: ['127.0.0.0/8'], ipv6_cidrs: ['::1/128'], etag: 'local' };
 
 /** `/ips` and `/user/tokens/verify`. */

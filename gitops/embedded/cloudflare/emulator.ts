@@ -2,25 +2,25 @@ import { timingSafeEqual } from 'node:crypto';
 import fastify, { type FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { accountEndpoints } from './account.ts';
-import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
-import { dnsEndpoints } from './dns/endpoints.ts';
-import { ApiError, failure } from './api/envelope.ts';
-import { kvBulkEndpoints } from './kv/bulk.ts';
-import { kvValueEndpoints } from './kv/values.ts';
 import { type CallLimit, callLimiter } from './api/call-limit.ts';
+import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
+import { ApiError, failure } from './api/envelope.ts';
+import { dnsEndpoints } from './dns/endpoints.ts';
+import { kvBulkEndpoints } from './kv/bulk.ts';
 import { namespaceEndpoints } from './kv/namespaces.ts';
+import { kvValueEndpoints } from './kv/values.ts';
 import { objectEndpoints } from './objects.ts';
 import { routeEndpoints } from './workers/routes.ts';
 import { zoneEndpoints } from './zones.ts';
 
-/** Where the real API lives under its host; clients are given it as part of the base URL. */
+/** Path of the real API under its host. Clients have it in their base URL. */
 export const API_PREFIX = '/client/v4';
-/** A bulk write holds at most 100 MB. */
+/** The limit of a bulk write: 100 MB. */
 const BODY_LIMIT = 100 * 1024 * 1024;
-/** Nobody is kept waiting on one's own machine; the headers are there all the same. */
+/** High enough never to be reached on one machine; the headers are sent all the same. */
 const LOCAL_LIMIT: CallLimit = { calls: 1_000_000, windowSeconds: 300 };
 
-/** Cloudflare's API over local state: the contract of its OpenAPI document, and its codes, limits and paging. */
+/** Cloudflare's API over local state, with the contract of its OpenAPI document, its error codes, limits and paging. */
 export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
   const { now = () => new Date(), limit = LOCAL_LIMIT } = deps;
   const app = fastify({ bodyLimit: BODY_LIMIT, routerOptions: { maxParamLength: 4096 } });
@@ -28,7 +28,7 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
   const context = createContext(deps, now);
 
   app.removeAllContentTypeParsers();
-  // A DELETE says JSON and sends nothing: that is no error here.
+  // Clients send a DELETE with a JSON content type and no body.
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
     if (body === '') return done(null, undefined);
     try {

@@ -6,11 +6,11 @@ import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
+import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
+import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
 import { sqliteKvStore } from './kv/store.ts';
 import { endOrphans, rememberChildren } from './orphans.ts';
-import { zoneResolver } from './dns/resolver.ts';
-import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const environment = z.object({
@@ -25,16 +25,16 @@ const environment = z.object({
   CONFIG_TTL_SECONDS: z.string().default('60'),
   EGRESS_CA_FILE: z.string().optional(),
   VERIFICATION_PORT: port.default(0),
-  /** Without it there is no verification worker beside the edge. */
+  /** Unset: no verification worker is started. */
   VERIFICATION_SECRET: z.string().optional(),
 });
 
-/** Cloudflare at home: its API, and behind it the worker that serves what the API was told. */
+/** Cloudflare at home: its API, and the worker that serves the routes, values and records written through it. */
 async function start(env: z.infer<typeof environment>) {
   await using stack = new AsyncDisposableStack();
   await mkdir(env.EDGE_STATE_DIR, { recursive: true, mode: 0o700 });
-  const orphans = join(env.EDGE_STATE_DIR, 'children.json');
-  await endOrphans(orphans);
+  const childrenFile = join(env.EDGE_STATE_DIR, 'children.json');
+  await endOrphans(childrenFile);
   const db = openState(join(env.EDGE_STATE_DIR, 'cloudflare.sqlite'));
   stack.defer(() => db.close());
   const zone = ensureZone(db, env.EDGE_DOMAIN, new Date());
@@ -57,7 +57,7 @@ async function start(env: z.infer<typeof environment>) {
       : { verification: { port: env.VERIFICATION_PORT, secret: env.VERIFICATION_SECRET } }),
   });
   stack.defer(() => edge.close());
-  await rememberChildren(orphans);
+  await rememberChildren(childrenFile);
   await edge.setRoutes(routePatterns(db));
 
   const bound = new Map(
@@ -97,11 +97,11 @@ try {
     process.exit(0);
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    // Miniflare's own hook would exit at once, before the sockets are closed and the database is.
+    // Miniflare's own handler would exit before the sockets and the database are closed.
     process.removeAllListeners(signal);
     process.once(signal, end);
   }
-  // Without a parent there is nobody left to serve.
+  // The parent has ended.
   process.once('disconnect', end);
   if (process.send !== undefined) process.send({ type: 'ready', ...addresses });
   else console.log(`Cloudflare's API on ${addresses.cloudflare}, the edge on ${addresses.edge}`);

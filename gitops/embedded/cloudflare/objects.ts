@@ -3,16 +3,6 @@ import { z } from 'zod';
 import type { EmulatorContext } from './api/context.ts';
 import { ApiError, success } from './api/envelope.ts';
 
-/** The reading half of one R2 bucket. The embedded edge offers it over what its worker wrote. */
-export interface ObjectStore {
-  get(key: string): Promise<string | null>;
-  /** Keys in byte order; without a `cursor` the page is the last one. */
-  list(options: { prefix?: string; limit?: number; cursor?: string }): Promise<{
-    readonly objects: readonly { key: string; size: number; etag: string; uploaded: Date }[];
-    readonly cursor?: string;
-  }>;
-}
-
 const query = z.object({
   prefix: z.string().optional(),
   cursor: z.string().optional(),
@@ -20,7 +10,7 @@ const query = z.object({
 });
 type OneObject = { Params: { bucket_name: string; '*': string } };
 
-/** `/accounts/{account_id}/r2/buckets/{bucket_name}/objects` and `…/objects/{object_key}`, for reading. */
+/** `/accounts/{account_id}/r2/buckets/{bucket_name}/objects` and `…/objects/{object_key}`, read only. */
 export function objectEndpoints(app: FastifyInstance, { bucket }: EmulatorContext): void {
   const path = '/accounts/:account_id/r2/buckets/:bucket_name/objects';
 

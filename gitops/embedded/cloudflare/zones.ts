@@ -11,7 +11,7 @@ const query = z.object({
   'account.id': z.string().optional(),
 });
 
-/** `/zones`, read only: the emulator's zones are those that it was started with. */
+/** `/zones`, read only: the emulator keeps the zones that it was started with. */
 export function zoneEndpoints(app: FastifyInstance, { db, zone }: EmulatorContext): void {
   const account = accountId(db);
 

@@ -1,10 +1,10 @@
-/** How many calls in a window of seconds; Cloudflare's own are 1,200 in 300. */
+/** Calls per window. Cloudflare's own limit is 1,200 calls in 300 seconds. */
 export interface CallLimit {
   readonly calls: number;
   readonly windowSeconds: number;
 }
 
-/** Counts calls in fixed windows and answers what the API says of it in headers. */
+/** Counts calls in fixed windows and returns the API's rate-limit headers. */
 export function callLimiter({ calls, windowSeconds }: CallLimit, now: () => Date) {
   let windowEnds = 0;
   let used = 0;

@@ -1,27 +1,26 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { ApiError } from './envelope.ts';
-import type { KvStore } from '../kv/store.ts';
 import type { CallLimit } from './call-limit.ts';
-import type { ObjectStore } from '../objects.ts';
+import { ApiError } from './envelope.ts';
 import { accountId, listNamespaces, type Namespace, type Zone, zoneRow } from './state.ts';
+import type { KvStore, ObjectStore } from './stores.ts';
 
 export interface EmulatorDeps {
-  /** From `openState`; zones and namespaces are put there with `ensureZone` and `ensureNamespace`. */
+  /** From `openState`. `ensureZone` and `ensureNamespace` add zones and namespaces to it. */
   readonly db: DatabaseSync;
   readonly token: string;
-  /** Names of the worker scripts that a route may name. */
+  /** Worker scripts that a route may name. */
   readonly scripts: readonly string[];
   readonly kv: (namespace: Namespace) => KvStore;
   /** R2 buckets by name. */
   readonly buckets?: Readonly<Record<string, ObjectStore>>;
-  /** Told all patterns that lead to a script, whenever they change and before the change is answered. */
+  /** Called with all patterns that lead to a script at each change, before the change is answered. */
   readonly onRoutes: (patterns: readonly string[]) => Promise<void>;
   readonly now?: () => Date;
   readonly limit?: CallLimit;
 }
 
-/** What the endpoints share. `zone`, `account`, `store` and `bucket` find what a path names, or throw the API's own error. */
+/** What all endpoints use. `zone`, `account`, `store` and `bucket` look up a path's parameters, or throw the API's error. */
 export interface EmulatorContext {
   readonly db: DatabaseSync;
   readonly scripts: readonly string[];
@@ -39,7 +38,7 @@ const bucketParams = z.object({ bucket_name: z.string() });
 const namespaceParams = z.object({ namespace_id: z.string() });
 const patternRow = z.object({ pattern: z.string() });
 
-/** All patterns that lead to a script; a route without one is a bypass. */
+/** All patterns that lead to a script. A route without a script is a bypass. */
 export function routePatterns(db: DatabaseSync): string[] {
   return db
     .prepare('SELECT pattern FROM routes WHERE script IS NOT NULL ORDER BY pattern')

@@ -1,6 +1,6 @@
 /**
- * Cloudflare's answers: an envelope around every JSON result, and numbered errors. Codes mean something only together
- * with their endpoint (10009 is a missing route under `/workers` and an unknown namespace under `/storage/kv`).
+ * Cloudflare's answer: an envelope around every JSON result, with numbered errors. The meaning of a code depends on
+ * the endpoint: 10009 is a missing route under `/workers` and an unknown namespace under `/storage/kv`.
  */
 export interface Envelope {
   readonly success: boolean;
@@ -30,13 +30,13 @@ export function failure(error: ApiMessage): Envelope {
   return { success: false, errors: [error], messages: [], result: null };
 }
 
-/** HTTP status and code of what can go wrong, as the real API answers (codes that no source documents say so). */
+/** HTTP status and error code of each fault, as in the real API. Codes without a documented source are marked. */
 const FAULTS = {
   unauthenticated: [401, 10000],
   invalidHeader: [400, 6003],
   forbidden: [403, 9109],
   noRoute: [404, 7003],
-  // Not documented: the code of the API's own throttling page.
+  // Not documented: taken from the API's throttling page.
   rateLimited: [429, 10429],
   // Not documented for these endpoints: "failed to parse request body".
   malformedBody: [400, 9207],
@@ -56,7 +56,7 @@ const FAULTS = {
   unknownBucket: [404, 10006],
   unknownObject: [404, 10007],
   namespaceExists: [400, 10014],
-  // Not documented: refusals of keys, sizes and expirations.
+  // Not documented: invalid keys, sizes and expirations.
   invalidKv: [400, 10019],
 } as const;
 
@@ -74,12 +74,12 @@ export class ApiError extends Error {
   }
 }
 
-/** One page of `items`, with the counts that a caller needs to know that it has all of them. */
+/** One page of `items`, with the totals by which a caller knows that it has read all pages. */
 export function page(items: readonly unknown[], number: number, perPage: number): Envelope {
   return pageOf(items.slice((number - 1) * perPage, number * perPage), items.length, number, perPage);
 }
 
-/** A page that was cut already, of `total` items. */
+/** `slice` is already one page out of `total` items. */
 export function pageOf(slice: readonly unknown[], total: number, number: number, perPage: number): Envelope {
   return success(slice, {
     page: number,

@@ -18,7 +18,7 @@ const SCHEMA = `
     PRIMARY KEY (namespace, name)) WITHOUT ROWID;
 `;
 
-/** Opens the emulator's state; `:memory:` keeps nothing. Every statement is on disk before it returns. */
+/** Opens the emulator's database. Each statement is on disk when it returns; `:memory:` keeps nothing. */
 export function openState(path: string): DatabaseSync {
   const db = new DatabaseSync(path);
   db.exec(SCHEMA);
@@ -30,7 +30,7 @@ export function newId(): string {
   return randomBytes(16).toString('hex');
 }
 
-/** Runs `work` entirely or not at all. */
+/** Runs `work` in a transaction and rolls back if it throws. */
 export function transaction<T>(db: DatabaseSync, work: () => T): T {
   db.exec('BEGIN IMMEDIATE');
   try {
@@ -45,7 +45,7 @@ export function transaction<T>(db: DatabaseSync, work: () => T): T {
 
 const identified = z.object({ id: z.string() });
 
-/** The one account of this emulator; made at first use and kept. */
+/** The emulator's only account, created at first use. */
 export function accountId(db: DatabaseSync): string {
   db.prepare('INSERT INTO account (id) SELECT ? WHERE NOT EXISTS (SELECT 1 FROM account)').run(newId());
   return identified.parse(db.prepare('SELECT id FROM account').get()).id;
@@ -54,7 +54,7 @@ export function accountId(db: DatabaseSync): string {
 export const zoneRow = z.object({ id: z.string(), name: z.string(), created_on: z.string() });
 export type Zone = z.infer<typeof zoneRow>;
 
-/** The zone of that name, made where it isn't there yet. */
+/** The zone of that name, created if missing. */
 export function ensureZone(db: DatabaseSync, name: string, now: Date): Zone {
   db.prepare('INSERT OR IGNORE INTO zones (id, name, created_on) VALUES (?, ?, ?)').run(
     newId(),
@@ -74,7 +74,7 @@ export function listNamespaces(db: DatabaseSync): Namespace[] {
     .map((row) => namespaceRow.parse(row));
 }
 
-/** The namespace of that title, made where it isn't there yet. */
+/** The namespace of that title, created if missing. */
 export function ensureNamespace(db: DatabaseSync, title: string): Namespace {
   db.prepare('INSERT OR IGNORE INTO namespaces (id, title) VALUES (?, ?)').run(newId(), title);
   return namespaceRow.parse(db.prepare('SELECT id, title FROM namespaces WHERE title = ?').get(title));

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { EmulatorContext } from '../api/context.ts';
+import { page, pageOf, success } from '../api/envelope.ts';
 import { onlyName, plainPage, selectRecords } from './query.ts';
 import { zoneRecords } from './records.ts';
-import { page, pageOf, success } from '../api/envelope.ts';
 
 /** `/zones/{zone_id}/dns_records`. */
 export function dnsEndpoints(app: FastifyInstance, { db, now, zone }: EmulatorContext): void {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { EmulatedRecord } from './records.ts';
 import { ApiError } from '../api/envelope.ts';
+import type { EmulatedRecord } from './record.ts';
 
-/** The filters of `GET dns_records` that are understood here; another one is ignored, as the real API does. */
+/** The supported filters of `GET dns_records`. Others are ignored, as in the real API. */
 const query = z.object({
   page: z.coerce.number().int().min(1).default(1),
   per_page: z.coerce.number().int().min(1).max(5_000_000).default(100),
@@ -26,7 +26,7 @@ type Query = z.infer<typeof query>;
 
 type Filters = Omit<Query, 'page' | 'per_page' | 'order' | 'direction' | 'match'>;
 
-/** One test a filter: the record and the filter's value. Comments are compared without regard to case. */
+/** Whether a record matches a filter's value. Comments are compared case-insensitively. */
 const FILTERS: { [Name in keyof Filters]-?: (record: EmulatedRecord, value: string) => boolean } = {
   type: (record, value) => record.type === value,
   name: (record, value) => record.name === value,
@@ -46,19 +46,19 @@ function commentOf({ comment = '' }: EmulatedRecord): string {
   return comment.toLowerCase();
 }
 
-/** Number and size of the page that a query without filters and of the default order asks for; `null`: it is another. */
+/** Number and page size of a query with the default order and no filters; `null` for any other query. */
 export function plainPage(raw: unknown): { number: number; perPage: number } | null {
   const plain = z.strictObject({ page: query.shape.page, per_page: query.shape.per_page }).safeParse(raw);
   return plain.success ? { number: plain.data.page, perPage: plain.data.per_page } : null;
 }
 
-/** The one name that all of what the query asks for must have; `null`: it may have any. */
+/** The name that every record in the result must have; `null` if the query doesn't restrict it. */
 export function onlyName(raw: unknown): string | null {
   const { data } = query.safeParse(raw);
   return data?.match === 'all' ? (data['name.exact'] ?? data.name ?? null) : null;
 }
 
-/** Filters and sorts; answers what page the caller asked for. */
+/** All matching records in the order asked for, with the number and size of the page asked for. */
 export function selectRecords(records: readonly EmulatedRecord[], raw: unknown) {
   const parsed = query.safeParse(raw);
   if (!parsed.success) throw new ApiError('invalidRecord', 'Invalid list parameters.');
@@ -74,7 +74,7 @@ export function selectRecords(records: readonly EmulatedRecord[], raw: unknown) 
       (match === 'any' ? tests.some((test) => test(record)) : tests.every((test) => test(record))),
   );
   const sign = direction === 'asc' ? 1 : -1;
-  // The sort is stable, so ties keep the order of type, name and content: pages never overlap.
+  // A stable sort keeps ties in the order of type, name and content, so pages never overlap.
   const sorted = selected.toSorted((a, b) => (a[order] < b[order] ? -sign : a[order] > b[order] ? sign : 0));
   return { records: sorted, page, perPage };
 }

@@ -1,25 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { absoluteName, invalidRecord, PROXIABLE, refuseBesideOthers, refuseInvalid } from './rules.ts';
 import { ApiError } from '../api/envelope.ts';
 import { newId, transaction, type Zone } from '../api/state.ts';
+import { dnsRecord, type EmulatedRecord, recordInput } from './record.ts';
+import { absoluteName, invalidRecord, PROXIABLE, refuseConflict, refuseInvalid } from './rules.ts';
 
-/** Types whose content is one text; those with structured `data` are refused, Tagyard writes none. */
-const TYPES = ['A', 'AAAA', 'CNAME', 'TXT', 'MX', 'NS', 'PTR'] as const;
-/** Operations in one batch on a free zone. */
+/** Limit of operations in one batch on a free zone. */
 const MAX_BATCH = 200;
-
-/** What a POST or PUT brings. Unknown members are ignored, as the real API does. */
-const recordInput = z.object({
-  type: z.enum(TYPES),
-  name: z.string().min(1).max(255),
-  content: z.string().min(1),
-  ttl: z.number().default(1),
-  proxied: z.boolean().default(false),
-  comment: z.string().nullish(),
-  tags: z.array(z.string()).default([]),
-  priority: z.number().min(0).max(65535).optional(),
-});
 
 const batchInput = z.object({
   deletes: z.array(z.object({ id: z.string() })).default([]),
@@ -28,30 +15,10 @@ const batchInput = z.object({
   posts: z.array(recordInput).default([]),
 });
 
-const dnsRecord = z.object({
-  id: z.string(),
-  zone_id: z.string(),
-  zone_name: z.string(),
-  type: z.enum(TYPES),
-  name: z.string(),
-  content: z.string(),
-  ttl: z.number(),
-  proxied: z.boolean(),
-  proxiable: z.boolean(),
-  comment: z.string().optional(),
-  tags: z.array(z.string()),
-  priority: z.number().optional(),
-  meta: z.object({}),
-  settings: z.object({}),
-  created_on: z.string(),
-  modified_on: z.string(),
-});
-export type EmulatedRecord = z.infer<typeof dnsRecord>;
-
 const bodyRow = z.object({ body: z.string() });
 const countRow = z.object({ total: z.number() });
 
-/** The records of one zone, with the real API's rules for what may stand beside what. */
+/** The records of one zone, with the real API's rules for conflicts. */
 export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
   function all(): EmulatedRecord[] {
     return db
@@ -60,7 +27,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
       .map((row) => dnsRecord.parse(JSON.parse(bodyRow.parse(row).body)));
   }
 
-  /** A page of all records, in the list's default order, without a look at the others. */
+  /** One page in the list's default order, without reading the other records. */
   function page(number: number, perPage: number): { records: EmulatedRecord[]; total: number } {
     const records = db
       .prepare('SELECT body FROM records WHERE zone = ? ORDER BY type, name, content LIMIT ? OFFSET ?')
@@ -72,7 +39,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
     return { records, total };
   }
 
-  /** The records of one name, in the list's default order, without a look at the others. */
+  /** The records of one name in the list's default order, without reading the others. */
   function named(name: string): EmulatedRecord[] {
     return db
       .prepare('SELECT body FROM records WHERE zone = ? AND name = ? ORDER BY type, name, content')
@@ -94,7 +61,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
       zone_id: zone.id,
       zone_name: zone.name,
       name: absoluteName(input.name, zone.name),
-      // A proxied record's life is the proxy's business: always automatic.
+      // The real API sets the TTL of proxied records to automatic.
       ttl: input.proxied ? 1 : input.ttl,
       proxiable: PROXIABLE.includes(input.type),
       ...(comment ? { comment } : {}),
@@ -105,7 +72,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
       modified_on: now().toISOString(),
     };
     refuseInvalid(record);
-    refuseBesideOthers(
+    refuseConflict(
       record,
       named(record.name).filter((other) => other.id !== id),
     );
@@ -138,7 +105,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
     return record;
   }
 
-  /** One transaction; deletes, then patches, puts and posts. The first error undoes all of it. */
+  /** One transaction: deletes, then patches, puts and posts. The first error rolls all of it back. */
   function batch(input: unknown) {
     const { deletes, patches, puts, posts } = parseRecord(batchInput, input);
     if (deletes.length + patches.length + puts.length + posts.length > MAX_BATCH) {
@@ -162,7 +129,7 @@ function parseRecord<T>(schema: z.ZodType<T>, input: unknown): T {
   throw invalidRecord(9207, `${issue?.path.join('.')}: ${issue?.message}`);
 }
 
-/** A partial schema still fills defaults in; a patch must not. */
+/** Drops the defaults that a partial schema still fills in: a patch changes only what it names. */
 function definedOnly(input: unknown, parsed: object): object {
   const named = new Set(Object.keys(z.looseObject({}).parse(input)));
   return Object.fromEntries(Object.entries(parsed).filter(([key]) => named.has(key)));

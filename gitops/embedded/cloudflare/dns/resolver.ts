@@ -3,12 +3,12 @@ import { z } from 'zod';
 
 const row = z.object({ type: z.string(), content: z.string(), body: z.string() });
 const proxiedFlag = z.object({ proxied: z.boolean() });
-/** Longer chains of aliases are a loop or a mistake. */
+/** A longer chain of aliases is taken for a loop. */
 const MAX_ALIASES = 8;
 
 /**
- * Resolves a name as the zones in `db` have it: an address, or `null` where they don't have one. A proxied name has
- * none either: it leads to the worker, which doesn't fetch from itself.
+ * Resolves a name to an address by the zones in `db`, or to `null`. Proxied records are skipped: they lead to the
+ * worker, which doesn't fetch from itself.
  */
 export function zoneResolver(db: DatabaseSync): (host: string) => string | null {
   const recordsOf = db.prepare(

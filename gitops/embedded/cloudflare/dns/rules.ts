@@ -1,13 +1,13 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import type { EmulatedRecord } from './records.ts';
 import { ApiError } from '../api/envelope.ts';
+import type { EmulatedRecord } from './record.ts';
 
-/** Types that Cloudflare can put its proxy in front of. */
+/** Record types that Cloudflare can proxy. */
 export const PROXIABLE: readonly string[] = ['A', 'AAAA', 'CNAME'];
-/** Characters of a comment on a free zone. */
+/** Limit of a comment in a free zone, in characters. */
 const MAX_COMMENT = 100;
 
-/** The real API completes a name that lies outside the zone with the zone's own name. */
+/** The real API appends the zone's name to a name outside the zone. */
 export function absoluteName(name: string, zone: string): string {
   const lower = name.toLowerCase().replace(/\.$/, '');
   if (lower === '@' || lower === zone) return zone;
@@ -18,7 +18,7 @@ export function invalidRecord(code: number, message: string): ApiError {
   return new ApiError('invalidRecord', 'DNS Validation Error', [{ code, message }]);
 }
 
-/** Refuses a record that is wrong by itself. */
+/** Throws for a record that is invalid on its own. */
 export function refuseInvalid({
   type,
   name,
@@ -50,8 +50,8 @@ export function refuseInvalid({
   }
 }
 
-/** Refuses a record that can't stand beside the others of its name, `same`. */
-export function refuseBesideOthers(record: EmulatedRecord, same: readonly EmulatedRecord[]): void {
+/** Throws for a record that conflicts with `same`, the other records of its name. */
+export function refuseConflict(record: EmulatedRecord, same: readonly EmulatedRecord[]): void {
   if (same.some(({ type, content }) => type === record.type && content === record.content)) {
     throw new ApiError('identicalRecord', 'An identical record already exists.');
   }

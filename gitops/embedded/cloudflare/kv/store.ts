@@ -1,37 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
+import type { KvStore } from '../api/stores.ts';
 
-export interface KvPutOptions {
-  readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Seconds from now. */
-  readonly expirationTtl?: number;
-  /** Seconds since the epoch. */
-  readonly expiration?: number;
-}
-
-export interface KvListedKey {
-  readonly name: string;
-  readonly metadata?: unknown;
-  readonly expiration?: number;
-}
-
-export interface KvList {
-  readonly keys: readonly KvListedKey[];
-  /** Where the next page begins; absent on the last one. */
-  readonly cursor?: string;
-  readonly complete: boolean;
-}
-
-/** One KV namespace with text values. The embedded edge offers the same shape over the store that its worker reads. */
-export interface KvStore {
-  get(key: string): Promise<string | null>;
-  put(key: string, value: string, options?: KvPutOptions): Promise<void>;
-  delete(key: string): Promise<void>;
-  /** Keys in byte order; `limit` is at most 1000, the default. */
-  list(options?: { prefix?: string; limit?: number; cursor?: string }): Promise<KvList>;
-}
-
-/** Behind every other one in byte order: what begins with a prefix stands between it and itself with this. */
+/** Sorts after every other character in byte order, so a prefix with it appended is above all names with that prefix. */
 const LAST_CHARACTER = '\u{10ffff}';
 
 const valueRow = z.object({ value: z.string() });
@@ -41,7 +12,7 @@ const keyRow = z.object({
   expiration: z.number().nullable(),
 });
 
-/** A namespace in the emulator's own database: for those that no worker is bound to, and for tests. */
+/** A namespace in the emulator's own database, for namespaces without a binding in the worker and for tests. */
 export function sqliteKvStore(db: DatabaseSync, namespaceId: string, now: () => Date): KvStore {
   const seconds = () => Math.floor(now().getTime() / 1000);
   return {

@@ -2,14 +2,14 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { EmulatorContext } from '../api/context.ts';
 import { ApiError, success } from '../api/envelope.ts';
-import type { KvStore } from './store.ts';
+import type { KvStore } from '../api/stores.ts';
 
 const MAX_KEY_BYTES = 512;
 const MAX_VALUE_BYTES = 25 * 1024 * 1024;
 const MAX_METADATA_BYTES = 1024;
 const MIN_EXPIRATION_SECONDS = 60;
 
-/** Refuses what the real store refuses (limits: Workers KV documentation). */
+/** Throws for what the real store rejects (source: Workers KV documentation, "Limits"). */
 export function checkPair(key: string, value: string, metadata: unknown, ttl: number | undefined): void {
   checkKey(key);
   if (Buffer.byteLength(value) > MAX_VALUE_BYTES)
@@ -28,7 +28,7 @@ export function checkKey(key: string): void {
   }
 }
 
-/** A key's metadata, or `undefined` where the key isn't there. Of all keys with a prefix, the prefix itself is first. */
+/** The list entry of a key, or `undefined` if it doesn't exist. The key itself sorts first among names that begin with it. */
 export async function listed(store: KvStore, key: string) {
   const { keys } = await store.list({ prefix: key, limit: 1 });
   return keys[0]?.name === key ? keys[0] : undefined;
@@ -75,7 +75,7 @@ export function kvValueEndpoints(app: FastifyInstance, { store }: EmulatorContex
   });
 }
 
-/** The raw body is the value, unless it is a form with `value` and `metadata`. JSON has been parsed on its way here. */
+/** The body is the value, or a form with `value` and `metadata`. The content type parser has already parsed JSON. */
 async function readValue(body: unknown, contentType: string) {
   if (!(body instanceof Buffer))
     return { value: body === undefined ? '' : JSON.stringify(body), metadata: undefined };

@@ -2,19 +2,19 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { EmulatorContext } from '../api/context.ts';
 import { ApiError, success } from '../api/envelope.ts';
-import { patternFault } from './route-pattern.ts';
 import { newId, type Zone } from '../api/state.ts';
+import { patternFault } from './route-pattern.ts';
 
 const routeInput = z.object({ pattern: z.string().min(1), script: z.string().min(1).nullish() });
 const routeRow = z.object({ id: z.string(), pattern: z.string(), script: z.string().nullable() });
 type Route = z.infer<typeof routeRow>;
 
-/** A bypass route has no `script` at all in an answer. */
+/** The API omits `script` for a bypass route. */
 function describe({ script, ...route }: Route) {
   return script === null ? route : { ...route, script };
 }
 
-/** `/zones/{zone_id}/workers/routes`; not paged, as the real list. */
+/** `/zones/{zone_id}/workers/routes`. Not paged, like the real list. */
 export function routeEndpoints(app: FastifyInstance, context: EmulatorContext): void {
   const { db, zone, scripts, routesChanged } = context;
   const one = '/zones/:zone_id/workers/routes/:route_id';

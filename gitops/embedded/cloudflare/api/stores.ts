@@ -1,0 +1,39 @@
+interface KvPutOptions {
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** Seconds from now. */
+  readonly expirationTtl?: number;
+  /** Seconds since the epoch. */
+  readonly expiration?: number;
+}
+
+interface KvListedKey {
+  readonly name: string;
+  readonly metadata?: unknown;
+  readonly expiration?: number;
+}
+
+interface KvList {
+  readonly keys: readonly KvListedKey[];
+  /** Where the next page begins; absent on the last page. */
+  readonly cursor?: string;
+  readonly complete: boolean;
+}
+
+/** One KV namespace with text values. The embedded edge implements it with the store that its worker reads. */
+export interface KvStore {
+  get(key: string): Promise<string | null>;
+  put(key: string, value: string, options?: KvPutOptions): Promise<void>;
+  delete(key: string): Promise<void>;
+  /** Keys in byte order; `limit` is at most 1000, the default. */
+  list(options?: { prefix?: string; limit?: number; cursor?: string }): Promise<KvList>;
+}
+
+/** Read access to one R2 bucket. The embedded edge implements it with what its worker wrote. */
+export interface ObjectStore {
+  get(key: string): Promise<string | null>;
+  /** Keys in byte order; the last page has no `cursor`. */
+  list(options: { prefix?: string; limit?: number; cursor?: string }): Promise<{
+    readonly objects: readonly { key: string; size: number; etag: string; uploaded: Date }[];
+    readonly cursor?: string;
+  }>;
+}
