@@ -7,14 +7,14 @@ import {
   type Launch,
   type Runtime,
 } from '../appliers/containers/runtime.ts';
-import { type Supervised, supervise } from './supervisor.ts';
+import { describeEnd, type Supervised, supervise } from './supervisor.ts';
 
 export interface ProcessRuntimeOptions {
-  /** The server that every child runs, whatever its spec's image: the stand-in tag server's main file. */
+  /** The script that every child runs instead of its spec's image: the stand-in tag server's main file. */
   readonly entry: string;
   /** PEM file of a CA that children trust beside Node's own. */
   readonly caFile?: string;
-  /** How long a child may take to end by itself when it is stopped; default 5. */
+  /** Seconds between SIGTERM and SIGKILL; default 5. */
   readonly stopGraceSeconds?: number;
 }
 
@@ -26,19 +26,21 @@ interface Entry {
 }
 
 /**
- * Child processes of this one in place of containers: the same address and port, environment and restart policy,
- * without isolation. They are gone with the daemon, by the IPC channel that each one watches.
+ * Runs child processes instead of containers: with the same address, port, environment and restart policy, but without
+ * isolation. They end with the daemon, because each one exits when its IPC channel closes.
  */
 export function processRuntime(options: ProcessRuntimeOptions): Runtime {
   const { stopGraceSeconds = 5 } = options;
   const entries = new Map<string, Entry>();
-  const news = new EventEmitter();
+  const losses = new EventEmitter();
 
   function run(launch: Launch): Supervised {
-    return supervise(
-      () => spawn(launch, options),
-      () => news.emit('loss', launch.name),
-    );
+    return supervise({
+      spawn: () => spawn(launch, options),
+      onEnd({ isStopped }) {
+        if (!isStopped) losses.emit('loss', launch.name);
+      },
+    });
   }
 
   async function stop(id: string): Promise<void> {
@@ -57,7 +59,7 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
     async list() {
       return [...entries.values()].map(
         ({ id, launch: { name, mark, spec }, child, stopped }): ContainerInstance => {
-          const running = !stopped && child.death() === null;
+          const running = !stopped && child.lastEnd() === null;
           return { id, name, mark, running, stopped, endpoint: running ? boundEndpoint(spec) : null };
         },
       );
@@ -80,7 +82,9 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
 
     async death(id) {
       const entry = entries.get(id);
-      return entry === undefined ? 'it was removed' : entry.child.death();
+      if (entry === undefined) return 'it was removed';
+      const end = entry.child.lastEnd();
+      return end === null ? null : describeEnd(end);
     },
 
     lastLines: async (id) => entries.get(id)?.child.lastLines() ?? [],
@@ -88,7 +92,7 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
 
     async *losses(signal) {
       try {
-        for await (const [name] of on(news, 'loss', { signal })) yield String(name);
+        for await (const [name] of on(losses, 'loss', { signal })) yield String(name);
       } catch (error) {
         if (!signal.aborted) throw error;
       }
@@ -100,7 +104,7 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
   };
 }
 
-/** Nothing of our own environment reaches a child: it has what a container would have. */
+/** A child gets the environment of a container, and nothing of the daemon's own. */
 function spawn({ name, spec }: Launch, { entry, caFile }: ProcessRuntimeOptions) {
   return fork(entry, [], {
     env: {
@@ -110,13 +114,13 @@ function spawn({ name, spec }: Launch, { entry, caFile }: ProcessRuntimeOptions)
       CONTAINER_CONFIG: spec.config.reveal(),
       ...(caFile === undefined ? {} : { NODE_EXTRA_CA_CERTS: caFile }),
     },
-    // The title is what `ps` shows instead of one and the same script for all of them.
+    // `ps` shows the title instead of the same script for every child.
     execArgv: [`--title=${name}`, `--max-old-space-size=${megabytes(spec.memory)}`],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
 }
 
-/** `512m` or `1g`, as the manifest's schema lets through. */
+/** The manifest's schema allows `512m` and `1g`. */
 function megabytes(memory: string): number {
   return Number.parseInt(memory, 10) * (memory.endsWith('g') ? 1024 : 1);
 }

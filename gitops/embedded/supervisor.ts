@@ -1,71 +1,155 @@
 import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { setTimeout as wait } from 'node:timers/promises';
 import { backoffMs } from '../base/backoff.ts';
 
-/** One that ran for this long has started well: its next death counts as the first again. */
+/** A process that has served this long started well: its next failure counts as the first. */
 const SETTLED_MS = 60_000;
+const GROUP_KILL_TIMEOUT_MS = 5_000;
 const KEPT_LINES = 20;
 
+export interface SupervisorOptions {
+  /** Starts the process. Called again after each failure. */
+  readonly spawn: () => ChildProcess;
+  readonly onEnd: (end: ProcessEnd) => void;
+  /** The process must send `{ type: 'ready', … }` over IPC, or it is killed. Unset: it is ready when spawned. */
+  readonly readiness?: {
+    readonly timeoutMs: number;
+    readonly onReady: (message: ReadyMessage) => void;
+  };
+  /** The process leads a process group. `stop` kills the rest of the group after it. */
+  readonly isGroupLeader?: boolean;
+  /** Milliseconds until the restart after so many failures in a row. */
+  readonly restartDelayMs?: (failures: number) => number;
+  /** A monotonic clock, milliseconds. */
+  readonly now?: () => number;
+}
+
+export type ReadyMessage = Readonly<Record<string, unknown>> & { readonly type: 'ready' };
+
+export interface ProcessEnd {
+  /** `null` unless the process exited by itself. */
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** Why it could not be spawned, or that it was killed because it wasn't ready in time. */
+  readonly error: Error | null;
+  readonly wasReady: boolean;
+  /** `stop` was called, so it isn't restarted. */
+  readonly isStopped: boolean;
+}
+
 export interface Supervised {
-  /** Why it isn't running now (`exit code 1`); `null` while it is. */
-  death(): string | null;
-  /** What it wrote last, both streams, oldest first. */
+  /** How the last process ended; `null` while one runs. */
+  lastEnd(): ProcessEnd | null;
+  /** The last lines of both output streams, oldest first; empty unless they are pipes. */
   lastLines(): readonly string[];
-  /** SIGTERM, after the grace SIGKILL; no restart. Resolves when it has ended. */
+  /** Sends SIGTERM, and SIGKILL after the grace period. Resolves when the process has ended; it isn't restarted. */
   stop(graceMs: number): Promise<void>;
 }
 
-/** Keeps a child running: started again after each death, with a growing wait while it keeps dying. */
-export function supervise(spawn: () => ChildProcess, onDeath: () => void): Supervised {
+/** Runs a child process and restarts it whenever it ends, with exponential backoff while it keeps failing. */
+export function supervise(options: SupervisorOptions): Supervised {
+  const { spawn, onEnd, readiness, isGroupLeader = false, now = () => performance.now() } = options;
+  const restartDelayMs = options.restartDelayMs ?? ((failures) => backoffMs(failures, Math.random));
   const lines: string[] = [];
-  let death: string | null = null;
+  let lastEnd: ProcessEnd | null = null;
   let failures = 0;
-  let stopped = false;
-  let retry: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  let restart: NodeJS.Timeout | undefined;
   let child = start();
 
   function start(): ChildProcess {
-    const startedAt = performance.now();
+    lastEnd = null;
     const started = spawn();
-    death = null;
-    for (const stream of [started.stdout, started.stderr]) {
-      if (stream === null) continue;
-      createInterface({ input: stream }).on('line', (line) => {
-        lines.push(line);
-        if (lines.length > KEPT_LINES) lines.shift();
+    let readyAt = readiness === undefined ? now() : null;
+    let readyTimeout: NodeJS.Timeout | undefined;
+    let timeoutError: Error | null = null;
+    if (readiness !== undefined) {
+      readyTimeout = setTimeout(() => {
+        timeoutError = new Error('it did not get ready in time');
+        // A process that hangs would keep its port from the next one.
+        started.kill('SIGKILL');
+      }, readiness.timeoutMs);
+      started.on('message', (message) => {
+        if (readyAt !== null || !isReadyMessage(message)) return;
+        readyAt = now();
+        clearTimeout(readyTimeout);
+        readiness.onReady(message);
       });
     }
-    const ended = (reason: string) => {
-      // A child that couldn't be started says so by `error` alone, one that ran by `close`, with its output complete.
-      if (death !== null || stopped) return;
-      death = reason;
-      failures = performance.now() - startedAt < SETTLED_MS ? failures + 1 : 1;
-      retry = setTimeout(
-        () => {
+    const isPiped = collectLines(started, lines);
+    let hasEnded = false;
+    const ended = (end: Pick<ProcessEnd, 'code' | 'signal' | 'error'>) => {
+      if (hasEnded) return;
+      hasEnded = true;
+      clearTimeout(readyTimeout);
+      lastEnd = { ...end, wasReady: readyAt !== null, isStopped };
+      if (!isStopped) {
+        failures = readyAt !== null && now() - readyAt >= SETTLED_MS ? 1 : failures + 1;
+        restart = setTimeout(() => {
           child = start();
-        },
-        backoffMs(failures, Math.random),
-      );
-      onDeath();
+        }, restartDelayMs(failures));
+      }
+      onEnd(lastEnd);
     };
-    started.once('error', (error) => ended(error.message));
-    started.once('close', (code, signal) => ended(code === null ? `signal ${signal}` : `exit code ${code}`));
+    started.once('error', (error) => ended({ code: null, signal: null, error }));
+    // `close` comes after the last output, but may come late or never if a grandchild inherited the pipes.
+    started.once(isPiped ? 'close' : 'exit', (code, signal) => ended({ code, signal, error: timeoutError }));
     return started;
   }
 
   return {
-    death: () => death,
+    lastEnd: () => lastEnd,
     lastLines: () => lines,
     async stop(graceMs) {
-      stopped = true;
-      clearTimeout(retry);
-      if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+      isStopped = true;
+      clearTimeout(restart);
+      const { pid } = child;
+      if (pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
       const { promise, resolve } = Promise.withResolvers<void>();
-      child.once('close', () => resolve());
+      child.once(child.stdout === null ? 'exit' : 'close', () => resolve());
       child.kill('SIGTERM');
-      const patience = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      const kill = setTimeout(() => child.kill('SIGKILL'), graceMs);
       await promise;
-      clearTimeout(patience);
+      clearTimeout(kill);
+      if (isGroupLeader) await killGroup(pid);
     },
   };
+}
+
+/** `exit code 1`, `signal SIGKILL` or the message of the error. */
+export function describeEnd({ code, signal, error }: ProcessEnd): string {
+  if (error !== null) return error.message;
+  return code === null ? `signal ${signal}` : `exit code ${code}`;
+}
+
+/** Keeps the last lines of both output streams in `lines`; false if they aren't pipes. */
+function collectLines({ stdout, stderr }: ChildProcess, lines: string[]): boolean {
+  const streams = [stdout, stderr].filter((stream) => stream !== null);
+  for (const input of streams) {
+    createInterface({ input }).on('line', (line) => {
+      lines.push(line);
+      if (lines.length > KEPT_LINES) lines.shift();
+    });
+  }
+  return streams.length > 0;
+}
+
+/** A process that was stopped while it started may have children of its own in its group. */
+async function killGroup(leader: number): Promise<void> {
+  const deadline = performance.now() + GROUP_KILL_TIMEOUT_MS;
+  while (sendKill(leader) && performance.now() < deadline) await wait(10);
+}
+
+/** False if the group is empty. */
+function sendKill(group: number): boolean {
+  try {
+    return process.kill(-group, 'SIGKILL');
+  } catch {
+    return false;
+  }
+}
+
+function isReadyMessage(message: unknown): message is ReadyMessage {
+  return typeof message === 'object' && message !== null && 'type' in message && message.type === 'ready';
 }

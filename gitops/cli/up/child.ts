@@ -1,138 +1,112 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { setTimeout as wait } from 'node:timers/promises';
-import { backoffMs } from '../../base/backoff.ts';
+import { type ProcessEnd, type ReadyMessage, type Supervised, supervise } from '../../embedded/supervisor.ts';
 import { CliError } from '../cli-error.ts';
 
 export interface ChildSpec {
   readonly name: string;
-  /** A TypeScript root; it sends `{ type: 'ready', … }` over IPC when it answers. */
+  /** A TypeScript root. It sends `{ type: 'ready', … }` over IPC when it accepts requests. */
   readonly script: string;
   readonly env: Readonly<Record<string, string>>;
-  /** How V8 is started for it. */
+  /** V8 options of its process. */
   readonly v8Options?: readonly string[];
   readonly logFile: string;
 }
 
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
-const GROUP_MS = 5_000;
-/** A part that has run this long wasn't broken when it started. */
-const STEADY_MS = 60_000;
 
 /**
- * One of the instance's processes: started, awaited, started again when it dies, stopped. It lives in a process group
- * of its own, so that Ctrl-C reaches only us, and it ends by itself when its IPC channel closes, so that it never
- * outlives us.
+ * One of the instance's processes. It is in a process group of its own, so Ctrl-C reaches only the parent, and it exits
+ * when its IPC channel closes, so it never outlives the parent.
  */
 export class Child {
   readonly spec: ChildSpec;
-  readonly #onPids: () => void;
+  readonly #onSpawn: () => void;
   #process: ChildProcess | null = null;
-  #stopping = false;
-  #failures = 0;
+  #supervised: Supervised | null = null;
 
-  constructor(spec: ChildSpec, onPids: () => void) {
+  constructor(spec: ChildSpec, onSpawn: () => void) {
     this.spec = spec;
-    this.#onPids = onPids;
+    this.#onSpawn = onSpawn;
   }
 
   get pid(): number | null {
     return this.#process?.pid ?? null;
   }
 
-  /** Resolves with the child's ready message; throws `CliError` with its last words where it ends before. */
-  async start(): Promise<Record<string, unknown>> {
-    const options = ['--disable-warning=ExperimentalWarning', ...(this.spec.v8Options ?? [])];
-    const log = openSync(this.spec.logFile, 'a', 0o600);
-    const child = spawn(process.execPath, [...options, this.spec.script], {
-      env: { ...process.env, ...this.spec.env },
-      stdio: ['ignore', log, log, 'ipc'],
-      detached: true,
+  /**
+   * Starts the process, and restarts it whenever it ends from then on. Resolves with its ready message. Throws
+   * `CliError` with the end of its log if it ends before it is ready.
+   */
+  async start(): Promise<ReadyMessage> {
+    const { promise, resolve, reject } = Promise.withResolvers<ReadyMessage>();
+    let isStarted = false;
+    const supervised = supervise({
+      spawn: () => this.#spawn(),
+      isGroupLeader: true,
+      readiness: {
+        timeoutMs: READY_MS,
+        onReady(message) {
+          isStarted = true;
+          resolve(message);
+        },
+      },
+      onEnd: (end) => {
+        if (!isStarted) reject(new Error(reasonOf(end)));
+        else if (!end.isStopped) void this.#report(end);
+      },
     });
-    this.#process = child;
-    this.#onPids();
-    const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
-    const timer = setTimeout(() => reject(new Error('it did not get ready in time')), READY_MS);
-    child.once('error', reject);
-    child.once('exit', (code, signal) => reject(new Error(`it ended with ${signal ?? `code ${code}`}`)));
-    child.on('message', (message) => {
-      if (isReady(message)) resolve(message);
-    });
+    this.#supervised = supervised;
     try {
-      const message = await promise;
-      const readyAt = performance.now();
-      child.once('exit', (code, signal) => {
-        if (this.#stopping) return;
-        // One that has served for a while starts its pauses afresh.
-        if (performance.now() - readyAt > STEADY_MS) this.#failures = 0;
-        process.stderr.write(`${this.spec.name} ended with ${signal ?? `code ${code}`}; starting it again\n`);
-        void this.#restart();
-      });
-      return message;
+      return await promise;
     } catch (cause) {
-      // One that hangs would go on holding its port against the next.
-      child.kill('SIGKILL');
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new CliError(`${this.spec.name} could not start: ${reason}; ${await this.#lastWords()}`, {
+      await supervised.stop(0);
+      throw new CliError(await this.#startFailure(cause instanceof Error ? cause.message : String(cause)), {
         cause,
       });
-    } finally {
-      clearTimeout(timer);
     }
   }
 
   async stop(): Promise<void> {
-    this.#stopping = true;
-    const child = this.#process;
-    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    child.once('exit', () => resolve());
-    child.kill('SIGTERM');
-    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
-    await promise;
-    clearTimeout(timer);
-    if (child.pid !== undefined) await endGroup(child.pid);
+    await this.#supervised?.stop(STOP_MS);
   }
 
-  async #restart(): Promise<void> {
-    while (!this.#stopping) {
-      this.#failures += 1;
-      await wait(backoffMs(this.#failures, Math.random));
-      if (this.#stopping) return;
-      try {
-        await this.start();
-        return;
-      } catch (error) {
-        if (!(error instanceof CliError)) throw error;
-        process.stderr.write(`${error.message}\n`);
-      }
-    }
+  #spawn(): ChildProcess {
+    const { script, env, v8Options = [], logFile } = this.spec;
+    const log = openSync(logFile, 'a', 0o600);
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...v8Options, script], {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', log, log, 'ipc'],
+      detached: true,
+    });
+    // The child has descriptors of its own.
+    closeSync(log);
+    this.#process = child;
+    this.#onSpawn();
+    return child;
   }
 
-  async #lastWords(): Promise<string> {
-    const text = await readFile(this.spec.logFile, 'utf8').catch(() => '');
+  async #report(end: ProcessEnd): Promise<void> {
+    const message = end.wasReady
+      ? `${this.spec.name} ended with ${endedWith(end)}; starting it again`
+      : await this.#startFailure(reasonOf(end));
+    process.stderr.write(`${message}\n`);
+  }
+
+  async #startFailure(reason: string): Promise<string> {
+    const { name, logFile } = this.spec;
+    const text = await readFile(logFile, 'utf8').catch(() => '');
     const lines = text.trim().split('\n').slice(-3).join(' | ').slice(-600);
-    return `its log (${this.spec.logFile}) ends with: ${lines || 'nothing'}`;
+    return `${name} could not start: ${reason}; its log (${logFile}) ends with: ${lines || 'nothing'}`;
   }
 }
 
-/** One that was stopped in the middle of its start may leave processes of its own: they end with its group. */
-async function endGroup(leader: number): Promise<void> {
-  const deadline = Date.now() + GROUP_MS;
-  while (killGroup(leader) && Date.now() < deadline) await wait(10);
+function reasonOf(end: ProcessEnd): string {
+  return end.error === null ? `it ended with ${endedWith(end)}` : end.error.message;
 }
 
-/** False where nobody is left in it. */
-function killGroup(leader: number): boolean {
-  try {
-    return process.kill(-leader, 'SIGKILL');
-  } catch {
-    return false;
-  }
-}
-
-function isReady(message: unknown): message is Record<string, unknown> & { type: 'ready' } {
-  return typeof message === 'object' && message !== null && 'type' in message && message.type === 'ready';
+function endedWith({ code, signal }: ProcessEnd): string {
+  return signal ?? `code ${code}`;
 }
