@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api, at, ok } from '../support/management/api.ts';
+import { signal } from '../support/signal.ts';
 import { traces } from '../support/traces.ts';
 
 /** The drivers that every machine has; what nginx and Docker do in such moments is their own suites' matter. */
@@ -46,7 +47,7 @@ describe('an instance that is killed with SIGKILL', () => {
   const home = temporaryHome();
   let instance: Instance;
   const kill = async () => {
-    process.kill(instance.run.pid, 'SIGKILL');
+    signal(instance.run.pid, 'SIGKILL');
     await eventually(() => expect(processesOf(home.path)).toEqual([]), { timeoutMs: 30_000 });
   };
   const restart = async () => {
@@ -87,7 +88,7 @@ describe('an instance that is killed with SIGKILL', () => {
 
   test('comes back on the same addresses when all its processes were killed at once', async () => {
     const { edge, management } = instance.run;
-    for (const pid of processesOf(home.path)) process.kill(Number(pid), 'SIGKILL');
+    for (const pid of processesOf(home.path)) signal(Number(pid), 'SIGKILL', home.path);
     const call = await restart();
     expect({ edge: instance.run.edge, management: instance.run.management }).toEqual({ edge, management });
     const demo = await call.reaches(instance.run.demo.container, 'active');

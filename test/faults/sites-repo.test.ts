@@ -3,7 +3,7 @@ import { chmodSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } 
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
   initSitesRepo,
@@ -311,7 +311,13 @@ describe('a remote', () => {
   test('whose answer to a push is lost has the edit once', async () => {
     const repo = await open();
     await put(repo, 'acme', 'n: 1\n');
-    await hook('post-receive', "process.kill(process.ppid, 'SIGKILL');");
+    const command = fileURLToPath(new URL('../support/signal-command.ts', import.meta.url));
+    await hook(
+      'post-receive',
+      `const { execFileSync } = require('node:child_process');
+      const args = [${JSON.stringify(command)}, '${process.pid}', String(process.ppid), 'SIGKILL'];
+      execFileSync(process.execPath, args);`,
+    );
     const { revision, changed } = await repo.commit(edit('acme', (current) => `${current}more: 1\n`));
     expect(changed).toBe(true);
     expect(git('rev-parse', 'main')).toBe(revision);

@@ -20,6 +20,7 @@ import { containersLifecycle } from '../support/containers/lifecycle.ts';
 import { containersSettings, slotUrl } from '../support/containers/stage.ts';
 import { removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
 import { loadedManifest } from '../support/manifest.ts';
+import { signalContainer } from '../support/signal.ts';
 import { containerSecret } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-docker';
@@ -46,9 +47,8 @@ describeWith('docker', 'containers in Docker', () => {
       runtime: dockerRuntime({ docker, stopGraceSeconds: 2 }),
       image: built.image,
       kill: async (name: string) => {
-        // The engine takes its own `kill` for a wish and doesn't restart; a dead process it does.
-        const { State } = await docker.getContainer(name).inspect();
-        process.kill(State.Pid, 'SIGKILL');
+        // The engine doesn't restart a container after a kill by its own API, only after the process has died.
+        await signalContainer(docker, { container: name, instance: INSTANCE }, 'SIGKILL');
       },
       freeze: async (name: string) => {
         await docker.getContainer(name).pause();

@@ -9,6 +9,7 @@ import { containersBehaviour } from '../support/containers/behaviour.ts';
 import { childBySlot } from '../support/containers/child-by-slot.ts';
 import { containersLifecycle } from '../support/containers/lifecycle.ts';
 import { containersSettings } from '../support/containers/stage.ts';
+import { signal } from '../support/signal.ts';
 import { containerSecret } from '../support/tag-server.ts';
 
 const SETTINGS = containersSettings('test-procs', '127.81');
@@ -16,9 +17,9 @@ const SETTINGS = containersSettings('test-procs', '127.81');
 describe('containers as child processes', () => {
   const setup = async () => {
     const runtime = processRuntime({ entry: TAG_SERVER_ENTRY, stopGraceSeconds: 1 });
-    const signalTo = async (name: string, signal: NodeJS.Signals) => {
+    const signalTo = async (name: string, signalName: NodeJS.Signals) => {
       const found = (await runtime.list(new Set(), AbortSignal.abort())).find((each) => each.name === name);
-      process.kill(childBySlot(found?.endpoint ?? null), signal);
+      signal(childBySlot(found?.endpoint ?? null), signalName);
     };
     return {
       runtime,
@@ -37,7 +38,7 @@ applierConformance(
   async () => {
     const runtime = processRuntime({ entry: TAG_SERVER_ENTRY });
     let broken = false;
-    // Nothing can come between this process and its own children, so the fault is put into the seam.
+    // A fault between a process and its own children can't be provoked, so the runtime simulates it.
     const faulty: Runtime = {
       ...runtime,
       list: async (names, signal) => {

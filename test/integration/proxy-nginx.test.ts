@@ -19,6 +19,7 @@ import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
 import { NGINX } from '../support/proxy/nginx.ts';
 import { ask, IDENTITY, plainFiles, proxyHome, put } from '../support/proxy/proxy.ts';
+import { signal as sendSignal } from '../support/signal.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 describeWith('nginx', 'an nginx of its own', () => {
@@ -107,7 +108,7 @@ describeWith('nginx', 'an nginx of its own', () => {
       await install(backend, 'acme');
       if (who === 'one that adopted it') ({ backend } = await start());
       const woken = backend.events(AbortSignal.timeout(15_000))[Symbol.asyncIterator]().next();
-      process.kill(await master(), 'SIGKILL');
+      sendSignal(await master(), 'SIGKILL', settings.prefix);
       expect(await woken).toEqual({ done: false, value: undefined });
       expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': false });
       await install(backend, 'acme');
@@ -177,9 +178,9 @@ describeWith('nginx', 'an nginx of its own', () => {
     await install(backend, 'acme');
     const before = await current();
     const pid = await master();
-    process.kill(pid, 'SIGSTOP');
+    sendSignal(pid, 'SIGSTOP', settings.prefix);
     const outcome = await install(backend, 'beta').catch((error: unknown) => error);
-    process.kill(pid, 'SIGCONT');
+    sendSignal(pid, 'SIGCONT', settings.prefix);
     expect(outcome).toBeInstanceOf(RetryableError);
     expect(await current()).toBe(before);
     await eventually(async () => expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true }));

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { type Run, runSchema } from '../../gitops/cli/up/run-file.ts';
 import { missing } from './components.ts';
 import { eventually } from './eventually.ts';
+import { signal } from './signal.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const START_DEADLINE_MS = 120_000;
@@ -85,7 +86,7 @@ export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): 
   async function stop(): Promise<void> {
     if (hasExited(child)) return;
     const exit = once(child, 'exit', { signal: AbortSignal.timeout(STOP_DEADLINE_MS) });
-    process.kill(run.pid, 'SIGTERM');
+    signal(run.pid, 'SIGTERM');
     await exit.catch((cause: unknown) => {
       child.kill('SIGKILL');
       throw new Error(`npm start did not stop on SIGTERM:\n${output()}`, { cause });

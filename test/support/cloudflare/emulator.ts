@@ -1,13 +1,13 @@
 import { type CloudflareOptions, cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
 import type { EmulatorDeps } from '../../../gitops/embedded/cloudflare/api/context.ts';
-import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
-import { sqliteKvStore } from '../../../gitops/embedded/cloudflare/kv/store.ts';
 import {
   accountId,
   ensureNamespace,
   ensureZone,
   openState,
 } from '../../../gitops/embedded/cloudflare/api/state.ts';
+import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
+import { sqliteKvStore } from '../../../gitops/embedded/cloudflare/kv/store.ts';
 import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { missing, REFERENCE } from '../components.ts';
 import { type Exchange, openapiValidator } from '../openapi.ts';

@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { z } from 'zod';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
@@ -157,6 +158,8 @@ export async function converged(daemon: RunningDaemon, timeoutMs = 60_000): Prom
   );
 }
 
+const SIGNAL_COMMAND = fileURLToPath(new URL('../signal-command.ts', import.meta.url));
+
 /**
  * A hook in the sites repository that kills `pid` while its commit is about to be made (and then it isn't), or just
  * after it was. Git runs it inside the commit itself: githooks(5), reference-transaction.
@@ -166,7 +169,7 @@ export function killAtCommit(sitesRepo: string, pid: number, moment: 'before' | 
   const state = moment === 'before' ? 'prepared' : 'committed';
   writeFileSync(
     hook,
-    `#!/bin/sh\n[ "$1" = ${state} ] || exit 0\nrm -f hooks/reference-transaction\nkill -9 ${pid}\n[ "$1" = committed ]\n`,
+    `#!/bin/sh\n[ "$1" = ${state} ] || exit 0\nrm -f hooks/reference-transaction\n${process.execPath} ${SIGNAL_COMMAND} ${process.pid} ${pid} SIGKILL\n[ "$1" = committed ]\n`,
   );
   chmodSync(hook, 0o755);
 }
