@@ -1,8 +1,9 @@
 import { EventEmitter, on } from 'node:events';
 import { TerminalError } from '../../base/errors.ts';
+import { limit } from '../../base/limit.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import type { Applier, Change, Observed } from '../contract.ts';
+import type { Applier, Change } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
 import { containerName, desiredContainers, keyOfName } from './desired.ts';
@@ -14,48 +15,49 @@ import { type Drain, drained, released } from './sockets.ts';
 
 export interface ContainersSettings {
   readonly identity: Identity;
-  /** First two octets of the loopback range that containers are bound in, `127.77` say. */
+  /** First two octets of the loopback range of the containers' addresses, for example `127.77`. */
   readonly loopbackSubnet: string;
-  /** The port on which the proxy answers TLS for preview hostnames. */
+  /** The proxy's TLS port for preview hostnames. */
   readonly originPort: number;
-  /** PEM file of a CA that containers trust beside Node's own; the runtime is given the same one. */
+  /** PEM file of a CA that containers trust in addition to Node's own. The runtime gets the same one. */
   readonly caFile?: string;
-  /** How long a new one may take until it is healthy. */
+  /** Milliseconds until a new container must be healthy. */
   readonly startupDeadlineMs: number;
-  /** How long one that takes another's place must be healthy before it does; a first start needn't. */
+  /** Milliseconds that a replacement must stay healthy before it takes over. A first start takes over at once. */
   readonly steadyMs: number;
-  /** How traffic runs dry before one is removed. */
+  /** How long open connections are waited for before a container is removed. */
   readonly drain: Drain;
-  /** How long a preview server that is started on demand stays up when nobody uses it. */
+  /** Milliseconds without a client until a preview server on demand is stopped. */
   readonly previewIdleMs: number;
   readonly recycling: Recycling;
-  /** How many may be starting at once, the others' deadlines don't run meanwhile; default 64. */
+  /** Limit of containers that start at once; default 64. The deadline of a waiting start doesn't run. */
   readonly startsAtOnce?: number;
-  /** A spec that never was healthy is left alone after so many failures; default 12, in half an hour at most. */
+  /** A spec that was never healthy is given up after so many failures; default 12, within half an hour. */
   readonly giveUpAfter?: number;
 }
 
 export interface ContainerRef {
   readonly id: string;
   readonly name: string;
-  /** `null` where it wasn't running. */
+  /** `null` if it wasn't running. */
   readonly endpoint: Endpoint | null;
 }
 
 export interface ContainersApplier extends Applier<ContainerSpec, ContainerRef> {
-  /** Some are being brought up right now. */
+  /** At least one container is starting. */
   isBringingUp(): boolean;
 }
 
-/** Health is asked of so many at a time. */
+/** Limit of health probes at once. */
 const PROBES_AT_ONCE = 64;
 
-/** Applies a site's containers through a runtime: a new one beside the old, and healthy before anything else happens. */
+/** Applies a site's containers through a runtime. A new container starts beside the old one and must be healthy first. */
 export function containersApplier(settings: ContainersSettings, runtime: Runtime): ContainersApplier {
   const { identity, recycling, startupDeadlineMs } = settings;
   const { instance } = identity;
-  const wishes = { ...settings, edition: (site: string) => recycling.edition(site) };
-  const news = new EventEmitter();
+  const desiredSettings = { ...settings, edition: (site: string) => recycling.edition(site) };
+  const changes = new EventEmitter();
+  const probes = limit(PROBES_AT_ONCE);
   const bringUp = buildBringUp({
     startsAtOnce: 64,
     giveUpAfter: 12,
@@ -63,13 +65,13 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     runtime,
     renew(site) {
       recycling.renew(site);
-      news.emit('news');
+      changes.emit('change');
     },
-    leave: (name) => onDemand.leave(name),
+    closeGate: (name) => onDemand.closeGate(name),
   });
-  /** Names under change right now: what dies of them is our own doing. */
+  /** Containers under change: the applier itself causes their deaths, so those aren't reported. */
   const busy = new Set<string>();
-  let comingUp = 0;
+  let starting = 0;
   const whileBusy = async (name: string, work: () => Promise<void>) => {
     busy.add(name);
     try {
@@ -80,35 +82,35 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   };
   const onDemand = new OnDemand({ runtime, startupDeadlineMs, idleMs: settings.previewIdleMs, whileBusy });
 
-  async function observeOne(found: ContainerInstance, needsDoor: boolean, signal: AbortSignal) {
+  async function observeOne(found: ContainerInstance, needsGate: boolean, signal: AbortSignal) {
     const { id, name, mark, running, endpoint } = found;
     const { owner, hash } = readMark(identity, mark);
-    const serves = async () => {
-      if (owner.kind !== 'ours' || (needsDoor && !onDemand.isTended(name))) return false;
-      if (needsDoor && onDemand.isResting(found)) return true;
+    const isServing = async () => {
+      if (owner.kind !== 'ours' || (needsGate && !onDemand.hasGate(name))) return false;
+      if (needsGate && onDemand.isOnStandby(found)) return true;
       return running && endpoint !== null && (await healthOf(endpoint, signal)) === 'healthy';
     };
-    // A renamed one of ours stands under no wanted key, and so goes.
+    // No desired resource has this key, so the plan removes a container of ours that was renamed.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
     const ref = { id, name, endpoint: running ? endpoint : null };
-    return { target: 'containers', key, hash: (await serves()) ? hash : null, owner, ref } as const;
+    return { target: 'containers', key, hash: (await isServing()) ? hash : null, owner, ref } as const;
   }
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
     const found = await runtime.list(new Set([name]), signal);
-    if (!found.some((one) => one.name === name)) await onDemand.leave(name);
-    // Gone already, and in its slot may be another one by now.
+    if (!found.some((one) => one.name === name)) await onDemand.closeGate(name);
+    // It was removed, and another container may have its slot.
     if (!found.some((one) => one.id === id)) return;
     if (endpoint !== null) await drained(endpoint, settings.drain, signal);
-    await onDemand.leave(name);
+    await onDemand.closeGate(name);
     await runtime.remove(id, signal);
-    // Its port may be given to another site from now on.
+    // From now on another site may get its port.
     if (endpoint !== null) await released(endpoint, signal);
   }
 
   return {
     target: 'containers',
-    desired: (manifest) => desiredContainers(manifest, wishes),
+    desired: (manifest) => desiredContainers(manifest, desiredSettings),
     edition: ({ site }) => recycling.edition(site),
     plan: planResources,
 
@@ -120,38 +122,35 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
         const { owner } = readMark(identity, mark);
         return specs.has(name) || (owner.kind === 'ours' && (scope?.sites.has(owner.site) ?? true));
       });
-      const observed: Observed<ContainerRef>[] = [];
-      for (let at = 0; at < found.length; at += PROBES_AT_ONCE) {
-        const some = found.slice(at, at + PROBES_AT_ONCE);
-        const looks = some.map((one) => observeOne(one, specs.get(one.name)?.onDemand ?? false, signal));
-        observed.push(...(await Promise.all(looks)));
-      }
-      return observed;
+      return await Promise.all(
+        found.map((one) => probes(() => observeOne(one, specs.get(one.name)?.onDemand ?? false, signal))),
+      );
     },
 
     async apply({ key, op, desired, observed }: Change<ContainerSpec, ContainerRef>, signal) {
       const name = desired === undefined ? observed?.ref.name : containerName(instance, desired.spec);
-      if (name === undefined) throw new TerminalError(`${key} names nothing to ${op}`);
+      if (name === undefined)
+        throw new TerminalError(`the change ${op} ${key} has neither a desired nor an observed container`);
       await whileBusy(name, async () => {
         if (desired !== undefined) {
-          comingUp += 1;
+          starting += 1;
           await bringUp(desired, signal).finally(() => {
-            comingUp -= 1;
+            starting -= 1;
           });
-          if (desired.spec.onDemand) await onDemand.tend(name, desired.spec);
+          if (desired.spec.onDemand) await onDemand.openGate(name, desired.spec);
         } else if (observed !== undefined) await remove(observed.ref, signal);
       });
     },
 
-    isBringingUp: () => comingUp > 0,
+    isBringingUp: () => starting > 0,
 
     async *events(signal) {
       const follow = async () => {
-        for await (const name of runtime.losses(signal)) if (!busy.has(name)) news.emit('news');
+        for await (const name of runtime.losses(signal)) if (!busy.has(name)) changes.emit('change');
       };
       void follow();
       try {
-        for await (const _ of on(news, 'news', { signal })) yield;
+        for await (const _ of on(changes, 'change', { signal })) yield;
       } catch (error) {
         if (!signal.aborted) throw error;
       }

@@ -3,6 +3,7 @@ import { limit } from '../../base/limit.ts';
 import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import type { Resource } from '../contract.ts';
+import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import { containerName, isOfSamePlace } from './desired.ts';
 import { Failures } from './failures.ts';
 import { type HealthOutcome, staysHealthy, waitForHealth } from './health.ts';
@@ -11,62 +12,63 @@ import { boundEndpoint, type ContainerInstance, type Launch, type Runtime } from
 export interface BringUpDeps {
   readonly runtime: Runtime;
   readonly identity: Identity;
-  /** How long a new one may take until it is healthy. */
+  /** Milliseconds until a new container must be healthy. */
   readonly startupDeadlineMs: number;
-  /** How long one that takes another's place must be healthy before it does. */
+  /** Milliseconds that a replacement must stay healthy before it takes over. */
   readonly steadyMs: number;
-  /** How many may be starting at once: the others' deadlines don't run while they wait. */
+  /** Limit of containers that start at once. The deadline of a waiting start doesn't run. */
   readonly startsAtOnce: number;
-  /** A spec that never was healthy is left alone after so many failures. */
+  /** A spec that was never healthy is given up after so many failures. */
   readonly giveUpAfter: number;
-  /** Asks for another edition of a site's containers. */
+  /** Makes a new edition of a site's containers due. */
   readonly renew: (site: string) => void;
-  /** Takes away what stands in the place of a container and leads to it. */
-  readonly leave: (name: string) => Promise<void>;
+  /** Closes the port gate of a container, if it has one. */
+  readonly closeGate: (name: string) => Promise<void>;
+  readonly clock?: Clock;
 }
 
-/** One that runs already and doesn't answer gets this long to think again before it is replaced. */
+/** Milliseconds that a running container which doesn't answer has left before it is replaced. */
 const SECOND_CHANCE_MS = 5_000;
 
 /**
- * Brings a container up and answers when it is healthy: one that stands already and is right is kept; one that serves
- * and asks to be replaced is, by a new edition beside it; any other is replaced where it stands. A new one that fails
- * is removed, and the error says why; aborted in between, it stays for the next pass to judge.
+ * Returns a function that makes sure that a container runs and is healthy. It keeps a container that is as desired. A
+ * container that serves but reports itself unhealthy gets a new edition beside it; any other container is removed and
+ * started again. A new container that fails is removed, and the error says why. After an abort it stays for the next
+ * pass.
  */
 export function buildBringUp(deps: BringUpDeps) {
-  const { runtime, identity, startupDeadlineMs, steadyMs, renew, leave } = deps;
+  const { runtime, identity, startupDeadlineMs, steadyMs, renew, closeGate, clock = SYSTEM_CLOCK } = deps;
   const failures = new Failures(deps.giveUpAfter);
-  const starting = limit(deps.startsAtOnce);
+  const starts = limit(deps.startsAtOnce);
 
   return async function bringUp(resource: Resource<ContainerSpec>, signal: AbortSignal): Promise<void> {
     const { spec, site, hash } = resource;
     const name = containerName(identity.instance, spec);
     const mark = formatMark(identity, site, hash);
     const instances = await runtime.list(new Set([name]), signal);
-    const standing = instances.find((instance) => instance.name === name);
-    const others = instances.filter((other) => other.id !== standing?.id && isOurs(other));
-    const isSwap = others.some(
+    const existing = instances.find((instance) => instance.name === name);
+    const others = instances.filter((other) => other.id !== existing?.id && isOurs(other));
+    const isReplacement = others.some(
       (other) => other.running && isOfSamePlace(identity.instance, other.name, spec),
     );
-    if (standing !== undefined) {
-      refuseForeign(standing, resource);
-      if (standing.mark === mark) {
-        const health = await judge(standing, spec, signal);
+    if (existing !== undefined) {
+      refuseForeign(existing, resource);
+      if (existing.mark === mark) {
+        const health = await checkExisting(existing, spec, signal);
         if (health === 'healthy') return;
-        if (health === 'unwell' && !spec.onDemand) return renew(site);
-        // Only what was healthy once is kept, unless it was left half-way, beside the one that it was to replace.
-        if (!isSwap) failures.prove(hash);
-      }
-      // The very same comes back: whoever waits for it at its door goes on waiting.
-      else await leave(name);
-      await runtime.remove(standing.id, signal);
+        if (health === 'unhealthy' && !spec.onDemand) return renew(site);
+        // It was healthy once, or it would have been removed; a replacement may have been interrupted before that.
+        if (!isReplacement) failures.prove(hash);
+        // Its gate stays open: the same container comes back, and waiting clients get it.
+      } else await closeGate(name);
+      await runtime.remove(existing.id, signal);
     }
     const rival = others.find(({ endpoint }) => isAt(endpoint, spec));
     if (rival !== undefined) {
-      await leave(rival.name);
+      await closeGate(rival.name);
       await runtime.remove(rival.id, signal);
     }
-    await launch({ name, mark, spec }, hash, isSwap, signal);
+    await launch({ name, mark, spec }, { hash, isReplacement }, signal);
   };
 
   function isOurs({ mark }: ContainerInstance): boolean {
@@ -80,49 +82,57 @@ export function buildBringUp(deps: BringUpDeps) {
     }
   }
 
-  /** One that rests until it is wanted counts as healthy: it was, or it would not have been put to rest. */
-  async function judge(
+  /** A container on demand that was stopped counts as healthy: it was healthy when it was stopped. */
+  async function checkExisting(
     { id, running, stopped }: ContainerInstance,
     spec: ContainerSpec,
     signal: AbortSignal,
   ) {
-    if (!running) return spec.onDemand && stopped ? 'healthy' : 'silent';
-    const lost = () => runtime.death(id, signal);
-    const outcome = await waitForHealth(boundEndpoint(spec), { deadlineMs: SECOND_CHANCE_MS, lost }, signal);
-    return typeof outcome === 'string' ? outcome : 'silent';
+    if (!running) return spec.onDemand && stopped ? 'healthy' : 'unreachable';
+    const death = () => runtime.death(id, signal);
+    const options = { deadlineMs: SECOND_CHANCE_MS, death, clock };
+    const outcome = await waitForHealth(boundEndpoint(spec), options, signal);
+    return typeof outcome === 'string' ? outcome : 'unreachable';
   }
 
-  async function launch(wanted: Launch, hash: string, isSwap: boolean, signal: AbortSignal): Promise<void> {
+  async function launch(
+    wanted: Launch,
+    { hash, isReplacement }: { hash: string; isReplacement: boolean },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { name, spec } = wanted;
     const endpoint = boundEndpoint(spec);
-    const { id, outcome, ms } = await starting(async () => {
+    const { id, started, ms } = await starts(async () => {
       const id = await runtime.start(wanted, signal);
-      const begun = performance.now();
-      const lost = () => runtime.death(id, signal);
-      const outcome = await waitForHealth(endpoint, { deadlineMs: startupDeadlineMs, lost }, signal);
-      return { id, outcome, ms: Math.round(performance.now() - begun) };
+      const startedAt = clock.now();
+      const death = () => runtime.death(id, signal);
+      const started = await waitForHealth(endpoint, { deadlineMs: startupDeadlineMs, death, clock }, signal);
+      return { id, started, ms: Math.round(clock.now() - startedAt) };
     });
-    const lost = () => runtime.death(id, signal);
-    const well = outcome === 'healthy';
-    const end = well && isSwap ? await staysHealthy(endpoint, { forMs: steadyMs, lost }, signal) : outcome;
-    if (end === 'healthy') return failures.prove(hash);
+    const death = () => runtime.death(id, signal);
+    const isHealthy = started === 'healthy';
+    const outcome =
+      isHealthy && isReplacement
+        ? await staysHealthy(endpoint, { forMs: steadyMs, death, clock }, signal)
+        : started;
+    if (outcome === 'healthy') return failures.prove(hash);
     const lines = await runtime.lastLines(id, signal);
-    await leave(name);
+    await closeGate(name);
     await runtime.remove(id, signal);
-    const what = well
-      ? `healthy after ${ms} ms, ${describe(end)} soon after`
-      : describe(end, startupDeadlineMs);
+    const what = isHealthy
+      ? `healthy after ${ms} ms, ${describe(outcome)} soon after`
+      : describe(outcome, startupDeadlineMs);
     throw failures.count(hash, { name, spec, what, lines });
   }
 }
 
-function describe(end: HealthOutcome, afterMs?: number): string {
-  if (typeof end !== 'string') return `it died (${end.death})`;
-  const how = end === 'unwell' ? 'it answered that it is not healthy' : 'it was not healthy';
-  return afterMs === undefined ? how : `${how} after ${afterMs} ms`;
+function describe(outcome: HealthOutcome, afterMs?: number): string {
+  if (typeof outcome !== 'string') return `it died (${outcome.death})`;
+  const what = outcome === 'unhealthy' ? 'it answered that it is not healthy' : 'it was not healthy';
+  return afterMs === undefined ? what : `${what} after ${afterMs} ms`;
 }
 
-/** Two specs of one site and role can fall on one slot (1 in 65,024); then it is one after the other. */
+/** Two specs of one site and role may hash to the same slot (1 in 65,024). Then they replace each other. */
 function isAt(endpoint: ContainerInstance['endpoint'], spec: ContainerSpec): boolean {
   return endpoint?.address === spec.boundAddress && endpoint.port === spec.port;
 }

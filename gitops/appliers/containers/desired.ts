@@ -8,17 +8,17 @@ import {
 import type { Resource } from '../contract.ts';
 
 export interface DesiredSettings extends ContainerSettings {
-  /** PEM file of the CA that containers trust beside Node's own, on this host. */
+  /** PEM file, on this host, of a CA that containers trust in addition to Node's own. */
   readonly caFile?: string;
 }
 
-/** Raised when a release gives containers something else for the same spec, so that running ones are replaced. */
+/** Raise it when a release creates containers differently from the same spec: running containers are replaced. */
 const RECIPE = 1;
 
 /**
- * The containers of a site as resources, pure. The spec's hash is in the key, so a changed spec is another thing: the
- * new one is made, traffic goes over, the old one is removed. What the host alone decides (the slot's address, the
- * CA) is in the resource's hash only, and replaces a container where it stands.
+ * The containers of a site as resources, pure. The key contains the spec's hash, so a changed spec is another resource:
+ * the new container is created, traffic is switched, and the old container is removed. Settings of the host (the slot's
+ * address, the CA) are only in the resource's hash, so a change replaces the container in its place.
  */
 export function desiredContainers(
   manifest: LoadedManifest,
@@ -54,14 +54,14 @@ export function containerName(instance: string, { site, role, replica, hash }: I
 
 const NAME = /^(.+)-(processing|preview)-(\d+)-([0-9a-f]{8})$/;
 
-/** The key that belongs to a name of this instance's; `null`: it is none. */
+/** The key of a container of this instance by its name; `null` for any other name. */
 export function keyOfName(instance: string, name: string): string | null {
   const prefix = `tagyard-${instance}-`;
   const match = name.startsWith(prefix) ? NAME.exec(name.slice(prefix.length)) : null;
   return match === null ? null : match.slice(1).join('/');
 }
 
-/** True for the name of another version of the very container: same site, role and replica. */
+/** True for the name of another version of the same container: equal site, role and replica. */
 export function isOfSamePlace(instance: string, name: string, spec: Identifying): boolean {
   const key = keyOfName(instance, name);
   return key !== null && key !== containerKey(spec) && placeOf(key) === placeOf(containerKey(spec));

@@ -2,23 +2,27 @@ import type Docker from 'dockerode';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { callDocker, unlessGone } from '../../clients/docker.ts';
 
-/** An engine that takes longer than this to say whether it has an image is taken to hang. */
-const LOOK_MS = 60_000;
-/** A pull of a few hundred megabytes over a slow line. */
-const PULL_MS = 10 * 60_000;
+/** An engine that takes longer than this to answer is assumed to hang. */
+const INSPECT_TIMEOUT_MS = 60_000;
+/** Enough for a few hundred megabytes over a slow line. */
+const PULL_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Makes sure that an image is on this host; a pinned one of a registry is pulled. `TerminalError` where it can't be
- * had from anywhere: a local id that isn't here, a digest that the registry doesn't know.
+ * Makes sure that an image is on this host, and pulls an image of a registry. Throws `TerminalError` for an image that
+ * exists nowhere: a local id that isn't here, or a digest that the registry doesn't have.
  */
 export async function ensureImage(docker: Docker, image: string, signal: AbortSignal): Promise<void> {
-  const found = look(docker, image, AbortSignal.any([signal, AbortSignal.timeout(LOOK_MS)]));
-  if ((await unlessGone(callDocker(`looking for ${image}`, found))) !== null) return;
+  const found = inspectImage(
+    docker,
+    image,
+    AbortSignal.any([signal, AbortSignal.timeout(INSPECT_TIMEOUT_MS)]),
+  );
+  if ((await unlessGone(callDocker(`inspecting ${image}`, found))) !== null) return;
   if (image.startsWith('sha256:')) throw new TerminalError(`there is no image ${image} on this host`);
 
-  const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(PULL_MS)]);
+  const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(PULL_TIMEOUT_MS)]);
   const progress = await callDocker(`pulling ${image}`, docker.pull(image, { abortSignal }));
-  // What goes wrong after the first byte comes as a line of the progress, which the library makes an error of.
+  // After the first byte the engine reports errors in the progress; the library turns them into an error.
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
   await promise.catch((cause: unknown) => {
@@ -26,10 +30,10 @@ export async function ensureImage(docker: Docker, image: string, signal: AbortSi
   });
 }
 
-/** The library's own `inspect()` of an image hands no signal on, unlike that of a container. */
-function look(docker: Docker, image: string, abortSignal: AbortSignal): Promise<true> {
+/** The library's `inspect()` of an image ignores the signal, unlike that of a container. */
+function inspectImage(docker: Docker, image: string, abortSignal: AbortSignal): Promise<true> {
   const { promise, resolve, reject } = Promise.withResolvers<true>();
-  const question = { path: `/images/${image}/json`, method: 'GET', statusCodes: { 200: true }, abortSignal };
-  docker.modem.dial(question, (error: unknown) => (error === null ? resolve(true) : reject(error)));
+  const request = { path: `/images/${image}/json`, method: 'GET', statusCodes: { 200: true }, abortSignal };
+  docker.modem.dial(request, (error: unknown) => (error === null ? resolve(true) : reject(error)));
   return promise;
 }

@@ -5,20 +5,20 @@ import type Docker from 'dockerode';
 import { z } from 'zod';
 import { MARK_LABEL } from './docker-spec.ts';
 
-/** Between two tries to listen to an engine that isn't there. */
+/** Milliseconds between attempts to reach an engine that is down. */
 const RECONNECT_MS = 5_000;
 
 const event = z.object({ Actor: z.object({ Attributes: z.object({ name: z.string() }) }) });
 
 /**
- * Names of marked containers that died or vanished. The engine's stream ends when the engine does; it is opened again
- * until `signal` aborts, with an empty name, because nobody knows what was missed meanwhile.
+ * Names of marked containers that died, vanished or turned unhealthy. The stream ends with the engine and is opened
+ * again until `signal` aborts. Each reconnection yields an empty name, because events may have been missed.
  */
 export async function* dockerLosses(docker: Docker, signal: AbortSignal): AsyncGenerator<string> {
   const filters = {
     type: ['container'],
     label: [MARK_LABEL],
-    // The image has a health check of its own.
+    // `health_status` comes from the image's own health check.
     event: ['die', 'oom', 'destroy', 'pause', 'rename', 'health_status: unhealthy'],
   };
   for (let connected = false; !signal.aborted; ) {
@@ -31,7 +31,7 @@ export async function* dockerLosses(docker: Docker, signal: AbortSignal): AsyncG
         if (read.success) yield read.data.Actor.Attributes.name;
       }
     } catch {
-      // An engine that is gone is told by the next observation; here it is only waited for.
+      // The next observation reports an engine that is down. Here the loop only waits for it.
     }
     await wait(RECONNECT_MS, undefined, { signal }).catch(() => undefined);
   }

@@ -11,26 +11,26 @@ import type { ContainerInstance, Launch, Runtime } from './runtime.ts';
 
 export interface DockerRuntimeOptions {
   readonly docker: Docker;
-  /** PEM file of a CA that containers trust beside Node's own; mounted read-only. */
+  /** PEM file of a CA that containers trust in addition to Node's own; mounted read-only. */
   readonly caFile?: string;
-  /** How long one may take to end by itself when it is stopped; default 10. */
+  /** Seconds between SIGTERM and SIGKILL; default 10. */
   readonly stopGraceSeconds?: number;
 }
 
-/** An engine that takes longer than this for one call is taken to hang. */
-const CALL_MS = 60_000;
+/** An engine that takes longer than this for one call is assumed to hang. */
+const CALL_TIMEOUT_MS = 60_000;
 const SHOWN_LINES = 20;
 /**
- * A start is work for the engine from its beginning to its end. Forty at once on two cores took 10 % more CPU than two
- * at a time, and none was up before most were.
+ * A start keeps the engine busy from beginning to end. Forty starts at once on two cores took 10 % more CPU than two at
+ * a time, and no container was up before most of them were.
  */
 const STARTS_AT_ONCE = availableParallelism();
 
-/** Containers in a Docker engine on this host, on its default bridge. They outlive this process. */
+/** Runs containers in a Docker engine on this host, on its default bridge. They outlive this process. */
 export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerRuntimeOptions): Runtime {
-  const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_MS)]);
+  const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
 
-  /** Who asks at the same time shares an answer: a hundred containers that come up at once look at the same engine. */
+  /** Callers at the same time get one answer: a hundred starting containers would list the engine's a hundred times. */
   const listAll = coalesce<AbortSignal, readonly ContainerInstance[]>(
     async (signals) => {
       const all = await withSharedSignal(signals, (signal) =>
@@ -49,13 +49,13 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
 
   async function remove(id: string, signal: AbortSignal): Promise<void> {
     await stop(id, signal);
-    const gone = { force: true, v: true, abortSignal: within(signal) };
-    await unlessGone(callDocker('removing a container', docker.getContainer(id).remove(gone)));
+    const options = { force: true, v: true, abortSignal: within(signal) };
+    await unlessGone(callDocker('removing a container', docker.getContainer(id).remove(options)));
   }
 
   const starts = limit(STARTS_AT_ONCE);
 
-  /** Makes one and starts it, or leaves nothing of it. */
+  /** Creates and starts a container. Removes it if the start fails. */
   async function run(launch: Launch, signal: AbortSignal): Promise<string> {
     const options = { ...createOptions(launch, caFile), abortSignal: within(signal) };
     const container = await callDocker(`creating ${launch.name}`, docker.createContainer(options));
@@ -74,7 +74,7 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
       return all.filter(({ name, mark }) => mark !== null || names.has(name));
     },
 
-    /** Most of the time the image is here; where the engine says that it isn't, it is had first. */
+    /** The image is usually on the host, so it is pulled only after the engine has reported it missing. */
     async start(launch, signal) {
       try {
         return await starts(() => run(launch, signal));
@@ -95,7 +95,7 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
     async death(id, signal) {
       const container = docker.getContainer(id);
       const found = await unlessGone(
-        callDocker('looking at a container', container.inspect({ abortSignal: within(signal) })),
+        callDocker('inspecting a container', container.inspect({ abortSignal: within(signal) })),
       );
       if (found === null) return 'it was removed';
       const { Status, ExitCode, OOMKilled } = found.State;
@@ -127,13 +127,13 @@ function readInstance({ Id, Names, Labels, State, Ports }: Docker.ContainerInfo)
     name: (Names[0] ?? '').replace(/^\//, ''),
     mark: Labels[MARK_LABEL] ?? null,
     running: State === 'running',
-    // With its restart policy the engine starts again whatever ends by itself.
+    // The engine's restart policy restarts a container unless it was stopped on request.
     stopped: State === 'exited',
     endpoint: published === undefined ? null : { address: published.IP, port: published.PublicPort },
   };
 }
 
-/** Frames of 8 bytes of header (stream, 0, 0, 0, length) and payload (Docker Engine API, "Stream format"). */
+/** Frames with a header of 8 bytes (stream, 0, 0, 0, length) and a payload (Docker Engine API, "Stream format"). */
 function demultiplex(frames: Buffer): string {
   const payloads: Buffer[] = [];
   for (let at = 0; at + 8 <= frames.length; ) {

@@ -2,18 +2,18 @@ import type { ContainerCreateOptions } from 'dockerode';
 import type { Launch } from './runtime.ts';
 
 export const MARK_LABEL = 'tagyard.mark';
-/** The port that the image listens on, inside. */
+/** The port on which the image listens in the container. */
 export const CONTAINER_PORT = 8080;
 
 /** Distroless's `nonroot`. */
 const USER = '65532:65532';
 const CA_PATH = '/etc/tagyard/ca.pem';
-/** Node's threads and what V8 starts beside them stay far below. */
-const MOST_PROCESSES = 128;
+/** Well above the threads that Node and V8 start. */
+const MAX_PROCESSES = 128;
 
 /**
- * What the engine is asked for, pure: nothing writable but a small /tmp, no privilege to gain, the port on one
- * loopback address of this host. CONTAINER_CONFIG is in the environment and nowhere else.
+ * The engine's options for a container, pure. Only a small /tmp is writable, the container has no privileges and can't
+ * gain any, and its port is published on one loopback address. CONTAINER_CONFIG is in the environment only.
  */
 export function createOptions({ name, mark, spec }: Launch, caFile?: string): ContainerCreateOptions {
   const memory = bytes(spec.memory);
@@ -33,7 +33,7 @@ export function createOptions({ name, mark, spec }: Launch, caFile?: string): Co
     ExposedPorts: { [port]: {} },
     HostConfig: {
       PortBindings: { [port]: [{ HostIp: spec.boundAddress, HostPort: String(spec.port) }] },
-      // The preview server is behind this host's proxy, by a name that only the host may know.
+      // The preview hostname may resolve on this host only, where the proxy serves it.
       ExtraHosts: spec.role === 'processing' ? [`${spec.previewHost}:host-gateway`] : [],
       ...(caFile === undefined ? {} : { Binds: [`${caFile}:${CA_PATH}:ro`] }),
       ReadonlyRootfs: true,
@@ -41,17 +41,17 @@ export function createOptions({ name, mark, spec }: Launch, caFile?: string): Co
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
       Memory: memory,
-      // As much as Memory: no swap on top.
+      // Equal to Memory: no swap.
       MemorySwap: memory,
       NanoCpus: Math.round(spec.cpus * 1e9),
-      PidsLimit: MOST_PROCESSES,
+      PidsLimit: MAX_PROCESSES,
       LogConfig: { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } },
       RestartPolicy: { Name: 'unless-stopped' },
     },
   };
 }
 
-/** `512m` or `1g`, as the manifest's schema lets through, in bytes. */
+/** `512m` or `1g`, as the manifest's schema allows, in bytes. */
 function bytes(memory: string): number {
   return Number.parseInt(memory, 10) * (memory.endsWith('g') ? 2 ** 30 : 2 ** 20);
 }

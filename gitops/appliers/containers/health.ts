@@ -1,98 +1,113 @@
 import { get } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import { limit } from '../../base/limit.ts';
+import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { Endpoint } from './runtime.ts';
 
-/** A healthy server answers at once; one that takes longer than this serves nobody. */
-const PROBE_MS = 2_000;
+/** A healthy server answers at once. */
+const PROBE_TIMEOUT_MS = 2_000;
 const INTERVAL_MS = 100;
-/** Of all that are being waited for one is asked in so long, until one is healthy: then the next one is at once. */
-const TURN_MS = 50;
-/** Whether it still runs is a question to the engine, and a dear one where many are starting: asked ever less often. */
-const LOST_INTERVAL_MS = 1_000;
-const LONGEST_LOST_INTERVAL_MS = 4_000;
+/** At most one probe of a starting container begins in this time, until a probe finds one healthy. */
+const PROBE_SLOT_MS = 50;
+/** The engine is asked ever less often whether a container still runs: the question is expensive while many start. */
+const DEATH_INTERVAL_MS = 1_000;
+const LONGEST_DEATH_INTERVAL_MS = 4_000;
 
-/** `unwell`: it answers, and asks to be replaced; it may well go on serving until then. */
-export type ContainerHealth = 'healthy' | 'unwell' | 'silent';
+/** `unhealthy`: it answers with an error status, and may go on serving. `unreachable`: it doesn't answer. */
+export type ContainerHealth = 'healthy' | 'unhealthy' | 'unreachable';
 
-/** Asks from outside, because there is no shell in the image. Only the status counts (facts.md, Health). */
+/** Probes from outside, because the image has no shell. Only the status counts (docs/facts.md, Health). */
 export async function healthOf({ address, port }: Endpoint, signal: AbortSignal): Promise<ContainerHealth> {
   const { promise, resolve } = Promise.withResolvers<ContainerHealth>();
-  // No agent: a kept connection would tell of the container before this one.
-  const asked = get({ host: address, port, path: '/healthz', agent: false, signal });
-  const tooSlow = setTimeout(() => asked.destroy(), PROBE_MS);
-  asked.once('response', (response) => {
+  // No agent: a kept connection would belong to the previous container.
+  const probe = get({ host: address, port, path: '/healthz', agent: false, signal });
+  const timeout = setTimeout(() => probe.destroy(), PROBE_TIMEOUT_MS);
+  probe.once('response', (response) => {
     response.resume();
-    resolve(response.statusCode === 200 ? 'healthy' : 'unwell');
+    resolve(response.statusCode === 200 ? 'healthy' : 'unhealthy');
   });
-  // Refused, reset or too slow: that is the answer to the question.
-  asked.on('error', () => resolve('silent'));
-  asked.once('close', () => {
-    clearTimeout(tooSlow);
-    // No answer and no error either: it wants to speak something else than HTTP (101), which isn't taken up.
-    resolve('silent');
+  // Refused, reset or too slow.
+  probe.on('error', () => resolve('unreachable'));
+  probe.once('close', () => {
+    clearTimeout(timeout);
+    // A switch of protocols (101) closes the probe without a response and without an error.
+    resolve('unreachable');
   });
   const health = await promise;
   signal.throwIfAborted();
   return health;
 }
 
-/** A reason that it isn't running any more, see `Runtime.death`; else the last answer by the deadline. */
+/** Why it doesn't run any more (see `Runtime.death`), or the last probe's result by the deadline. */
 export type HealthOutcome = { readonly death: string } | ContainerHealth;
 
-/** Polls until it is healthy, at most until the deadline, or until `lost` has a reason. */
+export interface WaitOptions {
+  readonly deadlineMs: number;
+  /** See `Runtime.death`. */
+  readonly death: () => Promise<string | null>;
+  readonly clock?: Clock;
+}
+
+/** Probes until the container is healthy, the deadline is over, or the container is dead. */
 export async function waitForHealth(
   endpoint: Endpoint,
-  { deadlineMs, lost }: { deadlineMs: number; lost: () => Promise<string | null> },
+  { deadlineMs, death, clock = SYSTEM_CLOCK }: WaitOptions,
   signal: AbortSignal,
 ): Promise<HealthOutcome> {
-  const startedAt = performance.now();
-  let lostInterval = LOST_INTERVAL_MS;
-  for (let askAt = startedAt + lostInterval; ; ) {
-    const health = await healthInTurn(endpoint, signal);
+  const startedAt = clock.now();
+  let interval = DEATH_INTERVAL_MS;
+  for (let askAt = startedAt + interval; ; ) {
+    const health = await probeInSlot(endpoint, signal);
     if (health === 'healthy') return health;
-    const over = performance.now() >= startedAt + deadlineMs;
-    if (over || performance.now() >= askAt) {
-      const death = await lost();
-      if (death !== null) return { death };
-      askAt = performance.now() + lostInterval;
-      lostInterval = Math.min(LONGEST_LOST_INTERVAL_MS, lostInterval * 2);
+    const isOver = clock.now() >= startedAt + deadlineMs;
+    if (isOver || clock.now() >= askAt) {
+      const reason = await death();
+      if (reason !== null) return { death: reason };
+      askAt = clock.now() + interval;
+      interval = Math.min(LONGEST_DEATH_INTERVAL_MS, interval * 2);
     }
-    if (over) return health;
-    await wait(INTERVAL_MS, undefined, { signal });
+    if (isOver) return health;
+    await clock.sleep(INTERVAL_MS, signal);
   }
 }
 
-const turns = limit(1);
+const slots = limit(1);
 
 /**
- * One after another: many that start at once must not spend the host's time on being asked. Who is slow to answer holds
- * the others up for no longer than a turn.
+ * Spaces the probes of starting containers out, so that many starts at once don't spend the host's time on probes. A
+ * slow answer blocks the next probe for one slot only.
  */
-async function healthInTurn(endpoint: Endpoint, signal: AbortSignal): Promise<ContainerHealth> {
-  const { health } = await turns(async () => {
-    const over = wait(TURN_MS);
+async function probeInSlot(endpoint: Endpoint, signal: AbortSignal): Promise<ContainerHealth> {
+  const { health } = await slots(async () => {
+    const slot = wait(PROBE_SLOT_MS);
     const health = healthOf(endpoint, signal);
-    if ((await Promise.race([health, over])) !== 'healthy') await over;
-    // In an object, since an async function would wait for a promise.
+    if ((await Promise.race([health, slot])) !== 'healthy') await slot;
+    // Wrapped: an async function that returns a promise waits for it.
     return { health };
   });
   return await health;
 }
 
-/** Polls for so long; ends early with the first answer that isn't `healthy`. */
+export interface SteadyOptions {
+  readonly forMs: number;
+  /** See `Runtime.death`. */
+  readonly death: () => Promise<string | null>;
+  readonly clock?: Clock;
+}
+
+/** Probes for `forMs`. Returns early with the first result that isn't `healthy`. */
 export async function staysHealthy(
   endpoint: Endpoint,
-  { forMs, lost }: { forMs: number; lost: () => Promise<string | null> },
+  { forMs, death, clock = SYSTEM_CLOCK }: SteadyOptions,
   signal: AbortSignal,
 ): Promise<HealthOutcome> {
-  const deadline = performance.now() + forMs;
-  while (performance.now() < deadline) {
-    await wait(Math.min(INTERVAL_MS, forMs), undefined, { signal });
+  const deadline = clock.now() + forMs;
+  while (clock.now() < deadline) {
+    await clock.sleep(Math.min(INTERVAL_MS, forMs), signal);
     const health = await healthOf(endpoint, signal);
     if (health === 'healthy') continue;
-    const death = await lost();
-    return death === null ? health : { death };
+    const reason = await death();
+    return reason === null ? health : { death: reason };
   }
   return 'healthy';
 }

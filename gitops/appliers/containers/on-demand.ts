@@ -1,152 +1,148 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { RetryableError } from '../../base/errors.ts';
+import { limit } from '../../base/limit.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { type Door, openDoor } from './port-gate.ts';
+import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import { healthOf, waitForHealth } from './health.ts';
+import { openPortGate, type PortGate } from './port-gate.ts';
 import { boundEndpoint, type ContainerInstance, type Runtime } from './runtime.ts';
 
 export interface OnDemandOptions {
   readonly runtime: Pick<Runtime, 'list' | 'stop' | 'resume'>;
-  /** How long one that nobody uses stays awake, milliseconds. */
+  /** Milliseconds without a client until a container is stopped. */
   readonly idleMs: number;
-  /** How often one that doesn't go to sleep is told again, milliseconds; default a minute. */
-  readonly againMs?: number;
+  /** Milliseconds until another attempt to stop a container; default a minute. */
+  readonly stopRetryMs?: number;
   readonly startupDeadlineMs: number;
-  /** Runs `work` so that what happens to the container of this name meanwhile is known to be our own doing. */
+  /** Runs `work`. Losses of the container of this name meanwhile are not reported: the applier causes them. */
   readonly whileBusy: (name: string, work: () => Promise<void>) => Promise<void>;
+  readonly clock?: Clock;
 }
 
 interface Entry {
-  readonly door: Door;
+  readonly gate: PortGate;
   readonly site: string;
-  /** Going to sleep and waking up, one after the other. */
-  last: Promise<void>;
-  waking: Promise<void> | null;
-  /** Whoever comes now must not be led to one that is about to end. */
-  sleeping: boolean;
+  /** A mutex: starts and stops one after the other. */
+  readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
+  starting: Promise<void> | null;
+  /** A new client must not be connected to a container that is about to stop. */
+  isStopping: boolean;
 }
 
-const AGAIN_MS = 60_000;
+const STOP_RETRY_MS = 60_000;
 
 /**
- * Containers that run only while somebody uses them: a door stands in each one's place, wakes it for the first
- * visitor, who waits, and puts it to sleep when nobody has come for a while. A container that is asleep keeps its
- * place, its mark and its image, and none of the host's memory.
+ * Containers that run only while a client is connected. A port gate listens in place of each one, starts it for the
+ * first client, and stops it after a while without clients. A stopped container keeps its address, mark and image, and
+ * uses none of the host's memory.
  */
 export class OnDemand {
   readonly #options: OnDemandOptions;
+  readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
-  readonly #stop = new AbortController();
+  readonly #closing = new AbortController();
 
   constructor(options: OnDemandOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? SYSTEM_CLOCK;
   }
 
-  /** A door stands in this one's place, and it is asleep or being woken. */
-  isResting({ name, stopped }: Pick<ContainerInstance, 'name' | 'stopped'>): boolean {
+  /** A gate listens for the container, which is stopped or about to start. */
+  isOnStandby({ name, stopped }: Pick<ContainerInstance, 'name' | 'stopped'>): boolean {
     const entry = this.#entries.get(name);
-    return entry !== undefined && (stopped || entry.waking !== null);
+    return entry !== undefined && (stopped || entry.starting !== null);
   }
 
-  isTended(name: string): boolean {
+  hasGate(name: string): boolean {
     return this.#entries.has(name);
   }
 
-  /** Puts a door in the place of a container that is up or asleep, unless there is one. */
-  async tend(name: string, spec: ContainerSpec): Promise<void> {
+  /** Opens the gate of a running or stopped container, unless it is open. */
+  async openGate(name: string, spec: ContainerSpec): Promise<void> {
     if (this.#entries.has(name)) return;
-    const door = await openDoor({
-      at: { address: spec.address, port: spec.port },
-      to: boundEndpoint(spec),
+    const gate = await openPortGate({
+      listen: { address: spec.address, port: spec.port },
+      target: boundEndpoint(spec),
       idleMs: this.#options.idleMs,
-      open: () => this.#wake(name, spec),
-      onIdle: () => this.#sleep(name),
+      startTarget: () => this.#ensureStarted(name, spec),
+      onIdle: () => this.#stopIdle(name),
     });
-    this.#entries.set(name, {
-      door,
-      site: spec.site,
-      last: Promise.resolve(),
-      waking: null,
-      sleeping: false,
-    });
+    const { site } = spec;
+    this.#entries.set(name, { gate, site, exclusive: limit(1), starting: null, isStopping: false });
   }
 
-  /** Takes the door away; the container stays as it is. */
-  async leave(name: string): Promise<void> {
+  /** Closes the gate. The container stays as it is. */
+  async closeGate(name: string): Promise<void> {
     const entry = this.#entries.get(name);
     this.#entries.delete(name);
-    await entry?.door.close();
+    await entry?.gate.close();
   }
 
-  /** Takes the doors away, of these sites (default: of all), in whose place nothing stands or is to stand. */
+  /** Closes the gates of these sites (default: of all) except those of `names`. */
   async keepOnly(names: ReadonlySet<string>, sites?: ReadonlySet<string>): Promise<void> {
-    const idle = [...this.#entries].filter(
+    const others = [...this.#entries].filter(
       ([name, { site }]) => !names.has(name) && (sites?.has(site) ?? true),
     );
-    await Promise.all(idle.map(([name]) => this.leave(name)));
+    await Promise.all(others.map(([name]) => this.closeGate(name)));
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
-    await Promise.all([...this.#entries.keys()].map((name) => this.leave(name)));
+    this.#closing.abort();
+    await Promise.all([...this.#entries.keys()].map((name) => this.closeGate(name)));
   }
 
-  async #wake(name: string, spec: ContainerSpec): Promise<void> {
+  async #ensureStarted(name: string, spec: ContainerSpec): Promise<void> {
     const entry = this.#entries.get(name);
-    if (entry === undefined) throw new RetryableError(`${name} is not tended any more`);
-    if (entry.waking === null && !entry.sleeping) {
-      const health = await healthOf(boundEndpoint(spec), this.#stop.signal);
-      if (health === 'healthy' && !entry.sleeping) return;
+    if (entry === undefined) throw new RetryableError(`the port gate of ${name} is closed`);
+    if (entry.starting === null && !entry.isStopping) {
+      const health = await healthOf(boundEndpoint(spec), this.#closing.signal);
+      if (health === 'healthy' && !entry.isStopping) return;
     }
-    entry.waking ??= this.#after(entry, () => this.#start(name, spec)).finally(() => {
-      entry.waking = null;
-    });
-    await entry.waking;
+    entry.starting ??= entry
+      .exclusive(() => this.#start(name, spec))
+      .finally(() => {
+        entry.starting = null;
+      });
+    await entry.starting;
   }
 
   async #start(name: string, spec: ContainerSpec): Promise<void> {
     const { runtime, startupDeadlineMs, whileBusy } = this.#options;
-    const { signal } = this.#stop;
+    const { signal } = this.#closing;
     const found = await this.#find(name);
     if (found?.stopped) await whileBusy(name, () => runtime.resume(found.id, signal));
-    // One that is missing or dead is brought back by the reconciler; the visitor waits for that, too.
-    const lost = async () => null;
-    const health = await waitForHealth(boundEndpoint(spec), { deadlineMs: startupDeadlineMs, lost }, signal);
-    if (health !== 'healthy') throw new RetryableError(`${name} did not wake up in ${startupDeadlineMs} ms`);
+    // The reconciler replaces a missing or dead container. The client waits for that, too.
+    const death = async () => null;
+    const deadline = { deadlineMs: startupDeadlineMs, death, clock: this.#clock };
+    const health = await waitForHealth(boundEndpoint(spec), deadline, signal);
+    if (health !== 'healthy') throw new RetryableError(`${name} did not start in ${startupDeadlineMs} ms`);
   }
 
-  #sleep(name: string): void {
-    const { runtime, whileBusy, againMs = AGAIN_MS } = this.#options;
-    const { signal } = this.#stop;
+  #stopIdle(name: string): void {
+    const { runtime, whileBusy, stopRetryMs = STOP_RETRY_MS } = this.#options;
+    const { signal } = this.#closing;
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
-    entry.sleeping = true;
+    entry.isStopping = true;
     const stop = async () => {
       const found = await this.#find(name);
       if (found?.running) await whileBusy(name, () => runtime.stop(found.id, signal));
     };
-    const again = async () => {
-      await wait(againMs, undefined, { signal, ref: false });
-      // Whoever has come meanwhile keeps it awake, and the door tells when they have gone.
-      if (this.#entries.get(name) === entry && !entry.door.isVisited()) this.#sleep(name);
+    const retry = async () => {
+      await this.#clock.sleep(stopRetryMs, signal);
+      // With a new client the container stays up, and the gate reports when it is idle again.
+      if (this.#entries.get(name) === entry && !entry.gate.hasClients()) this.#stopIdle(name);
     };
-    this.#after(entry, stop)
+    entry
+      .exclusive(stop)
       .finally(() => {
-        entry.sleeping = false;
+        entry.isStopping = false;
       })
-      // Still awake: it costs memory and harms nobody.
-      .catch(again)
+      .catch(retry)
       .catch(() => undefined);
   }
 
   async #find(name: string): Promise<ContainerInstance | undefined> {
-    const all = await this.#options.runtime.list(new Set([name]), this.#stop.signal);
+    const all = await this.#options.runtime.list(new Set([name]), this.#closing.signal);
     return all.find((instance) => instance.name === name);
-  }
-
-  #after(entry: Entry, work: () => Promise<void>): Promise<void> {
-    const next = entry.last.then(work);
-    entry.last = next.catch(() => undefined);
-    return next;
   }
 }

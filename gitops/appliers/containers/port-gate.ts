@@ -4,72 +4,73 @@ import { pipeline } from 'node:stream/promises';
 import { RetryableError } from '../../base/errors.ts';
 import type { Endpoint } from './runtime.ts';
 
-export interface DoorOptions {
-  /** Where it listens, and where it leads. */
-  readonly at: Endpoint;
-  readonly to: Endpoint;
-  /** Resolves when somebody answers there; the visitor waits at the door until then. */
-  readonly open: () => Promise<void>;
-  /** Nobody has been connected for `idleMs`. Called again only after somebody was. */
+export interface PortGateOptions {
+  readonly listen: Endpoint;
+  readonly target: Endpoint;
+  /** Called for each connection. Resolves when the target accepts connections; the client waits until then. */
+  readonly startTarget: () => Promise<void>;
+  /** Called when no client has been connected for `idleMs`, once per idle period. */
   readonly onIdle: () => void;
   readonly idleMs: number;
 }
 
-export interface Door {
-  /** Somebody is connected. */
-  isVisited(): boolean;
-  /** Cuts everybody off. */
+export interface PortGate {
+  hasClients(): boolean;
+  /** Stops listening and cuts all connections. */
   close(): Promise<void>;
 }
 
 /**
- * Listens in the place of a server that may not be running: takes each connection, has the server started, and hands
- * the bytes on both ways. Knows nothing of HTTP. Throws `RetryableError` where the place is taken.
+ * Listens in place of a server that may be stopped: starts it for each connection that arrives, and forwards the bytes
+ * both ways. Knows nothing of HTTP. Throws `RetryableError` if the port is in use.
  */
-export async function openDoor({ at, to, open, onIdle, idleMs }: DoorOptions): Promise<Door> {
-  const visitors = new Set<Socket>();
-  let timer: NodeJS.Timeout | undefined;
-  const restart = () => {
-    clearTimeout(timer);
-    // The process may end while nobody has come.
-    if (visitors.size === 0) timer = setTimeout(onIdle, idleMs).unref();
+export async function openPortGate(options: PortGateOptions): Promise<PortGate> {
+  const { listen, target, startTarget, onIdle, idleMs } = options;
+  const clients = new Set<Socket>();
+  let idleTimer: NodeJS.Timeout | undefined;
+  const restartIdleTimer = () => {
+    clearTimeout(idleTimer);
+    // Unreferenced: an idle gate doesn't keep the process alive.
+    if (clients.size === 0) idleTimer = setTimeout(onIdle, idleMs).unref();
   };
 
-  async function lead(visitor: Socket): Promise<void> {
-    await open();
-    if (visitor.destroyed) return;
-    const inside = connect({ host: to.address, port: to.port, allowHalfOpen: true });
-    await pipeline(visitor, inside, visitor);
+  async function forward(client: Socket): Promise<void> {
+    await startTarget();
+    if (client.destroyed) return;
+    const upstream = connect({ host: target.address, port: target.port, allowHalfOpen: true });
+    await pipeline(client, upstream, client);
   }
 
-  // What a visitor says before somebody answers stays in the kernel.
-  const server = createServer({ pauseOnConnect: true, allowHalfOpen: true, noDelay: true }, (visitor) => {
-    visitors.add(visitor);
-    clearTimeout(timer);
-    visitor.once('close', () => {
-      visitors.delete(visitor);
-      restart();
+  // Paused: what a client sends before the target is up stays in the kernel.
+  const server = createServer({ pauseOnConnect: true, allowHalfOpen: true, noDelay: true }, (client) => {
+    clients.add(client);
+    clearTimeout(idleTimer);
+    client.once('close', () => {
+      clients.delete(client);
+      restartIdleTimer();
     });
-    visitor.on('error', () => visitor.destroy());
-    // Nobody will answer: the proxy in front says so.
-    lead(visitor).catch(() => visitor.destroy());
+    client.on('error', () => client.destroy());
+    // The proxy in front answers for a target that can't be started.
+    forward(client).catch(() => client.destroy());
   });
-  server.listen(at.port, at.address);
+  server.listen(listen.port, listen.address);
   try {
     await once(server, 'listening');
   } catch (cause) {
-    throw new RetryableError(`${at.address}:${at.port} can’t be listened on: ${String(cause)}`, { cause });
+    throw new RetryableError(`${listen.address}:${listen.port} can’t be listened on: ${String(cause)}`, {
+      cause,
+    });
   }
-  restart();
+  restartIdleTimer();
 
   return {
-    isVisited: () => visitors.size > 0,
+    hasClients: () => clients.size > 0,
     async close() {
-      clearTimeout(timer);
-      for (const visitor of visitors) visitor.destroy();
+      clearTimeout(idleTimer);
+      for (const client of clients) client.destroy();
       server.close();
       await once(server, 'close');
-      clearTimeout(timer);
+      clearTimeout(idleTimer);
     },
   };
 }

@@ -3,17 +3,17 @@ import { contentHash } from '../../base/ownership.ts';
 const DAY_MS = 86_400_000;
 
 export interface RecyclingOptions {
-  /** How old a container may become; 0: as old as it likes. */
+  /** The age at which a container is replaced; 0: never. */
   readonly days: number;
-  /** Milliseconds since the epoch; a clock that is the same after a restart. */
+  /** Milliseconds since the epoch: a clock that a restart does not reset. */
   readonly now: () => number;
 }
 
 /**
- * Which edition of its containers each site is due. The image turns unhealthy on purpose after 12 to 14 days
- * (facts.md, Health), so another edition comes in time, at a moment of each site's own: half of the sites change in
- * half of the time. Whoever asks for a renewal gets another edition at once; a renewal that a restart forgets is one
- * more swap, and no harm.
+ * Counts the editions of each site's containers: a new edition replaces them. The image turns unhealthy on purpose
+ * after 12 to 14 days (docs/facts.md, Health), so a new edition is due before that. Each site has a phase of its own,
+ * so half of the sites change in half of the time. `renew` makes a new edition at once; a restart forgets renewals,
+ * which costs one more replacement.
  */
 export class Recycling {
   readonly #options: RecyclingOptions;
@@ -25,7 +25,7 @@ export class Recycling {
 
   edition(site: string): string {
     const { days, now } = this.#options;
-    const due = days === 0 ? 0 : Math.floor(now() / (days * DAY_MS) + share(site));
+    const due = days === 0 ? 0 : Math.floor(now() / (days * DAY_MS) + phaseOf(site));
     return [due, ...(this.#renewals.has(site) ? [this.#renewals.get(site)] : [])].join('+');
   }
 
@@ -34,7 +34,7 @@ export class Recycling {
   }
 }
 
-/** 0 to 1, always the same for a site, and spread evenly over all of them. */
-function share(site: string): number {
+/** 0 to 1, constant for a site and spread evenly over all sites. */
+function phaseOf(site: string): number {
   return Number.parseInt(contentHash(['recycling', site]).slice(0, 8), 16) / 2 ** 32;
 }

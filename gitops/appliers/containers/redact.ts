@@ -1,10 +1,10 @@
 import type { Secret } from '../../manifest/secrets.ts';
 
-const SHOWN = '[secret]';
+const REPLACEMENT = '[secret]';
 
 /**
- * Takes a CONTAINER_CONFIG out of text that the container wrote: as it is, decoded, and its `auth` alone, plain or
- * encoded as in an address.
+ * Replaces a CONTAINER_CONFIG in a container's output: the encoded text, the decoded text, and its `auth` alone, each
+ * also percent-encoded.
  */
 export function redact(config: Secret, text: string): string {
   const encoded = config.reveal();
@@ -14,5 +14,5 @@ export function redact(config: Secret, text: string): string {
   return [encoded, decoded, auth, asSent]
     .flatMap((secret) => [secret, encodeURIComponent(secret)])
     .filter((secret) => secret !== '')
-    .reduce((shown, secret) => shown.replaceAll(secret, SHOWN), text);
+    .reduce((shown, secret) => shown.replaceAll(secret, REPLACEMENT), text);
 }

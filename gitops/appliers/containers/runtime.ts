@@ -1,16 +1,16 @@
 import type { ContainerSpec } from '../../manifest/containers.ts';
 
-/** A container or process, as its runtime finds it. */
+/** A container or process as its runtime reports it. */
 export interface ContainerInstance {
-  /** Of this very instance: another one of the same name has another. */
+  /** Another instance of the same name has another id. */
   readonly id: string;
   readonly name: string;
-  /** The ownership mark, see `formatMark`; `null`: it bears none. */
+  /** The ownership mark, see `formatMark`; `null` if it has none. */
   readonly mark: string | null;
   readonly running: boolean;
-  /** It ended because it was told to, and doesn't start again by itself. */
+  /** It was stopped on request and isn't restarted. */
   readonly stopped: boolean;
-  /** Where the host reaches it, while it runs. */
+  /** Its address on the host; `null` while it doesn't run. */
   readonly endpoint: Endpoint | null;
 }
 
@@ -25,31 +25,31 @@ export interface Launch {
   readonly spec: ContainerSpec;
 }
 
-/** Where a spec's container itself answers. */
+/** The address on which the container itself listens. A port gate may listen on the spec's own address. */
 export function boundEndpoint({ boundAddress, port }: ContainerSpec): Endpoint {
   return { address: boundAddress, port };
 }
 
 /**
- * What runs containers, and no more: it knows nothing of desired state, health or when to give up. Calls throw
- * `RetryableError` or `TerminalError`.
+ * Runs containers. It knows nothing of desired state, health or giving up. Calls throw `RetryableError` or
+ * `TerminalError`.
  */
 export interface Runtime {
-  /** All that bear a mark, whoever's it is, running or not, and whatever has one of `names`. */
+  /** All containers with a mark, of any owner, running or not, and those of `names`. */
   list(names: ReadonlySet<string>, signal: AbortSignal): Promise<readonly ContainerInstance[]>;
-  /** Makes and starts it, and answers its id; nothing is left of one that doesn't start. Restarts it when it dies later. */
+  /** Creates and starts a container and returns its id. Removes one that doesn't start; restarts one that dies later. */
   start(launch: Launch, signal: AbortSignal): Promise<string>;
-  /** Ends it with a grace and keeps it, `stopped`. */
+  /** Stops it after a grace period and keeps it as `stopped`. */
   stop(id: string, signal: AbortSignal): Promise<void>;
-  /** Starts one that was stopped, as it was; one that runs is left as it is. */
+  /** Starts a stopped container again; does nothing to a running one. */
   resume(id: string, signal: AbortSignal): Promise<void>;
-  /** Why it isn't running (`exit code 1`); `null` while it is. */
+  /** Why it doesn't run (`exit code 1`); `null` while it runs. */
   death(id: string, signal: AbortSignal): Promise<string | null>;
-  /** The last lines that it wrote, oldest first; secrets may be in them. */
+  /** The last lines of its output, oldest first. They may contain secrets. */
   lastLines(id: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** Stops it with a grace and removes it; one that is gone already is no error. */
+  /** Stops it after a grace period and removes it. A missing container is no error. */
   remove(id: string, signal: AbortSignal): Promise<void>;
-  /** Names of those that died, vanished or turned unhealthy, as it happens; empty where nobody knows who. */
+  /** Names of containers that died, vanished or turned unhealthy; an empty name if events were missed. */
   losses(signal: AbortSignal): AsyncIterable<string>;
   close(): Promise<void>;
 }

@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { healthOf, waitForHealth } from '../../../../gitops/appliers/containers/health.ts';
+import { healthOf, staysHealthy, waitForHealth } from '../../../../gitops/appliers/containers/health.ts';
 import type { Endpoint } from '../../../../gitops/appliers/containers/runtime.ts';
+import { fakeClock } from '../../../support/containers/fake-clock.ts';
 
 const { signal } = new AbortController();
 
@@ -24,31 +25,31 @@ async function serve(listener: RequestListener) {
 describe('health', () => {
   test.each([
     [200, 'healthy'],
-    [503, 'unwell'],
-    [404, 'unwell'],
-  ])('is by the status alone: %i is %s', async (status, health) => {
+    [503, 'unhealthy'],
+    [404, 'unhealthy'],
+  ])('depends on the status alone: %i is %s', async (status, health) => {
     await using server = await serve(({ url }, response) => {
       response.writeHead(url === '/healthz' ? status : 500).end('whatever');
     });
     expect(await healthOf(server.endpoint, signal)).toBe(health);
   });
 
-  test('is silent where nobody listens, and where somebody never answers', async () => {
+  test('is unreachable if nothing listens, and if the server never answers', async () => {
     const gone = await serve(() => undefined);
     await gone[Symbol.asyncDispose]();
-    expect(await healthOf(gone.endpoint, signal)).toBe('silent');
+    expect(await healthOf(gone.endpoint, signal)).toBe('unreachable');
     await using mute = await serve(() => undefined);
-    expect(await healthOf(mute.endpoint, signal)).toBe('silent');
+    expect(await healthOf(mute.endpoint, signal)).toBe('unreachable');
   });
 
-  test('is silent where something else than HTTP is wanted', async () => {
+  test('is unreachable if the server switches protocols', async () => {
     await using server = await serve(({ socket }) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n');
     });
-    expect(await healthOf(server.endpoint, signal)).toBe('silent');
+    expect(await healthOf(server.endpoint, signal)).toBe('unreachable');
   });
 
-  test('is not waited for by who gives up', async () => {
+  test('is not awaited after the caller has aborted', async () => {
     const asked = Promise.withResolvers<void>();
     await using mute = await serve(() => asked.resolve());
     const stop = new AbortController();
@@ -60,27 +61,27 @@ describe('health', () => {
 });
 
 describe('waiting for health', () => {
-  const lost = async () => null;
-  const wait = (endpoint: Endpoint) => waitForHealth(endpoint, { deadlineMs: 30_000, lost }, signal);
+  const death = async () => null;
+  const wait = (endpoint: Endpoint) => waitForHealth(endpoint, { deadlineMs: 30_000, death }, signal);
 
-  test('goes on until it is healthy', async () => {
+  test('ends when the container is healthy', async () => {
     const answers = [503, 503, 200];
     await using server = await serve((_, response) => response.writeHead(answers.shift() ?? 500).end());
     expect(await wait(server.endpoint)).toBe('healthy');
     expect(answers).toEqual([]);
   });
 
-  test('ends with the reason that it isn’t running any more', async () => {
+  test('ends with the reason of the container’s death', async () => {
     await using server = await serve((_, response) => response.writeHead(503).end());
     const outcome = waitForHealth(
       server.endpoint,
-      { deadlineMs: 30_000, lost: async () => 'exit code 1' },
+      { deadlineMs: 30_000, death: async () => 'exit code 1' },
       signal,
     );
     expect(await outcome).toEqual({ death: 'exit code 1' });
   });
 
-  test('is not held up by others that take a question and never answer', async () => {
+  test('is not delayed by other containers that never answer', async () => {
     let open = 0;
     await using mute = await serve(({ socket }) => {
       open += 1;
@@ -89,12 +90,45 @@ describe('waiting for health', () => {
       });
     });
     const others = Array.from({ length: 3 }, () =>
-      waitForHealth(mute.endpoint, { deadlineMs: 0, lost }, signal),
+      waitForHealth(mute.endpoint, { deadlineMs: 0, death }, signal),
     );
     await using server = await serve((_, response) => response.writeHead(200).end());
     expect(await wait(server.endpoint)).toBe('healthy');
-    // None of their questions is over yet.
+    // None of their probes is over yet.
     expect(open).toBeGreaterThan(0);
-    expect(await Promise.all(others)).toEqual(['silent', 'silent', 'silent']);
+    expect(await Promise.all(others)).toEqual(['unreachable', 'unreachable', 'unreachable']);
+  });
+
+  test('ends with the last health at the deadline, and asks ever less often for a death', async () => {
+    await using server = await serve((_, response) => response.writeHead(503).end());
+    const clock = fakeClock();
+    const askedAt: number[] = [];
+    const options = {
+      deadlineMs: 8_000,
+      death: async () => {
+        askedAt.push(clock.now());
+        return null;
+      },
+      clock,
+    };
+    expect(await waitForHealth(server.endpoint, options, signal)).toBe('unhealthy');
+    expect(askedAt).toEqual([1_000, 2_000, 4_000, 8_000]);
+  });
+});
+
+describe('staying healthy', () => {
+  const check = async (statuses: number[], death: string | null = null) => {
+    await using server = await serve((_, response) => response.writeHead(statuses.shift() ?? 200).end());
+    const options = { forMs: 500, death: async () => death, clock: fakeClock() };
+    return await staysHealthy(server.endpoint, options, signal);
+  };
+
+  test.each([
+    ['healthy', [], null, 'healthy'],
+    ['unhealthy at the third probe', [200, 200, 503], null, 'unhealthy'],
+    ['unhealthy only after the time', [200, 200, 200, 200, 200, 503], null, 'healthy'],
+    ['dead', [200, 503], 'exit code 1', { death: 'exit code 1' }],
+  ])('is judged by the first probe that fails: %s', async (_name, statuses, death, outcome) => {
+    expect(await check(statuses, death)).toEqual(outcome);
   });
 });

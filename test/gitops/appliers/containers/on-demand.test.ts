@@ -1,80 +1,180 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { request } from 'undici';
+import { describe, expect, test } from 'vitest';
+import type { Clock } from '../../../../gitops/appliers/containers/clock.ts';
 import { OnDemand } from '../../../../gitops/appliers/containers/on-demand.ts';
-import type { ContainerInstance } from '../../../../gitops/appliers/containers/runtime.ts';
 import { RetryableError } from '../../../../gitops/base/errors.ts';
-import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
+import { type ContainerSpec, containerSpecs } from '../../../../gitops/manifest/containers.ts';
+import { fakeClock } from '../../../support/containers/fake-clock.ts';
+import { FakeRuntime } from '../../../support/containers/fake-runtime.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const NAME = 'tagyard-test-acme-shop-preview-0-00000000';
+const manifest = loadedManifest('acme-shop', 0, { resources: { preview: { onDemand: true } } });
 
-test('does not put one to rest that has visitors when it is tried again', async () => {
-  await using server = createServer((_, response) => response.end('ok')).listen(0, '127.99.6.6');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // it listens on TCP
-  const [template] = containerSpecs(loadedManifest(), { loopbackSubnet: '127.99', originPort: 443 });
-  if (template === undefined) throw new Error('a site has containers');
-  const spec = { ...template, address: '127.99.6.7', boundAddress: '127.99.6.6', port };
-  const endpoint = { address: spec.boundAddress, port };
-  const found: ContainerInstance = {
-    id: '1',
-    name: NAME,
-    mark: null,
-    running: true,
-    stopped: false,
-    endpoint,
-  };
-
-  const refusal = Promise.withResolvers<void>();
-  let stops = 0;
+/** A container on demand with an open gate; `idleMs` is long unless a test is about it. */
+async function setup(
+  subnet: string,
+  options: { idleMs?: number; isStopped?: boolean; clock?: Clock; statuses?: number[] } = {},
+) {
+  const spec = containerSpecs(manifest, { loopbackSubnet: subnet, originPort: 443 }).find(
+    (each) => each.onDemand,
+  );
+  if (spec === undefined) throw new Error('the site has no preview server');
+  const runtime = new FakeRuntime();
+  const { statuses } = options;
+  const id = await runtime.add({ name: NAME, mark: 'x', spec }, statuses === undefined ? {} : { statuses });
+  if (options.isStopped) await runtime.stop(id);
+  runtime.calls.length = 0;
+  const busy: string[] = [];
   const onDemand = new OnDemand({
-    runtime: {
-      list: async () => [found],
-      resume: async () => undefined,
-      async stop() {
-        stops += 1;
-        await refusal.promise;
-      },
+    runtime,
+    idleMs: options.idleMs ?? 60_000,
+    stopRetryMs: 50,
+    startupDeadlineMs: options.clock === undefined ? 30_000 : 1_000,
+    whileBusy: async (name, work) => {
+      busy.push(name);
+      await work();
     },
-    idleMs: 50,
-    againMs: 50,
-    startupDeadlineMs: 30_000,
-    whileBusy: (_, work) => work(),
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
   });
-  await onDemand.tend(NAME, spec);
-  await eventually(() => expect(stops).toBe(1));
-
-  // Comes while it is being stopped, and stays.
-  const visitor = connect(port, spec.address);
-  visitor.write('GET / HTTP/1.1\r\nhost: preview\r\n\r\n');
-  await eventually(() => expect(onDemand.isResting(found)).toBe(true));
-  refusal.reject(new RetryableError('the engine is busy'));
-  await once(visitor, 'data');
-  // Another one has had the time to be put to rest, and again, meanwhile.
-  let others = 0;
-  const other = new OnDemand({
-    runtime: {
-      list: async () => [found],
-      resume: async () => undefined,
-      async stop() {
-        others += 1;
-        throw new RetryableError('the engine is busy');
-      },
+  await onDemand.openGate(NAME, spec);
+  return {
+    spec,
+    runtime,
+    onDemand,
+    busy,
+    async found() {
+      const [found] = await runtime.list();
+      if (found === undefined) throw new Error('the container is missing');
+      return found;
     },
-    idleMs: 50,
-    againMs: 50,
-    startupDeadlineMs: 30_000,
-    whileBusy: (_, work) => work(),
-  });
-  await other.tend(NAME, { ...spec, address: '127.99.6.8' });
-  await eventually(() => expect(others).toBeGreaterThan(3));
-  expect(stops).toBe(1);
+    async [Symbol.asyncDispose]() {
+      await onDemand.close();
+      await runtime.close();
+    },
+  };
+}
 
-  visitor.destroy();
-  await eventually(() => expect(stops).toBeGreaterThan(1));
-  await onDemand.close();
-  await other.close();
+async function ask({ address, port }: ContainerSpec): Promise<number> {
+  const { statusCode, body } = await request(`http://${address}:${port}/`, { reset: true });
+  await body.dump();
+  return statusCode;
+}
+
+/** Connects and gets an answer; the connection stays open. */
+async function stay({ address, port }: ContainerSpec): Promise<Socket> {
+  const client = connect(port, address);
+  client.write('GET / HTTP/1.1\r\nhost: preview\r\n\r\n');
+  await once(client, 'data');
+  return client;
+}
+
+describe('a container on demand', () => {
+  test('is started once for all clients that wait for it', async () => {
+    await using host = await setup('127.61', { isStopped: true });
+    expect(await Promise.all([ask(host.spec), ask(host.spec), ask(host.spec)])).toEqual([200, 200, 200]);
+    expect(host.runtime.calls).toEqual([`resume ${NAME}`]);
+    expect(host.busy).toEqual([NAME]);
+  });
+
+  test('is not started again while it runs', async () => {
+    await using host = await setup('127.62');
+    expect(await ask(host.spec)).toBe(200);
+    expect(host.runtime.calls).toEqual([]);
+  });
+
+  test('is stopped when no client is connected for a while, and started for the next one', async () => {
+    await using host = await setup('127.63', { idleMs: 50 });
+    await eventually(() => expect(host.runtime.calls).toEqual([`stop ${NAME}`]));
+    expect(host.onDemand.isOnStandby(await host.found())).toBe(true);
+    expect(await ask(host.spec)).toBe(200);
+    expect(host.runtime.calls.slice(0, 2)).toEqual([`stop ${NAME}`, `resume ${NAME}`]);
+  });
+
+  test('is not stopped while a client is connected', async () => {
+    await using host = await setup('127.64', { idleMs: 100 });
+    const client = await stay(host.spec);
+    // Another container becomes idle and is stopped meanwhile.
+    await using other = await setup('127.65', { idleMs: 300 });
+    await eventually(() => expect(other.runtime.calls).toEqual([`stop ${NAME}`]));
+    expect(host.runtime.calls).toEqual([]);
+    client.destroy();
+    await eventually(() => expect(host.runtime.calls).toEqual([`stop ${NAME}`]));
+  });
+
+  test('is started after it has stopped for a client that comes while it stops', async () => {
+    await using host = await setup('127.66', { idleMs: 50 });
+    const stopping = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const stop = host.runtime.stop.bind(host.runtime);
+    host.runtime.stop = async (id) => {
+      stopping.resolve();
+      await release.promise;
+      await stop(id);
+    };
+    await stopping.promise;
+    const answer = ask(host.spec);
+    await eventually(async () => expect(host.onDemand.isOnStandby(await host.found())).toBe(true));
+    release.resolve();
+    expect(await answer).toBe(200);
+    expect(host.runtime.calls.slice(0, 2)).toEqual([`stop ${NAME}`, `resume ${NAME}`]);
+  });
+
+  test('that does not get healthy in time cuts its clients off', async () => {
+    await using host = await setup('127.67', { isStopped: true, statuses: [503], clock: fakeClock() });
+    const client = connect(host.spec.port, host.spec.address);
+    expect(await text(client)).toBe('');
+  });
+
+  test('that has vanished lets its client wait until it is back', async () => {
+    await using host = await setup('127.68', { isStopped: true });
+    const { id } = await host.found();
+    await host.runtime.remove(id);
+    const answer = ask(host.spec);
+    await eventually(() => expect(host.onDemand.isOnStandby({ name: NAME, stopped: false })).toBe(true));
+    await host.runtime.start({ name: NAME, mark: 'x', spec: host.spec });
+    expect(await answer).toBe(200);
+  });
+
+  test('that could not be stopped is not stopped while a client is connected, but afterwards', async () => {
+    await using host = await setup('127.69', { idleMs: 50 });
+    const refusal = Promise.withResolvers<void>();
+    let stops = 0;
+    host.runtime.stop = async () => {
+      stops += 1;
+      await refusal.promise;
+    };
+    await eventually(() => expect(stops).toBe(1));
+    const client = connect(host.spec.port, host.spec.address);
+    client.write('GET / HTTP/1.1\r\nhost: preview\r\n\r\n');
+    await eventually(async () => expect(host.onDemand.isOnStandby(await host.found())).toBe(true));
+    refusal.reject(new RetryableError('the engine is busy'));
+    await once(client, 'data');
+    // Another container, without clients, is stopped and retried meanwhile.
+    await using other = await setup('127.70', { idleMs: 50 });
+    let otherStops = 0;
+    other.runtime.stop = async () => {
+      otherStops += 1;
+      throw new RetryableError('the engine is busy');
+    };
+    await eventually(() => expect(otherStops).toBeGreaterThan(3));
+    expect(stops).toBe(1);
+    client.destroy();
+    await eventually(() => expect(stops).toBeGreaterThan(1));
+  });
+
+  test('has its gate closed when it is not desired any more, in the sites of a pass only', async () => {
+    await using host = await setup('127.71');
+    await host.onDemand.keepOnly(new Set(), new Set(['elsewhere']));
+    expect(host.onDemand.hasGate(NAME)).toBe(true);
+    await host.onDemand.keepOnly(new Set([NAME]));
+    expect(host.onDemand.hasGate(NAME)).toBe(true);
+    await host.onDemand.keepOnly(new Set());
+    expect(host.onDemand.hasGate(NAME)).toBe(false);
+    await expect(ask(host.spec)).rejects.toThrow();
+  });
 });

@@ -2,76 +2,84 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { openDoor } from '../../../../gitops/appliers/containers/port-gate.ts';
+import { openPortGate } from '../../../../gitops/appliers/containers/port-gate.ts';
 import { RetryableError } from '../../../../gitops/base/errors.ts';
 import { eventually } from '../../../support/eventually.ts';
 
-/** A server inside, and a door to it at a free port. */
-async function house(options: { open?: () => Promise<void>; idleMs?: number } = {}) {
+/** A server, and a gate in front of it on a free port. */
+async function setup(options: { startTarget?: () => Promise<void>; idleMs?: number } = {}) {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    // Says it all back once the visitor has ended, with something of its own before.
-    void buffer(socket).then((said) => socket.end(Buffer.concat([Buffer.from('heard '), said])));
+    // Answers with everything that it received, once the client has ended its side.
+    void buffer(socket).then((received) => socket.end(Buffer.concat([Buffer.from('received '), received])));
     socket.on('error', () => undefined);
   }).listen(0, '127.99.5.6');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // it listens on TCP
-  let idles = 0;
-  const door = await openDoor({
-    at: { address: '127.99.5.7', port },
-    to: { address: '127.99.5.6', port },
-    open: options.open ?? (async () => undefined),
+  let idlePeriods = 0;
+  const gate = await openPortGate({
+    listen: { address: '127.99.5.7', port },
+    target: { address: '127.99.5.6', port },
+    startTarget: options.startTarget ?? (async () => undefined),
     idleMs: options.idleMs ?? 60_000,
     onIdle: () => {
-      idles += 1;
+      idlePeriods += 1;
     },
   });
   return {
     port,
-    idles: () => idles,
-    visit: () => connect({ host: '127.99.5.7', port, allowHalfOpen: true }),
+    gate,
+    idlePeriods: () => idlePeriods,
+    connect: () => connect({ host: '127.99.5.7', port, allowHalfOpen: true }),
     async [Symbol.asyncDispose]() {
-      await door.close();
+      await gate.close();
       server.close();
     },
   };
 }
 
-describe('a door', () => {
-  test('hands on every byte both ways, also of what was said before it opened', async () => {
-    const opening = Promise.withResolvers<void>();
-    await using home = await house({ open: () => opening.promise });
-    const said = 'x'.repeat(3_000_000);
-    const visits = [home.visit(), home.visit()].map(async (socket) => {
-      socket.end(said);
+describe('a port gate', () => {
+  test('forwards every byte both ways, including bytes sent before the target was up', async () => {
+    const started = Promise.withResolvers<void>();
+    await using host = await setup({ startTarget: () => started.promise });
+    const sent = 'x'.repeat(3_000_000);
+    const answers = [host.connect(), host.connect()].map(async (socket) => {
+      socket.end(sent);
       return await text(socket);
     });
-    opening.resolve();
-    for (const answer of await Promise.all(visits)) expect(answer).toBe(`heard ${said}`);
+    started.resolve();
+    for (const answer of await Promise.all(answers)) expect(answer).toBe(`received ${sent}`);
   });
 
-  test('lets nobody in where it can’t be opened', async () => {
-    await using home = await house({ open: () => Promise.reject(new Error('no')) });
-    expect(await text(home.visit())).toBe('');
+  test('closes the connection if the target can’t be started', async () => {
+    await using host = await setup({ startTarget: () => Promise.reject(new Error('no')) });
+    expect(await text(host.connect())).toBe('');
   });
 
-  test('says that nobody came for a while, once, and not while somebody is in', async () => {
-    await using home = await house({ idleMs: 50 });
-    await eventually(() => expect(home.idles()).toBe(1));
-    const socket = home.visit();
+  test('reports once that it is idle, and not while a client is connected', async () => {
+    await using host = await setup({ idleMs: 50 });
+    await eventually(() => expect(host.idlePeriods()).toBe(1));
+    const socket = host.connect();
     await once(socket, 'connect');
-    // Another door has had the time to notice meanwhile.
-    await using other = await house({ idleMs: 200 });
-    await eventually(() => expect(other.idles()).toBe(1));
-    expect(home.idles()).toBe(1);
+    // Another gate becomes idle meanwhile.
+    await using other = await setup({ idleMs: 200 });
+    await eventually(() => expect(other.idlePeriods()).toBe(1));
+    expect(host.idlePeriods()).toBe(1);
+    expect(host.gate.hasClients()).toBe(true);
     socket.destroy();
-    await eventually(() => expect(home.idles()).toBe(2));
+    await eventually(() => expect(host.idlePeriods()).toBe(2));
   });
 
-  test('does not take a place that somebody has', async () => {
-    await using home = await house();
-    const at = { address: '127.99.5.7', port: home.port };
-    const open = async () => undefined;
-    const again = openDoor({ at, to: at, open, idleMs: 1_000, onIdle: () => undefined });
+  test('does not open on a port in use', async () => {
+    await using host = await setup();
+    const listen = { address: '127.99.5.7', port: host.port };
+    const startTarget = async () => undefined;
+    const again = openPortGate({
+      listen,
+      target: listen,
+      startTarget,
+      idleMs: 1_000,
+      onIdle: () => undefined,
+    });
     await expect(again).rejects.toBeInstanceOf(RetryableError);
   });
 });

@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest';
+import { buildBringUp } from '../../../../gitops/appliers/containers/bring-up.ts';
+import { containerName, desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
+import type { Launch } from '../../../../gitops/appliers/containers/runtime.ts';
+import type { Resource } from '../../../../gitops/appliers/contract.ts';
+import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
+import { formatMark } from '../../../../gitops/base/ownership.ts';
+import type { ContainerSpec } from '../../../../gitops/manifest/containers.ts';
+import { fakeClock } from '../../../support/containers/fake-clock.ts';
+import { type FakeBehaviour, FakeRuntime } from '../../../support/containers/fake-runtime.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
+import { containerSecret } from '../../../support/tag-server.ts';
+
+const IDENTITY = { instance: 'unit', host: 'tag-1' };
+const { signal } = new AbortController();
+
+type Wanted = Resource<ContainerSpec>;
+
+/** The processing container of a site, and the launch that makes it. */
+function wanted(env = '1', onDemand = false): Wanted {
+  const manifest = {
+    ...loadedManifest('acme-shop', 0, { resources: { preview: { onDemand } } }),
+    config: containerSecret({ env }),
+  };
+  const resource = desiredContainers(manifest, { loopbackSubnet: '127.97', originPort: 8443 }).at(
+    onDemand ? 1 : 0,
+  );
+  if (resource === undefined) throw new Error('the site has no containers');
+  return resource;
+}
+
+const nameOf = ({ spec }: Wanted) => containerName(IDENTITY.instance, spec);
+const launchOf = (resource: Wanted, mark = formatMark(IDENTITY, resource.site, resource.hash)): Launch => ({
+  name: nameOf(resource),
+  mark,
+  spec: resource.spec,
+});
+
+function setup(behave?: (launch: Launch, start: number) => FakeBehaviour) {
+  const runtime = new FakeRuntime(behave);
+  const renewed: string[] = [];
+  const closedGates: string[] = [];
+  const bringUp = buildBringUp({
+    runtime,
+    identity: IDENTITY,
+    startupDeadlineMs: 1_000,
+    steadyMs: 1_000,
+    startsAtOnce: 2,
+    giveUpAfter: 4,
+    renew: (site) => void renewed.push(site),
+    closeGate: async (name) => void closedGates.push(name),
+    clock: fakeClock(),
+  });
+  return {
+    runtime,
+    renewed,
+    closedGates,
+    bringUp: (resource: Wanted) => bringUp(resource, signal),
+    [Symbol.asyncDispose]: () => runtime.close(),
+  };
+}
+
+describe('bringing a container up', () => {
+  test('starts a missing one', async () => {
+    await using host = setup();
+    await host.bringUp(wanted());
+    expect(host.runtime.calls).toEqual([`start ${nameOf(wanted())}`]);
+  });
+
+  test('keeps a healthy one', async () => {
+    await using host = setup();
+    await host.runtime.add(launchOf(wanted()));
+    await host.bringUp(wanted());
+    expect(host.runtime.calls).toEqual([]);
+  });
+
+  test('starts one again that runs and does not answer', async () => {
+    await using host = setup();
+    await host.runtime.add(launchOf(wanted()), { statuses: [] });
+    await host.bringUp(wanted());
+    const name = nameOf(wanted());
+    expect(host.runtime.calls).toEqual([`remove ${name}`, `start ${name}`]);
+    // Clients that wait at its gate get the new one.
+    expect(host.closedGates).toEqual([]);
+  });
+
+  test('asks for a new edition of one that serves and is unhealthy', async () => {
+    await using host = setup();
+    await host.runtime.add(launchOf(wanted()), { statuses: [503] });
+    await host.bringUp(wanted());
+    expect(host.renewed).toEqual(['acme-shop']);
+    expect(host.runtime.calls).toEqual([]);
+  });
+
+  test('replaces one of another mark, and closes its gate', async () => {
+    await using host = setup();
+    await host.runtime.add(launchOf(wanted(), formatMark(IDENTITY, 'acme-shop', '0123abcd')));
+    await host.bringUp(wanted());
+    const name = nameOf(wanted());
+    expect(host.runtime.calls).toEqual([`remove ${name}`, `start ${name}`]);
+    expect(host.closedGates).toEqual([name]);
+  });
+
+  test('refuses to replace a foreign one, unless the manifest adopts it', async () => {
+    await using host = setup();
+    await host.runtime.add(launchOf(wanted(), 'tgy1 other tag-9 acme-shop 0123abcd'));
+    await expect(host.bringUp(wanted())).rejects.toThrow(RetryableError);
+    expect(host.runtime.calls).toEqual([]);
+    await host.bringUp({ ...wanted(), adopt: true });
+    expect(host.runtime.calls).toHaveLength(2);
+  });
+
+  test('keeps one on demand that is stopped, and starts one again that is unhealthy', async () => {
+    await using host = setup();
+    const resource = wanted('1', true);
+    const name = nameOf(resource);
+    const stopped = await host.runtime.add(launchOf(resource));
+    await host.runtime.stop(stopped);
+    await host.bringUp(resource);
+    expect(host.runtime.calls).toEqual([`stop ${name}`]);
+    await host.runtime.remove(stopped);
+    await host.runtime.add(launchOf(resource), { statuses: [503] });
+    await host.bringUp(resource);
+    expect(host.runtime.calls.slice(2)).toEqual([`remove ${name}`, `start ${name}`]);
+    expect(host.renewed).toEqual([]);
+  });
+
+  test('removes one first that has the same slot', async () => {
+    await using host = setup();
+    const { spec, ...rest } = wanted('2');
+    const rival = { ...rest, spec: { ...spec, boundAddress: wanted().spec.boundAddress } };
+    await host.runtime.add(launchOf(rival));
+    await host.bringUp(wanted());
+    expect(host.runtime.calls).toEqual([`remove ${nameOf(rival)}`, `start ${nameOf(wanted())}`]);
+    expect(host.closedGates).toEqual([nameOf(rival)]);
+  });
+
+  test('removes one that dies, and names the reason and its output', async () => {
+    await using host = setup(() => ({ death: 'exit code 1', lines: ['no such config'] }));
+    await expect(host.bringUp(wanted())).rejects.toThrow(/it died \(exit code 1\); it wrote: no such config/);
+    const name = nameOf(wanted());
+    expect(host.runtime.calls).toEqual([`start ${name}`, `remove ${name}`]);
+  });
+
+  test('removes one that is not healthy by the deadline', async () => {
+    await using host = setup(() => ({ statuses: [503] }));
+    await expect(host.bringUp(wanted())).rejects.toThrow('it answered that it is not healthy after 1000 ms');
+  });
+
+  test('gives a spec up that keeps failing, unless it was healthy before', async () => {
+    const failing = { death: 'exit code 1' };
+    const errorsOf = async (host: ReturnType<typeof setup>) => {
+      const errors: unknown[] = [];
+      for (let time = 0; time < 4; time += 1) {
+        errors.push(await host.bringUp(wanted()).catch((error: unknown) => (error as Error).constructor)); // it throws errors only
+      }
+      return errors;
+    };
+    await using never = setup(() => failing);
+    expect(await errorsOf(never)).toEqual([RetryableError, RetryableError, TerminalError, GivenUpError]);
+    await using before = setup((_, start) => (start === 0 ? {} : failing));
+    await before.bringUp(wanted());
+    const [found] = await before.runtime.list();
+    await before.runtime.remove(found?.id ?? '');
+    expect(await errorsOf(before)).toEqual([RetryableError, RetryableError, TerminalError, TerminalError]);
+  });
+
+  test('takes a replacement only if it stays healthy', async () => {
+    await using host = setup(() => ({ statuses: [200, 200, 503] }));
+    await host.runtime.add(launchOf(wanted('2')));
+    await expect(host.bringUp(wanted())).rejects.toThrow(
+      /healthy after \d+ ms, it answered that it is not healthy soon after/,
+    );
+    expect((await host.runtime.list()).map(({ name }) => name)).toEqual([nameOf(wanted('2'))]);
+  });
+
+  test('lets a first start take over at once', async () => {
+    await using host = setup(() => ({ statuses: [200, 503] }));
+    await host.bringUp(wanted());
+    expect(await host.runtime.list()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest';
+import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
+import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
+import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
+import { containerSecret } from '../../../support/tag-server.ts';
+
+const AUTH = 's3cret-auth';
+const manifest = { ...loadedManifest(), config: containerSecret({ auth: AUTH }) };
+const [spec] = containerSpecs(manifest, { loopbackSubnet: '127.77', originPort: 443 });
+if (spec === undefined) throw new Error('the site has no containers');
+const failure = (lines: readonly string[] = []) => ({
+  name: 'server',
+  spec,
+  what: 'it died (exit code 1)',
+  lines,
+});
+
+describe('a container that fails to start', () => {
+  test.each([
+    ['never was healthy', [], [RetryableError, RetryableError, TerminalError, TerminalError, GivenUpError]],
+    ['was healthy', ['a'], [RetryableError, RetryableError, TerminalError, TerminalError, TerminalError]],
+    [
+      'runs beside one that was healthy',
+      ['b'],
+      [RetryableError, RetryableError, TerminalError, TerminalError, GivenUpError],
+    ],
+  ])('is retried, reported and given up in this order if it %s', (_name, proven, expected) => {
+    const failures = new Failures(5);
+    for (const hash of proven) failures.prove(hash);
+    const errors = expected.map(() => failures.count('a', failure()));
+    expect(errors.map((error) => error.constructor)).toEqual(expected);
+    expect(errors[4]?.message).toContain('5 times in a row');
+  });
+
+  test('is counted afresh after it was healthy', () => {
+    const failures = new Failures(5);
+    for (let time = 0; time < 4; time += 1) failures.count('a', failure());
+    failures.prove('a');
+    expect(failures.count('a', failure())).toBeInstanceOf(RetryableError);
+  });
+
+  test('shows its last five lines without secrets, each up to 300 characters', () => {
+    const lines = ['first', ...['2', '3', '4', '5'], `auth=${AUTH} ${'x'.repeat(400)}`];
+    const { message } = new Failures(5).count('a', failure(lines));
+    expect(message).toMatch(
+      /^server doesn’t start: it died \(exit code 1\); it wrote: 2 \| 3 \| 4 \| 5 \| auth=\[secret\] x+$/,
+    );
+    expect(message.length).toBeLessThan(400);
+  });
+
+  test('says that it wrote nothing', () => {
+    expect(new Failures(5).count('a', failure()).message).toContain('it wrote nothing');
+  });
+
+  test.each([
+    ['https://www.googletagmanager.com/server.js?id=x failed with status 403', 'status 403'],
+    ['GET https://www.googletagmanager.com/server.js: 404', 'status 404'],
+  ])('says what to do about a CONTAINER_CONFIG that Google refuses: %s', (line, status) => {
+    const { message } = new Failures(5).count('a', failure(['other', line]));
+    expect(message).toContain(`Google refuses its CONTAINER_CONFIG (${status})`);
+  });
+});
