@@ -1,6 +1,6 @@
 import createClient from 'openapi-fetch';
 import * as answers from './cloudflare-answers.ts';
-import type { components, paths } from './cloudflare-api.d.ts';
+import type { components, paths } from './generated/cloudflare-api.d.ts';
 import { answer } from './cloudflare-call.ts';
 import { everyCursorPage, everyPage } from './cloudflare-paging.ts';
 import { pacedFetch } from './cloudflare-transport.ts';
