@@ -1,9 +1,9 @@
 import createClient from 'openapi-fetch';
 import * as answers from './cloudflare-answers.ts';
-import type { components, paths } from './generated/cloudflare-api.d.ts';
 import { answer } from './cloudflare-call.ts';
 import { everyCursorPage, everyPage } from './cloudflare-paging.ts';
 import { pacedFetch } from './cloudflare-transport.ts';
+import type { components, paths } from './generated/cloudflare-api.d.ts';
 import { type Clock, createPace } from './pace.ts';
 
 export type { DnsRecord, KvKey, KvNamespaceInfo, WorkersRoute } from './cloudflare-answers.ts';
