@@ -6,7 +6,7 @@ import { reachableAddress } from './appliers/proxy/backend.ts';
 import { acquireLock } from './base/lock.ts';
 import { DesiredStateReader } from './desired/desired-state.ts';
 import { type Env, readEnv } from './env.ts';
-import { buildAppliers } from './host.ts';
+import { buildHost } from './host.ts';
 import { dnsLookup } from './host-report/names.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { buildDaemon } from './http/app.ts';
@@ -38,7 +38,7 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     pollSeconds: env.SITES_POLL_SECONDS,
     begun: known !== null && known.revision !== null,
   });
-  const { appliers, certificates } = await buildAppliers(env, stack, log);
+  const { appliers, certificates } = await buildHost(env, stack, { log });
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, { host, ageIdentity });

@@ -1,11 +1,24 @@
 import type { Ownership } from '../base/ownership.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 
-/** What can be applied, in the order in which a site comes up; it goes down in the reverse order. */
-export const TARGETS = ['containers', 'proxy', 'kv', 'route', 'dns'] as const;
-export type Target = (typeof TARGETS)[number];
-/** What all hosts of an instance keep in one place: a site that moves to another host is taken over there. */
-export const SHARED: ReadonlySet<Target> = new Set(['kv', 'route', 'dns']);
+/** A kind of thing that an applier applies: `dns`, say. */
+export type Target = string;
+
+/** What the core must know of a target besides how it is applied. */
+export interface Traits {
+  readonly target: Target;
+  /** All hosts of an instance keep these things in one place, so the new host of a site takes them over there. */
+  readonly isShared?: boolean;
+  /**
+   * Visitors find the site by these things. When a site is removed, they are removed first, and the targets before this
+   * one in the order stay until DRAIN_SECONDS have passed.
+   */
+  readonly drainsOnRemoval?: boolean;
+  /** A failed delete doesn't fail the removal of its site; the next pass repeats it. */
+  readonly mayOutliveSite?: boolean;
+  /** The things' name in the guard against mass removal ("4 of 10 DNS records"); unset: the guard doesn't count them. */
+  readonly countedAs?: string;
+}
 
 /**
  * A thing that a manifest asks for, as canonical data without secrets in `summary`. `hash` covers all of `spec` (and
@@ -80,8 +93,7 @@ export interface Scope {
  * under the desired keys and the scope's); `apply` makes one idempotent change (and may share a batch with the others
  * in flight), throwing `RetryableError` or `TerminalError`.
  */
-export interface Applier<Spec = unknown, Ref = unknown> {
-  readonly target: Target;
+export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   desired(manifest: LoadedManifest): readonly Resource<Spec>[];
   /** What `desired` depends on besides the manifest (the date, say): once it is another, the wish is asked for anew. */
   edition?(manifest: LoadedManifest): string;
@@ -94,5 +106,7 @@ export interface Applier<Spec = unknown, Ref = unknown> {
   apply(change: Change<Spec, Ref>, signal: AbortSignal): Promise<void>;
   /** Wakes the loop when the world changes under us (Docker events, a dead child process). */
   events?(signal: AbortSignal): AsyncIterable<void>;
+  /** True while it brings up things that later targets are pointed at next: they can wait for more of them. */
+  isBringingUp?(): boolean;
   close?(): Promise<void>;
 }

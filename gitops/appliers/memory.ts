@@ -1,6 +1,6 @@
 import { RetryableError } from '../base/errors.ts';
 import { formatMark, type Identity, readMark } from '../base/ownership.ts';
-import type { Applier, Change, Resource, Target } from './contract.ts';
+import type { Applier, Change, Resource, Traits } from './contract.ts';
 import { mayTake, planResources } from './plan.ts';
 
 /** Where a memory applier's things live: by key, each with the mark inside it. */
@@ -11,20 +11,23 @@ export type MemoryWorld = Map<string, { readonly mark: string | null; readonly h
  * and the measure that the conformance suite is itself checked against.
  */
 export function memoryApplier<Spec>(options: {
-  readonly target: Target;
+  /** A target without any trait, or with some. */
+  readonly target: string | Traits;
   readonly identity: Identity;
   readonly world: MemoryWorld;
   readonly desired: Applier<Spec, string>['desired'];
   /** Answers an error that this `observe` or this change shall fail with, or nothing. */
   readonly fault?: (at: 'observe' | Change<Spec, string>) => Error | undefined;
 }): Applier<Spec, string> {
-  const { target, identity, world, desired } = options;
+  const { identity, world, desired } = options;
+  const traits = typeof options.target === 'string' ? { target: options.target } : options.target;
+  const { target } = traits;
   const failWhereAsked = (at: 'observe' | Change<Spec, string>): void => {
     const error = options.fault?.(at);
     if (error !== undefined) throw error;
   };
   return {
-    target,
+    ...traits,
     desired,
     async observe(_desired: readonly Resource<Spec>[], signal) {
       signal.throwIfAborted();
@@ -34,7 +37,7 @@ export function memoryApplier<Spec>(options: {
         return { target, key, owner, ref: key, hash: hash && thing.hash.startsWith(hash) ? hash : null };
       });
     },
-    plan: planResources,
+    plan: (wanted, observed) => planResources(wanted, observed, traits),
     async apply(change, signal) {
       const { key, site, desired: wanted } = change;
       signal.throwIfAborted();
@@ -44,7 +47,7 @@ export function memoryApplier<Spec>(options: {
         return;
       }
       const owner = readMark(identity, world.get(key)?.mark).owner;
-      if (world.has(key) && owner.kind === 'foreign' && !mayTake(owner, wanted)) {
+      if (world.has(key) && owner.kind === 'foreign' && !mayTake(owner, wanted, traits)) {
         throw new RetryableError(`${key} was taken by ${owner.by} since it was observed`);
       }
       world.set(key, { mark: formatMark(identity, site, wanted.hash), hash: wanted.hash });

@@ -1,5 +1,7 @@
 import type { Ownership } from '../base/ownership.ts';
-import { type Change, type Conflict, type Observed, type Plan, type Resource, SHARED } from './contract.ts';
+import type { Change, Conflict, Observed, Plan, Resource, Traits } from './contract.ts';
+
+type Sharing = Pick<Traits, 'isShared'>;
 
 /**
  * The difference between what is wanted and what is there, for one target: pure, sorted by key, empty when converged.
@@ -9,6 +11,7 @@ import { type Change, type Conflict, type Observed, type Plan, type Resource, SH
 export function planResources<Spec, Ref>(
   desired: readonly Resource<Spec>[],
   observed: readonly Observed<Ref>[],
+  sharing: Sharing = {},
 ): Plan<Spec, Ref> {
   const changes: Change<Spec, Ref>[] = [];
   const conflicts: Conflict[] = [];
@@ -21,7 +24,7 @@ export function planResources<Spec, Ref>(
     const existing = found.get(key);
     if (existing === undefined) {
       changes.push({ target, site, key, op: 'create', summary, desired: resource });
-    } else if (existing.owner.kind === 'foreign' && !mayTake(existing.owner, resource)) {
+    } else if (existing.owner.kind === 'foreign' && !mayTake(existing.owner, resource, sharing)) {
       conflicts.push({ target, site, key, detail: `${key} belongs to ${existing.owner.by}` });
     } else if (
       existing.owner.kind === 'foreign' ||
@@ -51,8 +54,12 @@ export function planResources<Spec, Ref>(
  * Git has given the site to this host since, and its names lead somewhere at every moment only if nobody takes them
  * down first.
  */
-export function mayTake(owner: Ownership & { kind: 'foreign' }, { target, site, adopt }: Resource): boolean {
-  return adopt || (SHARED.has(target) && owner.site === site);
+export function mayTake(
+  owner: Ownership & { kind: 'foreign' },
+  { site, adopt }: Resource,
+  { isShared = false }: Sharing,
+): boolean {
+  return adopt || (isShared && owner.site === site);
 }
 
 /** A mark may carry fewer digits of the hash than the plan knows. */

@@ -5,7 +5,7 @@ import type { ContainerSpec } from '../../manifest/containers.ts';
 import type { Applier, Change, Observed } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
-import { containerName, desiredContainers, keyOfName } from './desired.ts';
+import { CONTAINERS, containerName, desiredContainers, keyOfName } from './desired.ts';
 import { healthOf } from './health.ts';
 import { OnDemand } from './on-demand.ts';
 import type { Recycling } from './recycling.ts';
@@ -91,7 +91,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     // A renamed one of ours stands under no wanted key, and so goes.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
     const ref = { id, name, endpoint: running ? endpoint : null };
-    return { target: 'containers', key, hash: (await serves()) ? hash : null, owner, ref } as const;
+    return { target: CONTAINERS.target, key, hash: (await serves()) ? hash : null, owner, ref } as const;
   }
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
@@ -107,7 +107,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   }
 
   return {
-    target: 'containers',
+    ...CONTAINERS,
     desired: (manifest) => desiredContainers(manifest, wishes),
     edition: ({ site }) => recycling.edition(site),
     plan: planResources,

@@ -2,7 +2,7 @@ import { TerminalError } from '../../base/errors.ts';
 import { formatMark, type Identity } from '../../base/ownership.ts';
 import type { Applier, Change } from '../contract.ts';
 import { planResources } from '../plan.ts';
-import { type DnsDestinations, desiredRecords, nameOfKey, type RecordSpec } from './desired.ts';
+import { DNS, type DnsDestinations, desiredRecords, nameOfKey, type RecordSpec } from './desired.ts';
 import { type DnsRef, type ListedRecord, observedRecords } from './observed.ts';
 
 /** One change to a zone's records, in a provider's words. `comment` is the mark to write. */
@@ -33,14 +33,14 @@ export interface DnsApplierOptions extends DnsDestinations {
 export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsRef> {
   const { provider, identity, zone } = options;
   return {
-    target: 'dns',
+    ...DNS,
     desired: (manifest) => desiredRecords(manifest, options),
     async observe(desired, signal, scope) {
       const names =
         scope && new Set([...desired.map(({ spec }) => spec.name), ...[...scope.keys].map(nameOfKey)]);
       return observedRecords(await provider.list(signal, names), desired, identity);
     },
-    plan: planResources,
+    plan: (desired, observed) => planResources(desired, observed, DNS),
     async apply({ site, desired, observed }: Change<RecordSpec, DnsRef>, signal) {
       const ref = observed?.ref ?? { keep: null, surplus: [] };
       if (desired === undefined) return provider.change(ref, signal);

@@ -1,6 +1,13 @@
 import { contentHash } from '../../base/ownership.ts';
 import type { Manifest } from '../../manifest/schema.ts';
-import type { Resource } from '../contract.ts';
+import type { Resource, Traits } from '../contract.ts';
+
+export const DNS = {
+  target: 'dns',
+  isShared: true,
+  drainsOnRemoval: true,
+  countedAs: 'DNS records',
+} as const satisfies Traits;
 
 /** A record as Tagyard wants it: canonical name and content, `ttl` in seconds, 1 for automatic. */
 export interface RecordSpec {
@@ -44,7 +51,7 @@ export function desiredRecords(
     to(preview, hostAddress),
   ];
   return records.map((spec) => ({
-    target: 'dns',
+    target: DNS.target,
     site: manifest.site,
     key: recordKey(spec),
     hash: contentHash(spec),

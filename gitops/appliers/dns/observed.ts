@@ -1,6 +1,6 @@
 import { contentHash, type Identity, type Ownership, readMark } from '../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
-import { canonicalRecord, type RecordSpec, recordKey } from './desired.ts';
+import { canonicalRecord, DNS, type RecordSpec, recordKey } from './desired.ts';
 
 /** A record as a provider lists it. `comment` carries the mark. */
 export interface ListedRecord {
@@ -62,7 +62,7 @@ export function observedRecords(
     const ofType = claimed.filter(({ record }) => recordKey(record) === key);
     const keep = ofType.find(({ owner }) => owner.kind === 'ours') ?? ofType[0] ?? null;
     return {
-      target: 'dns',
+      target: DNS.target,
       key,
       owner: foreign ?? first.owner,
       hash: claimed.length === 1 && keep !== null && unchanged(first) ? first.hash : null,

@@ -2,7 +2,10 @@ import type { KvNamespace } from '../../../plugins/document.ts';
 import { canonicalJson, contentHash } from '../../base/ownership.ts';
 import { type DocumentSettings, type KvDocument, kvDocuments } from '../../manifest/documents.ts';
 import type { Manifest } from '../../manifest/schema.ts';
-import type { Resource } from '../contract.ts';
+import type { Resource, Traits } from '../contract.ts';
+
+export const KV = { target: 'kv', isShared: true } as const satisfies Traits;
+export const ROUTE = { target: 'route', isShared: true } as const satisfies Traits;
 
 /** A KV pair as it is written: the document as canonical JSON. */
 export interface KvSpec {
@@ -19,7 +22,7 @@ export interface RouteSpec {
 /** A site's KV pairs, pure. */
 export function desiredPairs(manifest: Manifest, settings: DocumentSettings): Resource<KvSpec>[] {
   return kvDocuments(manifest, settings).map(({ namespace, key, value }: KvDocument) => ({
-    target: 'kv',
+    target: KV.target,
     site: manifest.site,
     key: pairKey(namespace, key),
     hash: contentHash({ namespace, key, value }),
@@ -43,7 +46,7 @@ export function namesIn(namespace: KvNamespace, keys: readonly string[]): Set<st
 /** The route that leads a pattern to the edge worker, pure. `pattern` is the site's own or the zone's wildcard. */
 export function desiredRoute(manifest: Manifest, { pattern, script }: RouteSpec): Resource<RouteSpec> {
   return {
-    target: 'route',
+    target: ROUTE.target,
     site: manifest.site,
     key: pattern,
     hash: routeHash({ pattern, script }),

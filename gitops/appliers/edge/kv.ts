@@ -9,7 +9,7 @@ import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { DocumentSettings } from '../../manifest/documents.ts';
 import type { Applier, Change, Observed } from '../contract.ts';
 import { planResources } from '../plan.ts';
-import { desiredPairs, type KvSpec, namesIn, pairKey } from './desired.ts';
+import { desiredPairs, KV, type KvSpec, namesIn, pairKey } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';
 
 const WINDOW_MS = 20;
@@ -39,7 +39,7 @@ export interface KvApplierOptions {
 export function kvApplier({ client, store, identity, settings }: KvApplierOptions): Applier<KvSpec, KvRef> {
   const write = coalesce((writes: readonly Write[]) => flush(client, store, writes), { windowMs: WINDOW_MS });
   return {
-    target: 'kv',
+    ...KV,
     desired: (manifest) => desiredPairs(manifest, settings),
     async observe(desired, signal, scope) {
       const wanted = new Set(desired.map(({ key }) => key));
@@ -54,11 +54,11 @@ export function kvApplier({ client, store, identity, settings }: KvApplierOption
           const key = pairKey(namespace, listed.name);
           const { owner, hash } = readKeyMark(identity, listed);
           if (owner.kind === 'foreign' && !wanted.has(key)) return [];
-          return [{ target: 'kv', key, owner, hash, ref: { namespace, key: listed.name } }];
+          return [{ target: KV.target, key, owner, hash, ref: { namespace, key: listed.name } }];
         }),
       );
     },
-    plan: planResources,
+    plan: (desired, observed) => planResources(desired, observed, KV),
     async apply({ site, desired, observed, ended }: Change<KvSpec, KvRef>, signal) {
       if (desired !== undefined) {
         const { namespace, key, value } = desired.spec;

@@ -4,7 +4,7 @@ import type { CloudflareClient, KvKey, WorkersRoute } from '../../clients/cloudf
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
-import { desiredRoute, patternHost, type RouteSpec, routeHash, sitePattern } from './desired.ts';
+import { desiredRoute, patternHost, ROUTE, type RouteSpec, routeHash, sitePattern } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';
 
 /** A route's id. */
@@ -22,12 +22,12 @@ export interface RouteApplierOptions {
 export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, RouteRef> {
   const { client, zoneId, scriptName: script } = options;
   return {
-    target: 'route',
+    ...ROUTE,
     desired: (manifest) => [
       desiredRoute(manifest, { pattern: sitePattern(manifest.hostnames.edge), script }),
     ],
     observe: (desired, signal, scope) => observeRoutes(options, desired, signal, scope),
-    plan: planResources,
+    plan: (desired, observed) => planResources(desired, observed, ROUTE),
     apply: (change, signal) => applyRoute(client, zoneId, change, signal),
   };
 }
@@ -55,7 +55,13 @@ export async function observeRoutes(
     const owner = ownerOf(route, scriptName, identity, witnesses);
     if (owner.kind === 'foreign' && !wanted.has(pattern)) return [];
     return [
-      { target: 'route', key: pattern, owner, hash: script ? routeHash({ pattern, script }) : null, ref: id },
+      {
+        target: ROUTE.target,
+        key: pattern,
+        owner,
+        hash: script ? routeHash({ pattern, script }) : null,
+        ref: id,
+      },
     ];
   });
 }

@@ -1,5 +1,5 @@
 import type { Applier, Observed, Plan, Resource } from '../contract.ts';
-import { desiredRoute, type RouteSpec, routeHash, wildcardPattern } from './desired.ts';
+import { desiredRoute, ROUTE, type RouteSpec, routeHash, wildcardPattern } from './desired.ts';
 import { applyRoute, observeRoutes, type RouteApplierOptions, type RouteRef } from './route.ts';
 
 /**
@@ -12,7 +12,7 @@ export function wildcardRouteApplier(
   const { client, zoneId, scriptName: script, identity } = options;
   const pattern = wildcardPattern(options.zone);
   return {
-    target: 'route',
+    ...ROUTE,
     desired: (manifest) => [desiredRoute(manifest, { pattern, script })],
     async observe(desired, signal, scope) {
       const observed = await observeRoutes(options, desired, signal, scope);

@@ -89,7 +89,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       const { generations, daemon } = running();
       const files = [...((await generations.current())?.files.keys() ?? [])];
       const sites = new Set(files.map((name) => keyOf(name).split('/')[0] ?? ''));
-      const kept = { directory: join(prefix, 'logs'), sites, now: Date.now() };
+      const kept = { directory: join(prefix, 'logs'), sites, now: settings.now?.() ?? Date.now() };
       if (await keepLogs(kept)) await daemon.reread();
     },
 
