@@ -7,6 +7,7 @@ import type { ProxyEndpoint } from './appliers/proxy/backend.ts';
 import { certificatesByMode } from './appliers/proxy/certificates.ts';
 import { cloudflareRanges } from './appliers/proxy/cloudflare-ranges.ts';
 import { proxyDriver } from './appliers/proxy/driver.ts';
+import { nginxBackend } from './appliers/proxy/nginx/backend.ts';
 import type { ApplierFactory } from './appliers/registration.ts';
 import type { Log } from './base/log.ts';
 import type { Identity } from './base/ownership.ts';
@@ -23,13 +24,13 @@ import { dnsLookup } from './host-report/names.ts';
 /** For each resolver that is asked whether a name leads here. */
 const DNS_TIMEOUT_MS = 3_000;
 
-export interface Host {
+interface Host {
   /** In the order of the list that they were made from. */
   readonly appliers: Applier[];
   readonly certificates: Certificates;
 }
 
-export interface HostOptions<Settings extends Env> {
+interface HostOptions<Settings extends Env> {
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
@@ -56,7 +57,7 @@ export async function buildHost<Settings extends Env>(
 }
 
 /** What the factories of appliers may use. */
-export type HostServices = Awaited<ReturnType<typeof openServices>>['services'] & {
+type HostServices = Awaited<ReturnType<typeof openServices>>['services'] & {
   /** The appliers that come before this one in the order. */
   readonly earlier: readonly Applier[];
 };
@@ -92,7 +93,7 @@ async function openServices(
     certificates,
     ranges,
     now,
-    embedded: embeddedBackend,
+    drivers: { nginx: nginxBackend, embedded: embeddedBackend },
   });
   stack.defer(() => proxy.close());
   const { tlsPort: originPort } = await proxy.start();

@@ -13,7 +13,7 @@ export function retryAfterSeconds(headers: Headers, now: number): number | undef
   return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - now) / 1000));
 }
 
-export interface PacedFetchOptions {
+interface PacedFetchOptions {
   /** For the whole exchange, the body included. */
   readonly timeoutMs: number;
   /** How long a 429 pauses all calls where it has no `retry-after`. */

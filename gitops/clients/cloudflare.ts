@@ -16,13 +16,13 @@ type DnsRecordBody =
   | components['schemas']['dns-records_CNAMERecord'];
 
 /** One transaction; Cloudflare carries out deletes, then puts, then posts. At most `MAX_DNS_BATCH` in all. */
-export interface DnsBatch {
+interface DnsBatch {
   readonly deletes: readonly { id: string }[];
   readonly puts: readonly (DnsRecordBody & { id: string })[];
   readonly posts: readonly DnsRecordBody[];
 }
 
-export interface KvPair {
+interface KvPair {
   readonly key: string;
   readonly value: string;
   readonly metadata: Readonly<Record<string, unknown>>;

@@ -22,7 +22,7 @@ export interface DnsProvider {
   change(change: RecordChange, signal: AbortSignal): Promise<void>;
 }
 
-export interface DnsApplierOptions extends DnsDestinations {
+interface DnsApplierOptions extends DnsDestinations {
   readonly provider: DnsProvider;
   readonly identity: Identity;
   /** The zone's name; nothing outside it is ever written. */

@@ -6,7 +6,7 @@ import type { RecordChange } from './applier.ts';
 /** How long the first change of a batch waits for company. */
 const WINDOW_MS = 20;
 
-export interface BatchOptions {
+interface BatchOptions {
   /** Sends several changes as one transaction. */
   send(changes: readonly RecordChange[], signal: AbortSignal): Promise<void>;
   /** What a change takes of the `room` that one transaction has. */

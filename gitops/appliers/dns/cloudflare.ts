@@ -5,7 +5,7 @@ import type { DnsProvider, RecordChange } from './applier.ts';
 import { inBatches } from './batches.ts';
 import { canonicalRecord } from './desired.ts';
 
-export interface CloudflareDnsOptions {
+interface CloudflareDnsOptions {
   readonly client: CloudflareClient;
   readonly zoneId: string;
   /** Records that one call lists; a smaller zone is always listed whole. */
@@ -66,17 +66,15 @@ async function sendBatch(
   } catch (error) {
     const [only] = changes;
     if (changes.length !== 1 || only === undefined || !(error instanceof CloudflareRefusal)) throw error;
-    await settleOne(client, zoneId, only, error, signal);
+    await settleOne({ client, zoneId, signal }, only, error);
   }
 }
 
 /** A refusal of a single change may say that it is done already, or that the world moved since it was observed. */
 async function settleOne(
-  client: CloudflareClient,
-  zoneId: string,
+  { client, zoneId, signal }: { client: CloudflareClient; zoneId: string; signal: AbortSignal },
   change: RecordChange,
   refusal: CloudflareRefusal,
-  signal: AbortSignal,
 ): Promise<void> {
   const { write } = change;
   if (refusal.meaning === 'absent') {

@@ -15,12 +15,12 @@ const storedRecord = z.object({
 });
 export type StoredRecord = z.infer<typeof storedRecord>;
 
-export function readId(id: string): StoredRecord {
+function readId(id: string): StoredRecord {
   return storedRecord.parse(JSON.parse(id));
 }
 
 /** Where the mark of a name's records of one type stands: a name of its own, since an alias bears no text beside it. */
-export function markName(name: string, type: string): string {
+function markName(name: string, type: string): string {
   return `_tagyard-${type.toLowerCase()}.${name}`;
 }
 

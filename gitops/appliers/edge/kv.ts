@@ -17,7 +17,7 @@ const WINDOW_MS = 20;
 const ATTEMPTS = 3;
 
 /** Where a pair is. */
-export interface KvRef {
+interface KvRef {
   readonly namespace: KvNamespace;
   readonly key: string;
 }
@@ -28,7 +28,7 @@ interface Write extends KvRef {
   readonly signal: AbortSignal;
 }
 
-export interface KvApplierOptions {
+interface KvApplierOptions {
   readonly client: CloudflareClient;
   readonly store: EdgeStore;
   readonly identity: Identity;

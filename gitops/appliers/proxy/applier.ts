@@ -21,7 +21,7 @@ const REST = 3;
 const REST_WHILE_EXPECTING = 10;
 const LONGEST_REST_MS = 15_000;
 
-export interface ProxyApplierDeps {
+interface ProxyApplierDeps {
   /** Started, and closed by whoever started it. */
   readonly backend: ProxyBackend;
   readonly identity: Identity;
