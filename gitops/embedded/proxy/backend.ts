@@ -11,7 +11,7 @@ import {
 } from '../../appliers/proxy/backend.ts';
 import { proxySpecSchema, servedName } from '../../appliers/proxy/desired.ts';
 import { assignProxyPorts } from '../../appliers/proxy/ports.ts';
-import { wakes } from '../../appliers/proxy/wake.ts';
+import { wakes } from '../../appliers/proxy/emissions.ts';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
 import { type Listening, listenOn } from './listen.ts';

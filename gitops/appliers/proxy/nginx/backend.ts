@@ -7,7 +7,7 @@ import { isStillCurrent } from '../certificates.ts';
 import { keyOf } from '../file-name.ts';
 import { NOBODY } from '../policy.ts';
 import { assignProxyPorts } from '../ports.ts';
-import { wakes } from '../wake.ts';
+import { wakes } from '../emissions.ts';
 import { type ConvergerDeps, converge } from './converge.ts';
 import { NginxDaemon } from './daemon.ts';
 import { writeFiles } from './files.ts';
