@@ -47,7 +47,7 @@ const hostSettings = z.object({
   LOG_LEVEL: z.string().default('info'),
 });
 
-/** `dns=warn,kv=ignore`, of these targets. */
+/** `dns=warn,kv=ignore`, with these targets. */
 function driftModes(targets: readonly string[]) {
   return textList.transform((pairs, context): Readonly<Record<string, DriftMode>> => {
     const modes = pairs.map((pair): [string, DriftMode] => {
@@ -70,8 +70,8 @@ export type Env = z.output<typeof hostSettings> &
   ApplierSettings & { readonly DRIFT_MODES: Readonly<Record<string, DriftMode>> };
 
 /**
- * Reads the settings of the host and of these appliers; `Extra` are settings of appliers that aren't Tagyard's own.
- * Throws an `Error` of one line that names every wrong variable and what it must be.
+ * Reads the settings of the host and of these appliers. `Extra` is the type of settings of appliers outside `APPLIERS`.
+ * Throws an `Error` whose message is one line with every wrong variable and what it must be.
  */
 export function readEnv<Extra = unknown>(
   source: NodeJS.ProcessEnv,

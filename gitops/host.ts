@@ -21,11 +21,11 @@ import { embeddedBackend } from './embedded/proxy/backend.ts';
 import type { Env } from './env.ts';
 import { dnsLookup } from './host-report/names.ts';
 
-/** For each resolver that is asked whether a name leads here. */
+/** For each resolver that is asked whether a name points here. */
 const DNS_TIMEOUT_MS = 3_000;
 
 interface Host {
-  /** In the order of the list that they were made from. */
+  /** In the order of their registrations. */
   readonly appliers: Applier[];
   readonly certificates: Certificates;
 }
@@ -34,13 +34,13 @@ interface HostOptions<Settings extends Env> {
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
-  /** Default: all of Tagyard's. */
+  /** Default: `APPLIERS`. */
   readonly registrations?: readonly ApplierFactory<Settings, HostServices>[];
 }
 
 /**
- * Every applier of this host from its environment; `stack` closes them again, also where this fails halfway.
- * Starts the proxy, since what it already serves must not wait for the first pass.
+ * Creates the appliers of this host from its environment. `stack` closes them again, also if this function throws.
+ * Starts the proxy: sites that it already serves must not wait for the first pass.
  */
 export async function buildHost<Settings extends Env>(
   env: Settings,
@@ -56,7 +56,7 @@ export async function buildHost<Settings extends Env>(
   return { appliers, certificates };
 }
 
-/** What the factories of appliers may use. */
+/** What the factories of appliers can use. */
 type HostServices = Awaited<ReturnType<typeof openServices>>['services'] & {
   /** The appliers that come before this one in the order. */
   readonly earlier: readonly Applier[];
@@ -114,7 +114,7 @@ async function openServices(
       ranges,
       proxy,
       recycling,
-      /** Every applier that derives something from containers must use the same of these. */
+      // All appliers that derive addresses of containers must use the same settings.
       containers: {
         loopbackSubnet: env.LOOPBACK_SUBNET,
         originPort,
@@ -142,7 +142,7 @@ async function acmeService(
   });
 }
 
-/** A local CA issues a certificate for any name at once, so nothing has to watch or renew its files. */
+/** A local CA issues a certificate for any name on demand; an operator's files are watched. */
 async function fileCertificates(env: Env): Promise<OperatorFiles | LocalCa> {
   if (env.LOCAL_CA_DIR !== undefined) return await ensureLocalCa(env.LOCAL_CA_DIR);
   const keptIn = join(env.STATE_DIR, 'tls-served');

@@ -24,7 +24,7 @@ export const kv: Registration<typeof edgeSettings, Services> = {
     kvApplier({ client: cloudflare.client, store: edgeStore, identity, settings: { originPort } }),
 };
 
-/** What leads a site's edge hostname to the worker: a route of its own, or one for the whole zone. */
+/** Routes from edge hostnames to the worker: one for each site, or one for the whole zone. */
 export const route: Registration<typeof edgeSettings, Services> = {
   ...ROUTE,
   settings: edgeSettings,

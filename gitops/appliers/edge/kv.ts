@@ -13,17 +13,16 @@ import { desiredPairs, KV, type KvSpec, namesIn, pairKey } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';
 
 const WINDOW_MS = 20;
-/** How often the keys that a bulk call left out are sent again, alone. */
+/** How often keys are sent that bulk calls report as unsuccessful. */
 const ATTEMPTS = 3;
 
-/** Where a pair is. */
 interface KvRef {
   readonly namespace: KvNamespace;
   readonly key: string;
 }
 
 interface Write extends KvRef {
-  /** Left out to delete. */
+  /** Unset: delete. */
   readonly pair?: { readonly value: string; readonly mark: string };
   readonly signal: AbortSignal;
 }
@@ -35,7 +34,7 @@ interface KvApplierOptions {
   readonly settings: DocumentSettings;
 }
 
-/** The documents that the edge reads, one listing a namespace to observe and bulk calls to write. */
+/** The documents that the edge reads: observed by one listing for each namespace, written by bulk calls. */
 export function kvApplier({ client, store, identity, settings }: KvApplierOptions): Applier<KvSpec, KvRef> {
   const write = coalesce((writes: readonly Write[]) => flush(client, store, writes), { windowMs: WINDOW_MS });
   return {
@@ -69,7 +68,7 @@ export function kvApplier({ client, store, identity, settings }: KvApplierOption
           signal,
         });
       } else if (observed !== undefined) {
-        // Before the entry goes, so that after a kill in between there is still something to take down.
+        // Before the entry is deleted: after a crash in between, the entry is found and its delete is repeated.
         const forgets = ended && observed.ref.namespace === 'SITE_REGISTRY';
         if (forgets) await store.forgetProfiles(site, signal);
         await write({ ...observed.ref, signal });
@@ -103,14 +102,14 @@ async function flush(
   return writes.flatMap((item) => outcomes.get(item) ?? []);
 }
 
-/** Writes, or deletes, of one namespace: together, then in halves where they are refused, then what was left out. */
+/** Writes or deletes of one namespace: in one call, bisected if it is refused, then again for unsuccessful keys. */
 async function sendGroup(
   client: CloudflareClient,
   store: EdgeStore,
   group: readonly Write[],
   signal: AbortSignal,
 ): Promise<PromiseSettledResult<void>[]> {
-  const leftOut = new Set<string>();
+  const unsuccessful = new Set<string>();
   const settled = await bisect(
     group,
     async (items) => {
@@ -119,21 +118,21 @@ async function sendGroup(
         const failed = new Set(await sendBulk(client, store, rest, signal));
         rest = rest.filter(({ key }) => failed.has(key));
       }
-      for (const { key } of rest) leftOut.add(key);
+      for (const { key } of rest) unsuccessful.add(key);
     },
     (error) => error instanceof CloudflareRefusal && error.meaning === 'refused',
   );
   return settled.map((outcome, index) => {
     const key = group[index]?.key ?? '';
-    if (!leftOut.has(key)) return outcome;
+    if (!unsuccessful.has(key)) return outcome;
     return {
       status: 'rejected',
-      reason: new RetryableError(`Cloudflare left ${key} out of ${ATTEMPTS} bulk calls`),
+      reason: new RetryableError(`Cloudflare did not accept ${key} in ${ATTEMPTS} bulk calls`),
     };
   });
 }
 
-/** Answers the keys that were left out. Writing or deleting a pair twice is the same as once. */
+/** Returns the keys that Cloudflare reports as unsuccessful. Writing or deleting a pair twice does no harm. */
 async function sendBulk(
   client: CloudflareClient,
   store: EdgeStore,

@@ -10,8 +10,8 @@ import {
   reachableAddress,
 } from '../../appliers/proxy/backend.ts';
 import { proxySpecSchema, servedName } from '../../appliers/proxy/desired.ts';
-import { assignProxyPorts } from '../../appliers/proxy/ports.ts';
 import { emissions } from '../../appliers/proxy/emissions.ts';
+import { assignProxyPorts } from '../../appliers/proxy/ports.ts';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
 import { type Listening, listenOn } from './listen.ts';
