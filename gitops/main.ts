@@ -6,7 +6,7 @@ import { reachableAddress } from './appliers/proxy/backend.ts';
 import { acquireLock } from './base/lock.ts';
 import { DesiredStateReader } from './desired/desired-state.ts';
 import { type Env, readEnv } from './env.ts';
-import { buildAppliers } from './host.ts';
+import { buildHost } from './host.ts';
 import { dnsLookup } from './host-report/names.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { buildDaemon } from './http/app.ts';
@@ -15,11 +15,11 @@ import { StateFile } from './loop/state.ts';
 import { frozenBy } from './pass/freeze.ts';
 import { openSitesRepo } from './sites-repo/sites-repo.ts';
 
-/** For each resolver that a verification asks. */
-const DNS_PATIENCE_MS = 2_000;
+/** For each resolver that a verification uses. */
+const DNS_TIMEOUT_MS = 2_000;
 
-/** The provisioner daemon: environment → clients → application → loop. */
-async function start(env: Env): Promise<{ url: string; look(): void; stop(): Promise<void> }> {
+/** Starts the provisioner daemon: environment → clients → application → loop. */
+async function start(env: Env): Promise<{ url: string; checkAll(): void; stop(): Promise<void> }> {
   await using stack = new AsyncDisposableStack();
   await mkdir(env.STATE_DIR, { recursive: true, mode: 0o700 });
   const lock = acquireLock(join(env.STATE_DIR, 'lock'));
@@ -38,7 +38,7 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     pollSeconds: env.SITES_POLL_SECONDS,
     begun: known !== null && known.revision !== null,
   });
-  const { appliers, certificates } = await buildAppliers(env, stack, log);
+  const { appliers, certificates } = await buildHost(env, stack, { log });
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, { host, ageIdentity });
@@ -77,10 +77,10 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
   certificates.start((site) => loop.checkSite(site));
 
   const running = stack.move();
-  return { url, look: () => loop.sync(), stop: () => running.disposeAsync() };
+  return { url, checkAll: () => loop.sync(), stop: () => running.disposeAsync() };
 }
 
-/** What this host says of its sites to a verification. */
+/** Reports the state of this host's sites to a verification. */
 function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
   const containers = appliers.find(({ target }) => target === 'containers');
   if (containers === undefined) throw new Error('this host runs no containers');
@@ -91,22 +91,22 @@ function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
     edgeTarget: env.EDGE_TARGET,
     edgePublicUrl: env.EDGE_PUBLIC_URL,
     proxy: { address: reachableAddress(env.PROXY_LISTEN), port: env.PROXY_TLS_PORT },
-    lookup: dnsLookup(env.DNS_RESOLVERS, DNS_PATIENCE_MS),
+    lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
     containers,
   });
 }
 
-// Heard from the first moment: what a start has brought up by then must be taken down too.
+// Installed before the start: a signal during it must still close what was opened by then.
 const stopping = Promise.withResolvers<void>();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.resolve());
-let look: () => void = () => undefined;
-process.on('SIGHUP', () => look());
-// Without the parent that supervises us there is nobody left to report to.
+let checkAll: () => void = () => undefined;
+process.on('SIGHUP', () => checkAll());
+// The parent that supervises this process is gone.
 process.once('disconnect', () => stopping.resolve());
 
 try {
   const running = await start(readEnv(process.env));
-  look = running.look;
+  checkAll = running.checkAll;
   if (process.connected) process.send?.({ type: 'ready', url: running.url });
   await stopping.promise;
   await running.stop();

@@ -7,6 +7,6 @@ const document = await apiDocument();
 const { stdout } = await execa('openapi-typescript', { input: JSON.stringify(document) });
 const types = `${stdout.trim()}\n`;
 writeFileSync(
-  new URL('../gitops/clients/management-api.d.ts', import.meta.url),
+  new URL('../gitops/clients/generated/management-api.d.ts', import.meta.url),
   `${stampOf(document, types)}${types}`,
 );

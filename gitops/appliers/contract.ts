@@ -1,15 +1,28 @@
 import type { Ownership } from '../base/ownership.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 
-/** What can be applied, in the order in which a site comes up; it goes down in the reverse order. */
-export const TARGETS = ['containers', 'proxy', 'kv', 'route', 'dns'] as const;
-export type Target = (typeof TARGETS)[number];
-/** What all hosts of an instance keep in one place: a site that moves to another host is taken over there. */
-export const SHARED: ReadonlySet<Target> = new Set(['kv', 'route', 'dns']);
+/** A kind of thing that an applier applies: `dns`, say. */
+export type Target = string;
+
+/** What the core must know of a target besides how it is applied. */
+export interface Traits {
+  readonly target: Target;
+  /** All hosts of an instance keep these things in one place, so the new host of a site takes them over there. */
+  readonly isShared?: boolean;
+  /**
+   * Visitors find the site by these things. When a site is removed, they are removed first, and the targets before this
+   * one in the order stay until DRAIN_SECONDS have passed.
+   */
+  readonly drainsOnRemoval?: boolean;
+  /** A failed delete doesn't fail the removal of its site; the next pass repeats it. */
+  readonly mayOutliveSite?: boolean;
+  /** The things' name in the guard against mass removal ("4 of 10 DNS records"); unset: the guard doesn't count them. */
+  readonly countedAs?: string;
+}
 
 /**
- * A thing that a manifest asks for, as canonical data without secrets in `summary`. `hash` covers all of `spec` (and
- * of what the spec stands for, a secret's plaintext say), so equal hashes mean equal things.
+ * A thing that a manifest asks for, as canonical data. `hash` covers all of `spec`, and the plaintext of secrets that
+ * the spec refers to: equal hashes mean equal things. `summary` contains no secret.
  */
 export interface Resource<Spec = unknown> {
   readonly target: Target;
@@ -19,24 +32,24 @@ export interface Resource<Spec = unknown> {
   /** Eight or more hex digits, see `contentHash`. */
   readonly hash: string;
   readonly summary: string;
-  /** The manifest says that an unmarked thing of this name may be taken over. */
+  /** The manifest allows to take over an unmarked thing with this key. */
   readonly adopt: boolean;
   readonly spec: Spec;
 }
 
-/** A thing found in the world. `hash` is `null` where it exists but isn't what was once applied (broken, edited, stopped). */
+/** A thing that exists. `hash` is `null` if it differs from what was applied: broken, edited, stopped. */
 export interface Observed<Ref = unknown> {
   readonly target: Target;
   readonly key: string;
   readonly hash: string | null;
   readonly owner: Ownership;
-  /** What the applier needs to update or delete it (an id, a path). */
+  /** What the applier needs to update or delete it: an id, a path. */
   readonly ref: Ref;
 }
 
 export type ChangeOp = 'create' | 'update' | 'delete';
 
-/** One change, printable and without secrets. */
+/** One change; can be printed, contains no secrets. */
 export interface Change<Spec = unknown, Ref = unknown> {
   readonly target: Target;
   readonly site: string;
@@ -46,13 +59,13 @@ export interface Change<Spec = unknown, Ref = unknown> {
   readonly desired?: Resource<Spec>;
   readonly observed?: Observed<Ref>;
   /**
-   * Of a removal: git wants the site nowhere any more, by a tombstone or by having no file of it. Without it the site
-   * lives on, on another host say, and what its visitors left isn't ours to forget.
+   * Only of deletes: git has no such site on any host any more (a tombstone, or no file). Unset: the site still exists,
+   * on another host for example, and its visitors' data must be kept.
    */
   readonly ended?: true;
 }
 
-/** A desired thing whose name somebody else holds: zero writes until the manifest says `adopt: true`. */
+/** A desired thing whose key a foreign thing has: nothing is written until the manifest says `adopt: true`. */
 export interface Conflict {
   readonly target: Target;
   readonly site: string;
@@ -66,8 +79,8 @@ export interface Plan<Spec = unknown, Ref = unknown> {
 }
 
 /**
- * A look at some sites only. `keys` are this target's keys that the sites were last known to have; what they want now
- * is in `desired`. More may be answered than was asked for: the reconciler leaves it aside.
+ * Limits an observation to some sites. `keys` are the keys of this target that the sites had at the last check; the keys
+ * that they want now are in `desired`. The answer may contain more: the core drops what is out of scope.
  */
 export interface Scope {
   readonly sites: ReadonlySet<string>;
@@ -75,15 +88,16 @@ export interface Scope {
 }
 
 /**
- * Turns one kind of desired thing into the world. `desired` and `plan` are pure; `observe` reads only, in bulk,
- * everything that carries our mark plus whatever stands under a desired name (with a `scope`: at least what stands
- * under the desired keys and the scope's); `apply` makes one idempotent change (and may share a batch with the others
- * in flight), throwing `RetryableError` or `TerminalError`.
+ * Applies one kind of thing.
+ * - `desired` and `plan` are pure.
+ * - `observe` only reads, in bulk: everything that carries our mark, and everything under a desired key. With a `scope`,
+ *   at least everything under the desired keys and the scope's.
+ * - `apply` makes one idempotent change, alone or in a batch with others in flight. It throws `RetryableError` or
+ *   `TerminalError`.
  */
-export interface Applier<Spec = unknown, Ref = unknown> {
-  readonly target: Target;
+export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   desired(manifest: LoadedManifest): readonly Resource<Spec>[];
-  /** What `desired` depends on besides the manifest (the date, say): once it is another, the wish is asked for anew. */
+  /** Identifies what `desired` depends on besides the manifest, the date for example: `desired` is cached until it changes. */
   edition?(manifest: LoadedManifest): string;
   observe(
     desired: readonly Resource<Spec>[],
@@ -92,7 +106,9 @@ export interface Applier<Spec = unknown, Ref = unknown> {
   ): Promise<readonly Observed<Ref>[]>;
   plan(desired: readonly Resource<Spec>[], observed: readonly Observed<Ref>[]): Plan<Spec, Ref>;
   apply(change: Change<Spec, Ref>, signal: AbortSignal): Promise<void>;
-  /** Wakes the loop when the world changes under us (Docker events, a dead child process). */
+  /** An item triggers a full check: something was changed from outside (a Docker event, a dead child process). */
   events?(signal: AbortSignal): AsyncIterable<void>;
+  /** True while it starts things that later targets will point at: those may wait, to batch more changes. */
+  isBringingUp?(): boolean;
   close?(): Promise<void>;
 }

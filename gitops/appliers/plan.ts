@@ -1,14 +1,17 @@
 import type { Ownership } from '../base/ownership.ts';
-import { type Change, type Conflict, type Observed, type Plan, type Resource, SHARED } from './contract.ts';
+import type { Change, Conflict, Observed, Plan, Resource, Traits } from './contract.ts';
+
+type PlanOptions = Pick<Traits, 'isShared'>;
 
 /**
- * The difference between what is wanted and what is there, for one target: pure, sorted by key, empty when converged.
- * Only things that carry our mark are updated or deleted; a foreign thing under a wanted name is a conflict unless
- * it may be taken over.
+ * The difference between desired and observed things of one target: pure, sorted by key, empty when converged. Only
+ * things that carry our mark are updated or deleted. A foreign thing under a desired key is a conflict, unless it may
+ * be taken over (`mayTake`).
  */
 export function planResources<Spec, Ref>(
   desired: readonly Resource<Spec>[],
   observed: readonly Observed<Ref>[],
+  options: PlanOptions = {},
 ): Plan<Spec, Ref> {
   const changes: Change<Spec, Ref>[] = [];
   const conflicts: Conflict[] = [];
@@ -21,7 +24,7 @@ export function planResources<Spec, Ref>(
     const existing = found.get(key);
     if (existing === undefined) {
       changes.push({ target, site, key, op: 'create', summary, desired: resource });
-    } else if (existing.owner.kind === 'foreign' && !mayTake(existing.owner, resource)) {
+    } else if (existing.owner.kind === 'foreign' && !mayTake(existing.owner, resource, options)) {
       conflicts.push({ target, site, key, detail: `${key} belongs to ${existing.owner.by}` });
     } else if (
       existing.owner.kind === 'foreign' ||
@@ -47,15 +50,19 @@ export function planResources<Spec, Ref>(
 }
 
 /**
- * Whether somebody else's thing may be written over: the manifest adopts it, or another host made it for this very site.
- * Git has given the site to this host since, and its names lead somewhere at every moment only if nobody takes them
- * down first.
+ * True if a foreign thing may be overwritten: the manifest adopts it, or it is shared and another host made it for the
+ * same site. In the second case git has moved the site to this host. Removing the thing first would make the site's
+ * names unreachable in between.
  */
-export function mayTake(owner: Ownership & { kind: 'foreign' }, { target, site, adopt }: Resource): boolean {
-  return adopt || (SHARED.has(target) && owner.site === site);
+export function mayTake(
+  owner: Ownership & { kind: 'foreign' },
+  { site, adopt }: Resource,
+  { isShared = false }: PlanOptions,
+): boolean {
+  return adopt || (isShared && owner.site === site);
 }
 
-/** A mark may carry fewer digits of the hash than the plan knows. */
+/** A mark carries only the first digits of the hash. */
 function sameHash(resource: Resource, existing: Observed): boolean {
   return existing.hash !== null && existing.hash !== '' && resource.hash.startsWith(existing.hash);
 }

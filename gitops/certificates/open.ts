@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
-import { lookForChallenge } from '../appliers/proxy/probe.ts';
+import { probeChallenge } from '../appliers/proxy/probe.ts';
 import { acmeAccount } from '../clients/acme.ts';
 import type { DnsLookup } from '../host-report/names.ts';
 import { folderOf, openAccount } from './account.ts';
@@ -46,7 +46,7 @@ export async function openAcme(directory: string, options: AcmeOptions): Promise
     ...(caFile === undefined ? {} : { ca: await readFile(caFile, 'utf8') }),
   });
   const probe: OrdersDeps['probe'] = async (host, signal) =>
-    await lookForChallenge(endpoint(), { host, thumbprint, signal });
+    await probeChallenge(endpoint(), { host, thumbprint, signal });
   const orders = new Orders({ acme, store, ledger, known: await ledger.read(), probe, now, ...limits });
   return { keeper: new CertificateKeeper({ store, orders, lookup, addresses, now }), thumbprint };
 }

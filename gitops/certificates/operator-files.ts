@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import {
   type CertificateFacts,
   type Checked,
-  checkCertificate,
+  checkCertificateFiles,
   readFacts,
 } from '../appliers/proxy/certificate-check.ts';
 import type { CertificatePaths, CertificateSource, ServedName } from '../appliers/proxy/certificates.ts';
@@ -183,7 +183,7 @@ export class OperatorFiles implements CertificateSource, Certificates {
     const now = this.#now();
     const before = this.#good.get(host);
     if (before?.copy === copy && now < before.until) return before;
-    const checked = checkCertificate({ ...pair, host }, now);
+    const checked = checkCertificateFiles({ ...pair, host }, now);
     if ('facts' in checked) this.#good.set(host, { ...checked, copy });
     return checked;
   }
@@ -193,7 +193,7 @@ export class OperatorFiles implements CertificateSource, Certificates {
 function onceGood(pem: string, host: string): CertificateFacts | null {
   const facts = readFacts(pem);
   if (facts === null) return null;
-  const checked = checkCertificate({ chain: pem, key: pem, host }, facts.notBefore);
+  const checked = checkCertificateFiles({ chain: pem, key: pem, host }, facts.notBefore);
   return 'facts' in checked ? checked.facts : null;
 }
 

@@ -1,6 +1,10 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type CertificateFacts, checkCertificate, readFacts } from '../appliers/proxy/certificate-check.ts';
+import {
+  type CertificateFacts,
+  checkCertificateFiles,
+  readFacts,
+} from '../appliers/proxy/certificate-check.ts';
 import type { CertificatePaths } from '../appliers/proxy/certificates.ts';
 import { syncDirectory, writeDurably } from '../base/durable.ts';
 import type { Issued } from '../clients/acme.ts';
@@ -46,14 +50,14 @@ export class CertificateStore {
     const pem = await readFile(this.#pathOf(host), 'utf8').catch(absent);
     const facts = pem === null ? null : readFacts(pem);
     if (pem === null || facts === null) return null;
-    if (!('facts' in checkCertificate({ chain: pem, key: pem, host }, facts.notBefore))) return null;
+    if (!('facts' in checkCertificateFiles({ chain: pem, key: pem, host }, facts.notBefore))) return null;
     this.#known.set(host, facts);
     return facts;
   }
 
   /** Throws `AcmeError` where what was issued can't be served, and keeps what is there. */
   async write(host: string, { chain, key }: Issued, now: number): Promise<CertificateFacts> {
-    const checked = checkCertificate({ chain, key, host }, now);
+    const checked = checkCertificateFiles({ chain, key, host }, now);
     if ('fault' in checked)
       throw new AcmeError('unusable', `what the authority issued is no use: ${checked.fault}`);
     await writeDurably(this.#pathOf(host), `${key.trim()}\n${chain.trim()}\n`);

@@ -8,7 +8,7 @@ const LONGEST_POLL_MS = 5_000;
 /** An authority looks from several places, and some wait in between. */
 const ORDER_MS = 120_000;
 
-export interface AcmeSettings {
+interface AcmeSettings {
   readonly directoryUrl: string;
   /** PEM that the authority's own HTTPS is verified by besides what Node trusts. */
   readonly ca?: string;

@@ -5,7 +5,7 @@ import { RetryableError, TerminalError } from '../base/errors.ts';
 export type ApiEndpoint = 'ips' | 'zones' | 'dns' | 'routes' | 'kv';
 
 /** What a refusal means to an applier; `refused` is everything that only a person can change. */
-export type CloudflareMeaning = 'absent' | 'exists' | 'quota' | 'transient' | 'unauthorized' | 'refused';
+type CloudflareMeaning = 'absent' | 'exists' | 'quota' | 'transient' | 'unauthorized' | 'refused';
 
 /** Sources: Workers error codes; certbot and ddns clients for DNS. No complete list exists. */
 const MEANINGS: Record<ApiEndpoint, Readonly<Record<number, CloudflareMeaning>>> = {

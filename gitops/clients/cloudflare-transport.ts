@@ -13,6 +13,15 @@ export function retryAfterSeconds(headers: Headers, now: number): number | undef
   return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - now) / 1000));
 }
 
+interface PacedFetchOptions {
+  /** For the whole exchange, the body included. */
+  readonly timeoutMs: number;
+  /** How long a 429 pauses all calls where it has no `retry-after`. */
+  readonly pauseSeconds?: number | undefined;
+  /** Milliseconds since 1970. */
+  readonly now?: (() => number) | undefined;
+}
+
 /**
  * A `fetch` that takes turns, gives up after `timeoutMs` (the body included) and never repeats a call: whether to
  * repeat one is known only to who knows what it would do twice. A 429 pauses all calls that share the pace, for
@@ -20,13 +29,13 @@ export function retryAfterSeconds(headers: Headers, now: number): number | undef
  */
 export function pacedFetch(
   pace: Pace,
-  { timeoutMs, pauseSeconds = PAUSE_SECONDS }: { timeoutMs: number; pauseSeconds?: number | undefined },
+  { timeoutMs, pauseSeconds = PAUSE_SECONDS, now = () => Date.now() }: PacedFetchOptions,
 ): (request: Request) => Promise<Response> {
   return async (request) => {
     await pace.take(request.signal);
     const { response, body } = await exchange(request, timeoutMs);
     if (response.status === 429) {
-      pace.pause(retryAfterSeconds(response.headers, Date.now()) ?? pauseSeconds);
+      pace.pause(retryAfterSeconds(response.headers, now()) ?? pauseSeconds);
     }
     const { status, headers } = response;
     return new Response(body.byteLength === 0 ? null : body, { status, headers });

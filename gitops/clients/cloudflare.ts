@@ -1,9 +1,11 @@
 import createClient from 'openapi-fetch';
+import type { z } from 'zod';
 import * as answers from './cloudflare-answers.ts';
-import type { components, paths } from './cloudflare-api.d.ts';
-import { answer } from './cloudflare-call.ts';
+import { type ApiCall, parsedAnswer } from './cloudflare-call.ts';
+import type { ApiEndpoint } from './cloudflare-errors.ts';
 import { everyCursorPage, everyPage } from './cloudflare-paging.ts';
 import { pacedFetch } from './cloudflare-transport.ts';
+import type { components, paths } from './generated/cloudflare-api.d.ts';
 import { type Clock, createPace } from './pace.ts';
 
 export type { DnsRecord, KvKey, KvNamespaceInfo, WorkersRoute } from './cloudflare-answers.ts';
@@ -14,13 +16,13 @@ type DnsRecordBody =
   | components['schemas']['dns-records_CNAMERecord'];
 
 /** One transaction; Cloudflare carries out deletes, then puts, then posts. At most `MAX_DNS_BATCH` in all. */
-export interface DnsBatch {
+interface DnsBatch {
   readonly deletes: readonly { id: string }[];
   readonly puts: readonly (DnsRecordBody & { id: string })[];
   readonly posts: readonly DnsRecordBody[];
 }
 
-export interface KvPair {
+interface KvPair {
   readonly key: string;
   readonly value: string;
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -48,7 +50,10 @@ export interface CloudflareOptions {
   readonly timeoutMs?: number;
   /** How long nothing is asked after a 429 that doesn't say; default: a minute. */
   readonly pauseSeconds?: number;
+  /** What calls are paced by. */
   readonly clock?: Clock;
+  /** Milliseconds since 1970, which dates in answers are compared with. */
+  readonly now?: () => number;
 }
 
 /**
@@ -59,11 +64,14 @@ export type CloudflareClient = ReturnType<typeof cloudflareClient>;
 
 export function cloudflareClient(options: CloudflareOptions) {
   const { url, token, accountId, rate = 3.5, burst = 100, timeoutMs = 30_000, pauseSeconds, clock } = options;
+  const { now = () => Date.now() } = options;
   const api = createClient<paths>({
     baseUrl: url.replace(/\/$/, ''),
     headers: { authorization: `Bearer ${token}` },
-    fetch: pacedFetch(createPace({ perSecond: rate, burst }, clock), { timeoutMs, pauseSeconds }),
+    fetch: pacedFetch(createPace({ perSecond: rate, burst }, clock), { timeoutMs, pauseSeconds, now }),
   });
+  const answer = <Schema extends z.ZodType>(endpoint: ApiEndpoint, schema: Schema, call: ApiCall) =>
+    parsedAnswer({ endpoint, schema, call, now });
   const zonePath = (zone_id: string) => ({ path: { zone_id } });
   const kvPath = (namespace_id: string) => ({ path: { account_id: accountId, namespace_id } });
 

@@ -53,7 +53,7 @@ export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
 /** The time that a usable engine takes to answer is far below this. */
 const PROBE_MS = 1_000;
 
-export type Usable = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+type Usable = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** Set for a remote engine only. */
 const modem = z.object({ host: z.string().optional() });

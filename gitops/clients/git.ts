@@ -13,7 +13,7 @@ export class GitError extends Error {
   }
 }
 
-export interface GitOptions {
+interface GitOptions {
   /** Sent to git's standard input. */
   readonly input?: string | Buffer;
 }

@@ -7,7 +7,7 @@ export interface Clock {
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
 }
 
-export const systemClock: Clock = {
+const systemClock: Clock = {
   now: () => performance.now(),
   async sleep(milliseconds, signal) {
     await sleep(milliseconds, undefined, { signal });

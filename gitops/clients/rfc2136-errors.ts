@@ -5,7 +5,7 @@ import type { CommandError } from './command.ts';
  * What a refusal means to an applier. `refused` may be one name's fault, whatever the code: a server whose policy lets a
  * key write some names only answers for the others as if it knew no such key.
  */
-export type Rfc2136Meaning = 'prerequisite' | 'refused';
+type Rfc2136Meaning = 'prerequisite' | 'refused';
 
 /** The server understood the message and says no. `code` is the response code's name (RFC 2136 2.2, RFC 8945 5.3). */
 export class UpdateRefusal extends TerminalError {

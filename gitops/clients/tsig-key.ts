@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 
 /** A shared key of DNS messages (RFC 8945). `secretFile` holds the secret in Base64 and nothing else. */
-export interface TsigKey {
+interface TsigKey {
   readonly name: string;
   readonly algorithm: string;
   readonly secretFile: string;

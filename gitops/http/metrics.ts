@@ -14,6 +14,17 @@ export async function renderMetrics(loop: Loop, operations: Operations): Promise
   for (const reason of Object.keys(REASONS)) sites.set({ reason }, 0);
   for (const [reason, statuses] of counts) sites.set({ reason }, statuses.length);
 
+  const resources = gauge('tagyard_resources', 'Resources of these sites by target and state.', [
+    'target',
+    'state',
+  ]);
+  const shown = loop.statuses().flatMap((status) => status.resources);
+  for (const [target, ofTarget] of Map.groupBy(shown, (one) => one.target)) {
+    for (const [state, some] of Map.groupBy(ofTarget, (one) => one.state)) {
+      resources.set({ target, state }, some.length);
+    }
+  }
+
   const byStatus = Map.groupBy(operations.all(), ({ status }) => status);
   const remembered = gauge('tagyard_operations', 'Remembered operations by status.', ['status']);
   for (const status of ['queued', 'running', 'succeeded', 'failed'] as const) {

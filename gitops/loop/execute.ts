@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Applier, type Change, TARGETS, type Target } from '../appliers/contract.ts';
+import type { Applier, Change, Target } from '../appliers/contract.ts';
 import { TerminalError } from '../base/errors.ts';
 import type { Step } from '../report/report.ts';
 
@@ -16,6 +16,7 @@ export interface SiteRun {
 }
 
 export interface ExecuteDeps {
+  /** By target, in the order in which a site comes up. */
   readonly appliers: ReadonlyMap<Target, Applier>;
   readonly drainSeconds: number;
   /** DNS of a site that goes is gone: a later run must know since when, which may be another process's. */
@@ -44,13 +45,15 @@ export async function executeSite(
 ): Promise<SiteOutcome> {
   const up = run.changes.filter(({ op }) => op !== 'delete');
   const down = run.changes.filter(({ op }) => op === 'delete');
+  const targets = [...new Set([...deps.appliers.keys(), ...run.changes.map(({ target }) => target)])];
   const stages = [
-    ...TARGETS.map((target) => ({ target, changes: up.filter((change) => change.target === target) })),
-    ...TARGETS.toReversed().map((target) => ({
+    ...targets.map((target) => ({ target, changes: up.filter((change) => change.target === target) })),
+    ...targets.toReversed().map((target) => ({
       target,
       changes: down.filter((change) => change.target === target),
     })),
   ];
+  const { drains, waitsForDrain } = drainRules(run, deps);
   for (const change of run.changes) deps.onStep(stepOf(change, 'queued'));
 
   let failures: SiteOutcome['failures'] = [];
@@ -58,13 +61,14 @@ export async function executeSite(
   const done: Change[] = [];
   const over = AbortSignal.any([signal, run.superseded]);
   const isStopped = () =>
-    failures.some(({ change }) => !forgivable(run, change)) || unobserved !== null || over.aborted;
-  const drains = run.removal && deps.drainSeconds > 0 && deps.appliers.has('dns');
+    failures.some(({ change }) => !isForgiven(run, change, deps.appliers)) ||
+    unobserved !== null ||
+    over.aborted;
   let { withdrawnAt } = run;
   for (const { target, changes } of stages) {
     unobserved ??= run.unobserved.get(target) ?? null;
     if (changes.length === 0) continue;
-    if (drains && target !== 'dns' && !isStopped()) {
+    if (waitsForDrain(target) && !isStopped()) {
       if (withdrawnAt === null) {
         withdrawnAt = new Date();
         deps.onWithdrawn(withdrawnAt);
@@ -79,18 +83,35 @@ export async function executeSite(
     failures = [...failures, ...errors.filter((error) => error !== null)];
     done.push(...changes.filter((_, index) => errors[index] === null));
     // Nothing begins to drain until the last of them is gone.
-    if (drains && target === 'dns' && failures.length === 0) {
+    if (drains(target) && failures.length === 0) {
       withdrawnAt = new Date();
       deps.onWithdrawn(withdrawnAt);
     }
   }
-  const hard = failures.filter(({ change }) => !forgivable(run, change));
+  const hard = failures.filter(({ change }) => !isForgiven(run, change, deps.appliers));
   return { done, failures, unobserved, terminal: hard.some(({ error }) => error instanceof TerminalError) };
 }
 
-/** A container that won't go must not keep a site's teardown from counting; the next pass tries it again. */
-export function forgivable(run: Pick<SiteRun, 'removal'>, change: Change): boolean {
-  return run.removal && change.target === 'containers' && change.op === 'delete';
+/** True for a failed delete that must not fail the removal of the site (see `Traits.mayOutliveSite`). */
+export function isForgiven(
+  run: Pick<SiteRun, 'removal'>,
+  { target, op }: Change,
+  appliers: ExecuteDeps['appliers'],
+): boolean {
+  return run.removal && op === 'delete' && appliers.get(target)?.mayOutliveSite === true;
+}
+
+/** In the removal of a site, targets that visitors find it by drain; what comes before them in the order waits. */
+function drainRules(run: SiteRun, { appliers, drainSeconds }: ExecuteDeps) {
+  const order = [...appliers.values()];
+  const last = run.removal && drainSeconds > 0 ? order.findLastIndex((one) => one.drainsOnRemoval) : -1;
+  const waiting = new Set(order.slice(0, Math.max(0, last)).map(({ target }) => target));
+  const draining = order.slice(0, last + 1).filter((one) => one.drainsOnRemoval);
+  const drained = new Set(draining.map(({ target }) => target));
+  return {
+    drains: (target: Target) => drained.has(target),
+    waitsForDrain: (target: Target) => waiting.has(target),
+  };
 }
 
 /** Waits for what is left of the drain; an abort ends the wait. A clock that was set back costs one whole drain. */

@@ -4,7 +4,7 @@ import type { Log } from '../base/log.ts';
 import { type DesiredState, desiredFor } from '../desired/desired-state.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import { NOTHING, type PassPlan } from '../pass/pass.ts';
-import { executeSite, forgivable, type SiteOutcome } from './execute.ts';
+import { executeSite, isForgiven, type SiteOutcome } from './execute.ts';
 import type { Operations } from './operations.ts';
 import type { RepairLoops } from './repair-loops.ts';
 import type { Retries } from './retries.ts';
@@ -153,7 +153,8 @@ export class SiteRuns {
     if (errors.length > 0) retries.failed(site, entry, errors);
     else retries.clear(site);
     const counts =
-      outcome.failures.every(({ change }) => forgivable(run, change)) && outcome.unobserved === null;
+      outcome.failures.every(({ change }) => isForgiven(run, change, this.#deps.appliers)) &&
+      outcome.unobserved === null;
     this.#settle(site, plan, operations, outcome, counts);
     if (superseded.aborted) statuses.outdated(site);
   }

@@ -1,4 +1,4 @@
-import { type Change, type Plan, SHARED } from '../appliers/contract.ts';
+import type { Change, Plan, Target, Traits } from '../appliers/contract.ts';
 import { contentHash } from '../base/ownership.ts';
 
 /** `sync` makes the world as the manifests are; `upsert_only` does the same but deletes nothing. */
@@ -29,8 +29,8 @@ export interface JudgeInput {
   readonly sites: readonly JudgedSite[];
   /** One plan a target; a target that couldn't be observed has none. */
   readonly plans: readonly Plan[];
-  /** DNS records of ours that are there now. */
-  readonly ownDnsRecords: number;
+  /** Of every target; `owned`: how many things of ours were there at the last check. */
+  readonly targets: readonly (Traits & { readonly owned: number })[];
   readonly policy: Policy;
   /** Why nothing may be changed at all just now; `null`: it may. */
   readonly frozen: string | null;
@@ -86,8 +86,8 @@ export interface Verdict {
 
 /** More than these in one plan wait for somebody's approval (reconciler rule 2). */
 const SITE_SHARE = 0.1;
-const DNS_SHARE = 0.3;
-const DNS_FLOOR = 10;
+const THING_SHARE = 0.3;
+const THING_FLOOR = 10;
 /** Sites that a text names. */
 const SHOWN = 10;
 
@@ -134,6 +134,9 @@ interface Hold {
 
 type Known = ReadonlyMap<string, JudgedSite>;
 
+/** Whether it applies, why, for a person, and to which changes. */
+type Rule = readonly [boolean, BlockReason, string, readonly Change[]];
+
 /** What may be meant and may be an accident: somebody must say so. */
 function guard(input: JudgeInput, changes: readonly Change[], known: Known): Hold[] {
   const vanished = changes.filter(({ site }) => !known.has(site));
@@ -143,12 +146,9 @@ function guard(input: JudgeInput, changes: readonly Change[], known: Known): Hol
   const unconfirmed = vanished.filter(({ site }) => input.removals.get(site)?.confirmed === false);
   const hostOf = (site: string) => input.removals.get(site)?.to;
   const moves = (site: string) => hostOf(site) !== undefined && !input.removals.get(site)?.protect;
-  const waiting = new Set(sitesOf(vanished.filter(({ site, target }) => SHARED.has(target) && moves(site))));
-  // Records of a tombstone were asked to go.
-  const dns = changes.filter(
-    ({ site, target, op }) => target === 'dns' && op === 'delete' && known.get(site)?.state !== 'absent',
-  );
-  const rules: readonly [boolean, BlockReason, string, readonly Change[]][] = [
+  const shared = new Set(input.targets.flatMap(({ target, isShared }) => (isShared ? [target] : [])));
+  const waiting = new Set(sitesOf(vanished.filter(({ site, target }) => shared.has(target) && moves(site))));
+  const rules: readonly Rule[] = [
     // First, since its approval costs visitors: it is what a status shows.
     [
       waiting.size > 0,
@@ -168,12 +168,13 @@ function guard(input: JudgeInput, changes: readonly Change[], known: Known): Hol
       `${sites.length} of ${total} sites vanished from git; ${allowedSites} may at once`,
       vanished,
     ],
-    [
-      input.ownDnsRecords >= DNS_FLOOR && dns.length > input.ownDnsRecords * DNS_SHARE,
-      'too_many_records',
-      `${dns.length} of ${input.ownDnsRecords} DNS records would go`,
-      [...new Set([...dns, ...vanished])],
-    ],
+    ...input.targets.flatMap(({ target, countedAs, owned }): Rule[] => {
+      const removed = removedOf(target, changes, known);
+      const tooMany = owned >= THING_FLOOR && removed.length > owned * THING_SHARE;
+      if (countedAs === undefined || !tooMany) return [];
+      const detail = `${removed.length} of ${owned} ${countedAs} would go`;
+      return [[true, 'too_many_records', detail, [...new Set([...removed, ...vanished])]]];
+    }),
     [
       input.historyRewritten,
       'history_rewritten',
@@ -190,6 +191,14 @@ function guard(input: JudgeInput, changes: readonly Change[], known: Known): Hol
   return rules
     .filter(([applies, , , which]) => applies && which.length > 0)
     .map(([, reason, detail, which]) => ({ reason, detail, changes: which }));
+}
+
+/** The deletes of a target, without those of a tombstone: those were asked for. */
+function removedOf(target: Target, changes: readonly Change[], known: Known): Change[] {
+  return changes.filter(
+    (change) =>
+      change.target === target && change.op === 'delete' && known.get(change.site)?.state !== 'absent',
+  );
 }
 
 /** What no approval lets through: a setting, a manifest or time must change first. */

@@ -1,4 +1,4 @@
-import { type Observed, TARGETS, type Target } from '../appliers/contract.ts';
+import type { Observed, Target } from '../appliers/contract.ts';
 
 type Keys = Map<string, Set<string>>;
 
@@ -7,7 +7,7 @@ type Keys = Map<string, Set<string>>;
  * the first full look of a process and kept up by what comes after; never a reason to delete anything.
  */
 export class Inventory {
-  readonly #keys: ReadonlyMap<Target, Keys> = new Map(TARGETS.map((target) => [target, new Map()]));
+  readonly #keys = new Map<Target, Keys>();
 
   /** Takes a look at a target in. `sites` are those that were looked at; `null`: all. */
   record(target: Target, observed: readonly Observed[], sites: ReadonlySet<string> | null): void {
@@ -40,7 +40,9 @@ export class Inventory {
 
   #of(target: Target): Keys {
     const keys = this.#keys.get(target);
-    if (keys === undefined) throw new Error(`${target} is no target`);
-    return keys;
+    if (keys !== undefined) return keys;
+    const none: Keys = new Map();
+    this.#keys.set(target, none);
+    return none;
   }
 }

@@ -81,7 +81,12 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
     ...guards,
     sites: [...desired.entries.values()].map(judgedSite),
     plans: sorted,
-    ownDnsRecords: inventory.count('dns'),
+    targets: appliers.map(({ target, isShared = false, countedAs }) => ({
+      target,
+      isShared,
+      ...(countedAs === undefined ? {} : { countedAs }),
+      owned: inventory.count(target),
+    })),
     // More than may vanish at once are held anyway, unless somebody has approved some; who has them now is known without git.
     removals: await input.removals(
       gone.size <= vanishingLimit(desired.entries.size + gone.size) || guards.approved.size > 0

@@ -53,6 +53,7 @@ function conformance(
           return () => rename(`${sites}.away`, sites);
         },
         async close() {
+          await backend.close();
           await Promise.all([...upstreams.values()].map((upstream) => upstream.close()));
           await home.remove();
         },

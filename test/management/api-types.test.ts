@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { apiDocument, stampOf } from '../../management/api-document.ts';
 
-const TYPES = new URL('../../gitops/clients/management-api.d.ts', import.meta.url);
+const TYPES = new URL('../../gitops/clients/generated/management-api.d.ts', import.meta.url);
 
 test('the types of clients are those of the document, as they were generated (else: npm run generate:api)', async () => {
   const [stamp = '', ...lines] = readFileSync(TYPES, 'utf8').split('\n');

@@ -6,7 +6,7 @@ import type { ContainerSpec } from '../../manifest/containers.ts';
 import type { Applier, Change } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
-import { containerName, desiredContainers, keyOfName } from './desired.ts';
+import { CONTAINERS, containerName, desiredContainers, keyOfName } from './desired.ts';
 import { healthOf } from './health.ts';
 import { OnDemand } from './on-demand.ts';
 import type { Recycling } from './recycling.ts';
@@ -93,7 +93,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     // No desired resource has this key, so the plan removes a container of ours that was renamed.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
     const ref = { id, name, endpoint: running ? endpoint : null };
-    return { target: 'containers', key, hash: (await isServing()) ? hash : null, owner, ref } as const;
+    return { target: CONTAINERS.target, key, hash: (await isServing()) ? hash : null, owner, ref } as const;
   }
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
@@ -109,7 +109,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   }
 
   return {
-    target: 'containers',
+    ...CONTAINERS,
     desired: (manifest) => desiredContainers(manifest, desiredSettings),
     edition: ({ site }) => recycling.edition(site),
     plan: planResources,

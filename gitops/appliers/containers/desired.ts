@@ -5,7 +5,9 @@ import {
   containerSpecs,
   type LoadedManifest,
 } from '../../manifest/containers.ts';
-import type { Resource } from '../contract.ts';
+import type { Resource, Traits } from '../contract.ts';
+
+export const CONTAINERS = { target: 'containers', mayOutliveSite: true } as const satisfies Traits;
 
 export interface DesiredSettings extends ContainerSettings {
   /** PEM file, on this host, of a CA that containers trust in addition to Node's own. */
@@ -25,7 +27,7 @@ export function desiredContainers(
   settings: DesiredSettings,
 ): Resource<ContainerSpec>[] {
   return containerSpecs(manifest, settings).map((spec) => ({
-    target: 'containers',
+    target: CONTAINERS.target,
     site: spec.site,
     key: containerKey(spec),
     hash: contentHash({

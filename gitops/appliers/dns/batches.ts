@@ -3,22 +3,22 @@ import { coalesce } from '../../base/coalesce.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
 import type { RecordChange } from './applier.ts';
 
-/** How long the first change of a batch waits for company. */
+/** How long the first change of a batch waits for others. */
 const WINDOW_MS = 20;
 
-export interface BatchOptions {
+interface BatchOptions {
   /** Sends several changes as one transaction. */
   send(changes: readonly RecordChange[], signal: AbortSignal): Promise<void>;
-  /** What a change takes of the `room` that one transaction has. */
+  /** How much of a transaction's `room` a change takes. */
   cost(change: RecordChange): number;
   readonly room: number;
-  /** Whether an error can be one record's fault, so that the batch is worth halving. */
+  /** True if a single record may have caused the error: the batch is then split. */
   mayBeOneRecord(error: unknown): boolean;
 }
 
 /**
- * Changes made at the same time share batches, each one transaction; a refused batch is halved down to the record that
- * poisons it, so that one bad record harms its own site only.
+ * Batches concurrent changes; each batch is one transaction. A refused batch is bisected down to the bad record, so that
+ * it fails only its own site.
  */
 export function inBatches({ send, cost, room, mayBeOneRecord }: BatchOptions) {
   const flush = (items: readonly { change: RecordChange; signal: AbortSignal }[]) =>

@@ -5,20 +5,20 @@ import type { DnsProvider, RecordChange } from './applier.ts';
 import { inBatches } from './batches.ts';
 import { canonicalRecord } from './desired.ts';
 
-export interface CloudflareDnsOptions {
+interface CloudflareDnsOptions {
   readonly client: CloudflareClient;
   readonly zoneId: string;
-  /** Records that one call lists; a smaller zone is always listed whole. */
+  /** Records in one page of a listing; a zone of one page is always listed as a whole. */
   readonly pageSize?: number;
 }
 
 /** A zone at Cloudflare. */
 export function cloudflareDns({ client, zoneId, pageSize = DNS_PAGE }: CloudflareDnsOptions): DnsProvider {
-  /** Calls that the last whole listing took. */
+  /** Pages of the last whole listing. */
   let pages = 1;
   return {
     async list(signal, names) {
-      // One call a name, where that is fewer than one call a page.
+      // By name, one call each, if that takes fewer calls than the pages of the zone.
       if (names !== undefined && names.size < pages) {
         const found = await Promise.all(
           [...names].map((name) => client.dnsRecords(zoneId, { name }, signal)),
@@ -31,7 +31,7 @@ export function cloudflareDns({ client, zoneId, pageSize = DNS_PAGE }: Cloudflar
     },
     change: inBatches({
       send: (changes, signal) => sendBatch(client, zoneId, changes, signal),
-      // Operations count, not changes: one that replaces somebody's records makes several.
+      // The limit counts operations: a change that replaces foreign records has several.
       cost: ({ surplus }) => 1 + surplus.length,
       room: MAX_DNS_BATCH,
       mayBeOneRecord,
@@ -66,22 +66,20 @@ async function sendBatch(
   } catch (error) {
     const [only] = changes;
     if (changes.length !== 1 || only === undefined || !(error instanceof CloudflareRefusal)) throw error;
-    await settleOne(client, zoneId, only, error, signal);
+    await settleOne({ client, zoneId, signal }, only, error);
   }
 }
 
-/** A refusal of a single change may say that it is done already, or that the world moved since it was observed. */
+/** A single change was refused: it may be done already, or the records changed since they were observed. */
 async function settleOne(
-  client: CloudflareClient,
-  zoneId: string,
+  { client, zoneId, signal }: { client: CloudflareClient; zoneId: string; signal: AbortSignal },
   change: RecordChange,
   refusal: CloudflareRefusal,
-  signal: AbortSignal,
 ): Promise<void> {
   const { write } = change;
   if (refusal.meaning === 'absent') {
     if (write === undefined && removedIds(change).length === 1) return;
-    throw new RetryableError('a record went away since it was observed', { cause: refusal });
+    throw new RetryableError('a record was deleted since it was observed', { cause: refusal });
   }
   if (refusal.meaning !== 'exists' || write === undefined) throw refusal;
   const { record, comment } = write;

@@ -3,9 +3,9 @@ import type { RecordChange } from './applier.ts';
 import { AUTOMATIC, AUTOMATIC_TTL_SECONDS, recordKey } from './desired.ts';
 
 /**
- * One record as it was observed, with the texts beside it that carry its mark; it is the `id` of a listed record, so
- * that a change can demand of the server that nothing has moved. Everything in the words of a zone file; `data` is
- * `null` where only the mark is left of a record.
+ * One record as it was observed, with the TXT values of its mark, all in zone file syntax. As JSON it is the `id` of a
+ * listed record, so that a change can make the unchanged record a prerequisite of the update. `data` is `null` if only
+ * the mark of a record is left.
  */
 const storedRecord = z.object({
   name: z.string(),
@@ -15,29 +15,29 @@ const storedRecord = z.object({
 });
 export type StoredRecord = z.infer<typeof storedRecord>;
 
-export function readId(id: string): StoredRecord {
+function readId(id: string): StoredRecord {
   return storedRecord.parse(JSON.parse(id));
 }
 
-/** Where the mark of a name's records of one type stands: a name of its own, since an alias bears no text beside it. */
-export function markName(name: string, type: string): string {
+/** The name of the TXT record with the mark: a separate name, since no TXT record may exist beside a CNAME. */
+function markName(name: string, type: string): string {
   return `_tagyard-${type.toLowerCase()}.${name}`;
 }
 
-/** The other way round; `null` for any other name. */
+/** Reads a `markName` back; `null` for any other name. */
 export function markedBy(name: string): { name: string; type: string } | null {
   const [, type, marked] = /^_tagyard-(a|aaaa|cname)\.(.+)$/.exec(name) ?? [];
   return type === undefined || marked === undefined ? null : { name: marked, type: type.toUpperCase() };
 }
 
-/** The records that a change does away with or replaces, as they were observed. */
+/** The records that a change deletes or replaces, as they were observed. */
 export function displaced({ keep, surplus }: RecordChange): StoredRecord[] {
   return [...(keep === null ? [] : [keep]), ...surplus].map(readId);
 }
 
 /**
- * One change in the language of `knsupdate`, pure. The server is to carry it out only where all that it touches is still
- * as it was observed, record and mark; what is written replaces what was there in the same transaction.
+ * One change as commands of `knsupdate`, pure. The prerequisites make the server refuse it unless all affected records
+ * and marks are still as observed. Old records are replaced in the same transaction.
  */
 export function updateCommands(change: RecordChange): string[] {
   const old = Map.groupBy(displaced(change), ({ name, type }) => recordKey({ name: bare(name), type }));
@@ -50,11 +50,11 @@ export function updateCommands(change: RecordChange): string[] {
   if (!old.has(recordKey(write.record))) {
     lines.push(`prereq nxrrset ${name}. ${type}`, `prereq nxrrset ${mark} TXT`);
   }
-  // A server passes over an alias beside other records, or the other way round, and answers success (RFC 2136 3.4.2.2).
-  const bears = (wanted?: string) =>
+  // A server silently ignores a CNAME beside other records, or others beside a CNAME (RFC 2136 3.4.2.2).
+  const exists = (wanted?: string) =>
     [...old.values()].flat().some((stored) => stored.data !== null && (!wanted || stored.type === wanted));
-  if (type === 'CNAME' && !bears()) lines.push(`prereq nxdomain ${name}.`);
-  if (type !== 'CNAME' && !bears('CNAME')) lines.push(`prereq nxrrset ${name}. CNAME`);
+  if (type === 'CNAME' && !exists()) lines.push(`prereq nxdomain ${name}.`);
+  if (type !== 'CNAME' && !exists('CNAME')) lines.push(`prereq nxrrset ${name}. CNAME`);
 
   const seconds = ttl === AUTOMATIC ? AUTOMATIC_TTL_SECONDS : ttl;
   lines.push(
@@ -64,7 +64,7 @@ export function updateCommands(change: RecordChange): string[] {
   return lines;
 }
 
-/** All records of one name and type, which share their marks: a prerequisite speaks of the whole set (RFC 2136 2.4.2). */
+/** Replaces all records of one name and type: a prerequisite applies to the whole RRset (RFC 2136 2.4.2). */
 function replaceWhole(set: readonly StoredRecord[]): string[] {
   const [first] = set;
   if (first === undefined) return [];
@@ -72,14 +72,14 @@ function replaceWhole(set: readonly StoredRecord[]): string[] {
   const mark = markName(name, first.type);
   const data = set.flatMap((stored) => stored.data ?? []);
   return [
-    ...as(name, first.type, data),
-    ...as(mark, 'TXT', first.marks),
+    ...prerequisites(name, first.type, data),
+    ...prerequisites(mark, 'TXT', first.marks),
     `del ${name} ${first.type}`,
     `del ${mark} TXT`,
   ];
 }
 
-function as(name: string, type: string, data: readonly string[]): string[] {
+function prerequisites(name: string, type: string, data: readonly string[]): string[] {
   if (data.length === 0) return [`prereq nxrrset ${name} ${type}`];
   return data.map((value) => `prereq yxrrset ${name} ${type} ${value}`);
 }

@@ -1,8 +1,15 @@
 import { contentHash } from '../../base/ownership.ts';
 import type { Manifest } from '../../manifest/schema.ts';
-import type { Resource } from '../contract.ts';
+import type { Resource, Traits } from '../contract.ts';
 
-/** A record as Tagyard wants it: canonical name and content, `ttl` in seconds, 1 for automatic. */
+export const DNS = {
+  target: 'dns',
+  isShared: true,
+  drainsOnRemoval: true,
+  countedAs: 'DNS records',
+} as const satisfies Traits;
+
+/** A desired record: canonical name and content, `ttl` in seconds or `AUTOMATIC`. */
 export interface RecordSpec {
   readonly name: string;
   readonly type: 'A' | 'AAAA' | 'CNAME';
@@ -11,24 +18,21 @@ export interface RecordSpec {
   readonly proxied: boolean;
 }
 
-/** Where a zone's names lead. */
+/** What a zone's names point to. */
 export interface DnsDestinations {
-  /** Where origin and preview hostnames lead: this host's public address. */
+  /** This host's public address, for origin and preview hostnames. */
   readonly hostAddress: string;
-  /**
-   * Where edge hostnames lead: an address, or a name in which `{host}` stands for the edge hostname. Unset: Cloudflare
-   * proxies them itself.
-   */
+  /** The target of edge hostnames: an address, or a name with `{host}` in place of the edge hostname. Unset: proxied by Cloudflare. */
   readonly edgeTarget?: string | undefined;
 }
 
-/** The discard prefix: a proxied name with a worker on it has no origin of its own (Cloudflare's documentation, "originless"). */
+/** The discard prefix, for a proxied name whose worker answers without an origin ("originless" in Cloudflare's documentation). */
 const ORIGINLESS = '100::';
-/** In place of a TTL in seconds. Where Cloudflare proxies nothing else is allowed; elsewhere it means `AUTOMATIC_TTL_SECONDS`. */
+/** In place of a TTL in seconds. Cloudflare allows nothing else for proxied records; elsewhere it means `AUTOMATIC_TTL_SECONDS`. */
 export const AUTOMATIC = 1;
 export const AUTOMATIC_TTL_SECONDS = 300;
 
-/** A site's records, pure: the edge hostname to the worker, origin and preview to the host itself. */
+/** A site's records, pure: the edge hostname points to the worker, origin and preview to this host. */
 export function desiredRecords(
   manifest: Manifest,
   { hostAddress, edgeTarget }: DnsDestinations,
@@ -44,7 +48,7 @@ export function desiredRecords(
     to(preview, hostAddress),
   ];
   return records.map((spec) => ({
-    target: 'dns',
+    target: DNS.target,
     site: manifest.site,
     key: recordKey(spec),
     hash: contentHash(spec),
@@ -54,12 +58,12 @@ export function desiredRecords(
   }));
 }
 
-/** Joined, like the summary: V8 keeps a template's parts apart, with more than they hold for each. */
+/** Joined, like the summary: V8 keeps the parts of a template string apart, which takes more memory. */
 export function recordKey({ name, type }: { name: string; type: string }): string {
   return [name, type].join('/');
 }
 
-/** The name in a key that `recordKey` made. */
+/** The name in a `recordKey`. */
 export function nameOfKey(key: string): string {
   return key.slice(0, key.lastIndexOf('/'));
 }
@@ -69,7 +73,7 @@ function typeFor(destination: string): RecordSpec['type'] {
   return /^[\d.]+$/.test(destination) ? 'A' : 'CNAME';
 }
 
-/** One text for one meaning: names in lower case without the root's dot, IPv6 as RFC 5952 writes it. */
+/** Equal records have equal text: lower-case names without the root's dot, IPv6 addresses as in RFC 5952. */
 export function canonicalRecord<Record extends { name: string; type: string; content: string }>(
   record: Record,
 ): Record {

@@ -1,6 +1,6 @@
 import { contentHash, type Identity, type Ownership, readMark } from '../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
-import { canonicalRecord, type RecordSpec, recordKey } from './desired.ts';
+import { canonicalRecord, DNS, type RecordSpec, recordKey } from './desired.ts';
 
 /** A record as a provider lists it. `comment` carries the mark. */
 export interface ListedRecord {
@@ -13,14 +13,14 @@ export interface ListedRecord {
   readonly comment?: string | null | undefined;
 }
 
-/** Ids of the records behind one key: the one of the key's own type to overwrite, and those that are in its way. */
+/** Ids of the records under one key: `keep` has the key's type and is overwritten, `surplus` must be deleted. */
 export interface DnsRef {
   readonly keep: string | null;
   readonly surplus: readonly string[];
 }
 
-/** Types that decide where a name leads; mail, text and the rest may stand beside ours, but not beside an alias. */
-export const LEADING: ReadonlySet<string> = new Set(['A', 'AAAA', 'CNAME', 'NS']);
+/** Types that decide what a name points to. Others (MX, TXT, ...) may exist beside ours, but not beside a CNAME. */
+export const POINTING: ReadonlySet<string> = new Set(['A', 'AAAA', 'CNAME', 'NS']);
 
 interface Claimed {
   readonly record: ListedRecord;
@@ -29,8 +29,8 @@ interface Claimed {
 }
 
 /**
- * What a zone's records mean to us, pure. Ours are those that carry our mark; somebody else's count only where they
- * lead a name that we want somewhere, and then the name is theirs, even if ours stand beside them.
+ * Reads observed things from a zone's records, pure. Records with our mark are ours. A foreign record counts only if it
+ * points a desired name somewhere; then the name is foreign, even if one of our records exists beside it.
  */
 export function observedRecords(
   listed: readonly ListedRecord[],
@@ -48,7 +48,7 @@ export function observedRecords(
     if (owner.kind === 'ours') claim(claimant(recordKey(record), wanted), { record, owner, hash });
     else {
       for (const { key, spec } of wanted) {
-        if (LEADING.has(record.type) || spec.type === 'CNAME') claim(key, { record, owner, hash });
+        if (POINTING.has(record.type) || spec.type === 'CNAME') claim(key, { record, owner, hash });
       }
     }
   }
@@ -56,13 +56,13 @@ export function observedRecords(
     const [first] = claimed;
     if (first === undefined) throw new Error('a key was claimed by no record');
     const others = claimed.flatMap(({ owner }) => (owner.kind === 'foreign' ? [owner] : []));
-    // A stranger's comes before one that another host made for this very site: only that one alone may be taken over.
+    // A record that another host made for this site may be taken over, but not beside one of any other owner.
     const site = wantedKeys.get(first.record.name)?.find((wanted) => wanted.key === key)?.site;
     const foreign = others.find((owner) => owner.site !== site) ?? others[0];
     const ofType = claimed.filter(({ record }) => recordKey(record) === key);
     const keep = ofType.find(({ owner }) => owner.kind === 'ours') ?? ofType[0] ?? null;
     return {
-      target: 'dns',
+      target: DNS.target,
       key,
       owner: foreign ?? first.owner,
       hash: claimed.length === 1 && keep !== null && unchanged(first) ? first.hash : null,
@@ -74,12 +74,12 @@ export function observedRecords(
   });
 }
 
-/** Ours of a type that is no longer wanted is replaced by what now is, at once: an alias bears no address beside it. */
+/** Our record of an undesired type belongs to the key of the desired type, which replaces it: a CNAME allows no A beside it. */
 function claimant(key: string, wanted: readonly Resource<RecordSpec>[]): string {
   return wanted.some((resource) => resource.key === key) ? key : (wanted[0]?.key ?? key);
 }
 
-/** The mark says what was applied; a person may have edited the record since. */
+/** The mark has the hash of what was applied; the record may have been edited since. */
 function unchanged({ record: { name, type, content, ttl, proxied }, hash }: Claimed): boolean {
   return hash !== null && contentHash({ name, type, content, ttl, proxied }).startsWith(hash);
 }

@@ -5,15 +5,15 @@ import type { DnsProvider, RecordChange } from './applier.ts';
 import { inBatches } from './batches.ts';
 import { displaced, updateCommands } from './commands.ts';
 import { canonicalRecord, recordKey } from './desired.ts';
-import { LEADING, type ListedRecord } from './observed.ts';
+import { type ListedRecord, POINTING } from './observed.ts';
 import { listedRecords } from './zone-records.ts';
 
-/** A message holds 64 KiB; a command in words is never shorter than in the message. */
+/** A message holds 64 KiB, and a command as text is at least as long as in the message. */
 const MAX_MESSAGE = 60_000;
 
 /**
- * A zone at a primary that takes RFC 2136 updates. A record's mark is a TXT record on a name of its own beside it, and
- * both are written in one transaction, under the condition that nothing has moved since they were observed.
+ * A zone at a primary that accepts RFC 2136 updates. The mark of a record is a TXT record under a separate name. Both are
+ * written in one transaction, on the condition that neither has changed since it was observed.
  */
 export function rfc2136Dns({ client, zone }: { client: Rfc2136Client; zone: string }): DnsProvider {
   const list = async (signal: AbortSignal) => listedRecords(await client.transfer(signal), zone);
@@ -25,7 +25,7 @@ export function rfc2136Dns({ client, zone }: { client: Rfc2136Client; zone: stri
       const [only] = changes;
       const unmet = error instanceof UpdateRefusal && error.meaning === 'prerequisite';
       if (changes.length !== 1 || only === undefined || !unmet) throw error;
-      // It may be done already, by an update whose answer was lost.
+      // An update whose answer was lost may have made the change already.
       if (isDone(only, await list(signal))) return;
       throw new RetryableError('a record changed since it was observed', { cause: error });
     }
@@ -39,10 +39,10 @@ export function rfc2136Dns({ client, zone }: { client: Rfc2136Client; zone: stri
   return {
     list,
     async change(item, signal) {
-      const beside = displaced(item).find(({ type }) => !LEADING.has(type));
+      const beside = displaced(item).find(({ type }) => !POINTING.has(type));
       if (beside !== undefined) {
         throw new TerminalError(
-          `${beside.name} has a ${beside.type} record, and an alias bears none beside it`,
+          `${beside.name} has a ${beside.type} record, which can’t exist beside a CNAME: delete it`,
         );
       }
       return change(item, signal);

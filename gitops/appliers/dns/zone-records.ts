@@ -3,15 +3,15 @@ import { markedBy, type StoredRecord } from './commands.ts';
 import { AUTOMATIC, AUTOMATIC_TTL_SECONDS, recordKey } from './desired.ts';
 import type { ListedRecord } from './observed.ts';
 
-/** What keeps a zone itself, and what a signer adds: nobody's claim to a name. */
-const UPKEEP = new Set(['RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'DNSKEY', 'CDS', 'CDNSKEY']);
+/** Records that a signer adds: they claim no name. */
+const SIGNER_TYPES = new Set(['RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'DNSKEY', 'CDS', 'CDNSKEY']);
 
-/** A transferred zone as records with their marks, pure. A mark without its record is listed as one without content. */
+/** The records of a transferred zone with their marks, pure. A mark without a record is listed as a record without content. */
 export function listedRecords(transferred: readonly ZoneRecord[], zone: string): ListedRecord[] {
   const marks = new Map<string, StoredRecord>();
   const records = transferred.filter(({ name, type, data }) => {
     const of = type === 'TXT' ? markedBy(name.toLowerCase()) : null;
-    if (of === null) return !UPKEEP.has(type) && !(type === 'NS' && name.toLowerCase() === `${zone}.`);
+    if (of === null) return !SIGNER_TYPES.has(type) && !(type === 'NS' && name.toLowerCase() === `${zone}.`);
     const key = recordKey(of);
     marks.set(key, { ...of, data: null, marks: [...(marks.get(key)?.marks ?? []), data] });
     return false;
@@ -35,12 +35,12 @@ function list(stored: StoredRecord, ttl: number): ListedRecord {
     content: data ?? '',
     ttl: ttl === AUTOMATIC_TTL_SECONDS ? AUTOMATIC : ttl,
     proxied: false,
-    // More than one text is no mark of ours.
+    // Several TXT values can't be a mark of ours.
     comment: marks.length === 0 ? null : marks.map(unquote).join(' '),
   };
 }
 
-/** A mark has nothing to escape; what has is somebody else's text, and stays as it is. */
+/** A mark contains nothing that is escaped; a text that does is foreign and is returned as it is. */
 function unquote(text: string): string {
   return /^"([^"\\]*)"$/.exec(text)?.[1] ?? text;
 }

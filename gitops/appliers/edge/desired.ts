@@ -2,9 +2,12 @@ import type { KvNamespace } from '../../../plugins/document.ts';
 import { canonicalJson, contentHash } from '../../base/ownership.ts';
 import { type DocumentSettings, type KvDocument, kvDocuments } from '../../manifest/documents.ts';
 import type { Manifest } from '../../manifest/schema.ts';
-import type { Resource } from '../contract.ts';
+import type { Resource, Traits } from '../contract.ts';
 
-/** A KV pair as it is written: the document as canonical JSON. */
+export const KV = { target: 'kv', isShared: true } as const satisfies Traits;
+export const ROUTE = { target: 'route', isShared: true } as const satisfies Traits;
+
+/** A KV pair to write: `value` is the document as canonical JSON. */
 export interface KvSpec {
   readonly namespace: KvNamespace;
   readonly key: string;
@@ -19,7 +22,7 @@ export interface RouteSpec {
 /** A site's KV pairs, pure. */
 export function desiredPairs(manifest: Manifest, settings: DocumentSettings): Resource<KvSpec>[] {
   return kvDocuments(manifest, settings).map(({ namespace, key, value }: KvDocument) => ({
-    target: 'kv',
+    target: KV.target,
     site: manifest.site,
     key: pairKey(namespace, key),
     hash: contentHash({ namespace, key, value }),
@@ -29,21 +32,21 @@ export function desiredPairs(manifest: Manifest, settings: DocumentSettings): Re
   }));
 }
 
-/** Joined, like the summary: V8 keeps a template's parts apart, with more than they hold for each. */
+/** Joined, like the summary: V8 keeps the parts of a template string apart, which takes more memory. */
 export function pairKey(namespace: KvNamespace, key: string): string {
   return [namespace, key].join('/');
 }
 
-/** The names in those keys that `pairKey` made for this namespace. */
+/** The names in those `pairKey`s that are of this namespace. */
 export function namesIn(namespace: KvNamespace, keys: readonly string[]): Set<string> {
   const prefix = pairKey(namespace, '');
   return new Set(keys.flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : [])));
 }
 
-/** The route that leads a pattern to the edge worker, pure. `pattern` is the site's own or the zone's wildcard. */
+/** The route from a pattern to the edge worker, pure. `pattern` is the site's own or the zone's wildcard. */
 export function desiredRoute(manifest: Manifest, { pattern, script }: RouteSpec): Resource<RouteSpec> {
   return {
-    target: 'route',
+    target: ROUTE.target,
     site: manifest.site,
     key: pattern,
     hash: routeHash({ pattern, script }),
@@ -57,17 +60,17 @@ export function routeHash({ pattern, script }: RouteSpec): string {
   return contentHash({ pattern, script });
 }
 
-/** `shop.example.net/*`: everything on the host, its query strings too. */
+/** `shop.example.net/*`: everything on the host, with any query string. */
 export function sitePattern(edgeHostname: string): string {
   return `${edgeHostname}/*`;
 }
 
-/** The host of a pattern that `sitePattern` makes, or `null`. */
+/** The host in a `sitePattern`; `null` for any other pattern. */
 export function patternHost(pattern: string): string | null {
   return /^([^*/]+)\/\*$/.exec(pattern)?.[1]?.toLowerCase() ?? null;
 }
 
-/** One route for every host directly or deeper under the zone. */
+/** Matches every host under the zone, at any depth. */
 export function wildcardPattern(zone: string): string {
   return `*.${zone}/*`;
 }

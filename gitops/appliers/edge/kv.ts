@@ -9,37 +9,36 @@ import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { DocumentSettings } from '../../manifest/documents.ts';
 import type { Applier, Change, Observed } from '../contract.ts';
 import { planResources } from '../plan.ts';
-import { desiredPairs, type KvSpec, namesIn, pairKey } from './desired.ts';
+import { desiredPairs, KV, type KvSpec, namesIn, pairKey } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';
 
 const WINDOW_MS = 20;
-/** How often the keys that a bulk call left out are sent again, alone. */
+/** How often keys are sent that bulk calls report as unsuccessful. */
 const ATTEMPTS = 3;
 
-/** Where a pair is. */
-export interface KvRef {
+interface KvRef {
   readonly namespace: KvNamespace;
   readonly key: string;
 }
 
 interface Write extends KvRef {
-  /** Left out to delete. */
+  /** Unset: delete. */
   readonly pair?: { readonly value: string; readonly mark: string };
   readonly signal: AbortSignal;
 }
 
-export interface KvApplierOptions {
+interface KvApplierOptions {
   readonly client: CloudflareClient;
   readonly store: EdgeStore;
   readonly identity: Identity;
   readonly settings: DocumentSettings;
 }
 
-/** The documents that the edge reads, one listing a namespace to observe and bulk calls to write. */
+/** The documents that the edge reads: observed by one listing for each namespace, written by bulk calls. */
 export function kvApplier({ client, store, identity, settings }: KvApplierOptions): Applier<KvSpec, KvRef> {
   const write = coalesce((writes: readonly Write[]) => flush(client, store, writes), { windowMs: WINDOW_MS });
   return {
-    target: 'kv',
+    ...KV,
     desired: (manifest) => desiredPairs(manifest, settings),
     async observe(desired, signal, scope) {
       const wanted = new Set(desired.map(({ key }) => key));
@@ -54,11 +53,11 @@ export function kvApplier({ client, store, identity, settings }: KvApplierOption
           const key = pairKey(namespace, listed.name);
           const { owner, hash } = readKeyMark(identity, listed);
           if (owner.kind === 'foreign' && !wanted.has(key)) return [];
-          return [{ target: 'kv', key, owner, hash, ref: { namespace, key: listed.name } }];
+          return [{ target: KV.target, key, owner, hash, ref: { namespace, key: listed.name } }];
         }),
       );
     },
-    plan: planResources,
+    plan: (desired, observed) => planResources(desired, observed, KV),
     async apply({ site, desired, observed, ended }: Change<KvSpec, KvRef>, signal) {
       if (desired !== undefined) {
         const { namespace, key, value } = desired.spec;
@@ -69,7 +68,7 @@ export function kvApplier({ client, store, identity, settings }: KvApplierOption
           signal,
         });
       } else if (observed !== undefined) {
-        // Before the entry goes, so that after a kill in between there is still something to take down.
+        // Before the entry is deleted: after a crash in between, the entry is found and its delete is repeated.
         const forgets = ended && observed.ref.namespace === 'SITE_REGISTRY';
         if (forgets) await store.forgetProfiles(site, signal);
         await write({ ...observed.ref, signal });
@@ -103,14 +102,14 @@ async function flush(
   return writes.flatMap((item) => outcomes.get(item) ?? []);
 }
 
-/** Writes, or deletes, of one namespace: together, then in halves where they are refused, then what was left out. */
+/** Writes or deletes of one namespace: in one call, bisected if it is refused, then again for unsuccessful keys. */
 async function sendGroup(
   client: CloudflareClient,
   store: EdgeStore,
   group: readonly Write[],
   signal: AbortSignal,
 ): Promise<PromiseSettledResult<void>[]> {
-  const leftOut = new Set<string>();
+  const unsuccessful = new Set<string>();
   const settled = await bisect(
     group,
     async (items) => {
@@ -119,21 +118,21 @@ async function sendGroup(
         const failed = new Set(await sendBulk(client, store, rest, signal));
         rest = rest.filter(({ key }) => failed.has(key));
       }
-      for (const { key } of rest) leftOut.add(key);
+      for (const { key } of rest) unsuccessful.add(key);
     },
     (error) => error instanceof CloudflareRefusal && error.meaning === 'refused',
   );
   return settled.map((outcome, index) => {
     const key = group[index]?.key ?? '';
-    if (!leftOut.has(key)) return outcome;
+    if (!unsuccessful.has(key)) return outcome;
     return {
       status: 'rejected',
-      reason: new RetryableError(`Cloudflare left ${key} out of ${ATTEMPTS} bulk calls`),
+      reason: new RetryableError(`Cloudflare did not accept ${key} in ${ATTEMPTS} bulk calls`),
     };
   });
 }
 
-/** Answers the keys that were left out. Writing or deleting a pair twice is the same as once. */
+/** Returns the keys that Cloudflare reports as unsuccessful. Writing or deleting a pair twice does no harm. */
 async function sendBulk(
   client: CloudflareClient,
   store: EdgeStore,

@@ -4,7 +4,7 @@ import type { CloudflareClient, KvKey, WorkersRoute } from '../../clients/cloudf
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
-import { desiredRoute, patternHost, type RouteSpec, routeHash, sitePattern } from './desired.ts';
+import { desiredRoute, patternHost, ROUTE, type RouteSpec, routeHash, sitePattern } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';
 
 /** A route's id. */
@@ -18,23 +18,23 @@ export interface RouteApplierOptions {
   readonly scriptName: string;
 }
 
-/** One Workers route a site, `<edge hostname>/*`. */
+/** One Workers route for each site, `<edge hostname>/*`. */
 export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, RouteRef> {
   const { client, zoneId, scriptName: script } = options;
   return {
-    target: 'route',
+    ...ROUTE,
     desired: (manifest) => [
       desiredRoute(manifest, { pattern: sitePattern(manifest.hostnames.edge), script }),
     ],
     observe: (desired, signal, scope) => observeRoutes(options, desired, signal, scope),
-    plan: planResources,
+    plan: (desired, observed) => planResources(desired, observed, ROUTE),
     apply: (change, signal) => applyRoute(client, zoneId, change, signal),
   };
 }
 
 /**
- * A route can't carry a mark: it is ours where it leads `<host>/*` to our script and the routing entry of that very
- * host is marked as ours. All others are somebody else's, and looked at only where we want their pattern.
+ * A route can't carry a mark. It is ours if it points `<host>/*` to our script and the routing entry of that host in KV
+ * carries our mark. All others are foreign, and observed only under a desired pattern.
  */
 export async function observeRoutes(
   { client, store, identity, zoneId, scriptName }: RouteApplierOptions,
@@ -55,7 +55,13 @@ export async function observeRoutes(
     const owner = ownerOf(route, scriptName, identity, witnesses);
     if (owner.kind === 'foreign' && !wanted.has(pattern)) return [];
     return [
-      { target: 'route', key: pattern, owner, hash: script ? routeHash({ pattern, script }) : null, ref: id },
+      {
+        target: ROUTE.target,
+        key: pattern,
+        owner,
+        hash: script ? routeHash({ pattern, script }) : null,
+        ref: id,
+      },
     ];
   });
 }
@@ -69,11 +75,11 @@ function ownerOf(
   if (script !== scriptName)
     return { kind: 'foreign', by: script ? `the worker ${script}` : 'a bypass route' };
   const entry = witnesses.get(patternHost(pattern) ?? '');
-  if (entry === undefined) return { kind: 'foreign', by: 'somebody (no routing entry of ours)' };
+  if (entry === undefined) return { kind: 'foreign', by: 'an unknown owner (no routing entry of ours)' };
   return readKeyMark(identity, entry).owner;
 }
 
-/** Creates, repoints or deletes one route; done already counts as done. */
+/** Creates, updates or deletes one route. A route that is already as desired counts as success. */
 export async function applyRoute(
   client: CloudflareClient,
   zoneId: string,

@@ -6,39 +6,36 @@ import { type CloudflareClient, KV_PAGE, type KvKey, MAX_KV_BULK } from '../../c
 
 const markedMetadata = z.object({ mark: z.string() });
 
-/** Whose a key is, and what was applied under it, by the mark in its metadata. */
+/** The owner of a key and the hash of what was applied, from the mark in its metadata. */
 export function readKeyMark(identity: Identity, { metadata }: KvKey) {
   return readMark(identity, markedMetadata.safeParse(metadata).data?.mark);
 }
 
-/** Binding of the edge's own namespace: visitors' profiles, by `<siteId>:<id>`. */
+/** The binding of the namespace with visitors' profiles, which only the edge writes; keys are `<siteId>:<id>`. */
 export const PROFILES = 'COOKIES' as const;
 
-/** A namespace's title is what `wrangler` makes of script and binding. */
+/** The title that `wrangler` gives a namespace. */
 export function namespaceTitle(scriptName: string, namespace: KvNamespace | typeof PROFILES): string {
   return `${scriptName}-${namespace}`;
 }
 
-/** The edge worker's KV namespaces, which the KV and the route applier both read. */
+/** The edge worker's KV namespaces; the appliers of KV and of routes both read them. */
 export interface EdgeStore {
   id(namespace: KvNamespace, signal: AbortSignal): Promise<string>;
-  /** Deletes what the edge keeps of a site's visitors. */
+  /** Deletes the profiles of a site's visitors. */
   forgetProfiles(site: string, signal: AbortSignal): Promise<void>;
-  /**
-   * All keys with their metadata; with `names` at least these. Readers that ask the same in one turn of the event loop
-   * share one listing.
-   */
+  /** All keys with their metadata; with `names`, at least these. Equal calls in one tick of the event loop get one listing. */
   keys(namespace: KvNamespace, signal: AbortSignal, names?: ReadonlySet<string>): Promise<readonly KvKey[]>;
 }
 
-/** `pageSize`: keys that one call lists; a smaller namespace is always listed whole. */
+/** `pageSize`: keys in one page of a listing; a namespace of one page is always listed as a whole. */
 export function edgeStore(client: CloudflareClient, scriptName: string, pageSize = KV_PAGE): EdgeStore {
   let ids: Promise<NamespaceIds> | undefined;
   const listings = new Map<string, Promise<readonly KvKey[]>>();
-  /** Calls that the last whole listing took. */
+  /** Pages of the last whole listing. */
   const pages = new Map<KvNamespace, number>();
 
-  /** Asked once, by all who come before the answer. */
+  /** One call for all concurrent callers, and for later ones if it succeeds. */
   async function namespaces(signal: AbortSignal): Promise<NamespaceIds> {
     ids ??= findNamespaces(client, scriptName, signal);
     const asked = ids;
@@ -64,7 +61,7 @@ export function edgeStore(client: CloudflareClient, scriptName: string, pageSize
       return keys;
     }
     const found = await Promise.all([...names].map((name) => client.kvKeys(namespaceId, signal, name)));
-    // A prefix finds longer names too, which another one's search may have found as well.
+    // A search by prefix also finds longer names, which several searches may return.
     return found
       .flat()
       .filter(({ name }) => names.has(name))
@@ -84,13 +81,13 @@ export function edgeStore(client: CloudflareClient, scriptName: string, pageSize
       }
     },
     keys(namespace, signal, names) {
-      // One call a name, where that is fewer than one call a page.
+      // By name, one call each, if that takes fewer calls than the pages of the namespace.
       const some = names !== undefined && names.size < (pages.get(namespace) ?? 1) ? names : null;
       const question = JSON.stringify([namespace, some && [...some].sort()]);
       const running = listings.get(question);
       if (running !== undefined) return running;
       const listing = list(namespace, signal, some);
-      // No later: what is asked after a write must not be answered from before it.
+      // In the next tick at the latest: a listing must not be older than a write before it.
       setImmediate(() => listings.delete(question));
       listings.set(question, listing);
       return listing;
@@ -105,11 +102,11 @@ function firstOfName(): (key: KvKey) => boolean {
 
 interface NamespaceIds {
   readonly documents: ReadonlyMap<KvNamespace, string>;
-  /** `null`: this worker keeps no profiles. */
+  /** `null`: this worker stores no profiles. */
   readonly profiles: string | null;
 }
 
-/** Found once, since a worker is bound to ids and not to titles. */
+/** Ids by title. A worker is bound to ids, so they don't change. */
 async function findNamespaces(
   client: CloudflareClient,
   scriptName: string,

@@ -1,10 +1,10 @@
 import type { Applier, Observed, Plan, Resource } from '../contract.ts';
-import { desiredRoute, type RouteSpec, routeHash, wildcardPattern } from './desired.ts';
+import { desiredRoute, ROUTE, type RouteSpec, routeHash, wildcardPattern } from './desired.ts';
 import { applyRoute, observeRoutes, type RouteApplierOptions, type RouteRef } from './route.ts';
 
 /**
- * One route for the whole zone, for zones that would outgrow Cloudflare's limit of 1,000 routes. The first site that
- * wants it makes it; it serves all hosts, so it is never removed here. Routes of single sites, from before, go once it stands.
+ * One route for the whole zone, for zones that would exceed Cloudflare's limit of 1,000 routes. The first site that needs
+ * it creates it. All hosts use it, so it is never deleted here. Once it exists, older routes of single sites are deleted.
  */
 export function wildcardRouteApplier(
   options: RouteApplierOptions & { readonly zone: string },
@@ -12,7 +12,7 @@ export function wildcardRouteApplier(
   const { client, zoneId, scriptName: script, identity } = options;
   const pattern = wildcardPattern(options.zone);
   return {
-    target: 'route',
+    ...ROUTE,
     desired: (manifest) => [desiredRoute(manifest, { pattern, script })],
     async observe(desired, signal, scope) {
       const observed = await observeRoutes(options, desired, signal, scope);

@@ -6,7 +6,7 @@ import { planResources } from '../plan.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 import type { CloudflareRanges } from './cloudflare-ranges.ts';
-import { type ProxySpec, proxyResources, servedName } from './desired.ts';
+import { PROXY, type ProxySpec, proxyResources, servedName } from './desired.ts';
 import { awaitForwarding } from './probe.ts';
 
 /** Long enough for the sites of one revision to share a reload, short enough that nobody waits for it. */
@@ -21,8 +21,8 @@ const REST = 3;
 const REST_WHILE_EXPECTING = 10;
 const LONGEST_REST_MS = 15_000;
 
-export interface ProxyApplierDeps {
-  /** Started already. */
+interface ProxyApplierDeps {
+  /** Started, and closed by whoever started it. */
   readonly backend: ProxyBackend;
   readonly identity: Identity;
   readonly containers: ContainerSettings;
@@ -55,7 +55,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   let keptUp: Promise<void> | null = null;
 
   return {
-    target: 'proxy',
+    ...PROXY,
     desired: (manifest) =>
       proxyResources(manifest, containers, (host, tls) => certificates.edition?.(host, tls)),
     edition({ site, hostnames, customDomains, tls }) {
@@ -69,7 +69,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
       return (await backend.installed()).map(({ key, mark, intact, path }) => {
         const { owner, hash } = readMark(identity, mark);
         const sound = intact && !unproven.has(key);
-        return { target: 'proxy', key, owner, ref: path, hash: sound ? hash : null };
+        return { target: PROXY.target, key, owner, ref: path, hash: sound ? hash : null };
       });
     },
     plan: planResources,
@@ -89,7 +89,6 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
       unproven.delete(change.key);
     },
     events: (signal) => backend.events(signal),
-    close: () => backend.close(),
   };
 
   /**

@@ -58,7 +58,7 @@ export interface ProxyChange {
 }
 
 /** A resource found in the proxy. */
-export interface InstalledVhosts {
+interface InstalledVhosts {
   readonly key: string;
   /** The text where a mark stands; whose it is is not the backend's to judge. */
   readonly mark: string | undefined;

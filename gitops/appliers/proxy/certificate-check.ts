@@ -20,7 +20,7 @@ const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
  * of the one before, the key that of the leaf, the name among its names, and the time within its own. `fault` is for
  * the person who put the files there, and says nothing of the key.
  */
-export function checkCertificate(
+export function checkCertificateFiles(
   { chain, key, host }: { chain: string; key: string; host: string },
   now: number,
 ): Checked {

@@ -94,7 +94,7 @@ export async function isStillCurrent(source: CertificateSource, used: UsedCertif
 }
 
 /** 16 hex digits that change when either file does; `missing` where one can't be read. */
-export async function certificateFingerprint({ cert, key }: CertificatePaths): Promise<string> {
+async function certificateFingerprint({ cert, key }: CertificatePaths): Promise<string> {
   try {
     const hash = createHash('sha256');
     for (const bytes of await Promise.all([readFile(cert), readFile(key)])) hash.update(bytes);

@@ -44,7 +44,7 @@ export interface CloudflareRanges {
   refresh(): Promise<void>;
 }
 
-export interface CloudflareRangesDeps {
+interface CloudflareRangesDeps {
   /** Where the last good answer is kept; lost or corrupt, it is asked for anew. */
   readonly file: string;
   readonly ask: () => Promise<readonly string[]>;

@@ -2,8 +2,10 @@ import { z } from 'zod';
 import { contentHash } from '../../base/ownership.ts';
 import { type ContainerSettings, containerSpecs, type LoadedManifest } from '../../manifest/containers.ts';
 import { hostname, siteId } from '../../manifest/schema.ts';
-import type { Resource } from '../contract.ts';
+import type { Resource, Traits } from '../contract.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
+
+export const PROXY = { target: 'proxy' } as const satisfies Traits;
 
 const upstream = z.strictObject({ address: z.ipv4(), port: z.int().min(1).max(65535) });
 /** Addresses, never names: nothing waits for DNS while the proxy reads its configuration. */
@@ -58,7 +60,7 @@ export function proxyResources(
   };
   const resource = (key: string, summary: string, vhosts: Vhost[]): Resource<ProxySpec> => {
     const spec: ProxySpec = { site, vhosts };
-    return { target: 'proxy', site, key, hash: contentHash(spec), summary, adopt, spec };
+    return { target: PROXY.target, site, key, hash: contentHash(spec), summary, adopt, spec };
   };
   return [
     resource(site, `serve ${hostnames.origin} and ${hostnames.preview}`, [

@@ -79,4 +79,4 @@ export interface TrustedPeers {
   readonly own: readonly string[];
 }
 
-export const NOBODY: TrustedPeers = { cloudflare: [], own: [] };
+export const NO_TRUSTED_PEERS: TrustedPeers = { cloudflare: [], own: [] };

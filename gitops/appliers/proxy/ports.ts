@@ -8,22 +8,22 @@ const remembered = z.record(z.string(), z.int().min(1).max(65535));
 const TRIES = 50;
 
 /**
- * The wished ports with every 0 replaced by a port that is free on all `addresses`: picked once, and read back from
- * `file` ever after, since the addresses that contain it are given away.
+ * `wanted` with every 0 replaced by a port that is free on all `addresses`. A port is picked once and then read back
+ * from `file`, since clients know the addresses that contain it.
  */
 export async function assignProxyPorts<Name extends string>(
   file: string,
   addresses: readonly string[],
-  wishes: Readonly<Record<Name, number>>,
+  wanted: Readonly<Record<Name, number>>,
 ): Promise<Record<Name, number>> {
   const known = await recall(file);
   const settled: Record<string, number> = {};
-  for (const [name, wish] of Object.entries<number>(wishes)) {
+  for (const [name, port] of Object.entries<number>(wanted)) {
     const taken = Object.values(settled);
-    settled[name] = wish !== 0 ? wish : (known[name] ?? (await pickPort(addresses, taken)));
+    settled[name] = port !== 0 ? port : (known[name] ?? (await pickPort(addresses, taken)));
   }
   await writeDurably(file, `${JSON.stringify({ ...known, ...settled })}\n`);
-  return settled as Record<Name, number>; // every name of `wishes` was visited
+  return settled as Record<Name, number>; // every name of `wanted` was visited
 }
 
 async function recall(file: string): Promise<Record<string, number>> {
@@ -43,10 +43,10 @@ async function pickPort(addresses: readonly string[], taken: readonly number[]):
     const free = await Promise.all(others.map((address) => bind(address, port)));
     if (!free.includes(null)) return port;
   }
-  throw new RetryableError(`no port is free on ${addresses.join(' and ')} alike`);
+  throw new RetryableError(`no port is free on all of ${addresses.join(', ')}`);
 }
 
-/** The port that could be bound, or `null`. */
+/** The port that was bound, and closed again; `null` if it is in use. */
 function bind(host: string, port: number): Promise<number | null> {
   const { promise, resolve } = Promise.withResolvers<number | null>();
   const server = createServer();

@@ -4,16 +4,18 @@ import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { RetryableError } from '../../base/errors.ts';
+import { limit } from '../../base/limit.ts';
 import type { ProxyEndpoint } from './backend.ts';
 
 const INTERVAL_MS = 100;
-const ONE_MS = 2_000;
-/** Handshakes of 1,000 sites at once would time out in this very process. */
-const AT_ONCE = 32;
+/** The timeout of one request. */
+const REQUEST_MS = 2_000;
+/** With 1,000 TLS handshakes at once, this process itself would let them time out. */
+const limited = limit(32);
 
 /**
- * Asks the proxy for `GET /healthz` of an origin, by its own name and SNI, until something behind it answers.
- * Throws `RetryableError` past the deadline.
+ * Requests `/healthz` of an origin from the proxy, with the origin's name and SNI, until the upstream answers. Throws
+ * `RetryableError` after `timeoutMs`, counted from the end of the first request.
  */
 export async function awaitForwarding(
   endpoint: ProxyEndpoint,
@@ -23,9 +25,9 @@ export async function awaitForwarding(
   let deadline = Number.POSITIVE_INFINITY;
   for (;;) {
     signal.throwIfAborted();
-    const found = await inTurn(() => look(endpoint, host, signal));
+    const found = await limited(() => probeOrigin(endpoint, host, signal));
     if (found === null) return;
-    // Others' turns are no part of a site's time.
+    // The time that other sites' requests took before the first one doesn't count.
     deadline = Math.min(deadline, performance.now() + timeoutMs);
     if (performance.now() >= deadline) {
       throw new RetryableError(`${host} is not reached through the proxy: ${found}`);
@@ -34,24 +36,8 @@ export async function awaitForwarding(
   }
 }
 
-let looking = 0;
-const waiting: (() => void)[] = [];
-
-/** At most `AT_ONCE` looks are under way; the others wait in order. */
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  if (looking >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
-  else looking += 1;
-  try {
-    return await work();
-  } finally {
-    const next = waiting.shift();
-    if (next === undefined) looking -= 1;
-    else next();
-  }
-}
-
-/** `null` where the upstream answered, whatever it said; else what stood in the way. */
-function look(endpoint: ProxyEndpoint, host: string, signal: AbortSignal): Promise<string | null> {
+/** `null` if the upstream answered with any status of its own; else the failure. */
+function probeOrigin(endpoint: ProxyEndpoint, host: string, signal: AbortSignal): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>();
   const asked = request({
     host: endpoint.address,
@@ -60,9 +46,9 @@ function look(endpoint: ProxyEndpoint, host: string, signal: AbortSignal): Promi
     headers: { host: endpoint.tlsPort === 443 ? host : `${host}:${endpoint.tlsPort}` },
     path: '/healthz',
     agent: false,
-    // Forwarding is what is asked; an operator's files may well be by a CA that only Cloudflare trusts.
+    // Only forwarding is tested here. An operator's certificate may be from a CA that only Cloudflare trusts.
     rejectUnauthorized: false,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(ONE_MS)]),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
   });
   asked.on('response', (response) => {
     response.resume();
@@ -74,10 +60,10 @@ function look(endpoint: ProxyEndpoint, host: string, signal: AbortSignal): Promi
 }
 
 /**
- * Asks the proxy as a certificate authority would for an answer to a challenge of its own. `null` where it is the one
- * that the account's key gives; else what stood in the way.
+ * Requests the answer to an http-01 challenge from the proxy, as a certificate authority does, with a token of its own.
+ * `null` if the answer is the right one for the account's key; else the failure.
  */
-export async function lookForChallenge(
+export async function probeChallenge(
   endpoint: ProxyEndpoint,
   { host, thumbprint, signal }: { host: string; thumbprint: string; signal: AbortSignal },
 ): Promise<string | null> {
@@ -89,7 +75,7 @@ export async function lookForChallenge(
     headers: { host },
     path: `/.well-known/acme-challenge/${token}`,
     agent: false,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(ONE_MS)]),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
   });
   asked.on('response', resolve).on('error', reject).end();
   try {
@@ -100,5 +86,5 @@ export async function lookForChallenge(
   }
 }
 
-/** What a proxy itself answers for an upstream that isn't there. (The tag server's own health may be 503.) */
+/** What a proxy answers itself if the upstream is unreachable. (A tag server may answer 503 for its own health.) */
 const GATEWAY_ERRORS: ReadonlySet<number> = new Set([502, 504]);

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import { NOBODY, type TrustedPeers } from './policy.ts';
+import { NO_TRUSTED_PEERS, type TrustedPeers } from './policy.ts';
 
 export type VisitorOf = (
   peer: string,
@@ -8,7 +8,7 @@ export type VisitorOf = (
 
 /** Finds the visitor's address for a proxy of Node's: from the peer where it is trusted, else the peer itself. */
 export function visitorAddress(trusted: () => TrustedPeers): VisitorOf {
-  let ranges = NOBODY;
+  let ranges = NO_TRUSTED_PEERS;
   let cloudflare = listOf([]);
   let own = listOf([]);
   return (peer, headers) => {

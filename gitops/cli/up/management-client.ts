@@ -1,5 +1,5 @@
 import createClient, { type Client } from 'openapi-fetch';
-import type { components, operations, paths } from '../../clients/management-api.d.ts';
+import type { components, operations, paths } from '../../clients/generated/management-api.d.ts';
 import { CliError } from '../cli-error.ts';
 
 export type CreatedContainer = components['schemas']['Container'];

@@ -10,8 +10,8 @@ import {
   reachableAddress,
 } from '../../appliers/proxy/backend.ts';
 import { proxySpecSchema, servedName } from '../../appliers/proxy/desired.ts';
+import { emissions } from '../../appliers/proxy/emissions.ts';
 import { assignProxyPorts } from '../../appliers/proxy/ports.ts';
-import { wakes } from '../../appliers/proxy/wake.ts';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
 import { type Listening, listenOn } from './listen.ts';
@@ -64,7 +64,7 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
       return outcomes;
     },
     // It ends with this process, so nobody would hear that it did.
-    events: (signal) => wakes(quiet, 'lost', signal),
+    events: (signal) => emissions(quiet, 'lost', signal),
     async close() {
       await started?.close();
     },

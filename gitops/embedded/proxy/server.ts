@@ -4,7 +4,7 @@ import type { SecureContext } from 'node:tls';
 import { createProxyServer } from 'httpxy';
 import type { EdgeUpstream } from '../../appliers/proxy/backend.ts';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
-import { ARRIVAL_PATH, NOBODY, type TrustedPeers } from '../../appliers/proxy/policy.ts';
+import { ARRIVAL_PATH, NO_TRUSTED_PEERS, type TrustedPeers } from '../../appliers/proxy/policy.ts';
 import { visitorAddress } from '../../appliers/proxy/visitor-address.ts';
 import { answerChallenge, isChallenge } from './challenge.ts';
 import { forwardedHeaders, type ProxiedRequest, readRequest } from './forward.ts';
@@ -57,7 +57,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
     delete headers['keep-alive'];
   });
   proxy.on('error', (_error, _request, response) => badGateway(response));
-  const visitorOf = visitorAddress(deps.trusted ?? (() => NOBODY));
+  const visitorOf = visitorAddress(deps.trusted ?? (() => NO_TRUSTED_PEERS));
   let turn = 0;
 
   function targetOf(vhost: Vhost) {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Change } from '../../../gitops/appliers/contract.ts';
-import { canonicalRecord, type RecordSpec, recordKey } from '../../../gitops/appliers/dns/desired.ts';
+import { canonicalRecord, DNS, type RecordSpec, recordKey } from '../../../gitops/appliers/dns/desired.ts';
 import { type DnsRef, type ListedRecord, observedRecords } from '../../../gitops/appliers/dns/observed.ts';
 import { planResources } from '../../../gitops/appliers/plan.ts';
 import { contentHash, formatMark } from '../../../gitops/base/ownership.ts';
@@ -104,11 +104,11 @@ describeWith('reference', 'the tables of external-dns', () => {
         const [target, site, summary, adopt] = ['dns', 'site', key, false] as const;
         return { target, site, key, hash: contentHash(spec), summary, adopt, spec };
       });
-      const plan = planResources(desired, observedRecords(current, desired, identity));
+      const plan = planResources(desired, observedRecords(current, desired, identity), DNS);
       const { allowed } = judge({
         sites: [{ site: 'site', state: 'present', protect: false, suspend: false, held: false }],
         plans: [plan],
-        ownDnsRecords: current.length,
+        targets: [{ ...DNS, owned: current.length }],
         policy: one.policy === 'sync' ? 'sync' : 'upsert_only',
         frozen: null,
         historyRewritten: false,

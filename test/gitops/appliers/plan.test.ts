@@ -102,7 +102,7 @@ describe('planResources', () => {
             held: false,
           })),
           plans: [plan],
-          ownDnsRecords: 0,
+          targets: [{ target: 'dns', owned: 0 }],
           frozen: null,
           historyRewritten: false,
           stateLost: false,

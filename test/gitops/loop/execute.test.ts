@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type Applier, type Change, TARGETS, type Target } from '../../../gitops/appliers/contract.ts';
+import type { Applier, Change, Target, Traits } from '../../../gitops/appliers/contract.ts';
 import { TerminalError } from '../../../gitops/base/errors.ts';
 import { executeSite, type SiteRun } from '../../../gitops/loop/execute.ts';
+import { TARGETS, TRAITS } from '../../support/gitops/targets.ts';
 
 const change = (target: Target, op: Change['op'], key: string = target): Change => ({
   target,
@@ -18,15 +19,16 @@ async function run(
     failing?: Record<string, Error>;
     drainSeconds?: number;
     signal?: AbortSignal;
+    traits?: readonly Traits[];
   } = {},
 ) {
   const order: string[] = [];
   const withdrawn: Date[] = [];
   const steps = new Map<string, string>();
-  const appliers = TARGETS.map((target): [Target, Applier] => [
-    target,
+  const appliers = (options.traits ?? TRAITS).map((traits): [Target, Applier] => [
+    traits.target,
     {
-      target,
+      ...traits,
       desired: () => [],
       observe: async () => [],
       plan: () => ({ changes: [], conflicts: [] }),

@@ -1,11 +1,11 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { SHARED, TARGETS } from '../../../gitops/appliers/contract.ts';
 import { git } from '../../../gitops/clients/git.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type LoopOptions, type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+import { SHARED, TARGETS } from '../../support/gitops/targets.ts';
 
 let daemon: MemoryDaemon;
 afterEach(() => daemon.close());

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Change, ChangeOp, Target } from '../../../gitops/appliers/contract.ts';
 import { changeId, type JudgedSite, type JudgeInput, judge } from '../../../gitops/pass/guards.ts';
+import { TRAITS } from '../../support/gitops/targets.ts';
 
 const site = (name: string, extra: Partial<JudgedSite> = {}): JudgedSite => ({
   site: name,
@@ -18,10 +19,13 @@ const change = (name: string, op: ChangeOp = 'delete', target: Target = 'kv'): C
   op,
   summary: `${op} ${name}`,
 });
+/** Tagyard's own targets, of which DNS has so many records. */
+const owning = (records: number) =>
+  TRAITS.map((traits) => ({ ...traits, owned: traits.target === 'dns' ? records : 1_000 }));
 const input = (given: Partial<JudgeInput> & { changes: readonly Change[] }): JudgeInput => ({
   sites: [],
   plans: [{ changes: given.changes, conflicts: [] }],
-  ownDnsRecords: 0,
+  targets: owning(0),
   historyRewritten: false,
   stateLost: false,
   approved: new Set(),
@@ -44,7 +48,7 @@ describe('judge', () => {
       'four of ten DNS records',
       input({
         sites: sites(20),
-        ownDnsRecords: 10,
+        targets: owning(10),
         changes: [1, 2, 3, 4].map((n) => ({ ...change('gone', 'delete', 'dns'), key: String(n) })),
       }),
       ['too_many_records'],
@@ -53,7 +57,7 @@ describe('judge', () => {
       'four of nine DNS records, below the floor',
       input({
         sites: sites(20),
-        ownDnsRecords: 9,
+        targets: owning(9),
         changes: [1, 2, 3, 4].map((n) => ({ ...change('gone', 'delete', 'dns'), key: String(n) })),
       }),
       [],

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { TARGETS } from '../../../gitops/appliers/contract.ts';
 import { RetryableError } from '../../../gitops/base/errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+import { TARGETS } from '../../support/gitops/targets.ts';
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {

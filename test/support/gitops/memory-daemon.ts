@@ -4,13 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { expect } from 'vitest';
-import {
-  type Applier,
-  type Change,
-  type Scope,
-  TARGETS,
-  type Target,
-} from '../../../gitops/appliers/contract.ts';
+import type { Applier, Change, Scope, Target, Traits } from '../../../gitops/appliers/contract.ts';
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { contentHash, readMark } from '../../../gitops/base/ownership.ts';
 import { DesiredStateReader } from '../../../gitops/desired/desired-state.ts';
@@ -25,6 +19,7 @@ import type { CertificateStatus } from '../../../gitops/report/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../eventually.ts';
 import { manifestInput } from '../manifest.ts';
+import { TARGETS, TRAITS } from './targets.ts';
 
 export const SECRET = 'an infra secret';
 const HOST = 'tag-1';
@@ -81,9 +76,10 @@ export async function memoryDaemon(
     return found;
   }
 
-  function applier(target: Target): Applier {
+  function applier(traits: Traits): Applier {
+    const { target } = traits;
     const inner: Applier = memoryApplier({
-      target,
+      target: traits,
       identity,
       world: world(target),
       fault: (at) => control.fault(target, at),
@@ -119,7 +115,9 @@ export async function memoryDaemon(
     const loop = new Loop({
       repo,
       reader,
-      appliers: TARGETS.map((target) => real.find((one) => one.target === target) ?? applier(target)),
+      appliers: TRAITS.map(
+        (traits) => real.find(({ target }) => target === traits.target) ?? applier(traits),
+      ),
       operations,
       host: HOST,
       drainSeconds: 0,

@@ -1,7 +1,7 @@
 import createClient from 'openapi-fetch';
 import { request } from 'undici';
 import type { Run } from '../../../gitops/cli/up/run-file.ts';
-import type { paths } from '../../../gitops/clients/management-api.d.ts';
+import type { paths } from '../../../gitops/clients/generated/management-api.d.ts';
 import { eventually } from '../eventually.ts';
 
 /** An answer with its JSON, or its text where it isn't JSON. */

@@ -4,10 +4,10 @@ import { RetryableError } from '../../../base/errors.ts';
 import { readMark } from '../../../base/ownership.ts';
 import { type ProxyBackend, type ProxyEndpoint, reachableAddress } from '../backend.ts';
 import { isStillCurrent } from '../certificates.ts';
+import { emissions } from '../emissions.ts';
 import { keyOf } from '../file-name.ts';
-import { NOBODY } from '../policy.ts';
+import { NO_TRUSTED_PEERS } from '../policy.ts';
 import { assignProxyPorts } from '../ports.ts';
-import { wakes } from '../wake.ts';
 import { type ConvergerDeps, converge } from './converge.ts';
 import { NginxDaemon } from './daemon.ts';
 import { writeFiles } from './files.ts';
@@ -60,13 +60,13 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       const current = await generations.current();
       if (current === null) throw new RetryableError(`${prefix} has no current generation`);
       const served = current.main === main() && (await daemon.servedVersion()) === current.version;
-      const look = async ([name, text]: readonly [string, string]) => {
+      const describe = async ([name, text]: readonly [string, string]) => {
         const { mark, head } = readSiteFile(text);
         const intact = served && head?.form === renderer.form && (await areCurrent(settings, head));
         const names = head?.certificates ?? null;
         return { key: keyOf(name), mark, intact, names, path: join(prefix, current.name, 'sites', name) };
       };
-      return await Promise.all([...current.files].map(look));
+      return await Promise.all([...current.files].map(describe));
     },
 
     async install(changes) {
@@ -83,13 +83,13 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       });
     },
 
-    events: (signal) => wakes(running().daemon, 'lost', signal),
+    events: (signal) => emissions(running().daemon, 'lost', signal),
 
     async upkeep() {
       const { generations, daemon } = running();
       const files = [...((await generations.current())?.files.keys() ?? [])];
       const sites = new Set(files.map((name) => keyOf(name).split('/')[0] ?? ''));
-      const kept = { directory: join(prefix, 'logs'), sites, now: Date.now() };
+      const kept = { directory: join(prefix, 'logs'), sites, now: settings.now?.() ?? Date.now() };
       if (await keepLogs(kept)) await daemon.reread();
     },
 
@@ -111,8 +111,8 @@ async function prepare(settings: NginxSettings): Promise<Started> {
     reloadTimeoutMs: timeoutMs = RELOAD_TIMEOUT_MS,
   } = settings;
   await mkdir(prefix, { recursive: true, mode: 0o700 });
-  const wishes = { httpPort, tlsPort, statusPort: 0 };
-  const ports = await assignProxyPorts(join(prefix, 'ports.json'), listen, wishes);
+  const wanted = { httpPort, tlsPort, statusPort: 0 };
+  const ports = await assignProxyPorts(join(prefix, 'ports.json'), listen, wanted);
   const renderer = nginxRenderer(TEMPLATES, mainSettings(settings, ports));
   const at = { bin, prefix, statusPort: ports.statusPort, timeoutMs };
   const daemon =
@@ -122,7 +122,7 @@ async function prepare(settings: NginxSettings): Promise<Started> {
     renderer,
     daemon,
     generations: new Generations(prefix, renderer),
-    main: () => renderer.main(settings.trusted?.() ?? NOBODY),
+    main: () => renderer.main(settings.trusted?.() ?? NO_TRUSTED_PEERS),
     isOurs: (text) => readMark(identity, readSiteFile(text).mark).owner.kind === 'ours',
     endpoint: { ...ports, address: reachableAddress(listen) },
   };

@@ -12,7 +12,7 @@ export interface ConvergerDeps {
   readonly isOurs: (text: string) => boolean;
 }
 
-export interface Converged {
+interface Converged {
   /** False where nginx served all of it already, so that nothing was reloaded. */
   readonly changed: boolean;
   readonly refused: ReadonlyMap<FileChange, Error>;

@@ -170,12 +170,12 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
 
   #watchAdopted(): void {
     if (this.#watch !== undefined || this.#child !== null) return;
-    const look = async () => {
+    const check = async () => {
       if ((await this.master()) !== null) return;
       clearInterval(this.#watch);
       this.#watch = undefined;
       if (!this.#stopping) this.emit('lost');
     };
-    this.#watch = setInterval(() => void look(), WATCH_MS).unref();
+    this.#watch = setInterval(() => void check(), WATCH_MS).unref();
   }
 }

@@ -9,7 +9,7 @@ import type { FileChange } from './isolate.ts';
 import type { Renderer } from './render.ts';
 import { formatSiteFile, readSiteFile } from './site-file.ts';
 
-export interface FileWriter {
+interface FileWriter {
   readonly renderer: Renderer;
   readonly certificates: CertificateSource;
   readonly identity: Identity;

@@ -8,7 +8,7 @@ import { contentHash } from '../../../base/ownership.ts';
 export type Files = ReadonlyMap<string, string>;
 
 /** A whole configuration: nothing of it refers to anything outside but certificates. */
-export interface Tree {
+interface Tree {
   readonly main: string;
   readonly files: Files;
 }

@@ -13,7 +13,7 @@ export interface FileChange {
   readonly text: string | null;
 }
 
-export interface Isolated {
+interface Isolated {
   /** What nginx accepts: the base, with every change that did no harm. */
   readonly files: Files;
   readonly refused: ReadonlyMap<FileChange, Error>;

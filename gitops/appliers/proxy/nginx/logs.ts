@@ -7,7 +7,7 @@ const KEPT = 2;
 /** How long the logs of a site that is gone are kept. */
 const GONE_MS = 7 * 24 * 60 * 60 * 1000;
 
-export interface LogKeeping {
+interface LogKeeping {
   /** Where nginx writes: `error.log`, and `sites/<site>.log`. */
   readonly directory: string;
   /** The sites that are served. */

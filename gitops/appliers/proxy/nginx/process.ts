@@ -79,11 +79,11 @@ export async function allRetired(workers: readonly number[]): Promise<boolean> {
  * process that was killed. Resolves when it is gone.
  */
 export async function stopNginx(prefix: string): Promise<void> {
-  for (const [signal, patience] of ENDINGS) {
+  for (const [signal, timeoutMs] of ENDINGS) {
     const master = await runningMaster(prefix);
     if (master === null) break;
     process.kill(master, signal);
-    const deadline = performance.now() + patience;
+    const deadline = performance.now() + timeoutMs;
     while ((await runningMaster(prefix)) !== null && performance.now() < deadline) await wait(POLL_MS);
   }
   await retireOrphans(prefix);

@@ -6,6 +6,8 @@ export interface NginxSettings extends ProxySettings {
   /** The program; `nginx` on PATH, or an absolute path. 1.19.5 or newer. */
   readonly bin: string;
   readonly limits?: NameLimits;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
   /** How long a start or a reload may take before the tree before it is put back, milliseconds. */
   readonly reloadTimeoutMs?: number;
   /** How long connections of an old generation may live on, seconds. */

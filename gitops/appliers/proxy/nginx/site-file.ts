@@ -18,7 +18,7 @@ const headSchema = z.strictObject({
 export type SiteFileHead = z.output<typeof headSchema>;
 
 /** A file of `sites/`: the mark, what it was made from, and nginx's own language. */
-export interface NginxSiteFile {
+interface NginxSiteFile {
   readonly mark: string | undefined;
   /** `null` where it isn't ours, or was edited since it was written. */
   readonly head: SiteFileHead | null;

@@ -6,7 +6,7 @@ import { type DaemonSettings, NginxDaemon } from './daemon.ts';
 import { NameConflict } from './name-conflict.ts';
 import { masterByPid } from './process.ts';
 
-export interface SystemSettings extends DaemonSettings {
+interface SystemSettings extends DaemonSettings {
   /** `/etc/nginx/nginx.conf`, say. */
   readonly config: string;
 }

@@ -4,7 +4,7 @@ import type { ProxySpec } from '../../../../gitops/appliers/proxy/desired.ts';
 import { type MainSettings, mainSchema } from '../../../../gitops/appliers/proxy/nginx/quote.ts';
 import { nginxRenderer } from '../../../../gitops/appliers/proxy/nginx/render.ts';
 import { TEMPLATES } from '../../../../gitops/appliers/proxy/nginx/templates.ts';
-import { NOBODY } from '../../../../gitops/appliers/proxy/policy.ts';
+import { NO_TRUSTED_PEERS } from '../../../../gitops/appliers/proxy/policy.ts';
 import { TerminalError } from '../../../../gitops/base/errors.ts';
 import { parseNginx, shapeOf } from '../../../support/proxy/nginx-syntax.ts';
 
@@ -53,7 +53,7 @@ describe('the rendered vhosts', () => {
 
   test('verify an https edge by name', () => {
     const text = renderer.vhosts(domain('tags.acme.example', 'acme.example.net'), [paths]);
-    expect(renderer.main(NOBODY)).toContain('proxy_ssl_verify on;');
+    expect(renderer.main(NO_TRUSTED_PEERS)).toContain('proxy_ssl_verify on;');
     expect(text).toContain('proxy_ssl_name acme.example.net;');
     expect(text).toContain('proxy_set_header Host "acme.example.net";');
   });
@@ -61,7 +61,7 @@ describe('the rendered vhosts', () => {
   test('hold no secret; only the main file does', () => {
     const spec = domain('tags.acme.example', 'acme.example.net');
     expect(renderer.vhosts(spec, [paths])).not.toContain(SETTINGS.hopSecret);
-    expect(renderer.main(NOBODY)).toContain(SETTINGS.hopSecret);
+    expect(renderer.main(NO_TRUSTED_PEERS)).toContain(SETTINGS.hopSecret);
   });
 
   test('have another form when a setting that they depend on changes', () => {
@@ -216,8 +216,8 @@ describe('a hostile value', () => {
         if (kept.success) throw new Error('a text is a secret and an address at once');
         const ca = mainSchema.safeParse({ ...SETTINGS, ca: `/${text}` });
         if (ca.success) {
-          const main = nginxRenderer(TEMPLATES, ca.data).main(NOBODY);
-          expect(shapeOf(parseNginx(main))).toEqual(shapeOf(parseNginx(renderer.main(NOBODY))));
+          const main = nginxRenderer(TEMPLATES, ca.data).main(NO_TRUSTED_PEERS);
+          expect(shapeOf(parseNginx(main))).toEqual(shapeOf(parseNginx(renderer.main(NO_TRUSTED_PEERS))));
         }
       }),
       { numRuns: 300 },

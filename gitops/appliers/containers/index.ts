@@ -1,0 +1,50 @@
+import Docker from 'dockerode';
+import type { Identity } from '../../base/ownership.ts';
+import type { ContainerSettings } from '../../manifest/containers.ts';
+import type { Registration } from '../registration.ts';
+import { containersApplier } from './applier.ts';
+import { CONTAINERS } from './desired.ts';
+import { dockerRuntime } from './docker-runtime.ts';
+import type { Recycling } from './recycling.ts';
+import type { Runtime } from './runtime.ts';
+import { containersSettings } from './settings.ts';
+
+/** For how long nginx may still pass on what it has accepted, before an old container is removed. */
+const LEAST_DRAIN_MS = 1_000;
+/** How long a new container may take until it is healthy: the real image fetches its code from Google first. */
+const STARTUP_DEADLINE_MS = 60_000;
+
+interface Services {
+  readonly identity: Identity;
+  readonly containers: ContainerSettings;
+  readonly recycling: Recycling;
+  readonly embedded: {
+    containerRuntime(options: { readonly entry: string; readonly caFile?: string }): Runtime;
+  };
+}
+
+/** A site's containers, in Docker or as child processes. */
+export const containers: Registration<typeof containersSettings, Services> = {
+  ...CONTAINERS,
+  settings: containersSettings,
+  create(settings, services) {
+    const ca = settings.CONTAINER_CA_FILE === undefined ? {} : { caFile: settings.CONTAINER_CA_FILE };
+    const runtime =
+      settings.CONTAINERS_DRIVER === 'docker'
+        ? dockerRuntime({ docker: new Docker(), ...ca })
+        : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, ...ca });
+    return containersApplier(
+      {
+        ...services.containers,
+        ...ca,
+        identity: services.identity,
+        recycling: services.recycling,
+        startupDeadlineMs: STARTUP_DEADLINE_MS,
+        steadyMs: settings.SWAP_STEADY_SECONDS * 1000,
+        drain: { leastMs: LEAST_DRAIN_MS, mostMs: settings.SWAP_DRAIN_SECONDS * 1000 },
+        previewIdleMs: settings.PREVIEW_IDLE_SECONDS * 1000,
+      },
+      runtime,
+    );
+  },
+};

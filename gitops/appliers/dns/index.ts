@@ -1,0 +1,53 @@
+import { join } from 'node:path';
+import type { z } from 'zod';
+import type { Identity } from '../../base/ownership.ts';
+import type { CloudflareClient } from '../../clients/cloudflare.ts';
+import { rfc2136Client } from '../../clients/rfc2136.ts';
+import { writeTsigKey } from '../../clients/tsig-key.ts';
+import type { Registration } from '../registration.ts';
+import { type DnsProvider, dnsApplier } from './applier.ts';
+import { cloudflareDns } from './cloudflare.ts';
+import { DNS } from './desired.ts';
+import { rfc2136Dns } from './rfc2136.ts';
+import { dnsSettings } from './settings.ts';
+
+interface Services {
+  readonly identity: Identity;
+  readonly cloudflare: { readonly client: CloudflareClient; readonly zoneId: string };
+  readonly edgeDomain: string;
+  readonly hostAddress: string;
+  readonly stateDir: string;
+}
+
+/** The DNS records of a site's hostnames, at Cloudflare or at a primary that takes RFC 2136 updates. */
+export const dns: Registration<typeof dnsSettings, Services> = {
+  ...DNS,
+  settings: dnsSettings,
+  async create(settings, services) {
+    const zone = settings.DNS_ZONE ?? services.edgeDomain;
+    return dnsApplier({
+      provider: await provider(settings, zone, services),
+      identity: services.identity,
+      zone,
+      hostAddress: services.hostAddress,
+      edgeTarget: settings.EDGE_TARGET,
+    });
+  },
+};
+
+async function provider(
+  settings: z.output<typeof dnsSettings>,
+  zone: string,
+  { cloudflare, stateDir }: Services,
+): Promise<DnsProvider> {
+  if (settings.DNS_PROVIDER === 'cloudflare') return cloudflareDns(cloudflare);
+  const { DNS_SERVER: server, DNS_TSIG_NAME: name, DNS_TSIG_SECRET_FILE: secretFile } = settings;
+  if (!server || !name || !secretFile || !settings.EDGE_TARGET) {
+    throw new Error(
+      'DNS_PROVIDER=rfc2136 needs DNS_SERVER, DNS_TSIG_NAME, DNS_TSIG_SECRET_FILE and EDGE_TARGET',
+    );
+  }
+  const keyFile = join(stateDir, 'dns-tsig.key');
+  await writeTsigKey(keyFile, { name, algorithm: settings.DNS_TSIG_ALGORITHM, secretFile });
+  return rfc2136Dns({ client: rfc2136Client({ server, zone, keyFile }), zone });
+}

@@ -1,0 +1,17 @@
+import type { z } from 'zod';
+import { containers } from './containers/index.ts';
+import { dns } from './dns/index.ts';
+import { kv, route } from './edge/index.ts';
+import { proxy } from './proxy/index.ts';
+
+/** All appliers. A site is brought up in this order; a site is removed in the reverse order. */
+export const APPLIERS = [containers, proxy, kv, route, dns] as const;
+
+type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
+  all: infer All,
+) => void
+  ? All
+  : never;
+
+/** The settings of all appliers, as one object. */
+export type ApplierSettings = Intersection<z.output<(typeof APPLIERS)[number]['settings']>>;

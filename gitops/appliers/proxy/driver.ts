@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import type { z } from 'zod';
+import type { Identity } from '../../base/ownership.ts';
+import type { EdgeUpstream, NameLimits, ProxyBackend, ProxySettings } from './backend.ts';
+import type { CertificateSource } from './certificates.ts';
+import type { CloudflareRanges } from './cloudflare-ranges.ts';
+import type { proxySettings } from './settings.ts';
+
+type Environment = z.output<typeof proxySettings>;
+
+/** What any of the drivers needs. */
+interface DriverSettings extends ProxySettings {
+  readonly bin: string;
+  readonly systemConfig?: string;
+  readonly limits: NameLimits;
+  readonly now: () => number;
+}
+
+interface ProxyDriverDeps {
+  readonly stateDir: string;
+  readonly hopSecret: string;
+  /** See `ProxySettings`; `null`: none. */
+  readonly challengeKey: string | null;
+  readonly identity: Identity;
+  readonly certificates: CertificateSource;
+  readonly ranges: Pick<CloudflareRanges, 'current'>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly drivers: Readonly<Record<Environment['PROXY_DRIVER'], (settings: DriverSettings) => ProxyBackend>>;
+}
+
+/** The proxy that the environment asks for, not started yet. */
+export function proxyDriver(env: Environment, deps: ProxyDriverDeps): ProxyBackend {
+  const { stateDir, challengeKey, ranges, drivers, ...shared } = deps;
+  return drivers[env.PROXY_DRIVER]({
+    ...shared,
+    prefix: join(stateDir, 'proxy'),
+    listen: env.PROXY_LISTEN,
+    httpPort: env.PROXY_HTTP_PORT,
+    tlsPort: env.PROXY_TLS_PORT,
+    edgeUpstream: edgeUpstream(env.EDGE_UPSTREAM),
+    ...(challengeKey === null ? {} : { challengeKey }),
+    trusted: () => ({ cloudflare: ranges.current(), own: env.TRUSTED_PROXIES }),
+    bin: env.NGINX_BIN,
+    ...(env.NGINX_SYSTEM_CONFIG === undefined ? {} : { systemConfig: env.NGINX_SYSTEM_CONFIG }),
+    limits: { requestsPerSecond: env.NAME_REQUESTS_PER_SECOND, connections: env.NAME_CONNECTIONS },
+  });
+}
+
+/** Scheme, address and port of a URL. */
+function edgeUpstream(text: string): EdgeUpstream {
+  const url = new URL(text);
+  const scheme = url.protocol === 'https:' ? 'https' : 'http';
+  return { scheme, address: url.hostname, port: Number(url.port) || (scheme === 'https' ? 443 : 80) };
+}

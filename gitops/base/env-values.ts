@@ -1,0 +1,19 @@
+import { z } from 'zod';
+
+/** Schemas of values that environment variables hold. */
+
+/** An empty variable counts as unset. */
+export const optionalText = z
+  .string()
+  .transform((text) => (text === '' ? undefined : text))
+  .optional();
+
+export const portNumber = z.coerce.number().int().min(0).max(65535);
+
+/** `a, b`: comma-separated, without empty parts. */
+export const textList = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== ''),
+);
