@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { styleText } from 'node:util';
 import { applyAnswerSchema, type Operation, operationSchema } from '../report/report.ts';
-import { header, type Output, print, progress, short } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
-import { table } from './table.ts';
+import { callProvisioner, type Where } from './instance/provisioner-client.ts';
+import { header, type Output, print, progress, short } from './output/print.ts';
+import { table } from './output/table.ts';
 
 /** How often an operation is asked for. */
 const POLL_MS = 250;

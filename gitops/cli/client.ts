@@ -1,8 +1,8 @@
-import { CliError } from './cli-error.ts';
-import { Home } from './up/home.ts';
-import { mintToken, OPERATOR } from './up/issuer.ts';
-import { ManagementClient } from './up/management-client.ts';
-import { readRun } from './up/run-file.ts';
+import { Home } from './instance/home.ts';
+import { mintToken, OPERATOR } from './instance/issuer.ts';
+import { ManagementClient } from './instance/management-client.ts';
+import { readRun } from './instance/run-file.ts';
+import { CliError } from './output/cli-error.ts';
 
 export interface MemberWish {
   readonly subject: string;

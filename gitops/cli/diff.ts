@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { execa } from 'execa';
 import { diffReportSchema, type SiteDiff } from '../report/report.ts';
-import { CliError } from './cli-error.ts';
-import { type Output, print } from './print.ts';
-import { callProvisioner, demandSite, type Where } from './provisioner-client.ts';
+import { callProvisioner, demandSite, type Where } from './instance/provisioner-client.ts';
+import { CliError } from './output/cli-error.ts';
+import { type Output, print } from './output/print.ts';
 
 /**
  * Shows how the manifests of a revision (default: the newest) differ from what was last applied of them, in git's own

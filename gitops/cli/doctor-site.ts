@@ -8,11 +8,11 @@ import {
   verificationRequest,
 } from '../../edge/verification/contract.ts';
 import { VerificationClient, VerificationUnavailable } from '../../management/verification-client.ts';
-import { CliError } from './cli-error.ts';
-import { type Output, print } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
-import { Home } from './up/home.ts';
-import { readRun } from './up/run-file.ts';
+import { Home } from './instance/home.ts';
+import { callProvisioner, type Where } from './instance/provisioner-client.ts';
+import { readRun } from './instance/run-file.ts';
+import { CliError } from './output/cli-error.ts';
+import { type Output, print } from './output/print.ts';
 
 /** The host's own part is there by now. */
 const BUDGET_MS = 9_500;

@@ -9,8 +9,8 @@ import {
   type ShownSite,
   shownSiteSchema,
 } from '../report/report.ts';
-import { type Output, print, short } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
+import { callProvisioner, type Where } from './instance/provisioner-client.ts';
+import { type Output, print, short } from './output/print.ts';
 
 /** What a person does about a condition; `null`: nothing. */
 const REMEDIES: Readonly<Record<Reason, string | null>> = {

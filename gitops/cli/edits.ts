@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type Output, print, short } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
+import { callProvisioner, type Where } from './instance/provisioner-client.ts';
+import { type Output, print, short } from './output/print.ts';
 
 const commit = z.looseObject({ site: z.string(), revision: z.string(), changed: z.boolean().default(true) });
 

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { operationSchema, shownSiteSchema } from '../report/report.ts';
-import { short } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
+import { callProvisioner, type Where } from './instance/provisioner-client.ts';
+import { short } from './output/print.ts';
 
 /**
  * `waiting`: the command was ended while the site was at it; the daemon goes on, and the next run looks after it.

@@ -1,11 +1,11 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
 import { shownSiteSchema } from '../report/report.ts';
-import { CliError } from './cli-error.ts';
 import { type RolloutOutcome, rollSite } from './image-site.ts';
-import { type Output, print, progress } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
-import { table } from './table.ts';
+import { callProvisioner, type Where } from './instance/provisioner-client.ts';
+import { CliError } from './output/cli-error.ts';
+import { type Output, print, progress } from './output/print.ts';
+import { table } from './output/table.ts';
 
 export interface ImageOptions extends Output {
   /** Comma-separated, in the order in which they are taken; default: all of the host. */

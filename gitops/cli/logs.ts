@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { z } from 'zod';
 import { type R2Options, r2Client } from '../clients/r2.ts';
-import { CliError } from './cli-error.ts';
-import { demandSite, type Where } from './provisioner-client.ts';
-import { Home } from './up/home.ts';
-import { readRun } from './up/run-file.ts';
+import { Home } from './instance/home.ts';
+import { demandSite, type Where } from './instance/provisioner-client.ts';
+import { readRun } from './instance/run-file.ts';
+import { CliError } from './output/cli-error.ts';
 
 export interface LogsOptions {
   readonly day?: string;

@@ -1,9 +1,9 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
 import { type PlanReport, planReportSchema, type ShownSite, shownSiteSchema } from '../report/report.ts';
-import { header, type Output, print, short } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
-import { table } from './table.ts';
+import { callProvisioner, type Where } from './instance/provisioner-client.ts';
+import { header, type Output, print, short } from './output/print.ts';
+import { table } from './output/table.ts';
 
 const COLOUR = { create: 'green', update: 'yellow', delete: 'red' } as const;
 

@@ -1,6 +1,6 @@
 import { embeddedOperator } from './client.ts';
-import { Home } from './up/home.ts';
-import { mintToken } from './up/issuer.ts';
+import { Home } from './instance/home.ts';
+import { mintToken } from './instance/issuer.ts';
 
 /** Prints a JWT of a development subject that has `role` in the client; only the embedded instance trusts it. */
 export async function token(home: string, { client, role }: { client: string; role: string }): Promise<void> {

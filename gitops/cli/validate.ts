@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { parseManifest } from '../manifest/load.ts';
-import { type Output, print } from './print.ts';
+import { type Output, print } from './output/print.ts';
 
 interface Fault {
   readonly file: string;

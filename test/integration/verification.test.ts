@@ -3,7 +3,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
-import { Home } from '../../gitops/cli/up/home.ts';
+import { Home } from '../../gitops/cli/instance/home.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api, at, ok } from '../support/management/api.ts';

@@ -3,7 +3,7 @@ import { openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { backoffMs } from '../../base/backoff.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
 export interface ChildSpec {
   readonly name: string;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Home, Instance } from './home.ts';
-import { mintToken, OPERATOR } from './issuer.ts';
-import { type CreatedContainer, ManagementClient } from './management-client.ts';
+import type { Home, Instance } from '../instance/home.ts';
+import { mintToken, OPERATOR } from '../instance/issuer.ts';
+import { type CreatedContainer, ManagementClient } from '../instance/management-client.ts';
 
 export const DEMO_OWNER = 'demo-owner';
 export const DEMO_DOMAIN = 'shop.localhost';

@@ -1,6 +1,6 @@
 import { execa } from 'execa';
 import { isDockerUsable } from '../../clients/docker.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
 /** What runs on what, with the reason that is printed. */
 export interface Driver<Name extends string> {

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { stopNginx } from '../../appliers/proxy/nginx/process.ts';
 import { endOrphans } from '../../embedded/cloudflare/orphans.ts';
-import type { Home } from './home.ts';
+import type { Home } from '../instance/home.ts';
 
 /** Processes of ours with the script that each runs, so that a recycled pid is never taken for one of them. */
 export type Pids = readonly { readonly pid: number; readonly script: string }[];

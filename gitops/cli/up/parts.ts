@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
+import type { Home, Instance } from '../instance/home.ts';
+import { AUDIENCE, ISSUER, OPERATOR } from '../instance/issuer.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
-import type { Home, Instance } from './home.ts';
-import { AUDIENCE, ISSUER, OPERATOR } from './issuer.ts';
 import type { Ports } from './ports.ts';
 import { ALLOCATOR, V8_OPTIONS } from './v8-options.ts';
 

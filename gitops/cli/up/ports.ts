@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
 /** A port that the instance answers on: asked for by an environment variable, or picked and remembered. */
 export interface PortRequest {

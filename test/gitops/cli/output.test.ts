@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { CliError } from '../../../gitops/cli/cli-error.ts';
+import { CliError } from '../../../gitops/cli/output/cli-error.ts';
 import { program } from '../../../gitops/cli/program.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';

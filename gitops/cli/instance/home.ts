@@ -6,7 +6,7 @@ import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { exportJWK, generateKeyPair } from 'jose';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
 /** What an instance is and keeps for itself, made at its first start. Readable by its owner only. */
 const instanceSchema = z.object({

@@ -1,6 +1,6 @@
 import createClient, { type Client } from 'openapi-fetch';
 import type { components, operations, paths } from '../../clients/management-api.d.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
 export type CreatedContainer = components['schemas']['Container'];
 export type ContainerRequest = operations['createContainer']['requestBody']['content']['application/json'];

@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
 const address = z.object({ url: z.string() });
 

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { CliError } from './cli-error.ts';
-import { readRun } from './up/run-file.ts';
+import { CliError } from '../output/cli-error.ts';
+import { readRun } from './run-file.ts';
 
 export interface Where {
   readonly home: string;
