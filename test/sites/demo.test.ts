@@ -48,11 +48,11 @@ describe('the demo’s process', () => {
   });
 
   test.each([
-    ['not there yet', undefined, 'data-trouble="the demo site is still being made"'],
+    ['not there yet', undefined, 'data-problem="the demo site is still being created"'],
     [
       'without a snippet',
       { snippet: '', edgeUrl: 'http://edge.localhost' },
-      'data-trouble="the demo site has no snippet"',
+      'data-problem="the demo site has no snippet"',
     ],
     ['complete', { snippet: '<i>pasted</i>', edgeUrl: 'http://edge.localhost' }, '<i>pasted</i>'],
   ])('serves the shop, its site %s', async (_what, site, expected) => {

@@ -10,8 +10,8 @@ describe('the demo shop', () => {
   test.each([
     ['/', 200, 'Made slowly'],
     ['/products/tide-mug', 200, 'Tide mug'],
-    ['/products/anvil', 404, 'This shelf is empty'],
-    ['/elsewhere', 404, 'This shelf is empty'],
+    ['/products/anvil', 404, 'There is no such page'],
+    ['/elsewhere', 404, 'There is no such page'],
   ])('%s answers %i', async (url, status, text) => {
     const answer = await shop().inject(url);
     expect(answer.statusCode).toBe(status);
@@ -39,6 +39,6 @@ describe('the demo shop', () => {
     const site = () => Promise.reject(new Error('the API answered 502 "<bad gateway>"'));
     const answer = await buildShop({ site }).inject('/');
     expect(answer.statusCode).toBe(200);
-    expect(answer.body).toContain('data-trouble="the API answered 502 &quot;&lt;bad gateway&gt;&quot;"');
+    expect(answer.body).toContain('data-problem="the API answered 502 &quot;&lt;bad gateway&gt;&quot;"');
   });
 });

@@ -3,24 +3,29 @@ import { join } from 'node:path';
 import { CliError } from '../output/cli-error.ts';
 import { readRun } from './run-file.ts';
 
-export interface Where {
+/** What every verb gets: the instance's home, and the environment that may name another installation. */
+export interface CliContext {
   readonly home: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
+interface ProvisionerCall {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /**
- * One call of the provisioner: `INFRA_PROVISIONER_URL` and `INFRA_SECRET` where they are set, else the embedded
- * instance of this home. Throws `CliError` with the provisioner's own words for anything but a 2xx.
+ * Calls the provisioner at `INFRA_PROVISIONER_URL` with `INFRA_SECRET`, by default the embedded instance of this home.
+ * Throws `CliError` with the problem's detail for every answer but a 2xx.
  */
 export async function callProvisioner(
-  where: Where,
-  method: 'GET' | 'POST',
-  path: string,
-  body?: object,
-  headers: Readonly<Record<string, string>> = {},
+  context: CliContext,
+  { method, path, body, headers }: ProvisionerCall,
 ): Promise<unknown> {
-  const { url, secret } = await address(where);
-  const answer = await fetch(new URL(path, url), {
+  const { url, secret } = await addressOf(context);
+  const response = await fetch(new URL(path, url), {
     method,
     headers: {
       'x-secret': secret,
@@ -32,27 +37,27 @@ export async function callProvisioner(
   }).catch((cause: unknown) => {
     throw new CliError(`the provisioner at ${url} can't be reached`, { cause });
   });
-  const json: unknown = await answer.json();
-  if (answer.ok) return json;
+  const json: unknown = await response.json();
+  if (response.ok) return json;
   const fields = typeof json === 'object' && json !== null ? json : {};
-  const words =
-    'detail' in fields ? fields.detail : 'title' in fields ? fields.title : `status ${answer.status}`;
-  throw new CliError(String(words));
+  const message =
+    'detail' in fields ? fields.detail : 'title' in fields ? fields.title : `status ${response.status}`;
+  throw new CliError(String(message));
 }
 
-/** Throws `CliError` where the provisioner knows no such site: nothing to show is an answer only of one that is there. */
-export async function demandSite(where: Where, site: string): Promise<void> {
-  await callProvisioner(where, 'GET', `/sites/${encodeURIComponent(site)}`);
+/** Throws `CliError` if the provisioner does not know the site: an empty list must not hide a mistyped name. */
+export async function requireSite(context: CliContext, site: string): Promise<void> {
+  await callProvisioner(context, { method: 'GET', path: `/sites/${encodeURIComponent(site)}` });
 }
 
-/** Who sits at the terminal; stands in the commits that come of it. */
+/** The operator's user name; commits record it as their author. */
 function actor(): string {
   const { username } = userInfo();
-  // A header takes printable ASCII only.
+  // A header may contain printable ASCII only.
   return username.replace(/[^\x21-\x7e]/g, '') || 'operator';
 }
 
-async function address({ home, env }: Where): Promise<{ url: string; secret: string }> {
+async function addressOf({ home, env }: CliContext): Promise<{ url: string; secret: string }> {
   if (env.INFRA_PROVISIONER_URL) return { url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET ?? '' };
   return (await readRun(join(home, 'run.json'))).provisioner;
 }

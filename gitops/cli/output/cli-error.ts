@@ -1,4 +1,4 @@
-/** Something that the person at the terminal can mend: shown as one line, exit code 1, no stack. */
+/** An error that the operator can fix: printed as one line without a stack; the exit code is 1. */
 export class CliError extends Error {
   override name = 'CliError';
 }

@@ -7,10 +7,10 @@ import { CliError } from '../output/cli-error.ts';
 
 export interface ChildSpec {
   readonly name: string;
-  /** A TypeScript root; it sends `{ type: 'ready', … }` over IPC when it answers. */
+  /** A TypeScript entry file. It sends `{ type: 'ready', … }` over IPC when it accepts requests. */
   readonly script: string;
   readonly env: Readonly<Record<string, string>>;
-  /** How V8 is started for it. */
+  /** V8's command line options. */
   readonly v8Options?: readonly string[];
   readonly logFile: string;
 }
@@ -18,13 +18,12 @@ export interface ChildSpec {
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
 const GROUP_MS = 5_000;
-/** A part that has run this long wasn't broken when it started. */
+/** A child that ran for this long started well, so its next restart has no pause of earlier failures. */
 const STEADY_MS = 60_000;
 
 /**
- * One of the instance's processes: started, awaited, started again when it dies, stopped. It lives in a process group
- * of its own, so that Ctrl-C reaches only us, and it ends by itself when its IPC channel closes, so that it never
- * outlives us.
+ * One process of the instance. It is restarted when it exits. It has a process group of its own, so Ctrl-C reaches the
+ * parent only, and it exits when its IPC channel closes, so it never outlives the parent.
  */
 export class Child {
   readonly spec: ChildSpec;
@@ -42,7 +41,7 @@ export class Child {
     return this.#process?.pid ?? null;
   }
 
-  /** Resolves with the child's ready message; throws `CliError` with its last words where it ends before. */
+  /** Resolves with the child's ready message. Throws `CliError` with the end of its log if it exits before. */
   async start(): Promise<Record<string, unknown>> {
     const options = ['--disable-warning=ExperimentalWarning', ...(this.spec.v8Options ?? [])];
     const log = openSync(this.spec.logFile, 'a', 0o600);
@@ -54,9 +53,9 @@ export class Child {
     this.#process = child;
     this.#onPids();
     const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
-    const timer = setTimeout(() => reject(new Error('it did not get ready in time')), READY_MS);
+    const timer = setTimeout(() => reject(new Error('it was not ready in time')), READY_MS);
     child.once('error', reject);
-    child.once('exit', (code, signal) => reject(new Error(`it ended with ${signal ?? `code ${code}`}`)));
+    child.once('exit', (code, signal) => reject(new Error(`it exited with ${signal ?? `code ${code}`}`)));
     child.on('message', (message) => {
       if (isReady(message)) resolve(message);
     });
@@ -65,17 +64,16 @@ export class Child {
       const readyAt = performance.now();
       child.once('exit', (code, signal) => {
         if (this.#stopping) return;
-        // One that has served for a while starts its pauses afresh.
         if (performance.now() - readyAt > STEADY_MS) this.#failures = 0;
-        process.stderr.write(`${this.spec.name} ended with ${signal ?? `code ${code}`}; starting it again\n`);
+        process.stderr.write(`${this.spec.name} exited with ${signal ?? `code ${code}`}; restarting it\n`);
         void this.#restart();
       });
       return message;
     } catch (cause) {
-      // One that hangs would go on holding its port against the next.
+      // A child that hangs would keep its port from the next one.
       child.kill('SIGKILL');
       const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new CliError(`${this.spec.name} could not start: ${reason}; ${await this.#lastWords()}`, {
+      throw new CliError(`${this.spec.name} could not start: ${reason}; ${await this.#endOfLog()}`, {
         cause,
       });
     } finally {
@@ -111,20 +109,20 @@ export class Child {
     }
   }
 
-  async #lastWords(): Promise<string> {
+  async #endOfLog(): Promise<string> {
     const text = await readFile(this.spec.logFile, 'utf8').catch(() => '');
     const lines = text.trim().split('\n').slice(-3).join(' | ').slice(-600);
-    return `its log (${this.spec.logFile}) ends with: ${lines || 'nothing'}`;
+    return `its log ${this.spec.logFile} ends with: ${lines || '(empty)'}`;
   }
 }
 
-/** One that was stopped in the middle of its start may leave processes of its own: they end with its group. */
+/** Kills the processes that a child started and did not stop, because it was stopped during its own start. */
 async function endGroup(leader: number): Promise<void> {
   const deadline = Date.now() + GROUP_MS;
   while (killGroup(leader) && Date.now() < deadline) await wait(10);
 }
 
-/** False where nobody is left in it. */
+/** False if the group has no process any more. */
 function killGroup(leader: number): boolean {
   try {
     return process.kill(-leader, 'SIGKILL');
