@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { CliError } from './cli/cli-error.ts';
+import { CliError } from './cli/output/cli-error.ts';
 import { program } from './cli/program.ts';
 
 try {

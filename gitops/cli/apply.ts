@@ -1,28 +1,34 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { styleText } from 'node:util';
 import { applyAnswerSchema, type Operation, operationSchema } from '../report/report.ts';
-import { header, type Output, print, progress, short } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
-import { table } from './table.ts';
+import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { header, type OutputOptions, print, progress, short } from './output/print.ts';
+import { table } from './output/table.ts';
 
-/** How often an operation is asked for. */
 const POLL_MS = 250;
 
 /**
- * Applies the newest revision and waits for the end of it; with a checksum only if the plan is still that one. Exit
- * code 1 where a site failed.
+ * Applies the newest revision and waits until every operation has finished. With a checksum, it applies only if the
+ * plan still has that checksum. Exit code 1 if a site failed.
  */
-export async function apply(where: Where, options: Output & { checksum?: string }): Promise<void> {
+export async function apply(
+  context: CliContext,
+  options: OutputOptions & { checksum?: string },
+): Promise<void> {
   const body = options.checksum === undefined ? {} : { checksum: options.checksum };
-  const asked = applyAnswerSchema.parse(await callProvisioner(where, 'POST', '/apply', body));
+  const accepted = applyAnswerSchema.parse(
+    await callProvisioner(context, { method: 'POST', path: '/apply', body }),
+  );
   const line = progress();
   const done = new Map<string, Operation>();
   const show = (site: string) =>
-    line.show(`applying ${short(asked.revision)}: ${done.size} of ${asked.operations.length} sites, ${site}`);
-  for (const { site, url } of asked.operations) {
+    line.show(
+      `applying ${short(accepted.revision)}: ${done.size} of ${accepted.operations.length} sites, ${site}`,
+    );
+  for (const { site, url } of accepted.operations) {
     for (;;) {
       show(site);
-      const operation = operationSchema.parse(await callProvisioner(where, 'GET', url));
+      const operation = operationSchema.parse(await callProvisioner(context, { method: 'GET', path: url }));
       if (operation.finishedAt !== null) {
         done.set(site, operation);
         break;
@@ -32,7 +38,7 @@ export async function apply(where: Where, options: Output & { checksum?: string 
   }
   line.clear();
   const operations = [...done.values()];
-  print(options, { revision: asked.revision, operations }, render);
+  print(options, { revision: accepted.revision, operations }, render);
   if (operations.some(({ status }) => status !== 'succeeded')) process.exitCode = 1;
 }
 

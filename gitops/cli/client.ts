@@ -1,46 +1,47 @@
-import { CliError } from './cli-error.ts';
-import { Home } from './up/home.ts';
-import { mintToken, OPERATOR } from './up/issuer.ts';
-import { ManagementClient } from './up/management-client.ts';
-import { readRun } from './up/run-file.ts';
+import { Home } from './instance/home.ts';
+import { mintToken, OPERATOR } from './instance/issuer.ts';
+import { ManagementClient } from './instance/management-client.ts';
+import type { CliContext } from './instance/provisioner-client.ts';
+import { readRun } from './instance/run-file.ts';
+import { CliError } from './output/cli-error.ts';
 
-export interface MemberWish {
+export interface MemberArgument {
   readonly subject: string;
   readonly role: string;
 }
 
-/** `<subject>:<role>`; the subject may hold colons itself (`auth0|x`, `google-oauth2:123`), the role may not. */
-export function parseMember(text: string): MemberWish {
+/** Parses `<subject>:<role>`. The subject may contain colons (`auth0|x`, `google-oauth2:123`), the role may not. */
+export function parseMember(text: string): MemberArgument {
   const colon = text.lastIndexOf(':');
   if (colon <= 0 || colon === text.length - 1) {
-    throw new CliError(`--member ${text}: give it as <subject>:<role>, ada@agency.example:owner say`);
+    throw new CliError(`--member ${text}: give it as <subject>:<role>, for example ada@agency.example:owner`);
   }
   return { subject: text.slice(0, colon), role: text.slice(colon + 1) };
 }
 
 /**
- * Adds a client with its members, and prints its id. In production `MANAGEMENT_URL` and `TAGYARD_TOKEN` (a JWT of a
- * subject in `SUPER_ADMINS`) say where and as whom; otherwise the embedded instance of this home is asked.
+ * Adds a client with its members and prints its id. It calls `MANAGEMENT_URL` with `TAGYARD_TOKEN` (a JWT of a subject
+ * in `SUPER_ADMINS`), by default the embedded instance of this home.
  */
 export async function addClient(
-  { home, env }: { home: string; env: NodeJS.ProcessEnv },
+  context: CliContext,
   name: string,
-  members: readonly MemberWish[],
+  members: readonly MemberArgument[],
 ): Promise<void> {
-  const api = await operatorClient(home, env);
+  const api = await operatorClient(context);
   process.stdout.write(`${await api.addClient(name, members)}\n`);
 }
 
-async function operatorClient(home: string, env: NodeJS.ProcessEnv): Promise<ManagementClient> {
+async function operatorClient({ home, env }: CliContext): Promise<ManagementClient> {
   if (env.MANAGEMENT_URL) {
     if (!env.TAGYARD_TOKEN)
-      throw new CliError('MANAGEMENT_URL needs TAGYARD_TOKEN beside it, a JWT of a super-admin');
+      throw new CliError('set TAGYARD_TOKEN beside MANAGEMENT_URL: the JWT of a super-admin');
     return new ManagementClient(env.MANAGEMENT_URL, env.TAGYARD_TOKEN);
   }
   return await embeddedOperator(new Home(home));
 }
 
-/** The embedded instance's management, as its own operator. */
+/** A client of the embedded instance's management API that acts as its operator. */
 export async function embeddedOperator(home: Home): Promise<ManagementClient> {
   const run = await readRun(home.at('run.json'));
   return new ManagementClient(run.management.url, await mintToken(await home.instance(), OPERATOR));

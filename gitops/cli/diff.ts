@@ -4,30 +4,30 @@ import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { execa } from 'execa';
 import { diffReportSchema, type SiteDiff } from '../report/report.ts';
-import { CliError } from './cli-error.ts';
-import { type Output, print } from './print.ts';
-import { callProvisioner, demandSite, type Where } from './provisioner-client.ts';
+import { type CliContext, callProvisioner, requireSite } from './instance/provisioner-client.ts';
+import { CliError } from './output/cli-error.ts';
+import { type OutputOptions, print } from './output/print.ts';
 
 /**
- * Shows how the manifests of a revision (default: the newest) differ from what was last applied of them, in git's own
- * format. Exit code 2 where they do.
+ * Shows how the manifests of a revision (default: the newest) differ from those that are applied, in the format of
+ * `git diff`. Exit code 2 if they differ.
  */
 export async function diff(
-  where: Where,
+  context: CliContext,
   site: string | undefined,
-  options: Output & { ref?: string },
+  options: OutputOptions & { ref?: string },
 ): Promise<void> {
   const body = options.ref === undefined ? {} : { ref: options.ref };
-  const { sites } = diffReportSchema.parse(await callProvisioner(where, 'POST', '/diff', body));
-  const shown = sites.filter((one) => site === undefined || one.site === site);
-  if (site !== undefined && shown.length === 0) await demandSite(where, site);
-  const text = options.json ? '' : await unified(shown);
+  const report = await callProvisioner(context, { method: 'POST', path: '/diff', body });
+  const shown = diffReportSchema.parse(report).sites.filter((one) => site === undefined || one.site === site);
+  if (site !== undefined && shown.length === 0) await requireSite(context, site);
+  const text = options.json ? '' : await unifiedDiff(shown);
   print(options, shown, () => text);
   if (shown.length > 0) process.exitCode = 2;
 }
 
-/** `git diff` of two folders: `applied/` and `wanted/`. */
-async function unified(sites: readonly SiteDiff[]): Promise<string> {
+/** `git diff` between two folders: `applied/` and `wanted/`. */
+async function unifiedDiff(sites: readonly SiteDiff[]): Promise<string> {
   if (sites.length === 0) return '';
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-diff-'));
   try {
@@ -36,11 +36,11 @@ async function unified(sites: readonly SiteDiff[]): Promise<string> {
       if (before !== null) await writeFile(join(dir, 'applied', `${site}.yaml`), before);
       if (after !== null) await writeFile(join(dir, 'wanted', `${site}.yaml`), after);
     }
-    // Whatever decides that of our own words decides of git's.
+    // git colours its output exactly when `styleText` does.
     const colour = styleText('bold', '.') === '.' ? 'never' : 'always';
     const args = ['diff', '--no-index', '--no-prefix', `--color=${colour}`, 'applied', 'wanted'];
     const { stdout, stderr, exitCode } = await execa('git', args, { cwd: dir, reject: false });
-    // 1: they differ.
+    // git exits with 1 if the folders differ.
     if (exitCode !== 0 && exitCode !== 1) throw new CliError(`git diff: ${stderr}`);
     return `${stdout}\n`;
   } finally {

@@ -8,25 +8,25 @@ import {
   verificationRequest,
 } from '../../edge/verification/contract.ts';
 import { VerificationClient, VerificationUnavailable } from '../../management/verification-client.ts';
-import { CliError } from './cli-error.ts';
-import { type Output, print } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
-import { Home } from './up/home.ts';
-import { readRun } from './up/run-file.ts';
+import { Home } from './instance/home.ts';
+import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { readRun } from './instance/run-file.ts';
+import { CliError } from './output/cli-error.ts';
+import { type OutputOptions, print } from './output/print.ts';
 
-/** The host's own part is there by now. */
+/** The worker's time for its checks. The host report is complete before the worker is called. */
 const BUDGET_MS = 9_500;
 
 const COLOUR = { passed: 'green', failed: 'red', skipped: 'yellow' } as const;
 
 /**
- * Verifies one site as management does, with the host's report and the verification worker, and prints the same; no
- * status moves by it. Exit code 1 where anything is amiss.
+ * Verifies one site like management does, with the host report and the verification worker, and prints the report. It
+ * changes no status. Exit code 1 if a check failed.
  */
-export async function doctorSite(where: Where, site: string, options: Output): Promise<void> {
+export async function doctorSite(context: CliContext, site: string, options: OutputOptions): Promise<void> {
   const path = `/sites/${encodeURIComponent(site)}/host-report`;
-  const host = hostReport.parse(await callProvisioner(where, 'GET', path));
-  const client = new VerificationClient(await workerOf(where));
+  const host = hostReport.parse(await callProvisioner(context, { method: 'GET', path }));
+  const client = new VerificationClient(await workerOf(context));
   const request = verificationRequest.parse({ site: host.site, host, hostProblem: null, budget: BUDGET_MS });
   const report = await client.verify(request, randomUUID()).catch((cause: unknown) => {
     if (cause instanceof VerificationUnavailable) throw new CliError(cause.message, { cause });
@@ -36,7 +36,7 @@ export async function doctorSite(where: Where, site: string, options: Output): P
   if (report.status !== 'passed') process.exitCode = 1;
 }
 
-async function workerOf({ home, env }: Where): Promise<{ url: string; secret: string }> {
+async function workerOf({ home, env }: CliContext): Promise<{ url: string; secret: string }> {
   const { VERIFICATION_WORKER_URL: url, VERIFICATION_SECRET: secret = '' } = env;
   if (url) return { url, secret };
   const { verification } = await readRun(join(home, 'run.json'));
@@ -46,11 +46,11 @@ async function workerOf({ home, env }: Where): Promise<{ url: string; secret: st
 
 function render({ status, checks }: VerificationReport): string {
   const failed = checks.filter((check) => check.status === 'failed').length;
-  const end =
+  const summary =
     failed === 0
-      ? `${checks.length} checks, nothing is amiss`
+      ? `${checks.length} checks, no problem found`
       : `${failed} of ${checks.length} checks failed`;
-  return `${checks.map(renderCheck).join('')}${status}: ${end}\n`;
+  return `${checks.map(renderCheck).join('')}${status}: ${summary}\n`;
 }
 
 function renderCheck({ name, status, detail, fix }: Check): string {

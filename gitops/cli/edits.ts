@@ -1,56 +1,72 @@
 import { z } from 'zod';
-import { type Output, print, short } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
+import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { type OutputOptions, print, short } from './output/print.ts';
 
 const commit = z.looseObject({ site: z.string(), revision: z.string(), changed: z.boolean().default(true) });
 
-interface EditOptions extends Output {
+interface EditOptions extends OutputOptions {
   readonly reason?: string;
 }
 
-/** Undoes a commit of a site's file (default: its newest), by another commit. */
+interface Edit {
+  readonly site: string;
+  readonly verb: 'revert' | 'suspend' | 'resume';
+  readonly body?: { readonly revision?: string };
+}
+
+/** Commits the site's file as it was before `revision`, by default before its newest commit. */
 export async function revert(
-  where: Where,
+  context: CliContext,
   site: string,
   revision: string | undefined,
   options: EditOptions,
 ): Promise<void> {
-  await edit(where, site, 'revert', revision === undefined ? {} : { revision }, options);
+  await edit(
+    context,
+    { site, verb: 'revert', ...(revision === undefined ? {} : { body: { revision } }) },
+    options,
+  );
 }
 
-export async function suspend(where: Where, site: string, options: EditOptions): Promise<void> {
-  await edit(where, site, 'suspend', {}, options);
+export async function suspend(context: CliContext, site: string, options: EditOptions): Promise<void> {
+  await edit(context, { site, verb: 'suspend' }, options);
 }
 
-export async function resume(where: Where, site: string, options: EditOptions): Promise<void> {
-  await edit(where, site, 'resume', {}, options);
+export async function resume(context: CliContext, site: string, options: EditOptions): Promise<void> {
+  await edit(context, { site, verb: 'resume' }, options);
 }
 
-/** Takes the files of sites out that are gone for so many days. */
-export async function prune(where: Where, options: EditOptions & { days: string }): Promise<void> {
-  const body = { olderThanDays: Number(options.days) };
-  const answer = await callProvisioner(where, 'POST', '/prune', body, reasonOf(options));
+/** Deletes the files of sites that were removed at least `days` days ago. */
+export async function prune(context: CliContext, options: EditOptions & { days: string }): Promise<void> {
+  const answer = await callProvisioner(context, {
+    method: 'POST',
+    path: '/prune',
+    body: { olderThanDays: Number(options.days) },
+    headers: reasonHeader(options),
+  });
   print(options, z.object({ pruned: z.array(z.string()) }).parse(answer), ({ pruned }) =>
     pruned.length === 0 ? 'no old tombstone\n' : pruned.map((site) => `pruned ${site}\n`).join(''),
   );
 }
 
 async function edit(
-  where: Where,
-  site: string,
-  verb: 'revert' | 'suspend' | 'resume',
-  body: object,
+  context: CliContext,
+  { site, verb, body = {} }: Edit,
   options: EditOptions,
 ): Promise<void> {
-  const path = `/sites/${encodeURIComponent(site)}/${verb}`;
-  const answer = commit.parse(await callProvisioner(where, 'POST', path, body, reasonOf(options)));
-  print(options, answer, ({ revision, changed }) =>
+  const answer = await callProvisioner(context, {
+    method: 'POST',
+    path: `/sites/${encodeURIComponent(site)}/${verb}`,
+    body,
+    headers: reasonHeader(options),
+  });
+  print(options, commit.parse(answer), ({ revision, changed }) =>
     changed
-      ? `${verb} of ${site} is commit ${short(revision)}; tagyard status ${site} shows it go on\n`
-      : `nothing to ${verb}: ${site} is like that already at ${short(revision)}\n`,
+      ? `${verb} of ${site} is commit ${short(revision)}; tagyard status ${site} shows the progress\n`
+      : `nothing to ${verb}: ${site} is already in that state at ${short(revision)}\n`,
   );
 }
 
-function reasonOf({ reason }: EditOptions): Record<string, string> {
+function reasonHeader({ reason }: EditOptions): Record<string, string> {
   return reason === undefined ? {} : { 'x-reason': reason };
 }

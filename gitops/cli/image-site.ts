@@ -1,101 +1,104 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { operationSchema, shownSiteSchema } from '../report/report.ts';
-import { short } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
+import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { short } from './output/print.ts';
+import { imageCommit, isChangeable, type RolloutOutcome, watchedCondition } from './rollout.ts';
 
-/**
- * `waiting`: the command was ended while the site was at it; the daemon goes on, and the next run looks after it.
- * `skipped`: it wasn't well before, which says nothing of the image.
- */
-export interface RolloutOutcome {
-  readonly state: 'swapped' | 'already' | 'reverted' | 'failed' | 'waiting' | 'skipped';
-  readonly detail: string;
-}
-
-export interface Roll {
+interface ImageChange {
   readonly site: string;
   readonly image: string;
-  /** Stands in the commits. */
+  /** Recorded in the commits. */
   readonly reason: string;
-  /** How long it must be well once it has the image. */
+  /** How long the site must be well with the new image. */
   readonly watchMs: number;
 }
 
 const POLL_MS = 250;
-const SUBJECT = 'Change the image of';
 
 const edited = z.object({
   revision: z.string(),
   changed: z.boolean().default(true),
   operation: z.object({ url: z.string() }).optional(),
 });
-const statusAnswer = shownSiteSchema.extend({
+const siteWithHistory = shownSiteSchema.extend({
   history: z.array(z.object({ revision: z.string(), subject: z.string() })),
 });
 
-/** Gives one site the image, watches it, and takes it back where it isn't well. Never throws for what the site does. */
-export async function rollSite(where: Where, roll: Roll, signal: AbortSignal): Promise<RolloutOutcome> {
-  const path = `/sites/${encodeURIComponent(roll.site)}`;
-  const begun = performance.now();
-  const headers = { 'x-reason': roll.reason };
-  const before = await look();
-  if (!before.ready && before.history[0]?.subject !== `${SUBJECT} ${roll.site}`) {
-    return { state: 'skipped', detail: `it was not well before (${before.reason}), so it was left as it is` };
+/**
+ * Changes the image of one site, watches the site, and reverts the change if the site is not well. What happens to the
+ * site is the outcome and never throws.
+ */
+export async function changeImage(
+  context: CliContext,
+  { site, image, reason, watchMs }: ImageChange,
+  signal: AbortSignal,
+): Promise<RolloutOutcome> {
+  const path = `/sites/${encodeURIComponent(site)}`;
+  const startedAt = performance.now();
+  const before = await readSite();
+  if (!isChangeable(before)) {
+    return { state: 'skipped', detail: `it was not well before (${before.reason}), so it was not changed` };
   }
-  const body = { image: roll.image };
-  const edit = edited.parse(await callProvisioner(where, 'POST', `${path}/image`, body, headers));
+  const edit = await postEdit('image', { image }, reason);
   if (!edit.changed && before.ready) return { state: 'already', detail: '' };
   try {
-    const trouble = await troubleOf(edit.operation?.url);
-    if (trouble === null) {
-      return { state: 'swapped', detail: `in ${Math.round((performance.now() - begun) / 1000)} s` };
+    const problem = (await failedOperation(edit.operation?.url)) ?? (await failedCondition());
+    if (problem === null) {
+      return { state: 'swapped', detail: `in ${Math.round((performance.now() - startedAt) / 1000)} s` };
     }
-    return await takeBack(trouble);
+    return await revertImage(problem);
   } catch (error) {
     if (!signal.aborted) throw error;
     return {
       state: 'waiting',
-      detail: `commit ${short(edit.revision)} is made, and was not watched to its end`,
+      detail: `commit ${short(edit.revision)} is written, but was not watched to its end`,
     };
   }
 
-  async function look() {
-    return statusAnswer.parse(await callProvisioner(where, 'GET', path));
+  async function readSite() {
+    return siteWithHistory.parse(await callProvisioner(context, { method: 'GET', path }));
   }
 
-  /** `null`: it came up and was well for the time that it was watched. */
-  async function troubleOf(operation: string | undefined): Promise<string | null> {
+  async function postEdit(verb: 'image' | 'revert', body: object, why: string) {
+    const headers = { 'x-reason': why };
+    const answer = await callProvisioner(context, { method: 'POST', path: `${path}/${verb}`, body, headers });
+    return edited.parse(answer);
+  }
+
+  /** Waits for the end of the operation. Why it failed, or `null`. */
+  async function failedOperation(url: string | undefined): Promise<string | null> {
+    if (url === undefined) return null;
     for (;;) {
-      if (operation === undefined) break;
-      const { finishedAt, status, reason } = operationSchema.parse(
-        await callProvisioner(where, 'GET', operation),
-      );
-      if (status === 'failed') return reason ?? 'it failed';
-      if (finishedAt !== null) break;
+      const operation = operationSchema.parse(await callProvisioner(context, { method: 'GET', path: url }));
+      if (operation.status === 'failed') return operation.reason ?? 'it failed';
+      if (operation.finishedAt !== null) return null;
       await pause(POLL_MS, undefined, { signal });
     }
-    let until = performance.now() + roll.watchMs;
+  }
+
+  /** Watches the site until it has been well for `watchMs`. The condition that it failed with, or `null`. */
+  async function failedCondition(): Promise<string | null> {
+    let until = performance.now() + watchMs;
     for (;;) {
-      const { ready, reason, message } = await look();
-      if (reason === 'Failed' || reason === 'Retrying') return `${reason}: ${message}`;
-      // Not there yet, or on its way to something else: it is watched from when it has arrived.
-      if (!ready) until = performance.now() + roll.watchMs;
+      const now = await readSite();
+      const condition = watchedCondition(now);
+      if (condition === 'failed') return `${now.reason}: ${now.message}`;
+      if (condition === 'pending') until = performance.now() + watchMs;
       else if (performance.now() >= until) return null;
       await pause(POLL_MS, undefined, { signal });
     }
   }
 
-  /** Only the image's own commit is undone; where somebody has changed the site since, it is for a person to judge. */
-  async function takeBack(trouble: string): Promise<RolloutOutcome> {
-    const [newest] = (await look()).history;
-    if (newest === undefined || newest.subject !== `${SUBJECT} ${roll.site}`) {
-      return { state: 'failed', detail: `${trouble}; it was changed since, so it stays as it is` };
+  /** Reverts the image's own commit only. If the site was changed since, the operator has to decide. */
+  async function revertImage(problem: string): Promise<RolloutOutcome> {
+    const revision = imageCommit(await readSite());
+    if (revision === null) {
+      return { state: 'failed', detail: `${problem}; the site was changed since, so it is not reverted` };
     }
-    const body = { revision: newest.revision };
-    // What went wrong comes first, for a commit holds no more: which image it was stands in the one that is undone.
-    const why = { 'x-reason': `${trouble} (${roll.reason})`.slice(0, 200).replace(/[^\x20-\x7e]/g, ' ') };
-    const back = edited.parse(await callProvisioner(where, 'POST', `${path}/revert`, body, why));
-    return { state: 'reverted', detail: `by commit ${short(back.revision)}: ${trouble}` };
+    // A reason has at most 200 characters, so the problem comes first. The reverted commit names the image.
+    const why = `${problem} (${reason})`.slice(0, 200).replace(/[^\x20-\x7e]/g, ' ');
+    const back = await postEdit('revert', { revision }, why);
+    return { state: 'reverted', detail: `by commit ${short(back.revision)}: ${problem}` };
   }
 }

@@ -1,14 +1,15 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
 import { shownSiteSchema } from '../report/report.ts';
-import { CliError } from './cli-error.ts';
-import { type RolloutOutcome, rollSite } from './image-site.ts';
-import { type Output, print, progress } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
-import { table } from './table.ts';
+import { changeImage } from './image-site.ts';
+import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { CliError } from './output/cli-error.ts';
+import { type OutputOptions, print, progress } from './output/print.ts';
+import { table } from './output/table.ts';
+import { hasImage, nextBatch, type Rollout, type RolloutOutcome } from './rollout.ts';
 
-export interface ImageOptions extends Output {
-  /** Comma-separated, in the order in which they are taken; default: all of the host. */
+export interface ImageOptions extends OutputOptions {
+  /** Comma-separated, in the order of the rollout; default: all sites of the host. */
   readonly sites?: string;
   readonly atOnce: string;
   readonly watch: string;
@@ -24,92 +25,80 @@ const COLOUR = {
   waiting: 'yellow',
   skipped: 'yellow',
 } as const;
-const SHOW_MS = 500;
+const PROGRESS_MS = 500;
 
 /**
- * Brings sites to an image: the first well one alone and watched, then the others a few at a time. A site that wasn't well
- * before is skipped; one that fails goes back by a commit that reverts its own; where the first one does, or too many,
- * the rest is left as it is. Each step
- * is a commit of one site, so that whoever ends it in between runs it again and goes on. Exit code 1 where a site
- * doesn't have the image at the end.
+ * Changes the image of sites: first of one well site alone, then of several at once. A site that was not well before is
+ * skipped. A site that fails is reverted by a commit. The rollout stops if the first site fails, or more sites than
+ * `--max-failures`. Every change is a commit of one site, so an interrupted rollout continues when the command runs
+ * again. Exit code 1 if a site does not have the image at the end.
  */
-export async function image(where: Where, wanted: string, options: ImageOptions): Promise<void> {
-  const sites = await chosenSites(where, options.sites);
-  const atOnce = atLeast('--at-once', options.atOnce, 1);
-  const maxFailures = atLeast('--max-failures', options.maxFailures, 0);
-  const watchMs = atLeast('--watch', options.watch, 0) * 1000;
+export async function image(context: CliContext, wanted: string, options: ImageOptions): Promise<void> {
   const outcomes = new Map<string, RolloutOutcome>();
+  const rollout: Rollout = {
+    sites: await chosenSites(context, options.sites),
+    outcomes,
+    atOnce: atLeast('--at-once', options.atOnce, 1),
+    maxFailures: atLeast('--max-failures', options.maxFailures, 0),
+  };
+  const watchMs = atLeast('--watch', options.watch, 0) * 1000;
+  const reason = options.reason ?? `tagyard image ${wanted}`;
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort();
   process.once('SIGINT', interrupt);
-  const reason = options.reason ?? `tagyard image ${wanted}`;
-  const under = new Set<string>();
+  const active = new Set<string>();
   const line = progress();
-  const shown = setInterval(() => {
+  const interval = setInterval(() => {
     const done = [...outcomes.values()].filter(({ state }) => state !== 'waiting').length;
-    line.show(`${done} of ${sites.length} sites; at ${[...under].join(', ')}`);
-  }, SHOW_MS);
+    line.show(`${done} of ${rollout.sites.length} sites; now ${[...active].join(', ')}`);
+  }, PROGRESS_MS);
 
-  const roll = async (site: string) => {
-    under.add(site);
-    const outcome = await rollSite(where, { site, image: wanted, reason, watchMs }, interrupted.signal);
-    under.delete(site);
+  const change = async (site: string) => {
+    active.add(site);
+    const outcome = await changeImage(context, { site, image: wanted, reason, watchMs }, interrupted.signal);
+    active.delete(site);
     outcomes.set(site, outcome);
     line.clear();
-    if (!options.json) process.stdout.write(render([[site, outcome]]));
+    if (!options.json) process.stdout.write(renderOutcome(site, outcome));
   };
   try {
-    // The first well one tells whether the image is any good; only then do others follow.
-    let tried = false;
-    for (let at = 0; at < sites.length; ) {
-      const batch = sites.slice(at, at + (tried ? atOnce : 1));
-      await Promise.all(batch.map(roll));
-      at += batch.length;
-      if (interrupted.signal.aborted || failures(outcomes) > (tried ? maxFailures : 0)) break;
-      tried ||= batch.some((site) => outcomes.get(site)?.state !== 'skipped');
+    for (let batch = nextBatch(rollout); batch.length > 0; batch = nextBatch(rollout)) {
+      await Promise.all(batch.map(change));
+      if (interrupted.signal.aborted) break;
     }
   } finally {
-    clearInterval(shown);
+    clearInterval(interval);
     line.clear();
     process.off('SIGINT', interrupt);
   }
-  conclude(options, wanted, sites, outcomes);
+  conclude(options, wanted, rollout);
 }
 
-function conclude(
-  options: Output,
-  wanted: string,
-  sites: readonly string[],
-  outcomes: ReadonlyMap<string, RolloutOutcome>,
-): void {
-  const left = sites.filter((site) => !outcomes.has(site));
-  const well = [...outcomes.values()].filter(
-    ({ state }) => state === 'swapped' || state === 'already',
-  ).length;
+function conclude(options: OutputOptions, wanted: string, { sites, outcomes }: Rollout): void {
+  const untouched = sites.filter((site) => !outcomes.has(site));
+  const swapped = [...outcomes.values()].filter(hasImage).length;
   const report = {
     image: wanted,
     sites: [...outcomes].map(([site, outcome]) => ({ site, ...outcome })),
-    untouched: left,
+    untouched,
   };
   print(options, report, () => {
     const rest =
-      left.length === 0 ? '' : `, ${left.length} were not touched: run the same command again to go on`;
-    return `${well} of ${sites.length} sites have the image${rest}\n`;
+      untouched.length === 0
+        ? ''
+        : `, ${untouched.length} were not changed: run the same command again to continue`;
+    return `${swapped} of ${sites.length} sites have the image${rest}\n`;
   });
-  if (well < sites.length) process.exitCode = 1;
+  if (swapped < sites.length) process.exitCode = 1;
 }
 
-function failures(outcomes: ReadonlyMap<string, RolloutOutcome>): number {
-  return [...outcomes.values()].filter(({ state }) => state === 'reverted' || state === 'failed').length;
+function renderOutcome(site: string, { state, detail }: RolloutOutcome): string {
+  return table([[site, styleText(COLOUR[state], state), detail]]);
 }
 
-function render(rows: readonly (readonly [string, RolloutOutcome])[]): string {
-  return table(rows.map(([site, { state, detail }]) => [site, styleText(COLOUR[state], state), detail]));
-}
-
-async function chosenSites(where: Where, list: string | undefined): Promise<string[]> {
+async function chosenSites(context: CliContext, list: string | undefined): Promise<string[]> {
   const schema = z.object({ sites: z.array(shownSiteSchema) });
-  const { sites } = schema.parse(await callProvisioner(where, 'GET', '/sites'));
+  const { sites } = schema.parse(await callProvisioner(context, { method: 'GET', path: '/sites' }));
   const present = sites.filter(({ reason }) => reason !== 'Removed' && reason !== 'Removing');
   const known = present.map(({ site }) => site);
   if (list === undefined) return known;

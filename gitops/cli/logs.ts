@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { z } from 'zod';
 import { type R2Options, r2Client } from '../clients/r2.ts';
-import { CliError } from './cli-error.ts';
-import { demandSite, type Where } from './provisioner-client.ts';
-import { Home } from './up/home.ts';
-import { readRun } from './up/run-file.ts';
+import { Home } from './instance/home.ts';
+import { type CliContext, requireSite } from './instance/provisioner-client.ts';
+import { readRun } from './instance/run-file.ts';
+import { CliError } from './output/cli-error.ts';
 
 export interface LogsOptions {
   readonly day?: string;
@@ -13,7 +13,7 @@ export interface LogsOptions {
   readonly json?: true;
 }
 
-/** What a line shows of a record; `--json` shows all of it. */
+/** The fields that a line shows. `--json` shows the whole record. */
 const record = z.looseObject({
   time: z.string(),
   requestId: z.string(),
@@ -26,25 +26,27 @@ const record = z.looseObject({
   country: z.nullable(z.string()),
   error: z.nullable(z.string()),
 });
-type Record = z.infer<typeof record>;
+type LogRecord = z.infer<typeof record>;
 
 /** As in wrangler.jsonc. */
 const BUCKET = 'tagyard-raw-logs';
-/** The emulator has no account to share. */
-const UNPACED = { rate: 1e6, burst: 1e6 };
+/** The emulator has no rate limit. */
+const UNLIMITED = { rate: 1e6, burst: 1e6 };
 
 /**
- * Prints a site's requests of one day (UTC), batch by batch as the edge wrote them. A record whose request id was
- * there before is marked as a duplicate: a caller that names its own id may send it twice.
+ * Prints a site's requests of one day (UTC) in the order of the edge's batches. The second record with the same request
+ * id is marked as a duplicate: callers may choose the id, so it is not unique.
  */
-export async function logs(where: Where, site: string, options: LogsOptions): Promise<void> {
+export async function logs(context: CliContext, site: string, options: LogsOptions): Promise<void> {
   const day = options.day ?? new Date().toISOString().slice(0, 10);
-  if (!z.iso.date().safeParse(day).success) throw new CliError('--day takes a date such as 2026-01-31');
+  if (!z.iso.date().safeParse(day).success)
+    throw new CliError('--day must be a date, for example 2026-01-31');
   const { status = '' } = options;
-  if (!/^(?:|[1-5](?:\d\d|xx))$/.test(status)) throw new CliError('--status takes 404 or 5xx, say');
+  if (!/^(?:|[1-5](?:\d\d|xx))$/.test(status))
+    throw new CliError('--status must be a status or a class of them, for example 404 or 5xx');
   const wanted = new RegExp(`^${status.replace('xx', '\\d\\d')}`);
 
-  const bucket = r2Client(await bucketOf(where));
+  const bucket = r2Client(await bucketOf(context));
   const seen = new Set<string>();
   for await (const key of bucket.keys(`raw/dt=${day}/`)) {
     for (const line of (await bucket.text(key)).split('\n')) {
@@ -58,12 +60,12 @@ export async function logs(where: Where, site: string, options: LogsOptions): Pr
       process.stdout.write(options.json ? `${JSON.stringify(marked)}\n` : renderRecord(one, duplicate));
     }
   }
-  // Asked only now: a site that is long gone may have records of its days.
-  if (seen.size === 0) await demandSite(where, site);
+  // A removed site may still have records, so its name is checked only if there are none.
+  if (seen.size === 0) await requireSite(context, site);
 }
 
-/** Cloudflare's own bucket where the environment names an account, else that of the embedded instance of this home. */
-async function bucketOf({ home, env }: Where): Promise<R2Options> {
+/** Cloudflare's bucket if the environment names an account, else the bucket of the embedded instance of this home. */
+async function bucketOf({ home, env }: CliContext): Promise<R2Options> {
   if (env.CLOUDFLARE_ACCOUNT_ID) {
     return {
       url: env.CLOUDFLARE_API_URL || 'https://api.cloudflare.com/client/v4',
@@ -74,11 +76,11 @@ async function bucketOf({ home, env }: Where): Promise<R2Options> {
   }
   const { cloudflare } = await readRun(join(home, 'run.json'));
   const { cloudflareToken: token } = await new Home(home).instance();
-  return { ...cloudflare, token, bucket: BUCKET, ...UNPACED };
+  return { ...cloudflare, token, bucket: BUCKET, ...UNLIMITED };
 }
 
 function renderRecord(
-  { time, status, method, route, duration, cache, country, error }: Record,
+  { time, status, method, route, duration, cache, country, error }: LogRecord,
   duplicate: boolean,
 ): string {
   const colour = status >= 500 ? 'red' : status >= 400 ? 'yellow' : 'green';

@@ -7,26 +7,29 @@ import {
   type ShownSite,
   shownSiteSchema,
 } from '../report/report.ts';
-import { header, type Output, print, short } from './print.ts';
-import { callProvisioner, type Where } from './provisioner-client.ts';
-import { table } from './table.ts';
+import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { header, type OutputOptions, print, short } from './output/print.ts';
+import { table } from './output/table.ts';
 
 const COLOUR = { create: 'green', update: 'yellow', delete: 'red' } as const;
 
-/** Prints what would change and what is held back; exit code 2 where there is anything. */
-export async function plan(where: Where, options: Output & { ref?: string }): Promise<void> {
+/** Prints the changes that would be made and the blocked ones. Exit code 2 if there are changes. */
+export async function plan(context: CliContext, options: OutputOptions & { ref?: string }): Promise<void> {
   const body = options.ref === undefined ? {} : { ref: options.ref };
-  const report = planReportSchema.parse(await callProvisioner(where, 'POST', '/plan', body));
+  const report = planReportSchema.parse(
+    await callProvisioner(context, { method: 'POST', path: '/plan', body }),
+  );
   print(options, report, renderPlan);
   if (report.changes.length > 0) process.exitCode = 2;
 }
 
-export async function status(where: Where, site: string | undefined, options: Output): Promise<void> {
+export async function status(
+  context: CliContext,
+  site: string | undefined,
+  options: OutputOptions,
+): Promise<void> {
   if (site !== undefined) {
-    const one = shownSiteSchema.parse(
-      await callProvisioner(where, 'GET', `/sites/${encodeURIComponent(site)}`),
-    );
-    print(options, one, renderSite);
+    print(options, shownSiteSchema.parse(await readSite(context, site)), renderSite);
     return;
   }
   const schema = z.object({
@@ -34,17 +37,17 @@ export async function status(where: Where, site: string | undefined, options: Ou
     problem: z.string().nullable(),
     sites: z.array(shownSiteSchema),
   });
-  print(options, schema.parse(await callProvisioner(where, 'GET', '/sites')), ({ problem, sites }) => {
+  const answer = await callProvisioner(context, { method: 'GET', path: '/sites' });
+  print(options, schema.parse(answer), ({ problem, sites }) => {
     const head = problem === null ? '' : `${styleText('red', problem)}\n`;
     if (sites.length === 0) return `${head}no site yet\n`;
     return head + table([header('site', 'condition', 'applied', ''), ...sites.map(statusRow)]);
   });
 }
 
-export async function history(where: Where, site: string, options: Output): Promise<void> {
+export async function history(context: CliContext, site: string, options: OutputOptions): Promise<void> {
   const entry = z.object({ revision: z.string(), at: z.string(), author: z.string(), subject: z.string() });
-  const schema = z.looseObject({ history: z.array(entry) });
-  const { history } = schema.parse(await callProvisioner(where, 'GET', `/sites/${encodeURIComponent(site)}`));
+  const { history } = z.looseObject({ history: z.array(entry) }).parse(await readSite(context, site));
   print(options, history, (entries) =>
     table(
       entries.map(({ revision, at, author, subject }) => [
@@ -57,9 +60,13 @@ export async function history(where: Where, site: string, options: Output): Prom
   );
 }
 
-export async function approve(where: Where, checksum: string): Promise<void> {
-  await callProvisioner(where, 'POST', '/approve', { checksum });
-  process.stdout.write(`${checksum} is approved; tagyard status shows it go on\n`);
+export async function approve(context: CliContext, checksum: string): Promise<void> {
+  await callProvisioner(context, { method: 'POST', path: '/approve', body: { checksum } });
+  process.stdout.write(`${checksum} is approved; tagyard status shows the progress\n`);
+}
+
+async function readSite(context: CliContext, site: string): Promise<unknown> {
+  return await callProvisioner(context, { method: 'GET', path: `/sites/${encodeURIComponent(site)}` });
 }
 
 function renderPlan({ revision, checksum, changes, blocked }: PlanReport): string {
@@ -77,13 +84,18 @@ function renderPlan({ revision, checksum, changes, blocked }: PlanReport): strin
 }
 
 function renderSite(site: ShownSite): string {
-  const rows = site.resources.map((one) => [one.target, one.key, one.state, sayOf(one)]);
+  const rows = site.resources.map((resource) => [
+    resource.target,
+    resource.key,
+    resource.state,
+    detailOf(resource),
+  ]);
   return `${table([statusRow(site)])}\n${table([header('target', 'key', 'state', ''), ...rows])}`;
 }
 
-function sayOf(one: ShownSite['resources'][number]): string {
-  if (!isCertificate(one)) return one.lastError ?? '';
-  return one.reason || `until ${one.notAfter?.slice(0, 10)}, by ${one.issuer}`;
+function detailOf(resource: ShownSite['resources'][number]): string {
+  if (!isCertificate(resource)) return resource.lastError ?? '';
+  return resource.reason || `until ${resource.notAfter?.slice(0, 10)}, by ${resource.issuer}`;
 }
 
 function statusRow({ site, ready, reason, applied, message }: ShownSite): string[] {

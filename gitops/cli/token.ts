@@ -1,8 +1,11 @@
 import { embeddedOperator } from './client.ts';
-import { Home } from './up/home.ts';
-import { mintToken } from './up/issuer.ts';
+import { Home } from './instance/home.ts';
+import { mintToken } from './instance/issuer.ts';
 
-/** Prints a JWT of a development subject that has `role` in the client; only the embedded instance trusts it. */
+/**
+ * Gives the development subject `dev-<role>` that role in the client, and prints a JWT of it. Only the embedded
+ * instance accepts the JWT.
+ */
 export async function token(home: string, { client, role }: { client: string; role: string }): Promise<void> {
   const instanceHome = new Home(home);
   const operator = await embeddedOperator(instanceHome);

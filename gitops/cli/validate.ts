@@ -1,30 +1,30 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { parseManifest } from '../manifest/load.ts';
-import { type Output, print } from './print.ts';
+import { type OutputOptions, print } from './output/print.ts';
 
-interface Fault {
+interface Problem {
   readonly file: string;
   readonly line: number | null;
   readonly path: string;
   readonly message: string;
 }
 
-/** Checks manifests without any daemon, as it would; a line a fault, `file:line: path: message`. Exit code 1 with any. */
-export async function validate(files: readonly string[], options: Output): Promise<void> {
-  const faults = (await Promise.all(files.map(faultsOf))).flat();
-  print(options, faults, () =>
-    faults
+/** Checks manifests without a provisioner. Prints one line per problem: `file:line: path: message`. Exit code 1 if there is one. */
+export async function validate(files: readonly string[], options: OutputOptions): Promise<void> {
+  const problems = (await Promise.all(files.map(problemsIn))).flat();
+  print(options, problems, () =>
+    problems
       .map(({ file, line, path, message }) => {
-        const where = line === null ? file : `${file}:${line}`;
-        return `${where}: ${path === '' ? '' : `${path}: `}${message}\n`;
+        const position = line === null ? file : `${file}:${line}`;
+        return `${position}: ${path === '' ? '' : `${path}: `}${message}\n`;
       })
       .join(''),
   );
-  if (faults.length > 0) process.exitCode = 1;
+  if (problems.length > 0) process.exitCode = 1;
 }
 
-async function faultsOf(file: string): Promise<Fault[]> {
+async function problemsIn(file: string): Promise<Problem[]> {
   let text: string;
   try {
     text = await readFile(file, 'utf8');

@@ -6,27 +6,27 @@ import { z } from 'zod';
 import { TAG_SERVER_ENTRY } from './tag-server/entry.ts';
 
 export interface ImageFile {
-  /** Absolute, in the image. */
+  /** The absolute path in the image. */
   readonly path: string;
-  /** Changes when the content does; a hundred megabytes of programs are known by size and time instead of being read. */
+  /** Changes with the content. Node and its libraries, a hundred megabytes, are identified by size and time. */
   readonly fingerprint: string;
   readonly content: () => Promise<Buffer>;
   readonly role: 'node' | 'library' | 'entry' | 'source' | 'system';
 }
 
-/** A user that isn't root, and names by the host entries that the engine writes, then DNS. */
+/** A user that is not root, and name resolution by the engine's hosts file, then by DNS. */
 const SYSTEM: Readonly<Record<string, string>> = {
   '/etc/passwd':
     'root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n',
   '/etc/group': 'root:x:0:\nnonroot:x:65532:\n',
   '/etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
-  // Without it Node would look for the nearest package.json up to the root to tell a module from a script.
+  // Node reads the nearest package.json to tell a module from a script.
   '/app/package.json': '{ "type": "module" }\n',
 };
 
 const sharedObjects = z.array(z.string());
 
-/** All that the stand-in needs to run from an empty root, in a stable order. */
+/** All files that the stand-in needs in an empty image, in a stable order. */
 export async function imageFiles(): Promise<ImageFile[]> {
   const libraries = await librariesOfNode();
   const files: ImageFile[] = [
@@ -47,7 +47,7 @@ async function program(path: string, source: string, role: 'node' | 'library'): 
   return { path, fingerprint: `${size} ${mtimeMs}`, content: () => readFile(source), role };
 }
 
-/** The server itself. */
+/** The stand-in's sources. */
 export async function sourceFiles(): Promise<ImageFile[]> {
   const sources = globSync(join(dirname(TAG_SERVER_ENTRY), '*.ts')).sort();
   return await Promise.all(
@@ -61,8 +61,8 @@ export async function sourceFiles(): Promise<ImageFile[]> {
 }
 
 /**
- * The shared libraries of this Node with the dynamic loader, as a fresh one reports them of itself (`ldd`, without
- * needing it). What isn't a path is the kernel's own.
+ * The shared libraries of this Node and the dynamic loader, from the report of a new Node process, so that `ldd` is not
+ * needed. An entry that is no path is provided by the kernel.
  */
 async function librariesOfNode(): Promise<string[]> {
   const script =

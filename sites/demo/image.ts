@@ -6,9 +6,9 @@ import { pack } from 'tar-stream';
 import { z } from 'zod';
 import { type ImageFile, imageFiles, sourceFiles } from './image-files.ts';
 
-export interface ImageOptions {
+interface DemoImageOptions {
   readonly docker?: Docker;
-  /** Under which name the image is kept; its tag is the hash of what is in it. */
+  /** The image's name; its tag is the hash of its content. */
   readonly repository?: string;
 }
 
@@ -16,33 +16,32 @@ export interface ImageOptions {
 const USER = '65532:65532';
 
 /**
- * The stand-in tag server as an image, made from this very Node without any registry: imported once, found again by
- * the hash of what is in it. Answers `sha256:<id>`, as a manifest's `image` takes it. It runs read-only, as `nonroot`
- * and without capabilities; there is no shell in it. About 125 MB and a second for the first time.
+ * Builds an image of the stand-in tag server from the running Node, without a registry. It is imported once and found
+ * again by the hash of its content. Returns `sha256:<id>`, the form of a manifest's `image`. The image runs read-only,
+ * as `nonroot`, without capabilities and without a shell. The import takes about a second and 125 MB.
  */
 export async function buildDemoImage({
   docker = new Docker(),
   repository = 'tagyard/tag-server',
-}: ImageOptions = {}): Promise<string> {
+}: DemoImageOptions = {}): Promise<string> {
   const files = await imageFiles();
   const changes = instructions(files);
   const tag = contentTag(files, changes);
-  const present = await docker.listImages({ filters: { reference: [`${repository}:${tag}`] } });
-  const [found] = present;
+  const [found] = await docker.listImages({ filters: { reference: [`${repository}:${tag}`] } });
   if (found !== undefined) return found.Id;
 
   const stream = await docker.importImage(archive(files), { repo: repository, tag, changes });
   return idOf(await text(stream));
 }
 
-/** What stands for the image where child processes run the stand-in instead: another server, another id. */
+/** The id in place of an image's where child processes run the stand-in. It changes with the server's sources. */
 export async function processImageId(): Promise<string> {
   const hash = createHash('sha256');
   for (const file of await sourceFiles()) addTo(hash, file);
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** Dockerfile instructions that an import takes. */
+/** The Dockerfile instructions of the import. */
 function instructions(files: readonly ImageFile[]): string[] {
   const entry = files.find(({ role }) => role === 'entry');
   const node = files.find(({ role }) => role === 'node');
@@ -52,7 +51,7 @@ function instructions(files: readonly ImageFile[]): string[] {
   return [
     `USER ${USER}`,
     'EXPOSE 8080/tcp',
-    // The loader looks here first, wherever this system keeps its libraries.
+    // The dynamic loader searches these folders first, so the libraries keep this system's paths.
     `ENV LD_LIBRARY_PATH=${[...libraries].join(':')}`,
     `ENTRYPOINT ${JSON.stringify([node?.path, entry?.path])}`,
   ];
@@ -81,11 +80,11 @@ function archive(files: readonly ImageFile[]): Readable {
   return Readable.from(tar);
 }
 
-const outcome = z.object({ status: z.string().optional(), error: z.string().optional() });
+const importLine = z.object({ status: z.string().optional(), error: z.string().optional() });
 
-/** The engine answers JSON lines; the last status is the image's id, a failure is a line too. */
+/** The engine answers JSON lines. The last one has the image's id as its status, or the error. */
 function idOf(lines: string): string {
-  const last = outcome.parse(JSON.parse(lines.trim().split(/\r?\n/).at(-1) ?? '{}'));
+  const last = importLine.parse(JSON.parse(lines.trim().split(/\r?\n/).at(-1) ?? '{}'));
   if (last.status?.startsWith('sha256:')) return last.status;
   throw new Error(`Docker did not import the tag server's image: ${last.error ?? lines.slice(0, 200)}`);
 }

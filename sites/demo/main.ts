@@ -3,13 +3,13 @@ import { z } from 'zod';
 import { buildShop, type ShopSite } from './shop/app.ts';
 import { buildVendor } from './vendor/app.ts';
 
-/** The demo's two public faces in one process: the shop (`SHOP_PORT`) and the stand-in of Google's tag upstream (`VENDOR_PORT`). */
+/** The demo's two servers in one process: the shop (`SHOP_PORT`) and the stand-in for Google's servers (`VENDOR_PORT`). */
 const port = z.coerce.number().int().min(0).max(65535).default(0);
 const env = z
   .object({
     SHOP_PORT: port,
     VENDOR_PORT: port,
-    /** A JSON file with the shop's snippet and edge; written when the demo site is there, and read at every page. */
+    /** A JSON file with the shop's snippet and edge. It is written when the demo site exists, and read for every page. */
     DEMO_SITE_FILE: z.string(),
   })
   .parse(process.env);
@@ -18,7 +18,7 @@ const siteSchema = z.object({ snippet: z.string().min(1), edgeUrl: z.url() });
 
 async function site(): Promise<ShopSite> {
   const text = await readFile(env.DEMO_SITE_FILE, 'utf8').catch((cause: unknown) => {
-    throw new Error('the demo site is still being made', { cause });
+    throw new Error('the demo site is still being created', { cause });
   });
   const { data, error } = siteSchema.safeParse(JSON.parse(text));
   if (data === undefined) throw new Error('the demo site has no snippet', { cause: error });
@@ -35,6 +35,6 @@ const stop = () =>
   });
 process.once('SIGTERM', stop);
 process.once('SIGINT', stop);
-// A supervised process is gone with its supervisor, however that went.
+// The supervisor has exited.
 process.once('disconnect', stop);
 process.send?.({ type: 'ready' });

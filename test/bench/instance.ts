@@ -6,7 +6,7 @@ import { execa } from 'execa';
 import { request } from 'undici';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
-import type { Run } from '../../gitops/cli/up/run-file.ts';
+import type { Run } from '../../gitops/cli/instance/run-file.ts';
 import { eventually } from '../support/eventually.ts';
 import { startInstance, temporaryHome } from '../support/instance.ts';
 import type { Suite } from './bench.ts';

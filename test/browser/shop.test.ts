@@ -68,7 +68,7 @@ describeWith('chromium', 'the demo shop in a browser', () => {
     await page.goto(`http://shop.localhost:${portOf(shop)}/`);
     await eventually(async () => expect(await cell(page, 'gtm')).toBe('ran for GTM-DEMO1, from the edge'));
     expect(await cell(page, 'session')).toBe('session-1 (new)');
-    expect(await cell(page, 'profile')).toBe('profile-1 (known from before)');
+    expect(await cell(page, 'profile')).toBe('profile-1 (returning)');
     expect(await cell(page, 'restored')).toBe('_ga');
 
     await page.getByRole('navigation').getByText('Marsh jug').click();
@@ -87,7 +87,7 @@ describeWith('chromium', 'the demo shop in a browser', () => {
     await using browser = await launchChromium({ colorScheme: 'dark' });
     const page = await browser.newPage();
     await page.goto(`http://shop.localhost:${portOf(shop)}/products/tide-mug`);
-    await eventually(async () => expect(await cell(page, 'loader')).toMatch(/^not here yet: .*lt_gone\.js$/));
+    await eventually(async () => expect(await cell(page, 'loader')).toMatch(/^not loaded yet: .*lt_gone\.js$/));
     await page.getByRole('button', { name: 'Add to basket' }).click();
     expect(await cell(page, 'basket')).toBe('1');
     expect(await cell(page, 'gtm')).toBe('has not run');

@@ -159,7 +159,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
       await page.getByRole('navigation').getByText('Marsh jug').click();
       await page.getByRole('button', { name: 'Add to basket' }).click();
       await shows('event', /^add_to_cart: 2\d\d from /);
-      await shows('profile', /known from before/);
+      await shows('profile', /returning/);
       await page.screenshot({ path: `test/screenshots/shop-${drivers.proxy}.png`, fullPage: true });
       const events = await call.edge(edgeHost, 'GET', '/tagyard-demo/events');
       expect(JSON.stringify(events.body)).toContain('en=add_to_cart');

@@ -3,7 +3,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
-import { Home } from '../../gitops/cli/up/home.ts';
+import { Home } from '../../gitops/cli/instance/home.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api, at, ok } from '../support/management/api.ts';
@@ -81,7 +81,7 @@ describe('a verification on a running instance', () => {
       checks.map(({ name, subject, status }) => [name, subject, status]);
     expect(outline(JSON.parse(asked.stdout))).toEqual(outline(report));
     const words = await tagyard('doctor', site);
-    expect(words).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('nothing is amiss') });
+    expect(words).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('no problem found') });
     for (const { detail } of report.checks) expect(words.stdout).toContain(detail);
     expect(await tagyard('doctor', 'no-such-site')).toMatchObject({
       exitCode: 1,
@@ -100,9 +100,9 @@ describe('a verification on a running instance', () => {
       expect(faulty((await verify()).report)).toEqual(['loader', 'loader', 'boot', 'boot']),
     );
     expect(await container()).toMatchObject({ status: 'verification_failed', statusReason: 'checks_failed' });
-    const amiss = await tagyard('doctor', siteId);
-    expect(amiss).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('4 of') });
-    expect(amiss.stdout).toContain('→ Run tagyard plan: the route or the documents of the site in KV');
+    const failed = await tagyard('doctor', siteId);
+    expect(failed).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('4 of') });
+    expect(failed.stdout).toContain('→ Run tagyard plan: the route or the documents of the site in KV');
     expect(await tagyard('resume', siteId)).toMatchObject({ exitCode: 0 });
     await eventually(async () => expect(faulty((await verify()).report)).toEqual([]), { timeoutMs: 60_000 });
     expect(await container()).toMatchObject({ status: 'verified', statusReason: null });

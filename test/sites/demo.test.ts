@@ -48,21 +48,21 @@ describe('the demo’s process', () => {
   });
 
   test.each([
-    ['not there yet', undefined, 'data-trouble="the demo site is still being made"'],
+    ['not written yet', undefined, 'data-problem="the demo site is still being created"'],
     [
       'without a snippet',
       { snippet: '', edgeUrl: 'http://edge.localhost' },
-      'data-trouble="the demo site has no snippet"',
+      'data-problem="the demo site has no snippet"',
     ],
     ['complete', { snippet: '<i>pasted</i>', edgeUrl: 'http://edge.localhost' }, '<i>pasted</i>'],
-  ])('serves the shop, its site %s', async (_what, site, expected) => {
+  ])('serves the shop with a site that is %s', async (_what, site, expected) => {
     if (site !== undefined) writeFileSync(file, JSON.stringify(site));
     const { status, text } = await get(shop, '/');
     expect(status).toBe(200);
     expect(text).toContain(expected);
   });
 
-  test('ends with its supervisor', async () => {
+  test('exits with its supervisor', async () => {
     const exit = once(child, 'exit');
     child.disconnect();
     expect(await exit).toEqual([0, null]);

@@ -7,14 +7,14 @@ import { parseManifest } from '../../gitops/manifest/load.ts';
 const read = (name: string) => readFileSync(new URL(`../../sites/${name}`, import.meta.url), 'utf8');
 const example = read('example.yaml');
 
-/** What JSON Schema says of one value, as far as these tests walk it. */
+/** The part of JSON Schema that these tests read. */
 interface Schema {
   readonly description?: string;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly items?: Schema;
 }
 
-/** Every key of a schema with what it says, as dotted paths; a list counts as its items. */
+/** Every key of a schema as a dotted path with its description. A list has the keys of its items. */
 function keys({ properties = {}, items }: Schema, prefix = ''): { path: string; description?: string }[] {
   const inside = Object.entries(properties).flatMap(([name, schema]) => {
     const path = prefix === '' ? name : `${prefix}.${name}`;
@@ -24,7 +24,7 @@ function keys({ properties = {}, items }: Schema, prefix = ''): { path: string; 
   return items === undefined ? inside : [...inside, ...keys(items, prefix)];
 }
 
-/** The same paths, of a value. */
+/** The same paths for a value. */
 function paths(value: unknown, prefix = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => paths(item, prefix));
   if (typeof value !== 'object' || value === null) return [];
@@ -35,13 +35,13 @@ function paths(value: unknown, prefix = ''): string[] {
 }
 
 describe('sites/example.yaml, the reference of the manifest', () => {
-  const schema = manifestJsonSchema(example) as Schema; // the draft's full type is wider than what is walked here
+  const schema = manifestJsonSchema(example) as Schema; // The draft's full type is wider.
 
   test('is a valid manifest', () => {
     expect(parseManifest(example, 'example.yaml')).toMatchObject({ ok: true, manifest: { site: 'example' } });
   });
 
-  test('names every key that a manifest can have', () => {
+  test('has every key of the manifest', () => {
     const named = new Set(paths(parse(example)));
     expect(
       keys(schema)
@@ -50,17 +50,17 @@ describe('sites/example.yaml, the reference of the manifest', () => {
     ).toEqual([]);
   });
 
-  test('says a line of meaning on each', () => {
+  test('describes every key', () => {
     expect(keys(schema).filter(({ description = '' }) => description.length < 10)).toEqual([]);
   });
 });
 
 describe('sites/schema.json', () => {
-  test('is what `npm run generate:schema` writes today', () => {
+  test('is up to date with `npm run generate:schema`', () => {
     expect(JSON.parse(read('schema.json'))).toEqual(JSON.parse(JSON.stringify(manifestJsonSchema(example))));
   });
 
-  test('describes a key by the comment right above it, without the file’s heading', () => {
+  test('describes a key by the comment above it, without the heading of the file', () => {
     const text = '# heading\n#\n# more\n\n# The format.\nversion: 1\ntls:\n  # From where.\n  mode: files\n';
     expect(manifestJsonSchema(text)).toMatchObject({
       properties: {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { type ProcessEnd, type ReadyMessage, type Supervised, supervise } from '../../embedded/supervisor.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
 export interface ChildSpec {
   readonly name: string;

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Home, Instance } from './home.ts';
-import { mintToken, OPERATOR } from './issuer.ts';
-import { type CreatedContainer, ManagementClient } from './management-client.ts';
+import type { Home, Instance } from '../instance/home.ts';
+import { mintToken, OPERATOR } from '../instance/issuer.ts';
+import { type CreatedContainer, ManagementClient } from '../instance/management-client.ts';
 
-export const DEMO_OWNER = 'demo-owner';
+const DEMO_OWNER = 'demo-owner';
 export const DEMO_DOMAIN = 'shop.localhost';
 const DEMO_TAG = 'GTM-DEMO1234';
 
-/** How long the start waits for the demo site to come up before it reports; the site goes on by itself. */
-const PATIENCE_MS = 20_000;
+/** How long a start waits for the demo site. A site that takes longer is reported as `provisioning`. */
+const TIMEOUT_MS = 20_000;
 
 export interface Demo {
   readonly clientId: string;
@@ -17,7 +17,7 @@ export interface Demo {
   readonly container: CreatedContainer;
 }
 
-/** The demo client with one site, made through the API as anybody would, unless an earlier start has made it. */
+/** The demo client with one site. The first start creates both through the public API. */
 export async function ensureDemo(home: Home, instance: Instance, managementUrl: string): Promise<Demo> {
   const token = await mintToken(instance, DEMO_OWNER);
   const api = new ManagementClient(managementUrl, token);
@@ -47,10 +47,10 @@ export async function ensureDemo(home: Home, instance: Instance, managementUrl: 
   return { clientId, token, container };
 }
 
-/** Looks until the demo site is up or has failed; a slow machine only makes the report less complete. */
+/** Polls until the demo site is active or has failed, or the timeout has passed. */
 export async function awaitDemo(demo: Demo, managementUrl: string): Promise<CreatedContainer> {
   const api = new ManagementClient(managementUrl, demo.token);
-  const deadline = Date.now() + PATIENCE_MS;
+  const deadline = Date.now() + TIMEOUT_MS;
   let container = demo.container;
   while (container.status === 'provisioning' && Date.now() < deadline) {
     await wait(100);

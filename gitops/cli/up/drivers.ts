@@ -1,9 +1,9 @@
 import { execa } from 'execa';
 import { isDockerUsable } from '../../clients/docker.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
-/** What runs on what, with the reason that is printed. */
-export interface Driver<Name extends string> {
+/** What implements a part of the instance, with the reason that a start prints. */
+interface Driver<Name extends string> {
   readonly name: Name;
   readonly reason: string;
 }
@@ -16,26 +16,38 @@ export interface Drivers {
   readonly containers: Driver<'docker' | 'process'>;
 }
 
-/** Looks at the machine, unless `TAGYARD_PROXY` or `TAGYARD_CONTAINERS` asks for one; asking for what isn't there is an error. */
-export async function chooseDrivers(env: NodeJS.ProcessEnv): Promise<Drivers> {
+/** What is installed on the machine. */
+export interface Machine {
+  findNginx(): Promise<{ readonly bin: string; readonly version: string } | null>;
+  isDockerUsable(): Promise<{ readonly ok: true } | { readonly ok: false; readonly reason: string }>;
+}
+
+/**
+ * Chooses the proxy and the containers by `TAGYARD_PROXY` and `TAGYARD_CONTAINERS`, by default by what is installed.
+ * Throws `CliError` if a requested driver is not installed.
+ */
+export async function chooseDrivers(
+  env: NodeJS.ProcessEnv,
+  machine: Machine = { findNginx, isDockerUsable },
+): Promise<Drivers> {
   const [proxy, containers] = await Promise.all([
-    chooseProxy(asked(env, 'TAGYARD_PROXY', ['nginx', 'embedded'])),
-    chooseContainers(asked(env, 'TAGYARD_CONTAINERS', ['docker', 'process'])),
+    chooseProxy(machine, requested(env, 'TAGYARD_PROXY', ['nginx', 'embedded'])),
+    chooseContainers(machine, requested(env, 'TAGYARD_CONTAINERS', ['docker', 'process'])),
   ]);
   return {
     database: env.DATABASE_URL
       ? { name: 'postgresql', reason: 'DATABASE_URL is set' }
-      : { name: 'pglite', reason: 'in-process PostgreSQL, no DATABASE_URL is set' },
-    dns: { name: 'cloudflare-emulator', reason: 'Cloudflare’s API answered on this machine' },
-    edge: { name: 'workerd', reason: 'the worker as it is deployed, in Cloudflare’s own runtime' },
+      : { name: 'pglite', reason: 'in-process PostgreSQL, because DATABASE_URL is not set' },
+    dns: { name: 'cloudflare-emulator', reason: 'emulates Cloudflare’s API on this machine' },
+    edge: { name: 'workerd', reason: 'runs the deployed worker in Cloudflare’s own runtime' },
     proxy,
     containers,
   };
 }
 
-async function chooseProxy(wanted: 'nginx' | 'embedded' | null): Promise<Drivers['proxy']> {
-  if (wanted === 'embedded') return { name: 'embedded', reason: 'TAGYARD_PROXY asks for it' };
-  const found = await findNginx();
+async function chooseProxy(machine: Machine, wanted: 'nginx' | 'embedded' | null): Promise<Drivers['proxy']> {
+  if (wanted === 'embedded') return { name: 'embedded', reason: 'TAGYARD_PROXY is set' };
+  const found = await machine.findNginx();
   if (found !== null)
     return {
       name: 'nginx',
@@ -47,7 +59,7 @@ async function chooseProxy(wanted: 'nginx' | 'embedded' | null): Promise<Drivers
   return { name: 'embedded', reason: 'nginx is not installed' };
 }
 
-/** nginx often stands in sbin, which is on no user's PATH. */
+/** nginx is often in sbin, which is not in a user's PATH. */
 async function findNginx(): Promise<{ bin: string; version: string } | null> {
   for (const bin of ['nginx', '/usr/sbin/nginx', '/usr/local/sbin/nginx']) {
     const result = await execa(bin, ['-v'], { reject: false, timeout: 5_000 });
@@ -56,15 +68,18 @@ async function findNginx(): Promise<{ bin: string; version: string } | null> {
   return null;
 }
 
-async function chooseContainers(wanted: 'docker' | 'process' | null): Promise<Drivers['containers']> {
-  if (wanted === 'process') return { name: 'process', reason: 'TAGYARD_CONTAINERS asks for it' };
-  const docker = await isDockerUsable();
+async function chooseContainers(
+  machine: Machine,
+  wanted: 'docker' | 'process' | null,
+): Promise<Drivers['containers']> {
+  if (wanted === 'process') return { name: 'process', reason: 'TAGYARD_CONTAINERS is set' };
+  const docker = await machine.isDockerUsable();
   if (docker.ok) return { name: 'docker', reason: 'the Docker Engine answers' };
   if (wanted === 'docker') throw new CliError(`TAGYARD_CONTAINERS=docker, but ${docker.reason}`);
-  return { name: 'process', reason: `supervised child processes, since ${docker.reason}` };
+  return { name: 'process', reason: `supervised child processes, because ${docker.reason}` };
 }
 
-function asked<Name extends string>(
+function requested<Name extends string>(
   env: NodeJS.ProcessEnv,
   variable: string,
   names: readonly Name[],
@@ -73,6 +88,6 @@ function asked<Name extends string>(
   if (value === undefined || value === '') return null;
   const name = names.find((candidate) => candidate === value);
   if (name === undefined)
-    throw new CliError(`${variable}=${value} is unknown; choose one of ${names.join(', ')}`);
+    throw new CliError(`${variable}=${value} is unknown; set it to one of ${names.join(', ')}`);
   return name;
 }

@@ -3,32 +3,32 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { stopNginx } from '../../appliers/proxy/nginx/process.ts';
 import { endOrphans } from '../../embedded/cloudflare/orphans.ts';
-import type { Home } from './home.ts';
+import type { Home } from '../instance/home.ts';
 
-/** Processes of ours with the script that each runs, so that a recycled pid is never taken for one of them. */
-export type Pids = readonly { readonly pid: number; readonly script: string }[];
+/** The instance's processes. The script tells a child from another process that got its pid. */
+type Pids = readonly { readonly pid: number; readonly script: string }[];
 
 const CHILDREN = 'children.json';
 const GRACE_MS = 10_000;
 
-/** At once, so that no child is ever alive and unknown for longer than it takes to write a line. */
+/** Saves the pids synchronously, so that a kill of this process loses no child that has just started. */
 export function rememberPids(home: Home, pids: Pids): void {
   writeFileSync(home.at(CHILDREN), JSON.stringify(pids), { mode: 0o600 });
 }
 
 /**
- * Ends what a killed instance left behind, before its ports are settled: its children, which end by themselves and are
- * ended if they don't, and what those leave behind in turn when they are killed too (workerd, nginx).
+ * Ends the processes that a killed instance did not stop, so that their ports are free: its children, which exit on
+ * their own or are killed after `graceMs`, and the children's own processes (workerd, nginx).
  */
-export async function clearLeftovers(home: Home): Promise<void> {
-  await endChildren(home.at(CHILDREN));
+export async function clearLeftovers(home: Home, graceMs = GRACE_MS): Promise<void> {
+  await endChildren(home.at(CHILDREN), graceMs);
   await endOrphans(home.at('edge', 'children.json'));
   await stopNginx(home.at('provisioner', 'proxy'));
 }
 
-async function endChildren(path: string): Promise<void> {
+async function endChildren(path: string, graceMs: number): Promise<void> {
   const pids = await readFile(path, 'utf8').then(parse, () => []);
-  const deadline = Date.now() + GRACE_MS;
+  const deadline = Date.now() + graceMs;
   for (const { pid, script } of pids) {
     while ((await runs(pid, script)) && Date.now() < deadline) await wait(50);
     if (await runs(pid, script)) process.kill(pid, 'SIGKILL');

@@ -1,14 +1,14 @@
 import { fileURLToPath } from 'node:url';
+import type { Home, Instance } from '../instance/home.ts';
+import { AUDIENCE, ISSUER, OPERATOR } from '../instance/issuer.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
-import type { Home, Instance } from './home.ts';
-import { AUDIENCE, ISSUER, OPERATOR } from './issuer.ts';
 import type { Ports } from './ports.ts';
 import { ALLOCATOR, V8_OPTIONS } from './v8-options.ts';
 
-/** Zone of the embedded instance: every name under `localhost` is loopback in browsers (RFC 6761, 6.3). */
-export const ZONE = 'tagyard.localhost';
-export const HOST_NAME = 'home';
+/** The zone of the embedded instance. Browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3). */
+const ZONE = 'tagyard.localhost';
+const HOST_NAME = 'home';
 
 export interface Setup {
   readonly home: Home;
@@ -16,12 +16,12 @@ export interface Setup {
   readonly ports: Ports;
   readonly drivers: Drivers;
   readonly env: NodeJS.ProcessEnv;
-  /** PEM of the local CA. */
+  /** The local CA's certificate (PEM). */
   readonly caFile: string;
   readonly ageIdentityFile: string;
-  /** `{ snippet, edgeUrl }` of the demo site, as the shop reads it at every request. */
+  /** `{ snippet, edgeUrl }` of the demo site. The shop reads the file at every request. */
   readonly demoSiteFile: string;
-  /** Addresses that the proxy listens on: loopback, and the engine's bridge where containers must reach it. */
+  /** The addresses that the proxy listens on: loopback and, with Docker, the bridge that containers reach. */
   readonly proxyAddresses: readonly string[];
   readonly tagServerImage: string;
 }
@@ -37,7 +37,7 @@ function part(setup: Setup, name: string, script: string, env: Record<string, st
   };
 }
 
-/** Cloudflare at home: its API and, behind it, the worker. */
+/** The embedded Cloudflare: its API and the worker. */
 export function edgePart(setup: Setup): ChildSpec {
   const { home, instance, ports, env, caFile } = setup;
   return part(setup, 'edge', 'gitops/embedded/cloudflare/main.ts', {
@@ -55,7 +55,7 @@ export function edgePart(setup: Setup): ChildSpec {
   });
 }
 
-/** Base URL of the emulated API. */
+/** The base URL of the emulated API. */
 export function cloudflareUrl({ ports }: Setup): string {
   return `http://127.0.0.1:${ports.cloudflare}/client/v4`;
 }
@@ -76,7 +76,7 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
     CLOUDFLARE_ACCOUNT_ID: zone.accountId,
     CLOUDFLARE_ZONE_ID: zone.zoneId,
     EDGE_DOMAIN: ZONE,
-    // Nobody shares the emulator with us.
+    // The emulator has no rate limit.
     CLOUDFLARE_RATE: '1000',
     HOST_ADDRESS: '127.0.0.1',
     PROXY_DRIVER: drivers.proxy.name,
@@ -123,7 +123,7 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
   });
 }
 
-/** The shop and the stand-in of Google's tag upstream. */
+/** The shop and the stand-in for Google's tag upstream. */
 export function demoPart(setup: Setup): ChildSpec {
   const { ports } = setup;
   return part(setup, 'demo', 'sites/demo/main.ts', {

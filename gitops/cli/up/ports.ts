@@ -1,15 +1,15 @@
 import { createServer } from 'node:net';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
-/** A port that the instance answers on: asked for by an environment variable, or picked and remembered. */
-export interface PortRequest {
+/** A port that the instance listens on: requested by an environment variable, or picked and remembered. */
+interface PortRequest {
   readonly name: string;
-  /** The variable that asks for it; without one it is always picked. */
+  /** The variable that requests it; without one a free port is picked. */
   readonly variable?: string;
   readonly fallback: number;
 }
 
-export const PORTS = {
+const PORTS = {
   management: { name: 'management', variable: 'MANAGEMENT_PORT', fallback: 8080 },
   provisioner: { name: 'provisioner', variable: 'PROVISIONER_PORT', fallback: 8081 },
   edge: { name: 'edge', variable: 'EDGE_PORT', fallback: 8787 },
@@ -24,8 +24,8 @@ export const PORTS = {
 export type Ports = Record<keyof typeof PORTS, number>;
 
 /**
- * Settles every port. 0 picks a free one, the same as last time if it is still free, since addresses that stand in
- * manifests' results should survive a restart. Throws `CliError` where a port that was asked for is taken.
+ * Assigns every port. 0 picks a free one: the remembered one if it is free, so that addresses in manifests, snippets
+ * and bookmarks survive a restart. Throws `CliError` if a requested port is in use.
  */
 export async function assignPorts(
   env: NodeJS.ProcessEnv,
@@ -34,20 +34,20 @@ export async function assignPorts(
   const ports: Partial<Ports> = {};
   const remember: Record<string, number> = {};
   const taken = new Set<number>();
-  for (const [key, wish] of Object.entries(PORTS) as [keyof Ports, PortRequest][]) {
-    // Object.entries widens the keys
-    const asked = readPort(env, wish);
+  // Object.entries widens the keys.
+  for (const [key, request] of Object.entries(PORTS) as [keyof Ports, PortRequest][]) {
+    const requested = readPort(env, request);
     const before = remembered[key];
-    let port = asked;
-    if (asked === 0)
+    let port = requested;
+    if (requested === 0)
       port =
         before !== undefined && !taken.has(before) && (await isFree(before)) ? before : await pick(taken);
-    else if (taken.has(asked) || !(await isFree(asked))) {
+    else if (taken.has(requested) || !(await isFree(requested))) {
       throw new CliError(
-        `port ${asked} (${wish.variable}) is in use; stop what uses it, or set ${wish.variable} to another (0: any)`,
+        `port ${requested} (${request.variable}) is in use; stop the process that uses it, or set ${request.variable} to another port (0: any)`,
       );
     }
-    if (asked === 0) remember[key] = port;
+    if (requested === 0) remember[key] = port;
     taken.add(port);
     ports[key] = port;
   }
@@ -59,7 +59,7 @@ function readPort(env: NodeJS.ProcessEnv, { variable, fallback }: PortRequest): 
   if (text === undefined || text === '') return fallback;
   const port = Number(text);
   if (!Number.isInteger(port) || port < 0 || port > 65535) {
-    throw new CliError(`${variable}=${text} is not a port; give a number from 0 (any) to 65535`);
+    throw new CliError(`${variable}=${text} is not a port; set it to a number from 0 (any) to 65535`);
   }
   return port;
 }
@@ -75,7 +75,7 @@ async function isFree(port: number): Promise<boolean> {
   return (await probe(port)) !== null;
 }
 
-/** The port that could be bound on loopback, or `null`. */
+/** Binds the port on loopback (0: any) and returns it, or `null` if it is in use. */
 function probe(port: number): Promise<number | null> {
   return new Promise((resolve) => {
     const server = createServer();

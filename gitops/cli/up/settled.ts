@@ -2,13 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { shownSiteSchema } from '../../report/report.ts';
 
-/** How long a start waits for its sites; they go on by themselves, the report is only less complete. */
-const PATIENCE_MS = 20_000;
+/** How long a start waits for its sites. Sites that take longer are provisioned after the report. */
+const TIMEOUT_MS = 20_000;
 const POLL_MS = 50;
 
 const sitesSchema = z.object({ sites: z.array(shownSiteSchema) });
 
-/** Waits until the provisioner has looked at the world once and no site is on its way any more. */
+/** Waits until the provisioner has completed a full pass and no site is progressing or being removed. */
 export async function awaitSettled({ url, secret }: { url: string; secret: string }): Promise<void> {
   const headers = { 'x-secret': secret };
   const settled = async () => {
@@ -18,6 +18,6 @@ export async function awaitSettled({ url, secret }: { url: string; secret: strin
       .parse(answer)
       .sites.every(({ reason }) => reason !== 'Progressing' && reason !== 'Removing');
   };
-  const deadline = Date.now() + PATIENCE_MS;
+  const deadline = Date.now() + TIMEOUT_MS;
   while (!(await settled()) && Date.now() < deadline) await wait(POLL_MS);
 }

@@ -5,42 +5,42 @@ import { acquireLock, LockHeldError } from '../../base/lock.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
 import { ensureLocalCa } from '../../embedded/local-ca.ts';
 import { initSitesRepo } from '../../sites-repo/sites-repo.ts';
-import { CliError } from '../cli-error.ts';
+import { Home } from '../instance/home.ts';
+import { serveJwks } from '../instance/issuer.ts';
+import { type Run, removeRun, writeRun } from '../instance/run-file.ts';
+import { CliError } from '../output/cli-error.ts';
 import { Child, type ChildSpec } from './child.ts';
 import { awaitDemo, DEMO_DOMAIN, type Demo, ensureDemo } from './demo.ts';
 import { chooseDrivers, type Drivers } from './drivers.ts';
-import { Home } from './home.ts';
-import { serveJwks } from './issuer.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
 import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
 import { assignPorts } from './ports.ts';
-import { type Run, removeRun, writeRun } from './run-file.ts';
 import { awaitSettled } from './settled.ts';
 
 const RUN_FILE = 'run.json';
 const noop = () => undefined;
 
 /**
- * Runs a whole instance under `homePath` until SIGTERM or SIGINT: each part is a child process of its own, started
- * from its own root. Throws `CliError` where it can't start; nothing is left running then.
+ * Runs a whole instance under `homePath` until SIGTERM or SIGINT. Each part is a child process with its own entry file.
+ * Throws `CliError` if the start fails; no process is left running then.
  */
-export async function up(homePath: string, env: NodeJS.ProcessEnv): Promise<void> {
+export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Promise<void> {
   const startedAt = performance.now();
   const home = new Home(homePath);
   await home.prepare();
   const lock = lockHome(home);
   const stack = new AsyncDisposableStack();
   stack.defer(() => lock.release());
-  // A part that was stopped in the middle of its start may have left something of its own.
+  // A part that is stopped during its start may not have stopped its own processes.
   stack.defer(() => clearLeftovers(home));
   stack.defer(() => removeRun(home.at(RUN_FILE)));
   const stopped = stopSignal();
   try {
     const starting = start(home, env, stack);
-    // A start that is stopped fails by itself: its parts end, and the stack takes no more. Only then is all known.
+    // A start that is stopped fails because its parts exit. Disposal waits for it, so that it misses no process.
     stack.defer(() => starting.then(noop, noop));
     const started = await Promise.race([starting, stopped]);
-    if (started !== undefined) say(started, performance.now() - startedAt);
+    if (started !== undefined) printAddresses(started, performance.now() - startedAt);
     await stopped;
     process.stdout.write('stopping\n');
   } finally {
@@ -60,7 +60,7 @@ function lockHome(home: Home): { release(): void } {
       );
     }
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new CliError(`${home.at('lock')} can't be locked: ${reason}; remove it if no instance runs`, {
+    throw new CliError(`${home.at('lock')} can't be locked: ${reason}; delete it if no instance runs`, {
       cause,
     });
   }
@@ -79,7 +79,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
   const { ports, remember } = await assignPorts(env, remembered.ports);
   const instance = await home.save({ ...remembered, ports: { ...remembered.ports, ...remember } });
   const drivers = await chooseDrivers(env);
-  show(drivers);
+  printDrivers(drivers);
 
   const { caFile } = await ensureLocalCa(home.at('ca'));
   await initSitesRepo(home.at('sites.git'));
@@ -129,7 +129,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
   return { run, drivers, demoStatus: container.status };
 }
 
-/** Waits for all, and fails with the first failure only when none is still starting: nothing is left half started. */
+/** Waits for all starts, then throws the first failure. No part is still starting when it throws. */
 async function settleAll(starts: readonly Promise<unknown>[]): Promise<void> {
   const results = await Promise.allSettled(starts);
   const failed = results.find((result) => result.status === 'rejected');
@@ -168,7 +168,7 @@ function pidsOf(children: readonly Child[]) {
   return children.flatMap(({ pid, spec }) => (pid === null ? [] : [{ pid, script: spec.script }]));
 }
 
-function show(drivers: Drivers): void {
+function printDrivers(drivers: Drivers): void {
   for (const [what, { name, reason }] of Object.entries(drivers)) {
     process.stdout.write(
       `${styleText('bold', what.padEnd(11))} ${name.padEnd(20)} ${styleText('dim', reason)}\n`,
@@ -176,7 +176,7 @@ function show(drivers: Drivers): void {
   }
 }
 
-function say({ run, demoStatus }: Started, ms: number): void {
+function printAddresses({ run, demoStatus }: Started, ms: number): void {
   const lines: readonly (readonly [string, string])[] = [
     ['management', `${run.management.url}/docs`],
     ['provisioner', run.provisioner.url],
@@ -188,10 +188,10 @@ function say({ run, demoStatus }: Started, ms: number): void {
   process.stdout.write(`\nready in ${(ms / 1000).toFixed(1)} s\n`);
   for (const [what, where] of lines)
     process.stdout.write(`  ${what.padEnd(12)} ${styleText('cyan', where)}\n`);
-  process.stdout.write('Ctrl-C stops it; everything is kept for the next start.\n');
+  process.stdout.write('Press Ctrl-C to stop. The next start continues with the same data.\n');
 }
 
-/** Resolves at the first SIGTERM or SIGINT; later ones change nothing, since stopping is under way. */
+/** Resolves at the first SIGTERM, SIGINT or SIGHUP. Later signals have no effect. */
 function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve());

@@ -1,4 +1,4 @@
-/** What the shop sells; prices in euro. `shape` names the drawing (`page/drawing.hbs`), `glaze` its colour in the style sheet. */
+/** The products; prices in euro. `shape` names the drawing (`page/drawing.hbs`), `glaze` its colour in the style sheet. */
 export const CATALOGUE = [
   {
     slug: 'tide-mug',
@@ -47,7 +47,7 @@ export const CATALOGUE = [
 
 export type Product = (typeof CATALOGUE)[number];
 
-/** `undefined` where the shop has no such thing. */
+/** `undefined` if the shop has no such product. */
 export function findProduct(slug: string): Product | undefined {
   return CATALOGUE.find((product) => product.slug === slug);
 }

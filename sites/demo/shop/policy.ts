@@ -1,4 +1,4 @@
-/** The page's scripts bear this nonce; what they load in turn is trusted by `strict-dynamic` (CSP Level 3). */
+/** A policy for scripts with this nonce. `strict-dynamic` also allows the scripts that they load (CSP Level 3). */
 export function contentSecurityPolicy(nonce: string, edgeUrl: string | null): string {
   const edge = edgeUrl === null ? "'self'" : new URL(edgeUrl).origin;
   return [
@@ -14,7 +14,7 @@ export function contentSecurityPolicy(nonce: string, edgeUrl: string | null): st
   ].join('; ');
 }
 
-/** The pasted snippet with the page's nonce on its script tags, as a site with a policy has to do. */
+/** Adds the page's nonce to the snippet's script tags, as every site with such a policy must do. */
 export function withNonce(snippet: string, nonce: string): string {
   return snippet.replace(/<script(?=[\s>])/gi, `<script nonce="${nonce}"`);
 }

@@ -2,25 +2,25 @@ import { readFileSync } from 'node:fs';
 import handlebars from 'handlebars';
 import type { Product } from './catalogue.ts';
 
-/** A file of the page folder as text. */
+/** The text of a file in `page/`. */
 export function readPageFile(name: string): string {
   return readFileSync(new URL(`./page/${name}`, import.meta.url), 'utf8');
 }
 
-/** What a page shows. `snippet` is HTML and goes in as it is; all else is escaped. */
+/** The data of a page. `snippet` is HTML and inserted unescaped; everything else is escaped. */
 export interface PageModel {
   readonly title: string;
   readonly nonce: string;
-  /** `null` while nobody knows it. */
+  /** `null` until the demo site exists. */
   readonly edgeUrl: string | null;
   readonly snippet: string;
   /** Why there is no snippet, for the panel. */
-  readonly trouble: string | null;
+  readonly problem: string | null;
   readonly products: readonly Product[];
-  /** The one product of its page. */
+  /** The product of a product page. */
   readonly product?: Product;
-  /** The page found nothing at its address. */
-  readonly lost?: true;
+  /** The address names no page. */
+  readonly isMissing?: true;
 }
 
 const environment = handlebars.create();

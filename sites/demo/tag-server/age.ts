@@ -1,19 +1,19 @@
 const DAY_MS = 86_400_000;
-const WELL_FOR_DAYS = 12;
+const SERVICE_DAYS = 12;
 const SPREAD_DAYS = 2;
 
-/** How long the server has been up, as far as its health goes. */
+/** The server's uptime, which decides its health. */
 export interface Age {
   uptimeMs(): number;
-  /** The real server turns unhealthy on purpose after 12 to 14 days, so that somebody starts it anew. */
+  /** The real server reports itself unhealthy after 12 to 14 days, so that it is restarted. */
   isPastService(): boolean;
-  /** Makes it that much older: nobody waits for a fortnight to see it. */
+  /** Adds days to the uptime, for tests and demonstrations. */
   add(days: number): void;
 }
 
 export function buildAge(now: () => number = () => performance.now()): Age {
   const startedAt = now();
-  const serviceMs = (WELL_FOR_DAYS + SPREAD_DAYS * Math.random()) * DAY_MS;
+  const serviceMs = (SERVICE_DAYS + SPREAD_DAYS * Math.random()) * DAY_MS;
   let addedMs = 0;
   const uptimeMs = () => now() - startedAt + addedMs;
   return {

@@ -3,40 +3,44 @@ import { cookieValue } from './cookies.ts';
 import { type Exchange, readBody, sendAnswer } from './exchange.ts';
 import type { Recorder } from './recorder.ts';
 
-/** What a GA4 client in the container claims. */
+/** The paths of a GA4 client in the container. */
 export const COLLECT_PATHS: ReadonlySet<string> = new Set(['/g/collect', '/j/collect', '/mp/collect']);
 
 const TWO_YEARS = 63_072_000;
 const TWENTY_HOURS = 72_000;
 
-/** Records the hit and sets the first-party id as a "Server Managed" GA4 client does: FPID for itself, FPLC for links. */
+/** Records the hit and sets the cookies of a "Server Managed" GA4 client: FPID, and FPLC for cross-domain links. */
 export async function collect(exchange: Exchange, recorder: Recorder): Promise<void> {
   if (!(await recordRequest(exchange, recorder))) return;
   const { request } = exchange;
   const id = cookieValue(request, 'FPID') ?? `FPID2.2.${randomBytes(32).toString('base64url')}`;
   const link = createHash('sha256').update(id).digest('base64url');
-  sendAnswer(exchange, 200, 'text/plain', '', {
-    'cache-control': 'no-cache, no-store, must-revalidate',
-    ...corsHeaders(exchange),
-    'set-cookie': [
-      `FPID=${id}; Max-Age=${TWO_YEARS}; Path=/; Secure; HttpOnly; SameSite=Lax`,
-      `FPLC=${link}; Max-Age=${TWENTY_HOURS}; Path=/; Secure; SameSite=Lax`,
-    ],
+  sendAnswer(exchange, 200, {
+    headers: {
+      'cache-control': 'no-cache, no-store, must-revalidate',
+      ...corsHeaders(exchange),
+      'set-cookie': [
+        `FPID=${id}; Max-Age=${TWO_YEARS}; Path=/; Secure; HttpOnly; SameSite=Lax`,
+        `FPLC=${link}; Max-Age=${TWENTY_HOURS}; Path=/; Secure; SameSite=Lax`,
+      ],
+    },
   });
 }
 
-/** The server answers preflight on the paths that a client claims, and on no other. */
+/** The answer to a preflight. The real server sends one only on the paths that a client claims. */
 export function collectPreflight(exchange: Exchange): void {
-  const asked = exchange.request.headers['access-control-request-headers'];
-  sendAnswer(exchange, 200, 'text/plain', '', {
-    ...corsHeaders(exchange),
-    'access-control-allow-methods': 'GET, POST',
-    'access-control-max-age': '600',
-    ...(asked === undefined ? {} : { 'access-control-allow-headers': asked }),
+  const requested = exchange.request.headers['access-control-request-headers'];
+  sendAnswer(exchange, 200, {
+    headers: {
+      ...corsHeaders(exchange),
+      'access-control-allow-methods': 'GET, POST',
+      'access-control-max-age': '600',
+      ...(requested === undefined ? {} : { 'access-control-allow-headers': requested }),
+    },
   });
 }
 
-/** Keeps the request; false where it was refused for its size. */
+/** Records the request. False if its body was too large; the caller has then got a 413. */
 export async function recordRequest(exchange: Exchange, recorder: Recorder): Promise<boolean> {
   const { request, method, path, query } = exchange;
   const body = await readBody(exchange);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** The value of a request's cookie, as sent. */
+/** The raw value of a request's cookie. */
 export function cookieValue(request: IncomingMessage, name: string): string | null {
   for (const pair of (request.headers.cookie ?? '').split('; ')) {
     const at = pair.indexOf('=');

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** One request and its answer, with the address taken apart. */
+/** One request with its response and the parts of its URL. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly method: string;
   readonly path: string;
-  /** Raw, without `?`. */
+  /** The raw query without `?`. */
   readonly query: string;
 }
 
@@ -15,32 +15,38 @@ export function openExchange(request: IncomingMessage, response: ServerResponse)
   return { request, response, method: request.method ?? 'GET', path, query: rest.join('?') };
 }
 
-/** Answers with a body of a known length. */
+interface Answer {
+  /** Default: `text/plain`. */
+  readonly type?: string;
+  /** Default: empty. */
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+}
+
+/** Answers with a `content-length`, never chunked. */
 export function sendAnswer(
   { response }: Exchange,
   status: number,
-  type: string,
-  body: string | Buffer,
-  headers: Readonly<Record<string, string | string[]>> = {},
+  { type = 'text/plain', body = '', headers = {} }: Answer = {},
 ): void {
   response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body), ...headers });
   response.end(body);
 }
 
-/** More than this isn't read: GA4 batches stay far below. */
+/** The largest body that is read. GA4 batches are far smaller. */
 const MOST_BYTES = 256 * 1024;
 
-/** The body as text; `null`, and a 413 to the caller, where there is too much of it. */
+/** The body as text. `null` if it is too large; the caller has then got a 413. */
 export async function readBody(exchange: Exchange): Promise<string | null> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of exchange.request as AsyncIterable<Buffer>) {
-    // no encoding is set on the request, so its chunks are buffers
+    // The request has no encoding set, so its chunks are buffers.
     size += chunk.length;
     if (size <= MOST_BYTES) chunks.push(chunk);
   }
   if (size > MOST_BYTES) {
-    sendAnswer(exchange, 413, 'text/plain', 'Payload Too Large');
+    sendAnswer(exchange, 413, { body: 'Payload Too Large' });
     return null;
   }
   return Buffer.concat(chunks).toString();

@@ -1,14 +1,14 @@
-export interface GtmScript {
+interface GtmScript {
   readonly id: string;
   /** The data layer's name, from `l`. */
   readonly dataLayer: string;
-  /** The environment whose draft is previewed, from `gtm_preview`; `null`: what is published. */
+  /** The environment whose draft is previewed, from `gtm_preview`; `null`: the published version. */
   readonly preview: string | null;
-  /** Who served it: it shows in the page, so that a test sees which way the script came. */
+  /** The server that rendered the script. The page shows it, so a test can tell the servers apart. */
   readonly servedBy: string;
 }
 
-/** Identifiers only, as the real one's parameter is; anything else is not honoured. */
+/** The data layer's name must be an identifier, as in the real script; any other value is ignored. */
 const IDENTIFIER = /^[A-Za-z_$][\w$]{0,63}$/;
 
 /** The parts of a `gtm.js` request that change its body. */
@@ -22,8 +22,8 @@ export function readGtmQuery(query: URLSearchParams): Pick<GtmScript, 'id' | 'da
 }
 
 /**
- * A container script that does what pages look for: it registers itself under `google_tag_manager[id]` and pushes
- * `gtm.js`'s successors to the data layer. Values go in as JSON literals only.
+ * A container script with the effects that pages rely on: it registers itself as `google_tag_manager[id]` and pushes
+ * `gtm.dom` and `gtm.load` to the data layer. Values are inserted as JSON literals only.
  */
 export function renderGtmScript({ id, dataLayer, preview, servedBy }: GtmScript): string {
   const literal = (value: unknown) => JSON.stringify(value).replaceAll('<', '\\u003c');

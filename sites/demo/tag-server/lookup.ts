@@ -1,12 +1,12 @@
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
 
-type Answer = (error: Error | null, address: string | LookupAddress[], family?: number) => void;
+type Callback = (error: Error | null, address: string | LookupAddress[], family?: number) => void;
 
 /**
- * The system's resolver, and `127.0.0.1` for names under `.localhost` that it doesn't know (RFC 6761 wants them
- * loopback; not every resolver obliges). In a container the engine's host entry answers first.
+ * The system's resolver. Names under `.localhost` that it does not know are `127.0.0.1`: RFC 6761 makes them loopback,
+ * but not every resolver does. In a container the engine's entry in the hosts file comes first.
  */
-export function lookupWithLocalhost(hostname: string, options: LookupOptions, done: Answer): void {
+export function lookupWithLocalhost(hostname: string, options: LookupOptions, done: Callback): void {
   lookup(hostname, options, (error, address, family) => {
     if (error === null) return done(null, address, family);
     if (!hostname.endsWith('.localhost')) return done(error, '');

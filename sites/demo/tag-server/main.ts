@@ -1,12 +1,12 @@
 import { buildTagServer } from './server.ts';
 import { readSettings, type TagServerSettings } from './settings.ts';
 
-/** How long requests under way may go on once the server was told to stop. */
+/** How long open requests may continue after a stop signal. */
 const STOP_MS = 500;
 
 /**
- * The real server fetches its code before it listens, and goes down with the fetch where the `auth` is refused. The
- * stand-in refuses `auth=bad` and `env=BAD`, with the address in its words: what it logs must not be shown as it is.
+ * The real server fetches its code before it listens, and exits if its `auth` is refused. The stand-in refuses
+ * `auth=bad` and `env=BAD`. Its error contains the secret like the real one, so Tagyard must redact what it logs.
  */
 function fetchContainer({ config }: TagServerSettings): void {
   if (config.auth !== 'bad' && config.env !== 'BAD') return;
@@ -35,7 +35,7 @@ function main(): void {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // Started by a supervisor over an IPC channel: gone with it, however it went.
+  // A supervisor that started it over an IPC channel has exited.
   if (process.channel !== undefined) process.once('disconnect', stop);
 }
 

@@ -1,9 +1,9 @@
-/** Debug messages between the tag assistant and the server, in this process only: a preview server is exactly one. */
+/** Debug messages between Tag Assistant and the server. They are in this process only: a site has one preview server. */
 export interface Memos {
   post(message: string): void;
-  /** All waiting messages, or those that come within the long poll; `null` where none did. */
+  /** All waiting messages, or those that arrive within the long poll; `null` if none did. */
   take(abandoned: AbortSignal): Promise<readonly string[] | null>;
-  /** True while somebody polls or messages wait. */
+  /** True while a poll is open or messages wait. */
   active(): boolean;
 }
 
@@ -27,11 +27,11 @@ export function buildMemos({
   return {
     post(message) {
       waiting.push({ message, expires: performance.now() + messageExpirySeconds * 1000 });
-      for (const wake of pollers) wake();
+      for (const endPoll of pollers) endPoll();
     },
     async take(abandoned) {
-      const there = takeFresh();
-      if (there.length > 0) return there;
+      const waitingNow = takeFresh();
+      if (waitingNow.length > 0) return waitingNow;
       const { promise, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, longPollSeconds * 1000);
       abandoned.addEventListener('abort', () => resolve(), { once: true });
@@ -40,8 +40,8 @@ export function buildMemos({
       clearTimeout(timer);
       pollers.delete(resolve);
       if (abandoned.aborted) return null;
-      const come = takeFresh();
-      return come.length > 0 ? come : null;
+      const arrived = takeFresh();
+      return arrived.length > 0 ? arrived : null;
     },
     active: () => pollers.size > 0 || waiting.length > 0,
   };

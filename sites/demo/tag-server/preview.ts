@@ -2,54 +2,57 @@ import { type Exchange, readBody, sendAnswer } from './exchange.ts';
 import type { Memos } from './memos.ts';
 import type { ContainerConfig } from './settings.ts';
 
-export interface PreviewDeps {
+interface PreviewDeps {
   readonly config: ContainerConfig;
   readonly memos: Memos;
 }
 
-/** The preview role's own paths, matched by their end; everything else is 404. Long polling, no WebSocket. */
+/** The preview role's paths, matched by their end; all other paths are 404. It uses long polling, no WebSocket. */
 export async function preview(exchange: Exchange, { config, memos }: PreviewDeps): Promise<void> {
   const { path, method } = exchange;
   const query = new URLSearchParams(exchange.query);
   if (path.endsWith('/gtm/debug') && method === 'GET') return debugPage(exchange, query, config);
   if (path.endsWith('/gtm/get_memo') && method === 'GET') return await getMemo(exchange, memos);
   if (path.endsWith('/gtm/preview_status') && method === 'GET') {
-    return sendAnswer(exchange, 200, 'application/json', JSON.stringify({ active: memos.active() }));
+    return sendAnswer(exchange, 200, {
+      type: 'application/json',
+      body: JSON.stringify({ active: memos.active() }),
+    });
   }
   if (path.endsWith('/gtm/post_memo') && method === 'POST') {
     const message = await readBody(exchange);
     if (message === null) return;
-    if (query.get('auth_code') !== config.auth) return sendAnswer(exchange, 403, 'text/plain', 'Forbidden');
+    if (query.get('auth_code') !== config.auth) return sendAnswer(exchange, 403, { body: 'Forbidden' });
     memos.post(message);
-    return sendAnswer(exchange, 200, 'text/plain', 'ok');
+    return sendAnswer(exchange, 200, { body: 'ok' });
   }
-  sendAnswer(exchange, 404, 'text/plain', 'Not Found');
+  sendAnswer(exchange, 404, { body: 'Not Found' });
 }
 
 async function getMemo(exchange: Exchange, memos: Memos): Promise<void> {
   const abandoned = new AbortController();
   exchange.response.once('close', () => abandoned.abort());
   const messages = await memos.take(abandoned.signal);
-  if (messages !== null) return sendAnswer(exchange, 200, 'application/json', JSON.stringify(messages));
+  if (messages !== null) {
+    return sendAnswer(exchange, 200, { type: 'application/json', body: JSON.stringify(messages) });
+  }
   exchange.response.writeHead(204).end();
 }
 
-/** Opened by the tag manager's interface with `id`, `gtm_auth` and `gtm_preview`; leaves the three debug cookies. */
+/** The Tag Manager interface opens this page with `id`, `gtm_auth` and `gtm_preview`. It sets the three debug cookies. */
 function debugPage(exchange: Exchange, query: URLSearchParams, config: ContainerConfig): void {
   const [id, auth, draft] = [query.get('id'), query.get('gtm_auth'), query.get('gtm_preview')];
-  const known = id === config.id && auth === config.auth && draft === `env-${config.env}`;
+  const isKnown = id === config.id && auth === config.auth && draft === `env-${config.env}`;
   const cookie = (name: string, value: string) =>
     `${name}=${id}=${value}; Max-Age=300; Path=/; HttpOnly; SameSite=None; Secure`;
-  const cookies = known
+  const cookies = isKnown
     ? [cookie('gtm_auth', auth), cookie('gtm_debug', 'x'), cookie('gtm_preview', draft)]
     : [];
-  sendAnswer(
-    exchange,
-    200,
-    'text/html; charset=utf-8',
-    page(known ? 'Tag Assistant' : 'Preview failed to load'),
-    { 'cache-control': 'no-store', ...(known ? { 'set-cookie': cookies } : {}) },
-  );
+  sendAnswer(exchange, 200, {
+    type: 'text/html; charset=utf-8',
+    body: page(isKnown ? 'Tag Assistant' : 'Preview failed to load'),
+    headers: { 'cache-control': 'no-store', ...(isKnown ? { 'set-cookie': cookies } : {}) },
+  });
 }
 
 function page(title: string): string {

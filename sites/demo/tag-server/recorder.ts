@@ -1,17 +1,17 @@
-/** A request as it arrived. `headers` keep order, case and repetition; `query` is the raw text without `?`. */
-export interface RecordedRequest {
+/** A request as received. `headers` keep their order, case and repetitions; `query` is the raw text without `?`. */
+interface RecordedRequest {
   readonly at: string;
   readonly method: string;
   readonly path: string;
   readonly query: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string;
-  /** The visitor's: the first of `x-forwarded-for`, else the peer's. */
+  /** The visitor's address: the first of `x-forwarded-for`, else the peer's address. */
   readonly address: string | null;
 }
 
-/** What `GET /tagyard-demo/events` answers: oldest first; `dropped` counts those that had to go. */
-export interface RecordedEvents {
+/** The answer of `GET /tagyard-demo/events`, oldest first. `dropped` counts the requests over the limit. */
+interface RecordedEvents {
   readonly dropped: number;
   readonly events: readonly RecordedRequest[];
 }

@@ -5,27 +5,27 @@ import { type Exchange, openExchange, sendAnswer } from './exchange.ts';
 import { health, isHealthPath } from './health.ts';
 import { buildMemos } from './memos.ts';
 import { preview } from './preview.ts';
-import { handToPreview, isPreviewPath } from './preview-proxy.ts';
+import { forwardToPreview, isPreviewPath } from './preview-proxy.ts';
 import { isUnauthorised } from './preview-session.ts';
 import { buildRecorder } from './recorder.ts';
 import { SCRIPT_PATHS, script } from './scripts.ts';
 import type { TagServerSettings } from './settings.ts';
 
-/** Where the stand-in shows what it was sent; the real image has no such path. */
+/** Shows the requests that the stand-in received. The real image has no such path. */
 const EVENTS_PATH = '/tagyard-demo/events';
-/** `POST ?days=13` makes the stand-in that much older. */
+/** `POST ?days=13` adds 13 days to the stand-in's uptime. */
 const AGE_PATH = '/tagyard-demo/age';
-/** Where the edge forwards detection signals to. */
+/** The edge forwards detection signals to this path. */
 const DETECTION_PATH = '/tagyard/detection';
 
-/** The tag manager's interface asks from here, with headers of its own. */
+/** The origin of the Tag Manager interface, which sends headers of its own. */
 const INTERFACE_ORIGIN = 'https://tagmanager.googleusercontent.com';
 
-/** The tag server, either role; plain HTTP. Node closes idle connections after 5 s, as the real one's does. */
+/** The tag server in either role, over plain HTTP. Like the real server, it closes idle connections after 5 s. */
 export function buildTagServer(settings: TagServerSettings): Server {
   const age = buildAge();
   const recorder = buildRecorder();
-  const previewing = { config: settings.config, memos: buildMemos(settings) };
+  const previewDeps = { config: settings.config, memos: buildMemos(settings) };
 
   async function route(exchange: Exchange): Promise<void> {
     const { path, method, request } = exchange;
@@ -34,15 +34,15 @@ export function buildTagServer(settings: TagServerSettings): Server {
     }
     if (path === AGE_PATH && method === 'POST') {
       age.add(Number(new URLSearchParams(exchange.query).get('days')));
-      return sendAnswer(exchange, 200, 'text/plain', 'ok');
+      return sendAnswer(exchange, 200, { body: 'ok' });
     }
     if (method === 'OPTIONS' && request.headers.origin === INTERFACE_ORIGIN)
       return interfacePreflight(exchange);
-    if (settings.role === 'preview') return await preview(exchange, previewing);
+    if (settings.role === 'preview') return await preview(exchange, previewDeps);
     if (isPreviewPath(path) && settings.previewServerUrl !== null) {
-      return await handToPreview(exchange, settings.previewServerUrl);
+      return await forwardToPreview(exchange, settings.previewServerUrl);
     }
-    if (isUnauthorised(request, settings.config)) return sendAnswer(exchange, 401, 'text/plain', '');
+    if (isUnauthorised(request, settings.config)) return sendAnswer(exchange, 401);
     if (COLLECT_PATHS.has(path)) {
       return method === 'OPTIONS' ? collectPreflight(exchange) : await collect(exchange, recorder);
     }
@@ -52,11 +52,14 @@ export function buildTagServer(settings: TagServerSettings): Server {
       return;
     }
     if (path === EVENTS_PATH && method === 'GET') {
-      const events = JSON.stringify(recorder.read());
-      return sendAnswer(exchange, 200, 'application/json', events, { 'cache-control': 'no-store' });
+      return sendAnswer(exchange, 200, {
+        type: 'application/json',
+        body: JSON.stringify(recorder.read()),
+        headers: { 'cache-control': 'no-store' },
+      });
     }
-    // No client claims it.
-    sendAnswer(exchange, 400, 'text/plain', '');
+    // No client claims the path.
+    sendAnswer(exchange, 400);
   }
 
   const server = createServer((request, response) => {
@@ -64,7 +67,7 @@ export function buildTagServer(settings: TagServerSettings): Server {
     route(exchange).catch((error: unknown) => {
       console.error('Request failed:', error);
       if (response.headersSent) response.destroy();
-      else sendAnswer(exchange, 500, 'text/plain', '');
+      else sendAnswer(exchange, 500);
     });
   });
   server.keepAliveTimeout = 5_000;
@@ -73,10 +76,12 @@ export function buildTagServer(settings: TagServerSettings): Server {
 }
 
 function interfacePreflight(exchange: Exchange): void {
-  sendAnswer(exchange, 200, 'text/plain', '', {
-    'access-control-allow-origin': INTERFACE_ORIGIN,
-    'access-control-allow-headers': 'x-gtm-auth, x-gtm-preview, x-gtm-debug',
-    'access-control-allow-methods': 'GET',
-    'access-control-max-age': '86400',
+  sendAnswer(exchange, 200, {
+    headers: {
+      'access-control-allow-origin': INTERFACE_ORIGIN,
+      'access-control-allow-headers': 'x-gtm-auth, x-gtm-preview, x-gtm-debug',
+      'access-control-allow-methods': 'GET',
+      'access-control-max-age': '86400',
+    },
   });
 }

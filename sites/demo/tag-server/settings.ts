@@ -1,7 +1,7 @@
 import { parse as parseQuery } from 'node:querystring';
 import { parseArgs } from 'node:util';
 
-/** What CONTAINER_CONFIG names; `auth` is a secret. */
+/** The content of CONTAINER_CONFIG. `auth` is a secret. */
 export interface ContainerConfig {
   readonly id: string;
   readonly env: string;
@@ -11,17 +11,17 @@ export interface ContainerConfig {
 export interface TagServerSettings {
   readonly config: ContainerConfig;
   readonly role: 'processing' | 'preview';
-  /** Where the processing role hands `/gtm/*` to; `null`: nowhere. */
+  /** The processing role forwards `/gtm/*` to this URL; `null`: it forwards nothing. */
   readonly previewServerUrl: string | null;
   readonly port: number;
-  /** Empty: all addresses, IPv6 where there is any. */
+  /** The address to listen on; empty: all addresses, IPv6 included. */
   readonly host: string;
   readonly longPollSeconds: number;
-  /** Debug messages that nobody fetched are dropped after this. */
+  /** Debug messages that were not fetched are dropped after this time. */
   readonly messageExpirySeconds: number;
 }
 
-/** The settings that the stand-in knows, by the image's environment variables; each is a flag of the same name too. */
+/** The environment variables of the real image that the stand-in reads. Each one is also a flag of the same name. */
 const NAMES = [
   'CONTAINER_CONFIG',
   'PREVIEW_SERVER_URL',
@@ -34,7 +34,7 @@ const NAMES = [
 ] as const;
 type Name = (typeof NAMES)[number];
 
-/** Reads flags (`--port=8080`) and environment; a flag wins. Throws where the real server refuses to start. */
+/** Reads flags (`--port=8080`) and environment; a flag wins. Throws for the settings that the real server refuses. */
 export function readSettings(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -69,8 +69,8 @@ export function readSettings(
   };
 }
 
-/** Base64 of a URL query in which `id`, `env` and `auth` are each one non-empty string. */
-export function decodeContainerConfig(encoded: string): ContainerConfig {
+/** Decodes base64 of a URL query. `id`, `env` and `auth` must each occur once and be non-empty. */
+function decodeContainerConfig(encoded: string): ContainerConfig {
   const query = parseQuery(Buffer.from(encoded, 'base64').toString());
   const one = (name: keyof ContainerConfig): string => {
     const value = query[name];

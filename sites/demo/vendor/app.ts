@@ -2,17 +2,17 @@ import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import { readGtmQuery, renderGtmScript } from '../tag-server/gtm-script.ts';
 import { encode } from './encoding.ts';
 
-export interface VendorOptions {
-  /** Which web containers exist. Left out: every well-formed id but those that begin with `GTM-UNKNOWN`. */
+interface VendorOptions {
+  /** Which web containers exist. Default: every well-formed id that does not begin with `GTM-UNKNOWN`. */
   readonly isKnown?: (id: string) => boolean;
 }
 
 const GTM_ID = /^GTM-(?!UNKNOWN)[A-Z0-9]{4,}$/;
-/** Ids of the other products load by `gtag/js`. */
+/** The ids of other products, which `gtag/js` loads. */
 const GTAG_ID = /^(?:G|AW|DC|GT)-[A-Z0-9]{4,}$/;
 const MAX_AGE_SECONDS = 900;
 
-/** Stands in for www.googletagmanager.com, with the headers that it sends (facts.md section 2). */
+/** A stand-in for www.googletagmanager.com that sends the same headers (docs/facts.md, "Web container script"). */
 export function buildVendor({ isKnown = (id) => GTM_ID.test(id) }: VendorOptions = {}): FastifyInstance {
   const app = fastify();
 
@@ -37,7 +37,7 @@ export function buildVendor({ isKnown = (id) => GTM_ID.test(id) }: VendorOptions
   return app;
 }
 
-/** `id` and the rest as Google reads them: the first of a repeated one. */
+/** The query's parameters. Like Google, the callers use the first value of a repeated one. */
 function queryOf(url: string): URLSearchParams {
   return new URL(url, 'http://vendor').searchParams;
 }

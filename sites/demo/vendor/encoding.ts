@@ -6,7 +6,7 @@ const CODERS = [
   ['gzip', promisify(gzip)],
 ] as const;
 
-/** `body` in the first coding that `accept-encoding` names and we know; a coding with `q=0` is not accepted. */
+/** Compresses `body` with brotli or else gzip if `accept-encoding` allows it; `q=0` forbids a coding. */
 export async function encode(
   body: string,
   accepted: string,

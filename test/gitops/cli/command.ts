@@ -4,8 +4,8 @@ import { SECRET } from '../../support/gitops/memory-daemon.ts';
 
 const CLI = fileURLToPath(new URL('../../../gitops/cli.ts', import.meta.url));
 
-/** A person's environment, also where the tests themselves run unwatched: these variables take Node's colours away. */
-const PERSON = {
+/** The environment of an interactive terminal. CI sets some of these variables, which disable Node's colours. */
+const TERMINAL = {
   TERM: 'xterm-256color',
   CI: undefined,
   FORCE_COLOR: undefined,
@@ -13,21 +13,21 @@ const PERSON = {
   NODE_DISABLE_COLORS: undefined,
 };
 
-/** The real command against the provisioner at `url`. */
+/** Runs the real command against the provisioner at `url`. */
 export function tagyardOf(url: string) {
   return async (args: readonly string[], env: Record<string, string> = {}) =>
-    await outcome([process.execPath, CLI, ...args], url, env);
+    await execute([process.execPath, CLI, ...args], url, env);
 }
 
-/** The same on a terminal: what is written to either stream comes as `stdout`. */
+/** Runs the command on a terminal. `stdout` has what it writes to either stream. */
 export function tagyardOnTerminal(url: string) {
   return async (args: readonly string[]) => {
     const command = [process.execPath, CLI, ...args].map((word) => `'${word}'`).join(' ');
-    return await outcome(['script', '-qec', command, '/dev/null'], url, PERSON);
+    return await execute(['script', '-qec', command, '/dev/null'], url, TERMINAL);
   };
 }
 
-async function outcome([file = '', ...args]: readonly string[], url: string, env: NodeJS.ProcessEnv) {
+async function execute([file = '', ...args]: readonly string[], url: string, env: NodeJS.ProcessEnv) {
   const { exitCode, stdout, stderr } = await execa(file, args, {
     reject: false,
     stdin: 'ignore',

@@ -11,13 +11,13 @@ const SITES = ['alpha', 'beta', 'gamma', 'delta'];
 
 let daemon: MemoryDaemon;
 let url: string;
-/** Sites that can't run the new image. */
+/** Sites that can't run the new image, with the error. */
 let refusing: Map<string, Error>;
-/** Sites in the order in which they were first tried with it. */
+/** The sites in the order in which the new image was first applied. */
 let tried: string[];
 beforeEach(async () => {
   daemon = await memoryDaemon();
-  // As every host has that serves TLS.
+  // A host that serves TLS has certificates.
   daemon.control.certificates = (site) => [
     {
       target: 'certificate',
@@ -67,7 +67,7 @@ const imageOf = async (site: string) => {
 };
 
 describe('tagyard image', () => {
-  test('takes the first site alone, then the others, each by a commit of its own; once more it does nothing', async () => {
+  test('changes the first site alone, then the others, each by its own commit; a second run changes nothing', async () => {
     const first = await outcomes('--sites', 'gamma,alpha,beta');
     expect(first).toMatchObject({
       exitCode: 0,
@@ -92,7 +92,7 @@ describe('tagyard image', () => {
     expect(await daemon.repo.head()).toBe(head);
   });
 
-  test('takes the first site back by a commit that says why, and goes no further', async () => {
+  test('reverts the first site by a commit with the reason, and stops', async () => {
     refusing.set('alpha', new TerminalError('it crash-loops'));
     const before = await imageOf('alpha');
     const report = await outcomes();
@@ -109,11 +109,11 @@ describe('tagyard image', () => {
 
   test.each([
     [
-      'goes on where few fail',
+      'continues if few sites fail',
       '1',
       { alpha: 'swapped', beta: 'reverted', delta: 'swapped', gamma: 'swapped' },
     ],
-    ['stops where too many do', '0', { alpha: 'swapped', beta: 'reverted' }],
+    ['stops if too many sites fail', '0', { alpha: 'swapped', beta: 'reverted' }],
   ])('%s', async (_what, most, states) => {
     refusing.set('beta', new RetryableError('not healthy'));
     const report = await outcomes('--at-once', '1', '--max-failures', most);
@@ -130,7 +130,7 @@ describe('tagyard image', () => {
     await daemon.reaches(site, 'Failed');
   };
 
-  test('leaves a site alone that was not well before, and takes the next one first', async () => {
+  test('skips a site that was not well before, and changes the next one first', async () => {
     await makeUnwell('alpha');
     const report = await outcomes('--max-failures', '0');
     expect(report).toMatchObject({
@@ -143,7 +143,7 @@ describe('tagyard image', () => {
     expect(await imageOf('alpha')).not.toBe(NEW);
   });
 
-  test('tries a bad image on one well site only, whatever sites before it were skipped', async () => {
+  test('tries a bad image on one well site only, also after skipped sites', async () => {
     await makeUnwell('alpha');
     refusing.set('beta', new TerminalError('it crash-loops'));
     expect(await outcomes('--max-failures', '9')).toMatchObject({
@@ -154,11 +154,11 @@ describe('tagyard image', () => {
     expect(tried).toEqual(['beta']);
   });
 
-  test('can be ended and goes on where it was', async () => {
+  test('can be interrupted; the next run continues', async () => {
     const gate = Promise.withResolvers<void>();
-    const note = daemon.control.before;
+    const recordSite = daemon.control.before;
     daemon.control.before = async (change) => {
-      await note(change);
+      await recordSite(change);
       if (tried.includes('beta') && change.site === 'beta') await gate.promise;
     };
     const running = start('--at-once', '1');
@@ -174,7 +174,7 @@ describe('tagyard image', () => {
   });
 
   test.each([
-    [['--sites', 'nobody'], 'no site nobody'],
+    [['--sites', 'nosuch'], 'no site nosuch'],
     [['--at-once', '0'], '--at-once must be a number, at least 1'],
   ])('refuses %j', async (args, message) => {
     expect(await start(...args)).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(message) });

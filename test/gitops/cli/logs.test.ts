@@ -6,9 +6,9 @@ import { stripVTControlCharacters } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type EdgeHost, RAW_LOG_BUCKET, startEdgeHost } from '../../../edge/host.ts';
+import { Home } from '../../../gitops/cli/instance/home.ts';
+import type { Run } from '../../../gitops/cli/instance/run-file.ts';
 import { program } from '../../../gitops/cli/program.ts';
-import { Home } from '../../../gitops/cli/up/home.ts';
-import type { Run } from '../../../gitops/cli/up/run-file.ts';
 import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
 import { accountId, openState } from '../../../gitops/embedded/cloudflare/api/state.ts';
 import { startUpstream, type Upstream } from '../../support/edge/upstream.ts';
@@ -82,7 +82,7 @@ beforeAll(async () => {
     await send(`${site}.localhost`, path, id);
   }
   await written(1);
-  // What was written is read by the next run of the runtime.
+  // Restart the runtime: it reads the objects that the last one wrote.
   await edge.close();
   edge = await startEdge();
   daemon = await memoryDaemon();
@@ -139,7 +139,7 @@ const ids = (lines: readonly string[]) =>
     .map(({ requestId, route, duplicate }) => [requestId, route, duplicate]);
 
 describe('tagyard logs', () => {
-  test('prints a site’s requests of today in their order, and marks the id that was there before', async () => {
+  test('prints a site’s requests of today in order, and marks a repeated id', async () => {
     expect(await run(['shop'])).toEqual([
       expect.stringMatching(/^\S+T\S+Z {2}200 {2}GET +\/healthy +\d+ ms$/),
       expect.stringMatching(/^\S+T\S+Z {2}404 {2}GET +\d+ ms {2}not_found$/),

@@ -21,11 +21,11 @@ async function applied(...names: string[]) {
   for (const [number, name] of names.entries()) await daemon.push(name, daemon.manifest(name, number));
   for (const name of names) await daemon.reaches(name, 'Ready');
 }
-/** So that a change waits to be looked at. */
+/** Stops all changes, so that a pushed one stays in the plan. */
 const freeze = () => writeFile(join(daemon.dir, 'freeze'), '');
 
 describe('tagyard plan', () => {
-  test('ends with 0 where nothing would change, with 2 where something would, on a branch too', async () => {
+  test('exits with 0 if nothing would change and with 2 if something would, also for a branch', async () => {
     await applied('one', 'two');
     expect(await tagyard(['plan'])).toMatchObject({
       exitCode: 0,
@@ -35,7 +35,7 @@ describe('tagyard plan', () => {
     await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
     const head = await daemon.repo.head();
     await daemon.reaches('one', 'Ready');
-    // The older revision as if it were a branch that somebody asks about.
+    // `--ref` takes any revision, not only a branch.
     const asked = await tagyard(['plan', '--ref', base ?? '', '--json']);
     expect(asked.exitCode).toBe(2);
     expect(JSON.parse(asked.stdout)).toMatchObject({
@@ -50,9 +50,9 @@ describe('tagyard plan', () => {
   });
 
   test.each([
-    ['beside it', {}],
+    ['on the same machine', {}],
     ['that is a remote', { pollSeconds: 3_600 }],
-  ])('shows what a branch would change in a repository %s, as of now', async (_where, options) => {
+  ])('shows what a branch would change now, in a repository %s', async (_where, options) => {
     await daemon.close();
     daemon = await memoryDaemon(options);
     url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
@@ -85,7 +85,7 @@ describe('tagyard plan', () => {
     expect(await tagyard(['plan'])).toMatchObject({ exitCode: 0 });
   });
 
-  test('has colours where they are wanted, and none in a pipe', async () => {
+  test('prints colours on request, and none into a pipe', async () => {
     await freeze();
     await daemon.push('one', daemon.manifest('one', 0));
     await daemon.reaches('one', 'Frozen');
@@ -95,7 +95,7 @@ describe('tagyard plan', () => {
 });
 
 describe('tagyard apply', () => {
-  test('waits for the end, and refuses another plan than the one it is given', async () => {
+  test('waits until the plan is applied, and refuses a plan with another checksum', async () => {
     await daemon.push('one', daemon.manifest('one', 0));
     await daemon.reaches('one', 'Ready');
     daemon.world('kv').clear();
@@ -112,7 +112,7 @@ describe('tagyard apply', () => {
     expect((await tagyard(['apply'])).stdout).toContain('nothing to change');
   });
 
-  test('ends with 1 and the reason where a site fails', async () => {
+  test('exits with 1 and prints the reason if a site fails', async () => {
     await applied('one');
     daemon.world('kv').clear();
     daemon.control.fault = (target, at) =>
@@ -140,7 +140,7 @@ describe('tagyard revert', () => {
     expect((await daemon.repo.readSite(head, 'two'))?.text).toContain('Stays');
   });
 
-  test.each(['a tombstone', 'a deleted file'])('brings a removed site back: %s', async (how) => {
+  test.each(['a tombstone', 'a deleted file'])('restores a removed site: %s', async (how) => {
     await applied('one', 'two');
     if (how === 'a tombstone') await daemon.call('POST', '/deprovision', { site: 'one' });
     else await daemon.push('one', null);
@@ -150,7 +150,7 @@ describe('tagyard revert', () => {
     expect(daemon.held('one')).toBeGreaterThan(0);
   });
 
-  test('undoes a given commit with what came after it, and a creation by a tombstone', async () => {
+  test('undoes a given commit with all later ones, and a creation by a tombstone', async () => {
     await applied('one');
     const second = await daemon.push('one', daemon.manifest('one', 0, { name: 'Second' }));
     await daemon.push('one', daemon.manifest('one', 0, { name: 'Third' }));
@@ -163,7 +163,7 @@ describe('tagyard revert', () => {
   });
 
   test.each([
-    ['a site that never was', ['nobody'], 'no commit ever touched'],
+    ['a site that never existed', ['nosuch'], 'no commit ever touched'],
     ['a commit of another site', ['two', 'HEAD'], 'did not touch'],
     ['no commit at all', ['one', 'nowhere'], 'no such revision'],
   ])('refuses %s', async (_what, args, words) => {
@@ -176,13 +176,13 @@ describe('tagyard revert', () => {
 });
 
 describe('tagyard suspend and resume', () => {
-  test('stop and go on with a site by commits', async () => {
+  test('stop and resume a site by commits', async () => {
     await applied('one');
-    await tagyard(['suspend', 'one', '--reason', 'looking into it']);
+    await tagyard(['suspend', 'one', '--reason', 'under investigation']);
     daemon.world('kv').clear();
     daemon.loop.sync();
     await daemon.reaches('one', 'Suspended');
-    expect((await tagyard(['suspend', 'one'])).stdout).toContain('like that already');
+    expect((await tagyard(['suspend', 'one'])).stdout).toContain('already in that state');
     await tagyard(['resume', 'one']);
     await daemon.reaches('one', 'Ready');
     expect(daemon.of('kv', 'one')).toHaveLength(1);
@@ -192,7 +192,7 @@ describe('tagyard suspend and resume', () => {
 });
 
 describe('tagyard prune', () => {
-  test('takes out the tombstones that are old enough, and no other file', async () => {
+  test('deletes tombstones that are old enough, and no other file', async () => {
     await applied('one', 'two');
     await daemon.call('POST', '/deprovision', { site: 'one' });
     await daemon.reaches('one', 'Removed');
@@ -207,7 +207,7 @@ describe('tagyard prune', () => {
 });
 
 describe('tagyard diff', () => {
-  test('shows what the newest manifests say beside what is applied', async () => {
+  test('shows the difference between the newest manifests and the applied ones', async () => {
     await applied('one', 'two');
     expect(await tagyard(['diff'])).toMatchObject({ exitCode: 0, stdout: '' });
     await freeze();
@@ -252,8 +252,8 @@ describe('tagyard validate', () => {
     ['no YAML at all', () => 'name: [', /^kind\.yaml:\d+: Flow sequence/],
     ['no mapping', () => '- a\n', /^kind\.yaml:1: must be a mapping/],
     ['a key twice', (text) => `${text}name: x\n`, /^kind\.yaml:\d+: Map keys must be unique/],
-    ['a key too many', (text) => `${text}nmae: x\n`, /^kind\.yaml:\d+: nmae: unknown key/],
-    ['a key too few', (text) => text.replace(/^name: .*\n/m, ''), /^kind\.yaml:1: name: /],
+    ['an unknown key', (text) => `${text}nmae: x\n`, /^kind\.yaml:\d+: nmae: unknown key/],
+    ['a missing key', (text) => text.replace(/^name: .*\n/m, ''), /^kind\.yaml:1: name: /],
     ['a wrong type', (text) => text.replace(/^name: .*/m, 'name: 7'), /^kind\.yaml:\d+: name: .*string/],
     [
       'another site’s name',
@@ -261,15 +261,23 @@ describe('tagyard validate', () => {
       /^kind\.yaml:2: site: must equal/,
     ],
     [
-      'a version to come',
+      'a newer version',
       (text) => text.replace('version: 1', 'version: 9'),
       /^kind\.yaml:1: version: .*newer/,
     ],
     ['an alias', (text) => text.replace(/^name: .*/m, 'name: *x'), /^kind\.yaml:\d+: anchors and aliases/],
     ['a tag', (text) => text.replace(/^name: .*/m, 'name: !!binary x'), /^kind\.yaml:\d+: tags/],
-    ['too much', (text) => `${text}#${'x'.repeat(300_000)}`, /^kind\.yaml: is larger than 256 KiB/],
-    ['too deep a nest', (text) => `${text}x: ${'['.repeat(99)}`, /^kind\.yaml:\d+: is nested too deeply/],
-  ])('says of %s where and why', async (_what, spoil, says) => {
+    [
+      'a file that is too large',
+      (text) => `${text}#${'x'.repeat(300_000)}`,
+      /^kind\.yaml: is larger than 256 KiB/,
+    ],
+    [
+      'too many nested levels',
+      (text) => `${text}x: ${'['.repeat(99)}`,
+      /^kind\.yaml:\d+: is nested too deeply/,
+    ],
+  ])('names place and reason: %s', async (_what, spoil, message) => {
     await writeFile(join(daemon.dir, 'kind.yaml'), spoil(formatManifest(daemon.manifest('kind', 0))));
     const lines: string[] = [];
     const write = vi
@@ -279,12 +287,12 @@ describe('tagyard validate', () => {
     await validate([join(daemon.dir, 'kind.yaml')], {}).finally(() => write.mockRestore());
     expect(process.exitCode).toBe(1);
     process.exitCode = exitCode;
-    expect(lines.join('').replace(`${daemon.dir}/`, '')).toMatch(says);
+    expect(lines.join('').replace(`${daemon.dir}/`, '')).toMatch(message);
   });
 });
 
 describe('tagyard doctor', () => {
-  test('says of each site that isn’t well why, and what to do', async () => {
+  test('prints the reason and remedy of each site that is not well', async () => {
     await applied('one', 'two');
     expect(await tagyard(['doctor'])).toMatchObject({
       exitCode: 0,
@@ -299,7 +307,7 @@ describe('tagyard doctor', () => {
     expect(stdout).toContain('1 of 2 sites are well');
   });
 
-  test('says of a site that is well what is the matter with its certificates', async () => {
+  test('prints the certificate problems of a site that is ready', async () => {
     await applied('one', 'two');
     const live = {
       target: 'certificate',
@@ -317,16 +325,16 @@ describe('tagyard doctor', () => {
     const { exitCode, stdout } = await tagyard(['doctor']);
     expect(exitCode).toBe(1);
     expect(stdout.split('\n').slice(0, 3)).toEqual([
-      'one: pending_dns, a name that doesn’t lead to this host',
+      'one: pending_dns, the name does not lead to this host',
       '  tags.one.example: make a record',
-      expect.stringMatching(/^ {2}→ Have the record made/),
+      expect.stringMatching(/^ {2}→ Create the DNS record/),
     ]);
     expect(stdout).toContain('1 of 2 sites are well');
   });
 });
 
 describe('tagyard approve', () => {
-  test('lets through what the plan names', async () => {
+  test('allows the blocked changes of the plan', async () => {
     await applied('one');
     await daemon.push('one', null);
     await daemon.reaches('one', 'Blocked');

@@ -31,20 +31,20 @@ function run(env: Record<string, string>): ChildProcess {
   return child;
 }
 
-/** Its URL, once it says that it listens. */
+/** Its URL, read from its log when it listens. */
 async function listening(child: ChildProcess): Promise<string> {
   for await (const chunk of child.stdout ?? []) {
     const port = /listens on port (\d+)/.exec(String(chunk))?.[1];
     if (port !== undefined) return `http://127.0.0.1:${port}`;
   }
-  throw new Error('it ended without listening');
+  throw new Error('the process exited before it listened');
 }
 
-async function refusal(env: Record<string, string>): Promise<[code: unknown, said: string]> {
+async function refusal(env: Record<string, string>): Promise<[code: unknown, stderr: string]> {
   const child = run(env);
-  const said = child.stderr === null ? '' : text(child.stderr);
+  const stderr = child.stderr === null ? '' : text(child.stderr);
   const [code] = await once(child, 'exit');
-  return [code, await said];
+  return [code, await stderr];
 }
 
 describe('the stand-in as a process', () => {
@@ -54,12 +54,12 @@ describe('the stand-in as a process', () => {
     [{ CONTAINER_CONFIG: containerConfig({ env: 'BAD' }) }, 'failed with status 403'],
     [{ CONTAINER_CONFIG: containerConfig(), PREVIEW_SERVER_URL: 'http://p' }, 'Invalid preview server URL'],
   ])('refuses to start with %j', async (env, message) => {
-    const [code, said] = await refusal({ ...env });
+    const [code, stderr] = await refusal({ ...env });
     expect(code).toBe(1);
-    expect(said).toContain(message);
+    expect(stderr).toContain(message);
   });
 
-  test('ends cleanly at SIGTERM, also while a long poll hangs', async () => {
+  test('exits with 0 at SIGTERM, also during a long poll', async () => {
     const child = run({ CONTAINER_CONFIG: containerConfig(), RUN_AS_PREVIEW_SERVER: 'true' });
     const url = await listening(child);
     const poll = request(`${url}/gtm/get_memo`).catch((error: unknown) => error);
@@ -72,14 +72,14 @@ describe('the stand-in as a process', () => {
     expect(await poll).toBeInstanceOf(Error);
   });
 
-  test('ends when its supervisor does', async () => {
+  test('exits with its supervisor', async () => {
     const child = run({ CONTAINER_CONFIG: containerConfig() });
     await listening(child);
     child.disconnect();
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  test('hands /gtm/* to the preview server over TLS that it can check, and says so when it can’t', async () => {
+  test('forwards /gtm/* to the preview server over verified TLS, and answers 500 if it can’t verify', async () => {
     const seen: { url?: string | undefined; headers: NodeJS.Dict<string | string[]>; body: string }[] = [];
     const preview = createServer(
       { cert: readFileSync(CERTIFICATE), key: readFileSync(new URL('localhost.key.pem', TLS)) },
@@ -91,14 +91,14 @@ describe('the stand-in as a process', () => {
       },
     ).listen(0, '127.0.0.1');
     await once(preview, 'listening');
-    const { port } = preview.address() as AddressInfo; // it listens on TCP
+    const { port } = preview.address() as AddressInfo; // It listens on TCP.
     const env = {
       CONTAINER_CONFIG: containerConfig(),
       PREVIEW_SERVER_URL: `https://${PREVIEW_HOST}:${port}`,
     };
     try {
-      const trusting = await listening(run({ ...env, NODE_EXTRA_CA_CERTS: CERTIFICATE }));
-      const answer = await request(`${trusting}/any/gtm/post_memo?auth_code=a%2Fb`, {
+      const trusted = await listening(run({ ...env, NODE_EXTRA_CA_CERTS: CERTIFICATE }));
+      const answer = await request(`${trusted}/any/gtm/post_memo?auth_code=a%2Fb`, {
         method: 'POST',
         headers: { host: 'shop.example', 'x-gtm-server-preview': 'ZW52' },
         body: 'memo',
@@ -116,8 +116,8 @@ describe('the stand-in as a process', () => {
         },
       });
 
-      const wary = await listening(run(env));
-      const refused = await request(`${wary}/gtm/debug`);
+      const untrusted = await listening(run(env));
+      const refused = await request(`${untrusted}/gtm/debug`);
       expect(refused.statusCode).toBe(500);
       expect(await refused.body.text()).toContain('Make sure the PREVIEW_SERVER_URL is set correctly');
       expect(seen).toHaveLength(1);

@@ -42,42 +42,46 @@ describe('the stand-in’s settings', () => {
 });
 
 describe('health', () => {
-  test.each(['processing', 'preview'] as const)('is known by the path’s end in the %s role', async (role) => {
-    await using server = await startTagServer({ role });
-    for (const path of ['/healthz', '/healthy', '/any/prefix/healthy?x=1']) {
-      const { statusCode, headers, body } = await request(`${server.url}${path}`);
-      expect([statusCode, headers['content-type'], await body.text()]).toEqual([200, 'text/plain', 'ok']);
-    }
-    expect((await request(`${server.url}/healthz?servertype=other`)).statusCode).toBe(500);
+  test.each(['processing', 'preview'] as const)(
+    'depends on the end of the path in the %s role',
+    async (role) => {
+      await using server = await startTagServer({ role });
+      for (const path of ['/healthz', '/healthy', '/any/prefix/healthy?x=1']) {
+        const { statusCode, headers, body } = await request(`${server.url}${path}`);
+        expect([statusCode, headers['content-type'], await body.text()]).toEqual([200, 'text/plain', 'ok']);
+      }
+      expect((await request(`${server.url}/healthz?servertype=other`)).statusCode).toBe(500);
+    },
+  );
+
+  test('fails after 14 days, while other requests are served', async () => {
+    await using server = await startTagServer();
+    const addDays = (days: number) =>
+      request(`${server.url}/tagyard-demo/age?days=${days}`, { method: 'POST' });
+    const statusOf = async (path: string) => (await request(`${server.url}${path}`)).statusCode;
+    await addDays(12);
+    expect(await statusOf('/healthz')).toBe(200);
+    await addDays(2);
+    expect(await statusOf('/healthz')).toBe(503);
+    expect(await statusOf('/g/collect?v=2')).toBe(200);
   });
 
-  test('ends on purpose after a fortnight, while everything else goes on', async () => {
+  test('fails if the caller asks for a younger server', async () => {
     await using server = await startTagServer();
-    const grow = (days: number) => request(`${server.url}/tagyard-demo/age?days=${days}`, { method: 'POST' });
-    const asked = async (path: string) => (await request(`${server.url}${path}`)).statusCode;
-    await grow(12);
-    expect(await asked('/healthz')).toBe(200);
-    await grow(2);
-    expect(await asked('/healthz')).toBe(503);
-    expect(await asked('/g/collect?v=2')).toBe(200);
-  });
-
-  test('ends where the caller wants a younger server', async () => {
-    await using server = await startTagServer();
-    const asked = async (value: string) =>
+    const statusOf = async (value: string) =>
       (await request(`${server.url}/healthz`, { headers: { 'x-sgtm-healthz': value } })).statusCode;
-    expect(await asked('server_start_millis=600000')).toBe(200);
-    expect(await asked('server_start_millis=0')).toBe(500);
+    expect(await statusOf('server_start_millis=600000')).toBe(200);
+    expect(await statusOf('server_start_millis=0')).toBe(500);
   });
 });
 
-describe('what clients claim', () => {
+describe('paths of clients', () => {
   const events = async (url: string) => {
     const { body } = await request(`${url}/tagyard-demo/events`);
     return (await body.json()) as { dropped: number; events: Record<string, unknown>[] }; // RecordedEvents
   };
 
-  test.each(['/g/collect', '/j/collect', '/mp/collect'])('%s is recorded as it arrived', async (path) => {
+  test.each(['/g/collect', '/j/collect', '/mp/collect'])('%s is recorded as received', async (path) => {
     await using server = await startTagServer();
     await request(`${server.url}${path}?v=2&tid=G-1&b=%20&a=1`, {
       method: 'POST',
@@ -103,14 +107,14 @@ describe('what clients claim', () => {
       body: 'en=page_view\nen=scroll',
       address: '203.0.113.7',
     });
-    const headers = recorded[0]?.headers as [string, string][]; // pairs, see RecordedRequest
+    const headers = recorded[0]?.headers as [string, string][]; // Pairs of name and value.
     expect(headers.filter(([name]) => name === 'X-Twice')).toEqual([
       ['X-Twice', 'a'],
       ['X-Twice', 'b'],
     ]);
   });
 
-  test('collecting sets the first-party id, each cookie in a header of its own, and keeps one that is there', async () => {
+  test('a hit sets both cookies, each in its own header, and keeps an existing id', async () => {
     await using server = await startTagServer();
     const first = await request(`${server.url}/g/collect?v=2`);
     const cookies = [first.headers['set-cookie']].flat();
@@ -137,7 +141,7 @@ describe('what clients claim', () => {
     expect([recorded.length, dropped, recorded[0]?.query]).toEqual([500, 2, 'n=2']);
   });
 
-  test('a body beyond 256 KiB is refused', async () => {
+  test('a body over 256 KiB is refused', async () => {
     await using server = await startTagServer();
     const { statusCode } = await request(`${server.url}/g/collect`, {
       method: 'POST',
@@ -160,7 +164,7 @@ describe('what clients claim', () => {
     expect([statusCode, headers['content-type']]).toEqual([status, type]);
   });
 
-  test('preflight is answered on claimed paths and for the tag manager’s interface, nowhere else', async () => {
+  test('a preflight is answered only on clients’ paths and for the Tag Manager interface', async () => {
     await using server = await startTagServer();
     const ask = async (path: string, origin: string) =>
       await request(`${server.url}${path}`, { method: 'OPTIONS', headers: { origin } });
@@ -183,7 +187,7 @@ describe('a draft of the container', () => {
     ['gtm_preview=GTM-OTHER=env-1:GTM-SERVER1=env-3; a=b', 401],
     ['gtm_preview=GTM-SERVER1=env-3; gtm_auth=GTM-SERVER1=x', 200],
     ['gtm_preview=GTM-OTHER=env-3', 200],
-  ])('is shown only to who brings its auth: %s → %i', async (cookie, status) => {
+  ])('is shown only with its auth: %s → %i', async (cookie, status) => {
     await using server = await startTagServer();
     expect((await request(`${server.url}/g/collect`, { headers: { cookie } })).statusCode).toBe(status);
   });
@@ -214,7 +218,7 @@ describe('the preview role', () => {
     },
   );
 
-  test('hands a posted message to the long poll that waits for it', async () => {
+  test('sends a posted message to a waiting long poll', async () => {
     await using server = await startTagServer({ role: 'preview' });
     const poll = request(`${server.url}/gtm/get_memo`);
     const posted = await request(`${server.url}/gtm/post_memo?auth_code=s3cret-auth-t0ken`, {
@@ -237,7 +241,7 @@ describe('the preview role', () => {
     expect((await request(`${server.url}${path}`, { method })).statusCode).toBe(status);
   });
 
-  test('drops messages that nobody fetched in time', async () => {
+  test('drops messages that are not fetched in time', async () => {
     await using server = await startTagServer({
       role: 'preview',
       longPollSeconds: 0,

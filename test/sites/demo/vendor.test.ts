@@ -6,7 +6,7 @@ import { buildVendor } from '../../../sites/demo/vendor/app.ts';
 const get = async (url: string, headers: Record<string, string> = {}) =>
   await buildVendor().inject({ url, headers });
 
-/** What a page sees after the script ran in it. */
+/** Runs the script in a page and returns its globals. */
 function runScript(body: string, window: Record<string, unknown> = {}): Record<string, unknown> {
   const page = { document: { readyState: 'complete' }, addEventListener() {}, ...window };
   runInNewContext(body, { window: page });
@@ -30,7 +30,7 @@ describe('the stand-in vendor', () => {
     if (status === 404) expect(headers['content-type']).not.toContain('javascript');
   });
 
-  test('knows the ids that it is told', async () => {
+  test('serves only the ids that `isKnown` accepts', async () => {
     const vendor = buildVendor({ isKnown: (id) => id === 'GTM-ONLYONE' });
     expect((await vendor.inject('/gtm.js?id=GTM-ONLYONE')).statusCode).toBe(200);
     expect((await vendor.inject('/gtm.js?id=GTM-ABC1234')).statusCode).toBe(404);
@@ -57,7 +57,7 @@ describe('the stand-in vendor', () => {
     ['gzip, deflate, br', 'br', brotliDecompressSync],
     ['gzip', 'gzip', gunzipSync],
     ['br;q=0, gzip', 'gzip', gunzipSync],
-  ])('packs for accept-encoding %s', async (accepted, coding, unpack) => {
+  ])('compresses for accept-encoding %s', async (accepted, coding, unpack) => {
     const { headers, rawPayload } = await get('/gtm.js?id=GTM-ABC1234', { 'accept-encoding': accepted });
     expect(headers['content-encoding']).toBe(coding);
     expect(unpack(rawPayload).toString()).toContain('GTM-ABC1234');
@@ -78,7 +78,7 @@ describe('the stand-in vendor', () => {
     expect(hostile.body).not.toContain('alert');
   });
 
-  test('answers another body for a preview', async () => {
+  test('renders another script for a preview', async () => {
     const url = '/gtm.js?id=GTM-ABC1234';
     const { body } = await get(`${url}&gtm_auth=a&gtm_preview=env-7&gtm_cookies_win=x`);
     expect(runScript(body).google_tag_manager).toHaveProperty('GTM-ABC1234.preview', 'env-7');

@@ -1,6 +1,6 @@
 import createClient from 'openapi-fetch';
 import { request } from 'undici';
-import type { Run } from '../../../gitops/cli/up/run-file.ts';
+import type { Run } from '../../../gitops/cli/instance/run-file.ts';
 import type { paths } from '../../../gitops/clients/generated/management-api.d.ts';
 import { eventually } from '../eventually.ts';
 

@@ -1,25 +1,25 @@
-// Shows what the loader left in the page (`window.tagyard`, the tag manager's globals) and sends a GA4-like event.
-// It only reads: the page works, and says so, when any of it is absent.
+// Shows the state of the loader and the tag manager (`window.tagyard`, the tag manager's globals), and sends a GA4-like
+// event. It changes neither, and works if both are absent.
 
-const { edge, trouble } = document.body.dataset;
+const { edge, problem } = document.body.dataset;
 const byId = (id) => document.getElementById(id);
 const loaderUrl = [...document.scripts].map(({ src }) => src).find((src) => /\/l\/[^/]+\.js/.test(src));
 
-/** `state` colours the dot before the text: good, bad or waiting. */
+/** `state` sets the colour of the dot before the text: good, bad or waiting. */
 function show(id, text, state = 'waiting') {
   const cell = byId(id);
   cell.textContent = text;
   cell.dataset.state = state;
 }
 
-const isNew = (thing) => (thing.isNew ? 'new' : 'known from before');
+const age = ({ isNew }) => (isNew ? 'new' : 'returning');
 
-/** What `tagyard.gtm` says, in words, while the tag manager's own globals aren't there yet. */
+/** The text for each value of `tagyard.gtm`, until the tag manager's own globals exist. */
 const GTM_STATES = {
-  pending: ['asking the edge', 'waiting'],
-  edge: ['on its way from the edge', 'waiting'],
-  direct: ['on its way from the vendor', 'waiting'],
-  loaded: ['loaded, but left nothing in the page', 'bad'],
+  pending: ['requested from the edge', 'waiting'],
+  edge: ['loading from the edge', 'waiting'],
+  direct: ['loading from the vendor', 'waiting'],
+  loaded: ['loaded, but it set no globals', 'bad'],
   failed: ['could not be loaded', 'bad'],
 };
 
@@ -30,7 +30,11 @@ function render() {
   if (tagyard.edge !== undefined) {
     show('loader', `from ${new URL(tagyard.edge).host}`, 'good');
   } else {
-    show('loader', loaderUrl === undefined ? 'no snippet on this page' : `not here yet: ${loaderUrl}`, 'bad');
+    show(
+      'loader',
+      loaderUrl === undefined ? 'no snippet on this page' : `not loaded yet: ${loaderUrl}`,
+      'bad',
+    );
   }
   renderIdentity(tagyard);
   renderTags(tagyard);
@@ -41,8 +45,8 @@ function renderIdentity({ session, profile, restored }) {
     for (const id of ['session', 'profile', 'restored']) show(id, 'unknown: the edge did not answer', 'bad');
     return;
   }
-  if (session) show('session', `${session.id} (${isNew(session)})`, 'good');
-  if (profile) show('profile', `${profile.id} (${isNew(profile)})`, 'good');
+  if (session) show('session', `${session.id} (${age(session)})`, 'good');
+  if (profile) show('profile', `${profile.id} (${age(profile)})`, 'good');
   else if (profile === null) show('profile', 'none: consent is withheld', 'good');
   if (restored) show('restored', restored.length === 0 ? 'nothing to restore' : restored.join(', '), 'good');
 }
@@ -94,7 +98,7 @@ async function addToBasket(product) {
   basketSize(1);
   window.dataLayer?.push({ event: 'add_to_cart', ecommerce: { items: [{ item_id: product.add }] } });
   if (edge === undefined) {
-    show('event', 'add_to_cart not sent: nobody knows the edge yet', 'bad');
+    show('event', 'add_to_cart not sent: the edge is not known yet', 'bad');
     return;
   }
   show('event', 'sending add_to_cart');
@@ -110,24 +114,20 @@ async function addToBasket(product) {
       answer.ok ? 'good' : 'bad',
     );
   } catch {
-    show(
-      'event',
-      'add_to_cart sent, but no answer can be read: the edge is down, or allows this page no CORS',
-      'bad',
-    );
+    show('event', 'add_to_cart failed: the edge is down, or refuses this page by CORS', 'bad');
   }
 }
 
 for (const button of document.querySelectorAll('button[data-add]')) {
   button.addEventListener('click', () => addToBasket(button.dataset));
 }
-if (trouble !== undefined) {
-  byId('trouble').hidden = false;
-  byId('trouble').textContent = `No snippet: ${trouble}. The shop works without its tags.`;
+if (problem !== undefined) {
+  byId('problem').hidden = false;
+  byId('problem').textContent = `No snippet: ${problem}. The shop works without its tags.`;
 }
 basketSize();
 render();
-// The loader tells nobody when it begins, and may come late or never: looking again is all a witness can do.
+// The loader sends no event when it starts, and may start late or never, so the panel polls.
 let watched;
 setInterval(() => {
   const booted = window.tagyard?.booted;

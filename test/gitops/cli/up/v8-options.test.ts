@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { ALLOCATOR, V8_OPTIONS } from '../../../../gitops/cli/up/v8-options.ts';
 
 const script = `
-  for (let turn = 0, kept = []; turn < 100; turn += 1) {
+  for (let round = 0, kept = []; round < 100; round += 1) {
     kept = Array.from({ length: 20_000 }, (_, number) => ({ number, of: [number] }));
   }
   const young = v8.getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');

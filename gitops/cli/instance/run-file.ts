@@ -1,18 +1,18 @@
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
 const address = z.object({ url: z.string() });
 
-/** `$TAGYARD_HOME/run.json`: where everything of a running instance answers. There only while it runs. */
+/** `$TAGYARD_HOME/run.json`: the addresses of a running instance. The file exists only while the instance runs. */
 export const runSchema = z.object({
   pid: z.number(),
   management: address,
   provisioner: address.extend({ secret: z.string() }),
   edge: address,
   verification: address,
-  /** The API's base URL with its version, and whose account it is. */
+  /** The API's base URL with its version, and the account. */
   cloudflare: address.extend({ accountId: z.string() }),
   proxy: address,
   sitesRepo: z.string(),
@@ -30,13 +30,13 @@ export async function removeRun(path: string): Promise<void> {
   await rm(path, { force: true });
 }
 
-/** Throws `CliError` where no instance runs on this home. */
+/** Throws `CliError` if no instance runs with this home. */
 export async function readRun(path: string): Promise<Run> {
   try {
     return runSchema.parse(JSON.parse(await readFile(path, 'utf8')));
   } catch (cause) {
     throw new CliError(
-      `no instance runs here (${path} isn't there); start one with npm start, or set TAGYARD_HOME`,
+      `no instance runs here (${path} is missing or damaged); run npm start, or set TAGYARD_HOME`,
       { cause },
     );
   }

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** Left-aligned columns, two spaces apart; colour codes don't count as width. */
+/** Left-aligned columns, two spaces apart. Colour codes have no width. */
 export function table(rows: readonly (readonly string[])[]): string {
   const width = (text: string) => stripVTControlCharacters(text).length;
   const columns = Math.max(0, ...rows.map((row) => row.length));

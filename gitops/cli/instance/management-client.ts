@@ -1,18 +1,18 @@
 import createClient, { type Client } from 'openapi-fetch';
 import type { components, operations, paths } from '../../clients/generated/management-api.d.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
 export type CreatedContainer = components['schemas']['Container'];
-export type ContainerRequest = operations['createContainer']['requestBody']['content']['application/json'];
+type ContainerRequest = operations['createContainer']['requestBody']['content']['application/json'];
 
-/** What a call of openapi-fetch comes to; `error` is a problem, or the words of a proxy in between. */
-interface Outcome<Data> {
+/** The result of a call of openapi-fetch. `error` is a problem, or the body that a proxy answered. */
+interface CallResult<Data> {
   readonly data?: Data;
   readonly error?: unknown;
   readonly response: Response;
 }
 
-/** The management API as the command line uses it; it has no way in that a dashboard doesn't have. */
+/** The command line's client of the management API. It uses the public API only, like a dashboard. */
 export class ManagementClient {
   readonly #api: Client<paths>;
 
@@ -27,37 +27,37 @@ export class ManagementClient {
     });
   }
 
-  /** Creates a client with its members; answers its id. */
+  /** Creates a client with its members. Returns its id. */
   async addClient(name: string, members: readonly { subject: string; role: string }[]): Promise<string> {
     const body = { name, members: [...members] };
-    return answered('POST /clients', await this.#api.POST('/clients', { body })).id;
+    return bodyOf('POST /clients', await this.#api.POST('/clients', { body })).id;
   }
 
   async setMember(clientId: string, subject: string, role: string): Promise<void> {
     const params = { path: { id: clientId, subject } };
-    const outcome = await this.#api.PUT('/clients/{id}/members/{subject}', { params, body: { role } });
-    answered(`PUT /clients/${clientId}/members/${subject}`, outcome);
+    const result = await this.#api.PUT('/clients/{id}/members/{subject}', { params, body: { role } });
+    bodyOf(`PUT /clients/${clientId}/members/${subject}`, result);
   }
 
   async createContainer(body: ContainerRequest, idempotencyKey: string): Promise<CreatedContainer> {
     const params = { header: { 'idempotency-key': idempotencyKey } };
-    return answered('POST /server-containers', await this.#api.POST('/server-containers', { params, body }));
+    return bodyOf('POST /server-containers', await this.#api.POST('/server-containers', { params, body }));
   }
 
-  /** `null`: there is no such container, or it isn't ours to see. */
+  /** `null`: there is no such container, or the caller is no member of its client. */
   async container(id: string): Promise<CreatedContainer | null> {
-    const outcome = await this.#api.GET('/server-containers/{id}', { params: { path: { id } } });
-    return outcome.response.status === 404 ? null : answered(`GET /server-containers/${id}`, outcome);
+    const result = await this.#api.GET('/server-containers/{id}', { params: { path: { id } } });
+    return result.response.status === 404 ? null : bodyOf(`GET /server-containers/${id}`, result);
   }
 }
 
-/** The body of a 2xx; anything else is a `CliError` with the API's own words. */
-function answered<Data>(call: string, { data, error, response }: Outcome<Data>): Data {
+/** The body of a 2xx. Throws `CliError` with the problem's detail for anything else. */
+function bodyOf<Data>(call: string, { data, error, response }: CallResult<Data>): Data {
   if (data !== undefined) return data;
-  throw new CliError(`${call}: ${wordsOf(error) ?? `status ${response.status}`}`);
+  throw new CliError(`${call}: ${detailOf(error) ?? `status ${response.status}`}`);
 }
 
-function wordsOf(error: unknown): string | null {
+function detailOf(error: unknown): string | null {
   if (typeof error !== 'object' || error === null) return null;
   if ('detail' in error && typeof error.detail === 'string') return error.detail;
   return 'title' in error && typeof error.title === 'string' ? error.title : null;

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { CliError } from '../../../gitops/cli/cli-error.ts';
+import { CliError } from '../../../gitops/cli/output/cli-error.ts';
 import { program } from '../../../gitops/cli/program.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => daemon.close());
 
 const tagyard = (args: readonly string[]) => tagyardOf(url)(args);
-/** Exit code, and what was printed for machines. */
+/** The exit code and the parsed output of `--json`. */
 async function json(...args: string[]) {
   const { exitCode, stdout } = await tagyard([...args, '--json']);
   return { exitCode, answer: JSON.parse(stdout) as unknown };
@@ -26,8 +26,8 @@ async function applied(...names: string[]) {
   for (const name of names) await daemon.reaches(name, 'Ready');
 }
 
-describe('what tagyard prints for machines', () => {
-  test('of status: every site, or one with its resources', async () => {
+describe('tagyard --json', () => {
+  test('status prints every site, or one with its resources', async () => {
     expect(await json('status')).toEqual({
       exitCode: 0,
       answer: { revision: null, problem: null, sites: [] },
@@ -44,7 +44,7 @@ describe('what tagyard prints for machines', () => {
     });
   });
 
-  test('of history: the commits of a site, newest first', async () => {
+  test('history prints the commits of a site, newest first', async () => {
     await applied('one');
     const { revision } = await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
     const { exitCode, answer } = await json('history', 'one');
@@ -52,7 +52,7 @@ describe('what tagyard prints for machines', () => {
     expect(answer).toMatchObject([{ revision, subject: 'By hand' }, { subject: 'By hand' }]);
   });
 
-  test('of diff: both texts', async () => {
+  test('diff prints both texts', async () => {
     await applied('one');
     expect(await json('diff')).toEqual({ exitCode: 0, answer: [] });
     await writeFile(join(daemon.dir, 'freeze'), '');
@@ -65,17 +65,17 @@ describe('what tagyard prints for machines', () => {
     });
   });
 
-  test('of suspend, resume and revert: the commit', async () => {
+  test('suspend, resume and revert print the commit', async () => {
     await applied('one');
     for (const verb of ['suspend', 'resume', 'revert']) {
-      const { exitCode, answer } = await json(verb, 'one', '--reason', 'a try');
+      const { exitCode, answer } = await json(verb, 'one', '--reason', 'a test');
       expect(exitCode).toBe(0);
       expect(answer).toMatchObject({ site: 'one', revision: await daemon.repo.head() });
-      expect((await daemon.repo.history('one', 1))[0]?.trailers).toMatchObject({ Reason: 'a try' });
+      expect((await daemon.repo.history('one', 1))[0]?.trailers).toMatchObject({ Reason: 'a test' });
     }
   });
 
-  test('of doctor: what is wrong and what to do', async () => {
+  test('doctor prints problems and remedies', async () => {
     await applied('one');
     expect(await json('doctor')).toMatchObject({
       exitCode: 0,
@@ -93,13 +93,13 @@ describe('what tagyard prints for machines', () => {
   });
 });
 
-describe('tagyard ends with 1 and says why', () => {
+describe('tagyard exits with 1 and prints the error', () => {
   test.each([
-    'status nobody',
-    'history nobody',
-    'revert nobody',
-    'suspend nobody',
-    'resume nobody',
+    'status nosuch',
+    'history nosuch',
+    'revert nosuch',
+    'suspend nosuch',
+    'resume nosuch',
     'diff --ref nowhere',
     'approve ffff',
     'apply --checksum ffff',
@@ -113,7 +113,7 @@ describe('tagyard ends with 1 and says why', () => {
     });
   });
 
-  test('where no provisioner answers', async () => {
+  test('if no provisioner answers', async () => {
     expect(await tagyardOf('http://127.0.0.1:1')(['plan'])).toEqual({
       exitCode: 1,
       stdout: '',
@@ -133,9 +133,9 @@ describe('tagyard ends with 1 and says why', () => {
     'resume one',
     'prune',
     'doctor',
-  ])('where no provisioner answers, in this process: %s', async (words) => {
-    const nowhere = program({ INFRA_PROVISIONER_URL: 'http://127.0.0.1:1' });
-    await expect(nowhere.parseAsync(words.split(' '), { from: 'user' })).rejects.toThrow(CliError);
+  ])('if no provisioner answers, in this process: %s', async (words) => {
+    const command = program({ INFRA_PROVISIONER_URL: 'http://127.0.0.1:1' });
+    await expect(command.parseAsync(words.split(' '), { from: 'user' })).rejects.toThrow(CliError);
   });
 });
 
@@ -145,9 +145,9 @@ function splitAtLast(text: string, mark: string): [before: string, after: string
   return [text.slice(0, at), text.slice(at + mark.length)];
 }
 
-// `script` of util-linux is the terminal; other systems have another one of that name.
+// `script` of util-linux provides the terminal. Other systems have a different command of that name.
 describe.skipIf(process.platform !== 'linux')('on a terminal', () => {
-  test('apply writes a line over and over while it waits, gone at the end, and exits as ever', async () => {
+  test('apply shows a progress line, erases it at the end, and keeps its exit code', async () => {
     await applied('one', 'two');
     daemon.world('kv').clear();
     const { exitCode, stdout } = await tagyardOnTerminal(url)(['apply']);
@@ -160,7 +160,7 @@ describe.skipIf(process.platform !== 'linux')('on a terminal', () => {
     expect(end).toContain('\u001b[32msucceeded');
   });
 
-  test('apply writes no such line where nobody sees it', async () => {
+  test('apply writes no progress line without a terminal', async () => {
     await applied('one');
     daemon.world('kv').clear();
     expect(await tagyard(['apply'])).toMatchObject({ exitCode: 0, stderr: '' });

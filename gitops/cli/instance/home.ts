@@ -6,29 +6,30 @@ import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { exportJWK, generateKeyPair } from 'jose';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError } from '../output/cli-error.ts';
 
-/** What an instance is and keeps for itself, made at its first start. Readable by its owner only. */
+/** The instance's identity and secrets, created at its first start. Only the owner can read the file. */
 const instanceSchema = z.object({
   version: z.literal(1),
-  /** In every ownership mark, so that instances on one machine never touch each other's things. */
+  /** Part of every ownership mark, so that instances on one machine never change each other's objects. */
   instance: z.string(),
-  /** First two octets of this instance's own part of 127.0.0.0/8. */
+  /** The first two octets of this instance's addresses in 127.0.0.0/8. */
   loopbackSubnet: z.string(),
   infraSecret: z.string(),
   hopSecret: z.string(),
-  /** Homes of before there were verifications have none yet. */
+  /** Homes of releases before verification have none, so it has a default. */
   verificationSecret: z.string().default(newSecret),
   cloudflareToken: z.string(),
   age: z.object({ identity: z.string(), recipient: z.string() }),
-  /** Private signing key (JWK) of the development issuer. */
+  /** The private signing key (JWK) of the development issuer. */
   signingKey: z.record(z.string(), z.unknown()),
-  /** Ports that were picked because none was asked for; taken again as long as they are free. */
+  /** The ports that were picked at an earlier start. They are used again while they are free. */
   ports: z.record(z.string(), z.number()),
   demo: z.object({ clientId: z.string(), containerId: z.string() }).nullable(),
 });
 export type Instance = z.infer<typeof instanceSchema>;
 
+/** The folder of an instance (`TAGYARD_HOME`). */
 export class Home {
   readonly path: string;
 
@@ -40,7 +41,7 @@ export class Home {
     return join(this.path, ...parts);
   }
 
-  /** Makes the directory; throws `CliError` where that can't be. */
+  /** Creates the folder. Throws `CliError` if that is impossible. */
   async prepare(): Promise<void> {
     try {
       await makeDirectories(resolve(this.at('logs')));
@@ -51,6 +52,7 @@ export class Home {
     }
   }
 
+  /** The instance of this home; the first call creates it. Throws `CliError` if its file is damaged. */
   async instance(): Promise<Instance> {
     const text = await readFile(this.at('instance.json'), 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null;
@@ -61,7 +63,7 @@ export class Home {
       return instanceSchema.parse(JSON.parse(text));
     } catch (cause) {
       throw new CliError(
-        `${this.at('instance.json')} is damaged; restore it from a backup, or move ${this.path} away to start anew`,
+        `${this.at('instance.json')} is damaged; restore it from a backup, or move ${this.path} away to create a new instance`,
         { cause },
       );
     }
@@ -95,12 +97,12 @@ async function newInstance(): Promise<Instance> {
   };
 }
 
-/** Not by `recursive`, which never ends in a file system that has no such directory for every `mkdir`, as /proc has. */
+/** `mkdir` with `recursive` never returns in /proc, which answers ENOENT to every `mkdir`. So each level is made alone. */
 async function makeDirectories(path: string): Promise<void> {
   if (existsSync(path)) return;
   if (dirname(path) !== path) await makeDirectories(dirname(path));
   await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    // Another start has just made it; the lock tells the two apart.
+    // Another start has just created it. Only one of the two gets the lock.
     if (error.code !== 'EEXIST') throw error;
   });
 }

@@ -4,12 +4,12 @@ import type { Instance } from './home.ts';
 
 export const ISSUER = 'urn:tagyard:embedded';
 export const AUDIENCE = 'tagyard';
-/** The subject that the command line acts as; the embedded management trusts it to fill in clients. */
+/** The subject of the command line; it is a super-admin of the embedded management API. */
 export const OPERATOR = 'tagyard-cli';
 
 const DEFAULT_LIFETIME = '12h';
 
-/** Mints a development JWT; only the embedded instance trusts its issuer. */
+/** Mints a development JWT. Only the embedded instance accepts its issuer. */
 export async function mintToken(
   instance: Instance,
   subject: string,
@@ -26,13 +26,13 @@ export async function mintToken(
     .sign(key);
 }
 
-/** Serves the public half of the signing key as a JWKS, on loopback. */
+/** Serves the public key as a JWKS on loopback. */
 export async function serveJwks(
   instance: Instance,
   port: number,
 ): Promise<{ url: string; close(): Promise<void> }> {
   const { d: _private, ...rest } = instance.signingKey;
-  const publicKey = await exportJWK(await importJWK(rest as JWK, 'ES256')); // what is left is the public key
+  const publicKey = await exportJWK(await importJWK(rest as JWK, 'ES256')); // without `d` it is the public key
   const body = JSON.stringify({
     keys: [{ ...publicKey, kid: instance.signingKey.kid, alg: 'ES256', use: 'sig' }],
   });

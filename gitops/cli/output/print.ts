@@ -1,11 +1,11 @@
 import { styleText } from 'node:util';
 
-export interface Output {
+export interface OutputOptions {
   readonly json?: true;
 }
 
-/** JSON for machines, else what `render` makes of it for people. Colours are left out where nobody sees them. */
-export function print<Value>({ json }: Output, value: Value, render: (value: Value) => string): void {
+/** Prints `value` as JSON with `--json`, else as the text of `render`. `styleText` adds colours on a terminal only. */
+export function print<Value>({ json }: OutputOptions, value: Value, render: (value: Value) => string): void {
   process.stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : render(value));
 }
 
@@ -13,11 +13,12 @@ export function header(...names: string[]): string[] {
   return names.map((name) => styleText('bold', name));
 }
 
+/** The first eight digits of a revision. */
 export function short(revision: string | null): string {
   return revision?.slice(0, 8) ?? '–';
 }
 
-/** A line that is written over and over on a terminal, and not at all elsewhere. */
+/** A progress line on standard error. A terminal shows it and overwrites it; anything else gets nothing. */
 export function progress(): { show(text: string): void; clear(): void } {
   const { stderr } = process;
   const clear = () => {
@@ -27,7 +28,7 @@ export function progress(): { show(text: string): void; clear(): void } {
     clear,
     show(text) {
       clear();
-      // 0 where the terminal doesn't say how wide it is.
+      // `columns` is 0 on a terminal that reports no width.
       if (stderr.isTTY) stderr.write(text.slice(0, (stderr.columns || 80) - 1));
     },
   };

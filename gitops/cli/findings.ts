@@ -1,0 +1,74 @@
+import {
+  type CertificateState,
+  isCertificate,
+  REASONS,
+  type Reason,
+  type ShownSite,
+} from '../report/report.ts';
+
+/** One problem of a site, with what the operator can do about it. */
+export interface Finding {
+  readonly site: string;
+  readonly reason: Reason | CertificateState;
+  readonly message: string;
+  readonly meaning: string;
+  readonly remedy: string;
+}
+
+/** What the operator does about a condition; `null`: nothing, the site is well. */
+const REMEDIES: Readonly<Record<Reason, string | null>> = {
+  Ready: null,
+  Removed: null,
+  Progressing: 'Wait; tagyard status shows the progress.',
+  Removing: 'Wait; tagyard status shows the progress.',
+  Retrying: 'Wait for the next retry. If the same error returns, fix what the message names.',
+  Failed: 'Fix what the message names (manifest, host or permission), then run tagyard apply.',
+  ObserveFailed:
+    'Check that the named target answers and that its token is valid. It is read again automatically.',
+  InvalidManifest:
+    'Fix the manifest at that line (tagyard validate checks it), or run tagyard revert for the site.',
+  UnsupportedVersion: 'Upgrade Tagyard on this host, or run tagyard revert for the site.',
+  UndecryptableConfig:
+    'Encrypt containerConfig to this host’s AGE_RECIPIENT, or restore its AGE_IDENTITY_FILE.',
+  NameTaken: 'Give one of the two sites another name, port or token, or remove one.',
+  Conflict: 'Remove the foreign object, or set adopt: true in the manifest to take it over.',
+  Suspended: 'Run tagyard resume for the site when its changes may be applied.',
+  Blocked:
+    'Check tagyard plan. If the changes are intended, run tagyard approve with its checksum; if not, run tagyard revert.',
+  Frozen: 'Remove the file freeze in STATE_DIR, then run tagyard apply.',
+  CertificatePending:
+    'Fix what the message names (DNS, a file, port 80 from outside, the authority). It is checked again automatically.',
+  Drifted: 'Undo the change in the target, or set DRIFT_MODES to enforce for this target.',
+  RepairLoop:
+    'Find what else changes the object: another installation, a script, a person. It is repaired again later.',
+};
+
+/** The same for a certificate state, which can be bad while the site is ready; `null`: the certificate is well. */
+const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy: string } | null>> = {
+  live: null,
+  pending_dns: {
+    meaning: 'the name does not lead to this host',
+    remedy: 'Create the DNS record that the message names. It is checked again automatically.',
+  },
+  pending_certificate: {
+    meaning: 'the name has no certificate',
+    remedy: 'Fix what the message names (a file, port 80 from outside, the authority).',
+  },
+  drifted: {
+    meaning: 'the certificate is still served, but is not renewed',
+    remedy: 'Fix what the message names before the certificate expires.',
+  },
+  expired: { meaning: 'the certificate has expired', remedy: 'Fix what the message names.' },
+};
+
+/** The site's condition if it is a problem, else the problems of its certificates. */
+export function findingsOf({ site, reason, message, resources }: ShownSite): Finding[] {
+  const remedy = REMEDIES[reason];
+  if (remedy !== null) return [{ site, reason, message, meaning: REASONS[reason], remedy }];
+  return resources.flatMap((resource): Finding[] => {
+    if (!isCertificate(resource)) return [];
+    const problem = CERTIFICATES[resource.state];
+    if (problem === null) return [];
+    return [{ site, reason: resource.state, message: `${resource.key}: ${resource.reason}`, ...problem }];
+  });
+}

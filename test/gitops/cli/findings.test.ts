@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import { findingsOf } from '../../../gitops/cli/findings.ts';
+import {
+  CERTIFICATE_STATES,
+  type CertificateState,
+  REASONS,
+  type Reason,
+  type ShownSite,
+} from '../../../gitops/report/report.ts';
+
+const REASON_NAMES = Object.keys(REASONS) as Reason[]; // Object.keys widens the keys
+
+function site(reason: Reason, ...states: CertificateState[]): ShownSite {
+  return {
+    site: 'shop',
+    host: 'home',
+    desired: null,
+    applied: null,
+    attempted: null,
+    ready: reason === 'Ready',
+    reason,
+    message: 'the message',
+    health: 'healthy',
+    resources: [
+      { target: 'dns', key: 'shop.example.net', state: 'failed', hash: null },
+      ...states.map((state, number) => ({
+        target: 'certificate' as const,
+        key: `name${number}.example.net`,
+        state,
+        reason: `why ${state}`,
+        issuer: null,
+        notAfter: null,
+        addresses: null,
+        nextCheck: null,
+      })),
+    ],
+  };
+}
+
+test.each(['Ready', 'Removed'] as const)('%s is no problem', (reason) => {
+  expect(findingsOf(site(reason, 'live'))).toEqual([]);
+});
+
+test.each(REASON_NAMES.filter((reason) => reason !== 'Ready' && reason !== 'Removed'))(
+  '%s is one problem with message, meaning and remedy, and hides those of certificates',
+  (reason) => {
+    expect(findingsOf(site(reason, 'expired'))).toEqual([
+      {
+        site: 'shop',
+        reason,
+        message: 'the message',
+        meaning: REASONS[reason],
+        remedy: expect.stringMatching(/^[A-Z].*\.$/),
+      },
+    ]);
+  },
+);
+
+test.each(CERTIFICATE_STATES.filter((state) => state !== 'live'))(
+  'a certificate of a ready site that is %s is a problem',
+  (state) => {
+    expect(findingsOf(site('Ready', 'live', state))).toEqual([
+      {
+        site: 'shop',
+        reason: state,
+        message: `name1.example.net: why ${state}`,
+        meaning: expect.stringMatching(/^the /),
+        remedy: expect.stringMatching(/^[A-Z].*\.$/),
+      },
+    ]);
+  },
+);
+
+test('a site has one problem per bad certificate', () => {
+  const findings = findingsOf(site('Ready', 'expired', 'live', 'pending_dns'));
+  expect(findings.map(({ reason }) => reason)).toEqual(['expired', 'pending_dns']);
+});

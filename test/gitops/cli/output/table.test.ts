@@ -1,0 +1,43 @@
+import { styleText } from 'node:util';
+import { expect, test } from 'vitest';
+import { short } from '../../../../gitops/cli/output/print.ts';
+import { table } from '../../../../gitops/cli/output/table.ts';
+
+const red = (text: string) => styleText('red', text, { validateStream: false });
+
+test.each([
+  ['no row', [], ''],
+  ['one row', [['a', 'b']], 'a  b\n'],
+  [
+    'columns of the widest cell',
+    [
+      ['a', 'bb', 'c'],
+      ['aaa', 'b', 'c'],
+    ],
+    'a    bb  c\naaa  b   c\n',
+  ],
+  ['rows of different lengths', [['a'], ['aa', 'b']], 'a\naa  b\n'],
+  [
+    'no spaces at the end',
+    [
+      ['a', ''],
+      ['aa', 'b'],
+    ],
+    'a\naa  b\n',
+  ],
+  [
+    'colours without width',
+    [
+      [red('a'), 'b'],
+      ['aa', 'b'],
+    ],
+    `${red('a')}   b\naa  b\n`,
+  ],
+])('table: %s', (_what, rows, expected) => {
+  expect(table(rows)).toBe(expected);
+});
+
+test('short: eight digits, or a dash for no revision', () => {
+  expect(short('0123456789abcdef')).toBe('01234567');
+  expect(short(null)).toBe('–');
+});

@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { chooseDrivers, type Machine } from '../../../../gitops/cli/up/drivers.ts';
+
+const NGINX = { bin: '/usr/sbin/nginx', version: 'nginx/1.28.0' };
+const machine = (nginx: boolean, docker: boolean): Machine => ({
+  findNginx: async () => (nginx ? NGINX : null),
+  isDockerUsable: async () => (docker ? { ok: true } : { ok: false, reason: 'no engine answers' }),
+});
+
+const FULL = machine(true, true);
+const BARE = machine(false, false);
+
+describe('chooseDrivers', () => {
+  test.each([
+    ['takes what is installed', {}, FULL, 'nginx', 'docker'],
+    ['takes the built-in ones without nginx and Docker', {}, BARE, 'embedded', 'process'],
+    ['decides each for itself', {}, machine(true, false), 'nginx', 'process'],
+    ['decides each for itself, the other way', {}, machine(false, true), 'embedded', 'docker'],
+    ['takes the requested proxy', { TAGYARD_PROXY: 'embedded' }, FULL, 'embedded', 'docker'],
+    ['takes the requested containers', { TAGYARD_CONTAINERS: 'process' }, FULL, 'nginx', 'process'],
+    [
+      'takes requested ones that are installed',
+      { TAGYARD_PROXY: 'nginx', TAGYARD_CONTAINERS: 'docker' },
+      FULL,
+      'nginx',
+      'docker',
+    ],
+    [
+      'takes an empty variable as unset',
+      { TAGYARD_PROXY: '', TAGYARD_CONTAINERS: '' },
+      FULL,
+      'nginx',
+      'docker',
+    ],
+  ])('%s', async (_what, env, on, proxy, containers) => {
+    const drivers = await chooseDrivers(env, on);
+    expect([drivers.proxy.name, drivers.containers.name]).toEqual([proxy, containers]);
+  });
+
+  test.each([
+    ['TAGYARD_PROXY=nginx, but nginx is not installed', { TAGYARD_PROXY: 'nginx' }],
+    ['TAGYARD_CONTAINERS=docker, but no engine answers', { TAGYARD_CONTAINERS: 'docker' }],
+    ['TAGYARD_PROXY=caddy is unknown; set it to one of nginx, embedded', { TAGYARD_PROXY: 'caddy' }],
+    [
+      'TAGYARD_CONTAINERS=podman is unknown; set it to one of docker, process',
+      { TAGYARD_CONTAINERS: 'podman' },
+    ],
+  ])('refuses: %s', async (message, env) => {
+    await expect(chooseDrivers(env, BARE)).rejects.toThrow(message);
+  });
+
+  test('gives each choice a reason, and nginx its path', async () => {
+    const { proxy, containers } = await chooseDrivers({}, machine(true, false));
+    expect(proxy).toEqual({ name: 'nginx', bin: NGINX.bin, reason: expect.stringContaining('nginx/1.28.0') });
+    expect(containers.reason).toContain('no engine answers');
+  });
+
+  test.each([
+    [{ DATABASE_URL: 'postgres://db' }, 'postgresql'],
+    [{ DATABASE_URL: '' }, 'pglite'],
+    [{}, 'pglite'],
+  ])('with %j the database is %s', async (env, name) => {
+    expect((await chooseDrivers(env, BARE)).database.name).toBe(name);
+  });
+});
