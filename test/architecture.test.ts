@@ -1,15 +1,28 @@
 import { describe, expect, test } from 'vitest';
-import { MATRIX } from './architecture/matrix.ts';
-import { imports, length, machinePaths, purity, sleeps, undocumented } from './architecture/rules.ts';
+import { duplicateExports, longParameterLists, unusedExports } from './architecture/exports.ts';
+import { FLOORS } from './architecture/floors.ts';
+import { crowdedFolders, fileCycles, mutualFolders, upwardImports } from './architecture/graph.ts';
+import { isRoot, MATRIX } from './architecture/matrix.ts';
+import { arrowsIn, drawnArrows } from './architecture/picture.ts';
+import {
+  imports,
+  length,
+  machinePaths,
+  purity,
+  signals,
+  sleeps,
+  undocumented,
+} from './architecture/rules.ts';
 import { settingsIn, settingsOf } from './architecture/settings.ts';
-import { files } from './architecture/tree.ts';
+import { files, sources as ownSources } from './architecture/tree.ts';
+import { missingDocuments, vocabulary } from './architecture/vocabulary.ts';
 
-/** Each service's closed set of error codes: an object keyed by code in its `errors.ts`. */
+/** Each service's closed set of error codes: an object keyed by code. */
 const ERROR_SETS = [
-  ['edge', 'EDGE_ERRORS'],
-  ['edge/verification', 'VERIFICATION_ERRORS'],
-  ['gitops', 'ERRORS'],
-  ['management', 'ERRORS'],
+  ['edge/errors.ts', 'EDGE_ERRORS'],
+  ['edge/verification/errors.ts', 'VERIFICATION_ERRORS'],
+  ['gitops/http/errors.ts', 'PROVISIONER_ERRORS'],
+  ['management/http/errors.ts', 'MANAGEMENT_ERRORS'],
 ] as const;
 
 /** Variables that are not settings of Tagyard's. */
@@ -18,20 +31,53 @@ const FOREIGN: Readonly<Record<string, string>> = {
 };
 
 describe('the tree', () => {
-  // Declarations are generated from other people's contracts.
-  const sources = files('{edge,plugins,gitops,management,sites}/**/*.ts').filter(
-    ({ path }) => !path.endsWith('.d.ts'),
-  );
+  const sources = ownSources();
   const tests = files('test/**/*.ts');
+  const texts = files(
+    '**/*.{ts,js,css,hbs,html,md,yaml,yml,jsonc,sh}',
+    '.ci/*',
+    '.env.example',
+    'package.json',
+  );
 
   test('imports only what the matrix allows', () => {
     expect(sources.length).toBeGreaterThan(10);
     expect(imports(sources, MATRIX)).toEqual([]);
   });
 
+  test('has no import cycle, type imports included', () => {
+    expect(fileCycles([...sources, ...tests])).toEqual([]);
+  });
+
+  test('has no two folders that import each other', () => {
+    expect(mutualFolders(sources, isRoot)).toEqual([]);
+  });
+
+  test.each(Object.entries(FLOORS))('has no import that runs upward in %s', (part, floors) => {
+    const own = sources.filter(({ path }) => path.startsWith(`${part}/`));
+    expect(own.length).toBeGreaterThan(10);
+    expect(upwardImports(own, floors)).toEqual([]);
+  });
+
+  test('has at most 20 source files of its own in a folder', () => {
+    expect(crowdedFolders(sources, 20)).toEqual([]);
+  });
+
+  test('has no function of more than 4 parameters', () => {
+    expect(longParameterLists(sources, 4)).toEqual([]);
+  });
+
+  test('exports each name once', () => {
+    expect(duplicateExports(sources)).toEqual([]);
+  });
+
+  test('exports nothing that no other file imports', () => {
+    expect(unusedExports(sources, [...sources, ...tests])).toEqual([]);
+  });
+
   test('keeps planners and renderers pure', () => {
     const pure = sources.filter(({ path }) =>
-      /\/(plan|desired|policy|render|quote|commands|documents)\.ts$/.test(path),
+      /\/(plan|desired|guards|policy|render|quote|commands|documents)\.ts$/.test(path),
     );
     expect(pure.length).toBeGreaterThan(0);
     expect(purity(pure)).toEqual([]);
@@ -46,8 +92,30 @@ describe('the tree', () => {
     expect(sleeps(tests.filter(({ path }) => path !== 'test/support/eventually.ts'))).toEqual([]);
   });
 
-  test.each(ERROR_SETS)('documents every error code of %s in the README', async (service, name) => {
-    const { [name]: errors } = await import(new URL(`../${service}/errors.ts`, import.meta.url).href);
+  test('signals a process from one place only', () => {
+    expect(signals(tests.filter(({ path }) => path !== 'test/support/signal.ts'))).toEqual([]);
+  });
+
+  test('speaks the words of the glossary', () => {
+    const own = texts.filter(({ path }) => !OF_OTHERS.some((pattern) => pattern.test(path)));
+    expect(own.length).toBeGreaterThan(400);
+    expect(vocabulary(own)).toEqual([]);
+  });
+
+  test('refers only to documents that it has', () => {
+    const documents = new Set(files('**/*.md').map(({ path }) => path));
+    const own = texts.filter(({ path }) => !OF_OTHERS.some((pattern) => pattern.test(path)));
+    expect(missingDocuments(own, documents)).toEqual([]);
+  });
+
+  test('shows its arrows in the picture of docs/architecture.md', () => {
+    const [picture] = files('docs/architecture.svg');
+    // `npm run generate:picture` draws it anew.
+    expect(arrowsIn(picture?.text ?? '')).toEqual(drawnArrows(sources));
+  });
+
+  test.each(ERROR_SETS)('documents every error code of %s in the README', async (path, name) => {
+    const { [name]: errors } = await import(new URL(`../${path}`, import.meta.url).href);
     const [readme] = files('README.md');
     expect(Object.keys(errors).length).toBeGreaterThan(0);
     expect(undocumented(Object.keys(errors), readme?.text ?? '')).toEqual([]);
@@ -72,116 +140,12 @@ describe('the tree', () => {
   });
 });
 
-/** A small tree that breaks (or keeps) one rule, so that a rule which can't fail is found out. */
-const tree = (path: string, ...lines: string[]) => [{ path, text: lines.join('\n') }];
-
-describe('the matrix refuses', () => {
-  test.each([
-    ['plugins/a/index.ts', `import { b } from '../b/index.ts';`],
-    ['plugins/a/index.ts', `import type { B } from '../../edge/errors.ts';`],
-    ['plugins/a/index.ts', `import { registryDomain } from '../document.ts';`],
-    ['plugins/a/index.ts', `import { createHash } from 'node:crypto';`],
-    ['plugins/a/index.ts', `import { z } from 'zod';`],
-    ['edge/gate.ts', `import { PLUGINS } from '../plugins/index.ts';`],
-    ['edge/gate.ts', `import { planResources } from '../gitops/appliers/plan.ts';`],
-    ['edge/gate.ts', `import { Router } from 'itty-router';`],
-    ['edge/gate.ts', `export { readFileSync } from 'node:fs';`],
-    ['edge/gate.ts', `const host = await import('./host.ts');`],
-    ['gitops/manifest/load.ts', `import { app } from '../app.ts';`],
-    ['gitops/manifest/load.ts', `import p from '../../plugins/server_proxy/index.ts';`],
-    ['gitops/appliers/plan.ts', `import { readFile } from 'node:fs/promises';`],
-    ['gitops/appliers/plan.ts', `import { runCommand } from './clients/command.ts';`],
-    ['gitops/appliers/dns/render.ts', `import fastify from 'fastify';`],
-    ['gitops/appliers/dns/apply.ts', `import { quote } from '../nginx/quote.ts';`],
-    ['gitops/appliers/dns/apply.ts', `import { loop } from '../../loop.ts';`],
-    ['gitops/appliers/dns/apply.ts', `type Loop = import('../../loop.ts').Loop;`],
-    ['gitops/http/app.ts', `import { host } from '../edge/host.ts';`],
-    ['gitops/http/app.ts', `import { up } from './cli/up.ts';`],
-    ['gitops/cli/up.ts', `import '../main.ts';`],
-    ['management/app.ts', `import { reconcile } from '../gitops/pass/pass.ts';`],
-    ['management/app.ts', `import { report } from '../gitops/report/report.ts';`],
-    ['management/app.ts', `import { errors } from '../edge/errors.ts';`],
-    ['sites/demo/shop/app.ts', `import { app } from '../../../management/app.ts';`],
-    ['elsewhere/app.ts', `import fastify from 'fastify';`],
-  ])('%s: %s', (path, line) => {
-    expect(imports(tree(path, line), MATRIX)).toHaveLength(1);
-  });
-});
-
-describe('the matrix allows', () => {
-  test.each([
-    ['plugins/a/index.ts', `import { definePlugin } from '../contract.ts';`],
-    ['plugins/a/index.ts', `import { z } from 'zod/mini';`],
-    ['edge/worker.ts', `import { PLUGINS } from '../plugins/index.ts';`],
-    ['edge/router.ts', `import { Router } from 'itty-router';`],
-    ['edge/gate.ts', `import type { IRequest } from 'itty-router';`],
-    ['edge/bundle.ts', `import { build } from 'esbuild';`],
-    ['edge/front.ts', `import { WorkerEntrypoint } from 'cloudflare:workers';`],
-    ['edge/host.ts', `import { Miniflare } from 'miniflare';`],
-    ['gitops/appliers/plan.ts', `import type { Report } from './report.ts';`],
-    ['gitops/embedded/cloudflare/main.ts', `import { host } from '../../../edge/host.ts';`],
-    ['management/app.ts', `import type { Report } from '../gitops/report/report.ts';`],
-    ['management/app.ts', `import { snippet } from '../plugins/custom_loader/snippet.ts';`],
-  ])('%s: %s', (path, line) => {
-    expect(imports(tree(path, line), MATRIX)).toEqual([]);
-  });
-});
-
-describe('a rule can fail', () => {
-  test.each(['Date.now()', 'new Date()', 'Math.random()', 'process.env.HOME'])('purity: %s', (code) => {
-    expect(purity(tree('gitops/appliers/plan.ts', 'const one = 1;', `export const two = ${code};`))).toEqual([
-      expect.stringContaining('gitops/appliers/plan.ts:2: '),
-    ]);
-  });
-
-  test('length: one line too many', () => {
-    expect(length(tree('a.ts', '1', '2', '3'), 2)).toEqual(['a.ts: 3 lines, more than 2']);
-    expect(length(tree('a.ts', '1', '2', ''), 2)).toEqual([]);
-  });
-
-  test.each([
-    `await new Promise((resolve) => setTimeout(resolve, 10));`,
-    `await new Promise((done) => { setTimeout(() => done(1), 10); });`,
-    `import { setTimeout as sleep } from 'node:timers/promises';`,
-  ])('sleeps: %s', (code) => {
-    expect(sleeps(tree('test/a.test.ts', code))).toHaveLength(1);
-  });
-
-  test.each([
-    `setTimeout(() => response.end('late'), 10);`,
-    `await new Promise((_, reject) => setTimeout(() => reject(new Error('deadline')), 10));`,
-    `await new Promise((resolve) => server.listen(0, resolve));`,
-  ])('sleeps, but not: %s', (code) => {
-    expect(sleeps(tree('test/a.test.ts', code))).toEqual([]);
-  });
-
-  test.each(['home/anna/tagyard', 'work/main', 'root/.npm'])('machine paths: %s', (path) => {
-    expect(machinePaths(tree('a.md', 'one', `see /${path}/x`))).toEqual([`a.md:2: names /${path}`]);
-  });
-
-  test('machine paths, but not a path of a URL or of every machine', () => {
-    const innocent = ['https://host.example/work/it', '/usr/sbin/nginx', './root/x', '/tmp/work/x'];
-    expect(machinePaths(tree('a.md', ...innocent))).toEqual([]);
-  });
-
-  test('documentation: a code that the README does not show as one', () => {
-    expect(undocumented(['known', 'hidden'], 'codes: `known`, hidden')).toEqual([
-      'README.md: `hidden` is missing',
-    ]);
-  });
-
-  test.each([
-    ['gitops/a.ts', 'export const home = process.env.TAGYARD_HOME;', 'TAGYARD_HOME'],
-    ['management/env.ts', 'export const env = z.object({ AUTH_ISSUER: z.url() });', 'AUTH_ISSUER'],
-    ['gitops/ports.ts', `export const wish = { variable: 'EDGE_PORT' };`, 'EDGE_PORT'],
-  ])('settings: %s reads one', (path, text, name) => {
-    expect(settingsOf(tree(path, text))).toEqual([name]);
-  });
-
-  test('settings: explained ones, commented out or not', () => {
-    expect(settingsIn('# A text with a = sign.\n# EDGE_PORT=8787\nHOST_NAME=a')).toEqual([
-      'EDGE_PORT',
-      'HOST_NAME',
-    ]);
-  });
-});
+/** Recorded or generated from contracts of others, or the list of the words itself. */
+const OF_OTHERS = [
+  /^test\/support\/cloudflare\/pages\//,
+  /\.d\.ts$/,
+  /^docs\/glossary\.md$/,
+  /^CHANGELOG\.md$/,
+  /^test\/architecture\/vocabulary\.ts$/,
+  /^test\/architecture-rules\.test\.ts$/,
+];

@@ -1,6 +1,19 @@
+import { posix } from 'node:path';
 import type { Row } from './rules.ts';
 
 const ROOTS = ['**/main.ts', 'gitops/cli.ts', 'edge/worker.ts'];
+/** Composition roots and list files: they import what is below them, so their folder isn't judged by them. */
+const ROOT_FILES = [
+  '**/main.ts',
+  '{edge,edge/verification}/{worker,host,app}.ts',
+  '{gitops,gitops/http,management}/{app,env,host,cli}.ts',
+  'plugins/{index,document}.ts',
+  'gitops/appliers/index.ts',
+];
+
+export const isRoot = (path: string): boolean =>
+  ROOT_FILES.some((pattern) => posix.matchesGlob(path, pattern));
+
 const ANY_PACKAGE = ['npm/**', 'node/**'];
 /** What the verification worker is asked and answers: who asks it parses with the same schemas. */
 const VERIFICATION = 'edge/verification/contract.ts';

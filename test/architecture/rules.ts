@@ -126,3 +126,17 @@ export function undocumented(codes: readonly string[], readme: string): Violatio
     .filter((code) => !readme.includes(`\`${code}\``))
     .map((code) => `README.md: \`${code}\` is missing`);
 }
+
+/** `process.kill` and the commands that send signals: a wrong pid (0, negative) ends processes that the tests never started. */
+const SIGNALLING = /\bprocess\s*\.\s*kill\s*\(|(['"`])(?:kill|pkill|killall)\1/;
+
+/** A test signals a process only through the helper that checks the pid first. */
+export function signals(files: readonly SourceFile[]): Violations {
+  return files.flatMap(({ path, text }) =>
+    text
+      .split('\n')
+      .flatMap((line, index) =>
+        SIGNALLING.test(line) ? [`${path}:${index + 1}: signals a process; use test/support/signal.ts`] : [],
+      ),
+  );
+}

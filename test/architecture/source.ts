@@ -24,11 +24,18 @@ export function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 }
 
+/** Each file is parsed once, however many rules read it. */
+const PARSED = new WeakMap<SourceFile, Node[]>();
+
 /** All nodes of a file, outer before inner; throws where it doesn't parse. */
-export function parse({ path, text }: SourceFile): Node[] {
-  const program: unknown = parseAst(text, { lang: 'ts' }, path);
-  if (!isNode(program)) throw new TypeError(`${path}: the parser answered no program`);
-  return descend(program);
+export function parse(file: SourceFile): Node[] {
+  const known = PARSED.get(file);
+  if (known !== undefined) return known;
+  const program: unknown = parseAst(file.text, { lang: 'ts' }, file.path);
+  if (!isNode(program)) throw new TypeError(`${file.path}: the parser returned no program`);
+  const nodes = descend(program);
+  PARSED.set(file, nodes);
+  return nodes;
 }
 
 /** A node and all inside it. */
@@ -45,10 +52,15 @@ export function lineOf({ text }: SourceFile, { start }: Node): number {
 /** Static, dynamic and type imports (`import type`, `import('…').T`) and re-exports. */
 export function importsOf(file: SourceFile): Import[] {
   return parse(file).flatMap((node) => {
-    const specifier = isNode(node.source) ? node.source.value : undefined;
-    if (!IMPORTING.has(node.type) || typeof specifier !== 'string') return [];
-    return [{ target: resolve(file.path, specifier), typeOnly: isTypeOnly(node) }];
+    const target = importTarget(file.path, node);
+    return target === null ? [] : [{ target, typeOnly: isTypeOnly(node) }];
   });
+}
+
+/** What a node imports, as in `Import`; `null` where it is no import. */
+export function importTarget(path: string, node: Node): string | null {
+  const specifier = isNode(node.source) ? node.source.value : undefined;
+  return IMPORTING.has(node.type) && typeof specifier === 'string' ? resolve(path, specifier) : null;
 }
 
 const IMPORTING: ReadonlySet<string> = new Set([

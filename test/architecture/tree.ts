@@ -11,3 +11,10 @@ export function files(...patterns: string[]): SourceFile[] {
     .sort()
     .map((path) => ({ path, text: readFileSync(ROOT + path, 'utf8') }));
 }
+
+/** The project's own sources, without declarations that are generated from contracts of others. */
+export function sources(): SourceFile[] {
+  return files('{edge,plugins,gitops,management,sites}/**/*.ts').filter(
+    ({ path }) => !path.endsWith('.d.ts'),
+  );
+}

@@ -1,0 +1,279 @@
+import { describe, expect, test } from 'vitest';
+import { duplicateExports, longParameterLists, unusedExports } from './architecture/exports.ts';
+import { crowdedFolders, fileCycles, mutualFolders, upwardImports } from './architecture/graph.ts';
+import { isRoot, MATRIX } from './architecture/matrix.ts';
+import { arrowsIn, drawnArrows, drawRooms } from './architecture/picture.ts';
+import {
+  imports,
+  length,
+  machinePaths,
+  purity,
+  signals,
+  sleeps,
+  undocumented,
+} from './architecture/rules.ts';
+import { settingsIn, settingsOf } from './architecture/settings.ts';
+import { missingDocuments, vocabulary } from './architecture/vocabulary.ts';
+
+/** A small tree that breaks (or keeps) one rule, so that a rule which can't fail is found out. */
+const tree = (path: string, ...lines: string[]) => [{ path, text: lines.join('\n') }];
+
+describe('the matrix refuses', () => {
+  test.each([
+    ['plugins/a/index.ts', `import { b } from '../b/index.ts';`],
+    ['plugins/a/index.ts', `import type { B } from '../../edge/errors.ts';`],
+    ['plugins/a/index.ts', `import { registryDomain } from '../document.ts';`],
+    ['plugins/a/index.ts', `import { createHash } from 'node:crypto';`],
+    ['plugins/a/index.ts', `import { z } from 'zod';`],
+    ['edge/gate.ts', `import { PLUGINS } from '../plugins/index.ts';`],
+    ['edge/gate.ts', `import { planResources } from '../gitops/appliers/plan.ts';`],
+    ['edge/gate.ts', `import { Router } from 'itty-router';`],
+    ['edge/gate.ts', `export { readFileSync } from 'node:fs';`],
+    ['edge/gate.ts', `const host = await import('./host.ts');`],
+    ['gitops/manifest/load.ts', `import { app } from '../app.ts';`],
+    ['gitops/manifest/load.ts', `import p from '../../plugins/server_proxy/index.ts';`],
+    ['gitops/appliers/plan.ts', `import { readFile } from 'node:fs/promises';`],
+    ['gitops/appliers/plan.ts', `import { runCommand } from './clients/command.ts';`],
+    ['gitops/appliers/dns/render.ts', `import fastify from 'fastify';`],
+    ['gitops/appliers/dns/apply.ts', `import { quote } from '../nginx/quote.ts';`],
+    ['gitops/appliers/dns/apply.ts', `import { loop } from '../../loop.ts';`],
+    ['gitops/appliers/dns/apply.ts', `type Loop = import('../../loop.ts').Loop;`],
+    ['gitops/http/app.ts', `import { host } from '../../edge/host.ts';`],
+    ['gitops/http/app.ts', `import { up } from '../cli/up.ts';`],
+    ['gitops/cli/up.ts', `import '../main.ts';`],
+    ['management/app.ts', `import { reconcile } from '../gitops/pass/pass.ts';`],
+    ['management/app.ts', `import { report } from '../gitops/report/report.ts';`],
+    ['management/app.ts', `import { errors } from '../edge/errors.ts';`],
+    ['sites/demo/shop/app.ts', `import { app } from '../../../management/app.ts';`],
+    ['elsewhere/app.ts', `import fastify from 'fastify';`],
+  ])('%s: %s', (path, line) => {
+    expect(imports(tree(path, line), MATRIX)).toHaveLength(1);
+  });
+});
+
+describe('the matrix allows', () => {
+  test.each([
+    ['plugins/a/index.ts', `import { definePlugin } from '../contract.ts';`],
+    ['plugins/a/index.ts', `import { z } from 'zod/mini';`],
+    ['edge/worker.ts', `import { PLUGINS } from '../plugins/index.ts';`],
+    ['edge/router.ts', `import { Router } from 'itty-router';`],
+    ['edge/gate.ts', `import type { IRequest } from 'itty-router';`],
+    ['edge/bundle.ts', `import { build } from 'esbuild';`],
+    ['edge/front.ts', `import { WorkerEntrypoint } from 'cloudflare:workers';`],
+    ['edge/host.ts', `import { Miniflare } from 'miniflare';`],
+    ['gitops/appliers/plan.ts', `import type { Report } from './report.ts';`],
+    ['gitops/embedded/cloudflare/main.ts', `import { host } from '../../../edge/host.ts';`],
+    ['management/app.ts', `import type { Report } from '../gitops/report/report.ts';`],
+    ['management/app.ts', `import { snippet } from '../plugins/custom_loader/snippet.ts';`],
+  ])('%s: %s', (path, line) => {
+    expect(imports(tree(path, line), MATRIX)).toEqual([]);
+  });
+});
+
+describe('a rule can fail', () => {
+  test.each(['Date.now()', 'new Date()', 'Math.random()', 'process.env.HOME'])('purity: %s', (code) => {
+    expect(purity(tree('gitops/appliers/plan.ts', 'const one = 1;', `export const two = ${code};`))).toEqual([
+      expect.stringContaining('gitops/appliers/plan.ts:2: '),
+    ]);
+  });
+
+  test('length: one line too many', () => {
+    expect(length(tree('a.ts', '1', '2', '3'), 2)).toEqual(['a.ts: 3 lines, more than 2']);
+    expect(length(tree('a.ts', '1', '2', ''), 2)).toEqual([]);
+  });
+
+  test.each([
+    `await new Promise((resolve) => setTimeout(resolve, 10));`,
+    `await new Promise((done) => { setTimeout(() => done(1), 10); });`,
+    `import { setTimeout as sleep } from 'node:timers/promises';`,
+  ])('sleeps: %s', (code) => {
+    expect(sleeps(tree('test/a.test.ts', code))).toHaveLength(1);
+  });
+
+  test.each([
+    `setTimeout(() => response.end('late'), 10);`,
+    `await new Promise((_, reject) => setTimeout(() => reject(new Error('deadline')), 10));`,
+    `await new Promise((resolve) => server.listen(0, resolve));`,
+  ])('sleeps, but not: %s', (code) => {
+    expect(sleeps(tree('test/a.test.ts', code))).toEqual([]);
+  });
+
+  test.each(['home/anna/tagyard', 'work/main', 'root/.npm'])('machine paths: %s', (path) => {
+    expect(machinePaths(tree('a.md', 'one', `see /${path}/x`))).toEqual([`a.md:2: names /${path}`]);
+  });
+
+  test('machine paths, but not a path of a URL or of every machine', () => {
+    const innocent = ['https://host.example/work/it', '/usr/sbin/nginx', './root/x', '/tmp/work/x'];
+    expect(machinePaths(tree('a.md', ...innocent))).toEqual([]);
+  });
+
+  test('documentation: a code that the README does not show as one', () => {
+    expect(undocumented(['known', 'hidden'], 'codes: `known`, hidden')).toEqual([
+      'README.md: `hidden` is missing',
+    ]);
+  });
+
+  test.each([
+    ['gitops/a.ts', 'export const home = process.env.TAGYARD_HOME;', 'TAGYARD_HOME'],
+    ['management/env.ts', 'export const env = z.object({ AUTH_ISSUER: z.url() });', 'AUTH_ISSUER'],
+    ['gitops/ports.ts', `export const request = { variable: 'EDGE_PORT' };`, 'EDGE_PORT'],
+  ])('settings: %s reads one', (path, text, name) => {
+    expect(settingsOf(tree(path, text))).toEqual([name]);
+  });
+
+  test('settings: explained ones, commented out or not', () => {
+    expect(settingsIn('# A text with a = sign.\n# EDGE_PORT=8787\nHOST_NAME=a')).toEqual([
+      'EDGE_PORT',
+      'HOST_NAME',
+    ]);
+  });
+});
+
+/** Files of a small tree, as `[path, text]`. */
+const forest = (...pairs: readonly (readonly [path: string, text: string])[]) =>
+  pairs.map(([path, text]) => ({ path, text }));
+
+describe('the graph refuses', () => {
+  test('a cycle of files, even of types alone', () => {
+    const cycle = forest(
+      ['gitops/a.ts', `import type { B } from './b.ts';`],
+      ['gitops/b.ts', `import { c } from './c.ts';`],
+      ['gitops/c.ts', `export type A = import('./a.ts').A;`],
+    );
+    expect(fileCycles(cycle)).toEqual(['import cycle: gitops/a.ts, gitops/b.ts, gitops/c.ts']);
+    expect(fileCycles(cycle.slice(0, 2))).toEqual([]);
+  });
+
+  test('two folders that import each other, but not a root that lists what imports its folder', () => {
+    const folders = (root: string) =>
+      forest(
+        [`gitops/loop/${root}`, `import { a } from '../pass/a.ts';`],
+        ['gitops/loop/b.ts', ''],
+        ['gitops/pass/a.ts', `import type { B } from '../loop/b.ts';`],
+      );
+    expect(mutualFolders(folders('a.ts'), isRoot)).toEqual([
+      expect.stringContaining('gitops/loop and gitops/pass import each other'),
+    ]);
+    expect(mutualFolders(folders('main.ts'), isRoot)).toEqual([]);
+  });
+
+  test('an import of a higher floor, of a neighbour on the same floor, and a file on no floor', () => {
+    const floors = [
+      { number: 0, rooms: ['gitops/base/**'] },
+      { number: 1, rooms: ['gitops/manifest/**', 'gitops/clients/**'] },
+    ];
+    const arrow = (from: string, to: string) => forest([from, `import '../../${to}';`], [to, '']);
+    expect(upwardImports(arrow('gitops/manifest/a.ts', 'gitops/base/b.ts'), floors)).toEqual([]);
+    expect(upwardImports(arrow('gitops/base/a.ts', 'gitops/manifest/b.ts'), floors)).toHaveLength(1);
+    expect(upwardImports(arrow('gitops/manifest/a.ts', 'gitops/clients/b.ts'), floors)).toHaveLength(1);
+    expect(upwardImports(forest(['gitops/other/a.ts', '']), floors)).toEqual([
+      'gitops/other/a.ts: on no floor',
+    ]);
+  });
+
+  test('a folder with one file too many', () => {
+    const folder = forest(['gitops/a.ts', ''], ['gitops/b.ts', ''], ['gitops/base/c.ts', '']);
+    expect(crowdedFolders(folder, 1)).toEqual(['gitops: 2 files of its own, more than 1']);
+    expect(crowdedFolders(folder, 2)).toEqual([]);
+  });
+});
+
+describe('the exports', () => {
+  test.each([
+    `export const judge = 1;`,
+    `export function judge() {}`,
+    `export type judge = 1;`,
+    `export interface judge {}`,
+    `export class judge {}`,
+    `const local = 1; export { local as judge };`,
+    `export { judge } from './elsewhere.ts';`,
+    `export const { judge } = source;`,
+  ])('have each name once: %s', (again) => {
+    const twice = forest(['gitops/a.ts', 'export const judge = 0;'], ['gitops/b.ts', again]);
+    expect(duplicateExports(twice)).toEqual(['judge is exported by gitops/a.ts, gitops/b.ts']);
+  });
+
+  test('may repeat the names that a contract asks for', () => {
+    const repeated = forest(
+      ['plugins/a/config.ts', 'export const config = 1; export default 1;'],
+      ['plugins/b/config.ts', 'export const config = 2; export default 2;'],
+    );
+    expect(duplicateExports(repeated)).toEqual([]);
+  });
+
+  test.each([
+    [`import { used } from './a.ts';`, []],
+    [`import * as all from './a.ts';`, []],
+    [`export { used } from './a.ts';`, []],
+    [`type Used = import('./a.ts').used;`, []],
+    [`const all = await import('./a.ts');`, []],
+    [`import { other } from './a.ts';`, ['gitops/a.ts:1: exports used, which no other file imports']],
+  ])('have a user outside their file: %s', (user, violations) => {
+    const file = forest(['gitops/a.ts', 'export const used = 1;']);
+    expect(unusedExports(file, [...file, ...forest(['gitops/b.ts', user])])).toEqual(violations);
+  });
+
+  test.each([
+    'function f(a, b, c) {}',
+    'const f = (a, b, c) => a;',
+    'class C { m(a, b, c) {} }',
+    'interface I { m(a: 1, b: 2, c: 3): void }',
+    'type F = (a: 1, b: 2, c: 3) => void;',
+  ])('take few parameters: %s', (code) => {
+    expect(longParameterLists(tree('a.ts', code), 2)).toEqual(['a.ts:1: 3 parameters, more than 2']);
+    expect(longParameterLists(tree('a.ts', code), 3)).toEqual([]);
+  });
+});
+
+describe('the words', () => {
+  test.each([
+    ['a comment', '// Somebody else.', 'somebody'],
+    ['a name in camel case', 'const isTended = true;', 'tended'],
+    ['a name in snake case', 'const needs_door = 1;', 'door'],
+    ['a constant', 'const READ_PATIENCE = 1;', 'patience'],
+    ['a message', `throw new Error('the loop wakes');`, 'wakes'],
+  ])('are refused in %s', (_, line, word) => {
+    expect(vocabulary(tree('a.ts', '', line))).toEqual([expect.stringContaining(`a.ts:2: "${word}"`)]);
+  });
+
+  test('are refused in the name of a file, and as a phrase over two lines', () => {
+    expect(vocabulary(tree('gitops/next-look.ts', ''))).toHaveLength(1);
+    expect(vocabulary(tree('a.ts', '/**', ' * What is', ' * had.', ' */'))).toEqual(['a.ts: "is had"']);
+  });
+
+  test.each(['const lookup = returned;', 'the dashboard is shared', 'a stand-in, left out'])(
+    'allow: %s',
+    (line) => {
+      expect(vocabulary(tree('a.ts', line))).toEqual([]);
+    },
+  );
+
+  test('a document that the repository doesn’t have', () => {
+    const documents = new Set(['README.md', 'docs/http.md']);
+    expect(missingDocuments(tree('gitops/a.ts', '// see docs/http.md and README.md'), documents)).toEqual([]);
+    expect(missingDocuments(tree('docs/a.md', '[http](http.md)'), documents)).toEqual([]);
+    expect(missingDocuments(tree('gitops/a.ts', '// see `http.md`'), documents)).toHaveLength(1);
+  });
+});
+
+test.each([
+  'process.kill(pid);',
+  `process.kill(-pid, 'SIGKILL');`,
+  `execFileSync('kill', ['-9', pid]);`,
+  `await execa('pkill', [name]);`,
+])('a test that signals by itself is refused: %s', (code) => {
+  expect(signals(tree('test/a.test.ts', code))).toHaveLength(1);
+  expect(signals(tree('test/a.test.ts', 'child.kill();'))).toEqual([]);
+});
+
+test('the picture shows direct arrows only, and no import within a room', async () => {
+  const rooms = forest(
+    ['gitops/loop/a.ts', `import '../pass/a.ts'; import '../base/a.ts'; import './b.ts';`],
+    ['gitops/loop/b.ts', ''],
+    ['gitops/pass/a.ts', `import '../base/a.ts';`],
+    ['gitops/base/a.ts', ''],
+  );
+  const arrows = ['gitops/loop -> gitops/pass', 'gitops/pass -> gitops/base'];
+  expect(drawnArrows(rooms)).toEqual(arrows);
+  expect(arrowsIn(await drawRooms(rooms))).toEqual(arrows);
+});

@@ -1,0 +1,101 @@
+import { posix } from 'node:path';
+import type { Violations } from './rules.ts';
+import type { SourceFile } from './source.ts';
+
+/**
+ * Words that the project doesn't use, in any case or sense, also as a part of a name (`isTended`, `needs_door`), each
+ * with the term of the field that stands in its place. `docs/glossary.md` explains the terms.
+ */
+const REPLACED: Readonly<Record<string, string>> = {
+  amiss: 'say what is wrong',
+  board: 'site statuses',
+  departure: 'removal',
+  door: 'port or gate',
+  fight: 'repair loop',
+  goes: 'say what is done',
+  lane: 'limit or group',
+  leave: 'say what is done',
+  look: 'observe or check',
+  mend: 'fix or repair',
+  nobody: 'no + the thing',
+  patience: 'timeout',
+  share: 'a value that is returned; shared',
+  shelf: 'cache scope',
+  somebody: 'say who',
+  stands: 'say what is done',
+  tend: 'say what is done',
+  told: 'say what is done',
+  trip: 'request scope',
+  turn: 'limit or mutex',
+  wake: 'trigger or start',
+  whoever: 'say who',
+  wish: 'desired',
+};
+
+/** Inflected and irregular forms, by the word that they belong to. */
+const FORMS: Readonly<Record<string, readonly string[]>> = {
+  leave: ['leaves', 'leaving'],
+  lane: ['lanes'],
+  shelf: ['shelves'],
+  wake: ['wakes', 'waking', 'woke', 'woken', 'awake'],
+  fight: ['fights', 'fighting', 'fought'],
+  mend: ['mends', 'mended', 'mending'],
+  wish: ['wishes', 'wished', 'wishing'],
+  look: ['looks', 'looked', 'looking'],
+  turn: ['turns', 'turned', 'turning'],
+  tend: ['tends', 'tended', 'tending'],
+  share: ['shares', 'sharing'],
+  trip: ['trips'],
+  door: ['doors'],
+  board: ['boards'],
+  departure: ['departures'],
+};
+
+const TERM_OF: ReadonlyMap<string, string> = new Map(
+  Object.entries(REPLACED).flatMap(([word, term]) =>
+    [word, ...(FORMS[word] ?? [])].map((form): [string, string] => [form, term]),
+  ),
+);
+
+/** Runs of words, after line breaks and comment marks are folded into one space. */
+const PHRASES = /\b(?:is had|sees to|seen to|saw to)\b/gi;
+
+/** The parts of `camelCase`, `snake_case`, `CONSTANT_CASE` and plain words, in lower case. */
+function wordsOf(line: string): string[] {
+  const parts = line.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? [];
+  return parts.map((part) => part.toLowerCase());
+}
+
+/** What isn't the project's own word: a path of every system. */
+const FOREIGN = /\/usr\/share\b/g;
+
+/** Words and phrases that the project doesn't use, in the text of files and in their names. */
+export function vocabulary(files: readonly SourceFile[]): Violations {
+  return files.flatMap(({ path, text }) => {
+    const lines = text.replace(FOREIGN, '').split('\n');
+    const name = posix.basename(path);
+    const inLines = [name, ...lines].flatMap((line, number) =>
+      [...new Set(wordsOf(line))].flatMap((word) => {
+        const term = TERM_OF.get(word);
+        return term === undefined ? [] : [`${path}:${number}: "${word}" (${term})`];
+      }),
+    );
+    const folded = text.replace(/\s*\n\s*(?:\*|\/\/|#)?\s*/g, ' ');
+    const phrases = [...folded.matchAll(PHRASES)].map(([phrase]) => `${path}: "${phrase}"`);
+    return [...inLines, ...phrases];
+  });
+}
+
+/** Documents that a text names in backquotes or as a link are files of the repository. */
+export function missingDocuments(files: readonly SourceFile[], existing: ReadonlySet<string>): Violations {
+  return files.flatMap(({ path, text }) =>
+    text.split('\n').flatMap((line, index) =>
+      [...line.matchAll(/(?<![\w/.-])((?:\.{0,2}\/)?[\w./-]*\.md)\b/g)].flatMap(([, name = '']) => {
+        const places = [posix.normalize(name), posix.join(posix.dirname(path), name)];
+        return places.some((place) => existing.has(place))
+          ? []
+          : [`${path}:${index + 1}: refers to ${name}, which the repository doesn't have`];
+      }),
+    ),
+  );
+}
