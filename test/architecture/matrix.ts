@@ -64,26 +64,20 @@ export const MATRIX: readonly Row[] = [
     never: ['edge/{host,bundle,worker}.ts', ...NOT_IN_A_WORKER],
   },
 
-  // Gitops, from the inside out.
+  // Gitops: what crosses the parts of the tree; the order of its own rooms is in floors.ts.
   {
     from: 'gitops/manifest/**',
-    may: [
-      'gitops/manifest/**',
-      'gitops/base/ownership.ts',
-      'plugins/document.ts',
-      'plugins/*/config.ts',
-      ...ANY_PACKAGE,
-    ],
+    may: ['gitops/{manifest,base}/**', 'plugins/document.ts', 'plugins/*/config.ts', ...ANY_PACKAGE],
     types: [VERIFICATION],
     never: ROOTS,
   },
   {
-    from: 'gitops/**/{plan,desired,policy,render,quote,commands,documents}.ts',
+    from: 'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents}.ts',
     may: [
-      'gitops/**/{plan,desired,policy,render,quote,commands,documents,contract,ownership}.ts',
+      'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json}.ts',
       'gitops/manifest/{schema,containers}.ts',
       'npm/{handlebars,tldts,zod}',
-      // Of Node, what only computes: isIP, joining paths, hashes.
+      // Of Node, only what computes: isIP, joined paths, hashes.
       'node/{net,path,crypto}',
     ],
     types: ['gitops/**', 'plugins/document.ts'],
@@ -93,10 +87,8 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/appliers/*/**',
     may: [
       '<own>/**',
-      'gitops/appliers/contract.ts',
-      'gitops/{plan,ownership,coalesce,lane,bisect,shared-signal,durable}.ts',
-      'gitops/clients/**',
-      'gitops/manifest/**',
+      'gitops/appliers/{contract,plan,registration}.ts',
+      'gitops/{base,clients,manifest}/**',
       'plugins/document.ts',
       ...ANY_PACKAGE,
     ],
@@ -106,13 +98,13 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/embedded/cloudflare/main.ts',
     may: ['gitops/**', 'edge/host.ts', 'plugins/document.ts', ...ANY_PACKAGE],
     never: ROOTS,
-    because: 'at home the emulator and the edge are one process: its KV is the KV that the worker reads',
+    because: 'on one machine the emulator and the edge are one process: the worker reads the KV of the emulator',
   },
   {
     from: '{gitops/cli.ts,gitops/cli/**}',
     may: ['gitops/**', 'management/**', 'sites/demo/**', 'plugins/document.ts', VERIFICATION, ...ANY_PACKAGE],
     never: ROOTS,
-    because: 'it is a root: it puts an instance together from all parts',
+    because: 'it is a root: it builds an instance from all parts',
   },
   {
     from: 'gitops/**',
@@ -125,14 +117,13 @@ export const MATRIX: readonly Row[] = [
     from: 'management/**',
     may: [
       'management/**',
-      'gitops/manifest/**',
-      'gitops/sites-repo/sites-repo.ts',
+      'gitops/{manifest,base,sites-repo}/**',
       'plugins/document.ts',
       'plugins/custom_loader/snippet.ts',
       VERIFICATION,
       ...ANY_PACKAGE,
     ],
-    types: ['gitops/report/report.ts'],
+    types: ['gitops/report/**'],
     never: ROOTS,
     because: 'the snippet that a person pastes is the loader’s own, and the API answers it',
   },
