@@ -19,7 +19,7 @@ import { type CloudflareRanges, cloudflareRanges } from './appliers/proxy/cloudf
 import { nginxBackend } from './appliers/proxy/nginx/backend.ts';
 import type { Log } from './base/log.ts';
 import type { Identity } from './base/ownership.ts';
-import { type Certificates, together } from './certificates/contract.ts';
+import { type Certificates, combineCertificates } from './certificates/contract.ts';
 import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
 import { type CloudflareClient, cloudflareClient } from './clients/cloudflare.ts';
@@ -116,7 +116,7 @@ export async function buildAppliers(env: Env, stack: AsyncDisposableStack, log: 
     }),
   ];
   const seenTo = [acme?.keeper, files instanceof OperatorFiles ? files : undefined];
-  return { appliers, certificates: together(seenTo.filter((one) => one !== undefined)) };
+  return { appliers, certificates: combineCertificates(seenTo.filter((one) => one !== undefined)) };
 }
 
 async function acmeOf(env: Env, log: Log, endpoint: () => ProxyEndpoint): Promise<AcmeService | null> {
