@@ -4,17 +4,17 @@ import { AcmeError, readProblem, readRetryAfter } from './acme-errors.ts';
 
 const TIMEOUT_MS = 30_000;
 
-/** Of an authority whose own certificate is by a CA that Node doesn't know; by the origin of its addresses. */
+/** Agents for authorities whose own certificate is from a CA that Node doesn't trust, by origin. */
 const agents = new Map<string, Agent>();
 let loading: Promise<Library> | undefined;
 
 type Library = typeof import('acme-client');
 
 /**
- * The ACME library, loaded by the first host that orders certificates (it weighs 17 MB). It has one HTTP client for all
- * and makes plain text of an authority's errors; its own retries sleep as long as the authority says, out of anybody's
- * reach, and lose why nobody answered. So that client is set up anew here: no retries but those of a nonce, which are
- * elsewhere, and typed errors.
+ * The ACME library, loaded when the first certificate is ordered, since it takes 17 MB of memory. It has one global
+ * HTTP client, which turns an authority's errors into text. Its retries sleep as long as the authority says, can't be
+ * aborted, and lose the cause of a failure. So that client is configured here: typed errors, and no retries except for
+ * a bad nonce, which the library handles elsewhere.
  */
 export async function acmeLibrary({ directoryUrl, ca }: { directoryUrl: string; ca?: string }) {
   if (ca !== undefined) {
@@ -37,7 +37,7 @@ function setUp(library: Library): Library {
     (response) => {
       const { status, data, headers } = response;
       const problem = readProblem(data);
-      // The library signs anew with the nonce that came with the refusal.
+      // The library repeats the request with the nonce of this response.
       if (status < 400 || problem?.type === 'badNonce') return response;
       const retryAt = readRetryAfter(headers['retry-after'], Date.now());
       throw new AcmeError(

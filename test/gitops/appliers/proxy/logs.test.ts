@@ -2,13 +2,13 @@ import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { keepLogs } from '../../../../gitops/appliers/proxy/nginx/logs.ts';
+import { rotateLogs } from '../../../../gitops/appliers/proxy/nginx/logs.ts';
 
 describe('the logs of nginx', () => {
   const now = Date.parse('2026-11-21T00:00:00Z');
   const days = (count: number) => new Date(now - count * 24 * 60 * 60 * 1000);
   let directory: string;
-  const keep = () => keepLogs({ directory, sites: new Set(['acme']), now, maxBytes: 10 });
+  const keep = () => rotateLogs({ directory, sites: new Set(['acme']), now, maxBytes: 10 });
   const path = (name: string) => join(directory, 'sites', name);
 
   beforeEach(async () => {
