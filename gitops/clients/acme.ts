@@ -17,6 +17,8 @@ interface AcmeSettings {
   /** The account's address at the authority; `null`: not registered yet. */
   readonly accountUrl: string | null;
   readonly email?: string;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
   /** Called with the account's address once it is registered. */
   readonly onAccount: (url: string) => Promise<void>;
 }

@@ -12,7 +12,7 @@ export interface ConformanceSetup<Spec = unknown, Ref = unknown> {
   prepare?(manifest: LoadedManifest): Promise<void>;
   /**
    * Puts a thing without our mark where `resource` would stand, and answers a probe that reads it back as data.
-   * Left out by a target whose names nobody else can hold.
+   * Unset for a target whose names can't be foreign.
    */
   plantForeign?(resource: Resource<Spec>): Promise<() => Promise<unknown>>;
   /** Makes the world unreadable (API down, socket gone) until the answered function is called. */
@@ -177,9 +177,9 @@ export function applierConformance<Spec, Ref>(
       expect(await planOf(acme)).toEqual({ changes: [], conflicts: [] });
     });
 
-    test('reports a foreign thing as a conflict, leaves it alone, and takes it over only when told', async (context) => {
+    test('reports a foreign thing as a conflict, doesn’t change it, and takes it over only with adopt: true', async (context) => {
       const plant = world.plantForeign?.bind(world);
-      if (plant === undefined) return context.skip('nobody else can hold these names');
+      if (plant === undefined) return context.skip('these names can’t be foreign');
       await world.prepare?.(acme);
       const [first] = wantedOf(acme);
       if (first === undefined) throw new Error('the applier desires nothing of a present site');
@@ -199,7 +199,7 @@ export function applierConformance<Spec, Ref>(
 
     test('never removes a foreign thing', async (context) => {
       const plant = world.plantForeign?.bind(world);
-      if (plant === undefined) return context.skip('nobody else can hold these names');
+      if (plant === undefined) return context.skip('these names can’t be foreign');
       const [first] = wantedOf(acme);
       if (first === undefined) throw new Error('the applier desires nothing of a present site');
       const read = await plant(first);

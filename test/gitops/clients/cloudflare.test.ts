@@ -34,7 +34,7 @@ describe('the Cloudflare client', () => {
     expect(await clientOf().zone(zone, signal)).toEqual({ id: zone, name: 'example.net' });
   });
 
-  describe('when it is told to slow down', () => {
+  describe('after a 429', () => {
     test.each([
       ['by a number of seconds', { 'retry-after': '7' }, 7],
       ['by a date', { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }, 3600],
@@ -53,7 +53,7 @@ describe('the Cloudflare client', () => {
       expect(faulty.calls).toHaveLength(1);
     });
 
-    test('goes on when the pause is over', async () => {
+    test('continues when the pause is over', async () => {
       let time = 0;
       const client = clientOf({ clock: { now: () => time, sleep: async () => {} } });
       faulty.plan({ kind: 'refuse', status: 429, headers: { 'retry-after': '7' } });
@@ -79,7 +79,7 @@ describe('the Cloudflare client', () => {
       'is answered with success: false and 200',
       { kind: 'refuse', status: 200, body: '{"success":false}' } as const,
     ],
-  ])('makes a write that %s a matter of looking again, and never repeats it', async (_name, fault) => {
+  ])('makes a write that %s retryable, and never repeats it itself', async (_name, fault) => {
     faulty.plan(fault);
     const error = await failure(clientOf({ timeoutMs: 200 }).batchDnsRecords(zone, creating, signal));
     expect(error).toBeInstanceOf(RetryableError);
@@ -112,7 +112,7 @@ describe('the Cloudflare client', () => {
 
   test.each([
     ['a revoked token', { token: 'revoked' }, 'unauthorized'],
-    ['somebody else’s zone', { zone: '0'.repeat(32) }, 'unauthorized'],
+    ['a foreign zone', { zone: '0'.repeat(32) }, 'unauthorized'],
   ])(
     'is refused for good with %s',
     async (_name, { token, zone: other = zone }: { token?: string; zone?: string }, meaning) => {

@@ -103,7 +103,7 @@ describe('the edge at Cloudflare', () => {
     });
   });
 
-  test('forgets a site’s visitors when it ends, and keeps them when it only leaves this host', async () => {
+  test('deletes the profiles of a site’s visitors when the site is removed, and keeps them when it moves to another host', async () => {
     const { client, emulator, store } = world;
     const profiles = ensureNamespace(emulator.db, namespaceTitle(EMULATOR_SCRIPT, PROFILES)).id;
     const applier = kv();
@@ -130,7 +130,7 @@ describe('the edge at Cloudflare', () => {
     await expect(store.keys('ROUTES', signal)).rejects.toThrow('another-edge-ROUTES');
   });
 
-  test('never repeats the creation of a route that may have happened, and finds it when it looks', async () => {
+  test('never repeats the creation of a route with unknown outcome, and finds it in the next observation', async () => {
     await converge(kv(), loadedManifest());
     const applier = routeApplier(routeOptions());
     world.faulty.plan(
@@ -145,7 +145,7 @@ describe('the edge at Cloudflare', () => {
   test.each([
     ['without a routing entry of ours', EMULATOR_SCRIPT, false, 'no routing entry'],
     ['that leads to another worker', 'other-worker', true, 'the worker other-worker'],
-  ])('takes a route %s for somebody else’s', async (_name, script, withEntry, by) => {
+  ])('treats a route %s as foreign', async (_name, script, withEntry, by) => {
     if (withEntry) await converge(kv(), loadedManifest());
     const { db, zone } = world.emulator;
     db.prepare('INSERT INTO routes (id, zone, pattern, script) VALUES (?, ?, ?, ?)').run(
@@ -171,7 +171,7 @@ describe('the edge at Cloudflare', () => {
       expect(await routes()).toHaveLength(1);
     });
 
-    test('replaces the routes of single sites, and only when it stands', async () => {
+    test('replaces the routes of single sites, only once it exists', async () => {
       await converge(kv(), ...sites(2));
       await converge(routeApplier(routeOptions()), ...sites(2));
       const applier = wildcardRouteApplier(routeOptions());
@@ -185,7 +185,7 @@ describe('the edge at Cloudflare', () => {
       expect((await routes()).map(({ pattern }) => pattern)).toEqual(['*.example.net/*']);
     });
 
-    test('tells every site when somebody else holds the wildcard', async () => {
+    test('reports a foreign wildcard to every site', async () => {
       const { emulator } = world;
       await emulator.call('POST', `/zones/${emulator.zone.id}/workers/routes`, {
         pattern: '*.example.net/*',

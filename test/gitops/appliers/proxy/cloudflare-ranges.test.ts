@@ -53,7 +53,7 @@ describe('Cloudflare’s ranges', () => {
     expect(calls).toBe(2);
   });
 
-  test('keep their identity while they are fresh, so that nobody sees a change where there is none', async () => {
+  test('are the same object while they are fresh, so that nothing seems changed', async () => {
     const ranges = await open();
     await ranges.refresh();
     const before = ranges.current();

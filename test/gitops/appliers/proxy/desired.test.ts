@@ -65,7 +65,7 @@ describe('the file of a key', () => {
   });
 
   test.each(['Acme.conf', 'acme@x@y.conf', 'acme@no host.conf', '@metrics.acme.example.conf'])(
-    '%s stands for itself',
+    '%s is its own key',
     (file) => {
       expect(keyOf(file)).toBe(file);
     },

@@ -87,7 +87,7 @@ describe('two files that claim one name', () => {
       ['a.conf'],
     ],
     [
-      'nobody gives way where the holder lets go in the same batch',
+      'no change is refused if the holder releases the name in the same batch',
       [['a.conf', 'name x']],
       [
         { name: 'a.conf', text: null },
@@ -115,7 +115,7 @@ describe('a file that went bad by itself', () => {
     expect(refused.size).toBe(0);
   });
 
-  test('is never removed where it is somebody else’s', async () => {
+  test('is never removed if it is foreign', async () => {
     const { test } = checker({ names: true });
     const isolated = isolate(base, [{ name: 'c.conf', text: 'good' }], test, (text) => text !== 'bad since');
     await expect(isolated).rejects.toThrow("b.conf isn't Tagyard's");

@@ -194,7 +194,7 @@ describe('a hostile value', () => {
     },
   );
 
-  test('of the main file is refused too, or leaves its shape as it is', () => {
+  test('of the main file is refused too, or doesn’t change its shape', () => {
     const range = fc.oneof(
       hostile,
       fc.ipV4().map((address) => `${address}/24`),
