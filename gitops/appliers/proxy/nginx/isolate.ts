@@ -54,7 +54,7 @@ export async function isolate(
       const bad = await badFile(kept, baseFault, test);
       if (!isOurs(kept.get(bad.name) ?? '')) {
         throw new TerminalError(
-          `${bad.name} isn't a file of Tagyard, and nginx refuses it: ${bad.error.message}`,
+          `${bad.name} isn't Tagyard's, and nginx refuses it: ${bad.error.message}`,
           {
             cause: bad.error,
           },
