@@ -3,10 +3,10 @@ import type { HostReport } from '../../edge/verification/contract.ts';
 import type { Applier } from '../appliers/contract.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import { describeSite } from '../manifest/description.ts';
-import { arriveBy, type WayIn } from './visit.ts';
-import { lookAtCertificate, type Shown } from './served-certificate.ts';
 import { readConfig } from './config.ts';
 import { type DnsLookup, lookUpNames, type NameDestinations } from './names.ts';
+import { lookAtCertificate, type Shown } from './served-certificate.ts';
+import { arriveBy, type WayIn } from './visit.ts';
 
 /** Everything is asked at once; what hasn't answered by then is reported as that. */
 const PATIENCE_MS = 3_500;

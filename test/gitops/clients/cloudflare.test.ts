@@ -102,7 +102,7 @@ describe('the Cloudflare client', () => {
       'a record without its name',
       { kind: 'change', change: (body: object) => ({ ...body, result: [{ id: '1', type: 'A' }] }) } as const,
     ],
-  ])('takes %s for a failure, never for an empty zone', async (_name, fault) => {
+  ])('treats %s as a failure, never as an empty zone', async (_name, fault) => {
     const client = clientOf();
     await client.batchDnsRecords(zone, creating, signal);
     faulty.plan(fault);
@@ -124,7 +124,7 @@ describe('the Cloudflare client', () => {
     },
   );
 
-  test('reads one number by its endpoint: 10009 is a missing route, and elsewhere a missing namespace', async () => {
+  test('reads a code by its endpoint: 10009 is a missing route, elsewhere a missing namespace', async () => {
     const client = clientOf();
     const route = await failure(client.deleteRoute(zone, '0'.repeat(32), signal));
     expect(route).toBeInstanceOf(CloudflareRefusal);
@@ -133,14 +133,14 @@ describe('the Cloudflare client', () => {
     expect(namespace).toMatchObject({ endpoint: 'kv', codes: [10009], meaning: 'absent' });
   });
 
-  test('stops when its caller does', async () => {
+  test('stops when its caller aborts', async () => {
     faulty.plan({ kind: 'hang' });
     const aborted = AbortSignal.timeout(50);
     const error = await failure(clientOf({ timeoutMs: 60_000 }).routes(zone, aborted));
     expect(error).toBeInstanceOf(RetryableError);
   });
 
-  test('follows cursors to the end of a namespace, metadata beside each key', async () => {
+  test('follows cursors to the end of a namespace, and returns each key’s metadata', async () => {
     const id = emulator.namespaces.get('ROUTES')?.id ?? '';
     const client = clientOf();
     const pairs = Array.from({ length: 2500 }, (_, index) => ({

@@ -53,12 +53,9 @@ export async function isolate(
     } else {
       const bad = await badFile(kept, baseFault, test);
       if (!isOurs(kept.get(bad.name) ?? '')) {
-        throw new TerminalError(
-          `${bad.name} isn't Tagyard's, and nginx refuses it: ${bad.error.message}`,
-          {
-            cause: bad.error,
-          },
-        );
+        throw new TerminalError(`${bad.name} isn't Tagyard's, and nginx refuses it: ${bad.error.message}`, {
+          cause: bad.error,
+        });
       }
       kept = new Map([...kept].filter(([name]) => name !== bad.name));
     }

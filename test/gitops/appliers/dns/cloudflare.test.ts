@@ -51,7 +51,7 @@ describe('DNS at Cloudflare', () => {
     expect(world.faulty.calls).toHaveLength(1);
   });
 
-  test('finds the one poisoned record of a batch, and only its site fails', async () => {
+  test('finds the bad record of a batch, and fails only its site', async () => {
     const sites = Array.from({ length: 20 }, (_, number) => loadedManifest(`shop-${number}`, number));
     const { changes } = await planOf(...sites);
     // The name is taken between observation and apply.
@@ -76,7 +76,7 @@ describe('DNS at Cloudflare', () => {
     expect(await records()).toHaveLength(3);
   });
 
-  test('fails all at once when the token is revoked, without halving', async () => {
+  test('fails the whole batch when the token is revoked, without bisecting', async () => {
     const { changes } = await planOf(loadedManifest());
     world.faulty.plan(
       {
@@ -93,7 +93,7 @@ describe('DNS at Cloudflare', () => {
     expect(batches()).toBe(1);
   });
 
-  test('puts an edited record right', async () => {
+  test('repairs an edited record', async () => {
     await applyAll(loadedManifest());
     const origin = (await records()).find(({ name }) => name.startsWith('acme-shop-origin'));
     await world.emulator.call('PATCH', `${path()}/${origin?.id}`, { content: '203.0.113.9' });
@@ -142,7 +142,7 @@ describe('DNS at Cloudflare', () => {
     expect(await planOf()).toEqual({ changes: [], conflicts: [] });
   });
 
-  test('refuses a name outside its zone, which Cloudflare would complete', async () => {
+  test('refuses a name outside the zone, which Cloudflare would extend', async () => {
     const manifest = loadedManifest('acme-shop', 0, {
       hostnames: {
         edge: 'acme.other.example',

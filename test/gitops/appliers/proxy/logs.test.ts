@@ -33,7 +33,7 @@ describe('the logs of nginx', () => {
     expect(await readFile(path('acme.log.2'), 'utf8')).toContain('second');
   });
 
-  test('go a week after their site, and nothing else does', async () => {
+  test('of a removed site are deleted after a week, and no others', async () => {
     for (const [name, date] of [
       ['gone.log', days(8)],
       ['gone.log.1', days(9)],
