@@ -16,7 +16,9 @@ export interface Traits {
   readonly drainsOnRemoval?: boolean;
   /** A failed delete doesn't fail the removal of its site; the next pass repeats it. */
   readonly mayOutliveSite?: boolean;
-  /** The things' name in the guard against mass removal ("4 of 10 DNS records"); unset: the guard doesn't count them. */
+  /**
+   * The things' name in the guard against mass removal ("4 of 10 DNS records"); unset: the guard doesn't count them.
+   */
   readonly countedAs?: string;
 }
 
@@ -79,8 +81,8 @@ export interface Plan<Spec = unknown, Ref = unknown> {
 }
 
 /**
- * Limits an observation to some sites. `keys` are the keys of this target that the sites had at the last check; the keys
- * that they want now are in `desired`. The answer may contain more: the core drops what is out of scope.
+ * Limits an observation to some sites. `keys` are the keys of this target that the sites had at the last check; the
+ * keys that they want now are in `desired`. The answer may contain more: the core drops what is out of scope.
  */
 export interface Scope {
   readonly sites: ReadonlySet<string>;
@@ -90,14 +92,17 @@ export interface Scope {
 /**
  * Applies one kind of thing.
  * - `desired` and `plan` are pure.
- * - `observe` only reads, in bulk: everything that carries our mark, and everything under a desired key. With a `scope`,
- *   at least everything under the desired keys and the scope's.
+ * - `observe` only reads, in bulk: everything that carries our mark, and everything under a desired key. With a
+ *   `scope`, at least everything under the desired keys and the scope's.
  * - `apply` makes one idempotent change, alone or in a batch with others in flight. It throws `RetryableError` or
  *   `TerminalError`.
  */
 export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   desired(manifest: LoadedManifest): readonly Resource<Spec>[];
-  /** Identifies what `desired` depends on besides the manifest, the date for example: `desired` is cached until it changes. */
+  /**
+   * Identifies what `desired` depends on besides the manifest, the date for example: `desired` is cached until it
+   * changes.
+   */
   edition?(manifest: LoadedManifest): string;
   observe(
     desired: readonly Resource<Spec>[],

@@ -42,6 +42,7 @@ export async function openAcme(directory: string, options: AcmeOptions): Promise
     accountKey: key,
     accountUrl: url,
     onAccount: saveUrl,
+    now,
     ...(email === undefined ? {} : { email }),
     ...(caFile === undefined ? {} : { ca: await readFile(caFile, 'utf8') }),
   });

@@ -1,11 +1,11 @@
 /**
- * What went wrong at a certificate authority. `type` is the authority's own word without its prefix (`rateLimited`,
- * `connection`, `dns`, … : RFC 8555, 6.7), or `unreachable`, `timeout` or `unusable` where it had none.
+ * A failure at a certificate authority. `type` is the authority's error type without its prefix (`rateLimited`,
+ * `connection`, `dns`, … : RFC 8555, 6.7), or `unreachable`, `timeout` or `unusable` if there is none.
  */
 export class AcmeError extends Error {
   override name = 'AcmeError';
   readonly type: string;
-  /** When it may be asked again, milliseconds since 1970; `null`: it didn't say. */
+  /** The end of `Retry-After`, milliseconds since 1970; `null`: it sent none. */
   readonly retryAt: number | null;
 
   constructor(type: string, message: string, options: ErrorOptions & { retryAt?: number | null } = {}) {
@@ -17,7 +17,7 @@ export class AcmeError extends Error {
 
 const PREFIX = 'urn:ietf:params:acme:error:';
 
-/** A problem document (RFC 9457) as far as it can be relied on; `null` where it is none of ACME's. */
+/** Type and detail of an ACME problem document (RFC 9457); `null` for any other body. */
 export function readProblem(body: unknown): { type: string; detail: string } | null {
   if (typeof body !== 'object' || body === null || !('type' in body)) return null;
   const { type } = body;
@@ -26,7 +26,7 @@ export function readProblem(body: unknown): { type: string; detail: string } | n
   return { type: type.slice(PREFIX.length), detail: oneLine(detail) };
 }
 
-/** Longer than any authority's limits last; what says more is a mistake of somebody's. */
+/** Longer than the limits of any authority; a longer `Retry-After` is taken for a mistake. */
 const LONGEST_WAIT_MS = 30 * 86_400_000;
 
 /** `Retry-After`: seconds or a date (RFC 9110, 10.2.3), 30 days at most. */
@@ -36,7 +36,7 @@ export function readRetryAfter(header: unknown, now: number): number | null {
   return Number.isNaN(at) ? null : Math.min(at, now + LONGEST_WAIT_MS);
 }
 
-/** An authority quotes what it was answered, which may be anything. */
+/** An authority quotes the answers that it received, which may contain anything. */
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').slice(0, 400);
 }

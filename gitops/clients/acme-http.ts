@@ -4,24 +4,44 @@ import { AcmeError, readProblem, readRetryAfter } from './acme-errors.ts';
 
 const TIMEOUT_MS = 30_000;
 
-/** Of an authority whose own certificate is by a CA that Node doesn't know; by the origin of its addresses. */
-const agents = new Map<string, Agent>();
+interface Authority {
+  /** For an authority whose own certificate is from a CA that Node doesn't trust. */
+  readonly agent: Agent | undefined;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+/** By origin, since all authorities use the library's one HTTP client. */
+const authorities = new Map<string, Authority>();
 let loading: Promise<Library> | undefined;
 
 type Library = typeof import('acme-client');
 
+interface AcmeLibraryOptions {
+  readonly directoryUrl: string;
+  /** PEM of a CA for the authority's own HTTPS. */
+  readonly ca?: string;
+  readonly now?: () => number;
+}
+
 /**
- * The ACME library, loaded by the first host that orders certificates (it weighs 17 MB). It has one HTTP client for all
- * and makes plain text of an authority's errors; its own retries sleep as long as the authority says, out of anybody's
- * reach, and lose why nobody answered. So that client is set up anew here: no retries but those of a nonce, which are
- * elsewhere, and typed errors.
+ * The ACME library, loaded when the first certificate is ordered, since it takes 17 MB of memory. It has one global
+ * HTTP client, which reports an authority's errors as text only. Its retries sleep as long as the authority says, can't be
+ * aborted, and lose the cause of a failure. So that client is configured here: typed errors, and no retries except for
+ * a bad nonce, which the library handles elsewhere.
  */
-export async function acmeLibrary({ directoryUrl, ca }: { directoryUrl: string; ca?: string }) {
-  if (ca !== undefined) {
-    agents.set(new URL(directoryUrl).origin, new Agent({ ca: [...rootCertificates, ca] }));
-  }
+export async function acmeLibrary({ directoryUrl, ca, now = () => Date.now() }: AcmeLibraryOptions) {
+  const { origin } = new URL(directoryUrl);
+  const agent =
+    ca === undefined
+      ? undefined
+      : (authorities.get(origin)?.agent ?? new Agent({ ca: [...rootCertificates, ca] }));
+  authorities.set(origin, { agent, now });
   loading ??= import('acme-client').then(setUp);
   return await loading;
+}
+
+function authorityOf(url: string | undefined): Authority | undefined {
+  return authorities.get(new URL(url ?? '').origin);
 }
 
 function setUp(library: Library): Library {
@@ -30,16 +50,19 @@ function setUp(library: Library): Library {
   axios.interceptors.request.clear();
   axios.interceptors.response.clear();
   axios.interceptors.request.use((request) => {
-    const agent = agents.get(new URL(request.url ?? '').origin);
+    const agent = authorityOf(request.url)?.agent;
     return agent === undefined ? request : { ...request, httpsAgent: agent };
   });
   axios.interceptors.response.use(
     (response) => {
       const { status, data, headers } = response;
       const problem = readProblem(data);
-      // The library signs anew with the nonce that came with the refusal.
+      // The library repeats the request with the nonce of this response.
       if (status < 400 || problem?.type === 'badNonce') return response;
-      const retryAt = readRetryAfter(headers['retry-after'], Date.now());
+      const retryAt = readRetryAfter(
+        headers['retry-after'],
+        authorityOf(response.config.url)?.now() ?? Date.now(),
+      );
       throw new AcmeError(
         problem?.type ?? 'unreachable',
         problem?.detail ?? `the authority answered HTTP ${status}`,

@@ -5,18 +5,20 @@ import { acmeLibrary } from './acme-http.ts';
 
 const FIRST_POLL_MS = 250;
 const LONGEST_POLL_MS = 5_000;
-/** An authority looks from several places, and some wait in between. */
+/** An authority validates from several places, some with pauses. */
 const ORDER_MS = 120_000;
 
 interface AcmeSettings {
   readonly directoryUrl: string;
-  /** PEM that the authority's own HTTPS is verified by besides what Node trusts. */
+  /** PEM of a CA for the authority's own HTTPS, besides those that Node trusts. */
   readonly ca?: string;
   /** PEM of the account's private key. */
   readonly accountKey: string;
-  /** As the authority named it; `null`: not registered yet. */
+  /** The account's address at the authority; `null`: not registered yet. */
   readonly accountUrl: string | null;
   readonly email?: string;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
   /** Called with the account's address once it is registered. */
   readonly onAccount: (url: string) => Promise<void>;
 }
@@ -29,13 +31,15 @@ export interface Issued {
 
 export interface Acme {
   /**
-   * Orders a certificate for one name, whose http-01 challenges are answered already. Throws `AcmeError`. `onOrder` is
-   * called once the authority answers and before it is asked: what fails earlier has cost no order.
+   * Orders a certificate for one name, whose http-01 challenges must be answered already. Throws `AcmeError`. `onOrder`
+   * is called right before the order is created: an earlier failure doesn't count as an order.
    */
   issue(host: string, signal: AbortSignal, onOrder: () => void): Promise<Issued>;
 }
 
-/** An account at a certificate authority (RFC 8555). It is registered with the first order, and again if it is unknown. */
+/**
+ * An account at a certificate authority (RFC 8555). The first order registers it, as does one that finds it deleted.
+ */
 export function acmeAccount(settings: AcmeSettings): Acme {
   let { accountUrl } = settings;
   let registering: Promise<string> | undefined;
@@ -86,13 +90,13 @@ async function issue(
   { host, signal, onOrder }: { host: string; signal: AbortSignal; onOrder: () => void },
 ): Promise<Issued> {
   const { crypto } = await acmeLibrary(settings);
-  // Reads the authority's directory, which every other request goes by.
+  // Reads the authority's directory first, so that an unreachable authority counts no order.
   await client.getTermsOfServiceUrl();
   onOrder();
   const deadline = performance.now() + ORDER_MS;
   let order = await client.createOrder({ identifiers: [{ type: 'dns', value: host }] });
   if (order.status === 'pending') {
-    // One that is valid from an earlier order needs no challenge.
+    // An authorization that is valid from an earlier order needs no challenge.
     const open = (await client.getAuthorizations(order)).filter(({ status }) => status === 'pending');
     await Promise.all(open.map((authorization) => complete(client, authorization)));
     order = await settled(client, order, { signal, deadline });
@@ -114,7 +118,7 @@ async function complete(client: Client, { challenges, identifier }: Authorizatio
   await client.completeChallenge(challenge);
 }
 
-/** The order once the authority has done its part. The library's own waiting can't be ended. */
+/** Waits until the authority has processed the order. The library's own waiting can't be aborted. */
 async function settled(
   client: Client,
   order: Order,
@@ -131,7 +135,7 @@ async function settled(
   }
 }
 
-/** Why an order is invalid stands in its challenges, else in itself. */
+/** Reads why an order is invalid from its challenges, else from the order. */
 async function refusal(client: Client, order: Order): Promise<AcmeError> {
   const authorizations = await client.getAuthorizations(order);
   const faults = authorizations.flatMap(({ challenges }) =>

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What we rely on in Cloudflare's answers, and nothing more: further members may come and go. */
+/** The members of Cloudflare's answers that Tagyard uses; others are ignored. */
 
 const enveloped = <T extends z.ZodType>(result: T) => z.object({ success: z.literal(true), result });
 
@@ -20,11 +20,11 @@ const dnsRecord = z.object({
 });
 export type DnsRecord = z.infer<typeof dnsRecord>;
 
-/** `script` is absent or null in a route that bypasses the workers. */
+/** A route without `script` bypasses the workers. */
 const workersRoute = z.object({ id: z.string(), pattern: z.string(), script: z.string().nullish() });
 export type WorkersRoute = z.infer<typeof workersRoute>;
 
-/** A key that was written without metadata, which others do, is listed without it. */
+/** Keys that others wrote may have no metadata. */
 const kvKey = z.object({
   name: z.string(),
   metadata: z.unknown().optional(),
@@ -42,7 +42,7 @@ export const zoneAnswer = enveloped(z.object({ id: z.string(), name: z.string() 
 export const dnsPage = counted(dnsRecord);
 export const dnsBatchAnswer = enveloped(z.object({}).nullable());
 export const routesAnswer = enveloped(z.array(workersRoute));
-/** Older documents answer the id alone. */
+/** Older versions of the API return only the id. */
 export const routeAnswer = enveloped(z.object({ id: z.string() }));
 export const routeDeleted = z.object({ success: z.literal(true) });
 export const namespacesPage = counted(kvNamespace);

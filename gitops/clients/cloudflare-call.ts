@@ -3,10 +3,10 @@ import { RetryableError } from '../base/errors.ts';
 import { type ApiEndpoint, cloudflareError } from './cloudflare-errors.ts';
 import { retryAfterSeconds } from './cloudflare-transport.ts';
 
-/** A call of openapi-fetch that is under way. */
+/** A running call of openapi-fetch. */
 export type ApiCall = Promise<{ data?: unknown; error?: unknown; response: Response }>;
 
-/** The parsed body of the answer to a call. Throws the error that the answer stands for. */
+/** The parsed body of the answer to a call. Throws the error that the answer reports. */
 export async function parsedAnswer<Schema extends z.ZodType>({
   endpoint,
   schema,

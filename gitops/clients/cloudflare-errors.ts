@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { RetryableError, TerminalError } from '../base/errors.ts';
 
-/** Families of endpoints: a code means something only together with one of them. */
+/** Families of endpoints: the meaning of an error code depends on the family. */
 export type ApiEndpoint = 'ips' | 'zones' | 'dns' | 'routes' | 'kv';
 
-/** What a refusal means to an applier; `refused` is everything that only a person can change. */
+/** What a refusal means to an applier; `refused`: an operator must change something. */
 type CloudflareMeaning = 'absent' | 'exists' | 'quota' | 'transient' | 'unauthorized' | 'refused';
 
 /** Sources: Workers error codes; certbot and ddns clients for DNS. No complete list exists. */
@@ -16,7 +16,7 @@ const MEANINGS: Record<ApiEndpoint, Readonly<Record<number, CloudflareMeaning>>>
   kv: { 10009: 'absent', 10013: 'transient' },
 };
 
-/** Cloudflare understood the call and says no. `codes` are as sent, the first one decides. */
+/** Cloudflare refused the call. `codes` are as sent; the first one determines `meaning`. */
 export class CloudflareRefusal extends TerminalError {
   override name = 'CloudflareRefusal';
   readonly endpoint: ApiEndpoint;
@@ -42,8 +42,8 @@ type ApiMessage = z.infer<typeof apiMessage>;
 const refusalBody = z.object({ success: z.literal(false), errors: z.array(apiMessage).min(1) });
 
 /**
- * The error for an answer that isn't a success. Only a well-formed refusal is final: a page of something in between,
- * a 408 and every 5xx may pass, and after a write nobody knows whether it happened.
+ * The error for an answer without success. Only a well-formed refusal is final. A proxy's error page, a 408 or a 5xx is
+ * transient, and a write may have been carried out anyway.
  */
 export function cloudflareError(
   endpoint: ApiEndpoint,

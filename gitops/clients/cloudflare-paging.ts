@@ -6,8 +6,8 @@ interface CountedPage<Item> {
 }
 
 /**
- * All items of a list with numbered pages. What comes together must be as many as the last page says there are, each
- * once: a short page, or a list that changed while it was read, is no list at all.
+ * All items of a list with numbered pages. Throws `RetryableError` unless the pages have each item once, as many as the
+ * last page counts: a page was short, or the list changed while it was read.
  */
 export async function everyPage<Item extends { id: string }>(
   fetchPage: (page: number) => Promise<CountedPage<Item>>,
@@ -31,7 +31,7 @@ interface CursorPage<Item> {
   readonly result_info: { readonly count: number; readonly cursor?: string | undefined };
 }
 
-/** All items of a list with cursors; the last page has none, or an empty one. */
+/** All items of a list with cursors; the last page has no cursor, or an empty one. */
 export async function everyCursorPage<Item>(
   fetchPage: (cursor: string | undefined) => Promise<CursorPage<Item>>,
 ): Promise<Item[]> {

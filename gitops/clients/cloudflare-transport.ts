@@ -1,7 +1,7 @@
 import { RetryableError } from '../base/errors.ts';
 import type { Pace } from './pace.ts';
 
-/** Where a 429 doesn't say how long: the account's own window is five minutes, its rest is at most that. */
+/** The pause after a 429 without `retry-after`; the account's window is five minutes. */
 const PAUSE_SECONDS = 60;
 
 /** Seconds of a `retry-after` header (a number or an HTTP date), or `undefined`. */
@@ -23,9 +23,8 @@ interface PacedFetchOptions {
 }
 
 /**
- * A `fetch` that takes turns, gives up after `timeoutMs` (the body included) and never repeats a call: whether to
- * repeat one is known only to who knows what it would do twice. A 429 pauses all calls that share the pace, for
- * `pauseSeconds` where it doesn't say how long.
+ * A `fetch` with a rate limit and a timeout. It never repeats a call: only the caller knows whether that is harmless. A
+ * 429 pauses all calls with the same `pace`.
  */
 export function pacedFetch(
   pace: Pace,

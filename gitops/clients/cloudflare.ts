@@ -15,7 +15,7 @@ type DnsRecordBody =
   | components['schemas']['dns-records_AAAARecord']
   | components['schemas']['dns-records_CNAMERecord'];
 
-/** One transaction; Cloudflare carries out deletes, then puts, then posts. At most `MAX_DNS_BATCH` in all. */
+/** One transaction, in the order deletes, puts, posts; at most `MAX_DNS_BATCH` operations in total. */
 interface DnsBatch {
   readonly deletes: readonly { id: string }[];
   readonly puts: readonly (DnsRecordBody & { id: string })[];
@@ -28,13 +28,13 @@ interface KvPair {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Operations in a batch on a free zone, and pairs in a bulk write (Cloudflare's limits). */
+/** Cloudflare's limits: operations in a batch on a free zone, pairs in a bulk write. */
 export const MAX_DNS_BATCH = 200;
 export const MAX_KV_BULK = 10_000;
 
-/** Records a page, of the 5,000,000 that may be asked for: one call for 1,600 sites. */
+/** Records in a page (the limit is 5,000,000): one call lists 1,600 sites. */
 export const DNS_PAGE = 5000;
-/** Keys a page, the most that Cloudflare lists at once. */
+/** Keys in a page, Cloudflare's limit. */
 export const KV_PAGE = 1000;
 const NAMESPACE_PAGE = 100;
 
@@ -43,22 +43,22 @@ export interface CloudflareOptions {
   readonly url: string;
   readonly token: string;
   readonly accountId: string;
-  /** Calls a second in the long run; the account has 4, shared with people and other hosts. */
+  /** Calls per second on average; the account has 4, for all hosts and people. */
   readonly rate?: number;
-  /** Calls at once after a quiet time: with the default rate, 1,150 in any 5 minutes of the 1,200 allowed. */
+  /** Calls in a burst: with the default rate, at most 1,150 in any 5 minutes; 1,200 are allowed. */
   readonly burst?: number;
   readonly timeoutMs?: number;
-  /** How long nothing is asked after a 429 that doesn't say; default: a minute. */
+  /** The pause after a 429 without `retry-after`; default: a minute. */
   readonly pauseSeconds?: number;
-  /** What calls are paced by. */
+  /** The clock of the rate limit. */
   readonly clock?: Clock;
-  /** Milliseconds since 1970, which dates in answers are compared with. */
+  /** Milliseconds since 1970, for dates in answers. */
   readonly now?: () => number;
 }
 
 /**
- * The calls that Tagyard makes to Cloudflare, over one token bucket. Reads are complete or fail: a page that is short,
- * cut off or of another shape is a `RetryableError`, never "not there". No call is repeated here.
+ * The calls that Tagyard makes to Cloudflare, with one rate limit. Reads are complete or throw: a short, truncated or
+ * malformed page is a `RetryableError` and never an absent item. No call is repeated here.
  */
 export type CloudflareClient = ReturnType<typeof cloudflareClient>;
 
@@ -76,7 +76,7 @@ export function cloudflareClient(options: CloudflareOptions) {
   const kvPath = (namespace_id: string) => ({ path: { account_id: accountId, namespace_id } });
 
   return {
-    /** The ranges that Cloudflare's own servers call from. */
+    /** The address ranges of Cloudflare's servers. */
     async ranges(signal: AbortSignal): Promise<readonly string[]> {
       const { result } = await answer('ips', answers.ipsAnswer, api.GET('/ips', { signal }));
       return [...result.ipv4_cidrs, ...result.ipv6_cidrs];
@@ -140,7 +140,7 @@ export function cloudflareClient(options: CloudflareOptions) {
       });
     },
 
-    /** With a `prefix` only the keys that begin with it. */
+    /** With a `prefix`, only the keys that begin with it. */
     kvKeys(namespaceId: string, signal: AbortSignal, prefix?: string) {
       return everyCursorPage((cursor) => {
         const query = {
@@ -153,7 +153,7 @@ export function cloudflareClient(options: CloudflareOptions) {
       });
     },
 
-    /** Answers the keys that were not written; the others were. */
+    /** Returns the keys that were not written. */
     async writeKv(
       namespaceId: string,
       pairs: readonly KvPair[],
@@ -165,7 +165,7 @@ export function cloudflareClient(options: CloudflareOptions) {
       return (await answer('kv', answers.kvBulkAnswer, call)).result?.unsuccessful_keys ?? [];
     },
 
-    /** Answers the keys that were not deleted; a key that isn't there counts as deleted. */
+    /** Returns the keys that were not deleted; an absent key counts as deleted. */
     async deleteKv(
       namespaceId: string,
       keys: readonly string[],

@@ -1,13 +1,13 @@
 import { ExecaError, execa } from 'execa';
 
-/** A program that couldn't be run, ran too long, or ended with another code than 0. */
+/** A program could not be started, timed out, or ended with another code than 0. */
 export class CommandError extends Error {
   override name = 'CommandError';
-  /** `null` where it didn't end by itself: not started, timed out, killed. */
+  /** `null` if it was not started, timed out or was killed. */
   readonly exitCode: number | null;
-  /** The last `KEPT` characters of what it wrote. */
+  /** The last `KEPT` characters of its output. */
   readonly stdout: string;
-  /** The same of what it complained of. */
+  /** The same of its error output. */
   readonly stderr: string;
   constructor(
     message: string,
@@ -22,24 +22,24 @@ export class CommandError extends Error {
 }
 
 export interface CommandOptions {
-  /** Milliseconds before it is killed, 30,000 unless told. */
+  /** Milliseconds before it is killed; default: 30,000. */
   readonly timeoutMs?: number;
   readonly cwd?: string;
-  /** The whole environment of the program: nothing is inherited but PATH. */
+  /** The environment of the program, besides PATH: nothing else is inherited. */
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
-  /** Characters of output, `MAX_OUTPUT` unless told; a program that floods us is killed rather than kept in memory. */
+  /** Characters of output before it is killed; default: `MAX_OUTPUT`. */
   readonly maxOutput?: number;
   /** Kills it when aborted. */
   readonly signal?: AbortSignal;
 }
 
-/** An error is a message, not the output of the program. */
+/** Enough of the output for a message. */
 const KEPT = 10_000;
-/** Enough for any message. */
+/** The output is kept in memory. */
 const MAX_OUTPUT = 1_000_000;
 
-/** Runs a program by its argument list, without a shell; answers what it wrote. Throws `CommandError`. */
+/** Runs a program without a shell, and returns its output. Throws `CommandError`. */
 export async function runCommand(
   file: string,
   args: readonly string[],
@@ -64,7 +64,7 @@ export async function runCommand(
     throw new CommandError(
       `${cause.shortMessage}${said ? `: ${said}` : ''}`,
       { exitCode: cause.exitCode ?? null, stdout, stderr },
-      // execa's own error holds all that the program wrote; what is behind it is the reason, if there is one.
+      // execa's own error contains the whole output; its cause is enough.
       { cause: cause.cause },
     );
   }

@@ -3,7 +3,7 @@ import Docker from 'dockerode';
 import { z } from 'zod';
 import { RetryableError, TerminalError } from '../base/errors.ts';
 
-/** Docker understood the call and says no: there is no such thing, or it is refused. */
+/** Docker refused the call, or there is no such thing. */
 export class DockerRefusal extends TerminalError {
   override name = 'DockerRefusal';
   readonly status: number;
@@ -13,13 +13,13 @@ export class DockerRefusal extends TerminalError {
   }
 }
 
-/** dockerode's error; `json` is the engine's own where it sent one, else what it sent. */
+/** dockerode's error; `json` is the engine's message, or whatever else it sent. */
 const engineError = z.object({ statusCode: z.number(), reason: z.string().optional(), json: z.unknown() });
 const engineMessage = z.object({ message: z.string() });
 
 /**
- * Awaits a call of dockerode's and types what goes wrong: 400, 403, 404 and the like are `DockerRefusal`; 409
- * (somebody else is at it), 5xx (a port still held, say) and a socket that doesn't answer are `RetryableError`.
+ * Awaits a call of dockerode and throws typed errors: `RetryableError` for 409 (a concurrent operation), 429, 5xx (a
+ * port is still in use, for example) and an unreachable socket; `DockerRefusal` for other statuses.
  */
 export async function callDocker<T>(doing: string, call: Promise<T>): Promise<T> {
   try {
@@ -40,7 +40,7 @@ export async function callDocker<T>(doing: string, call: Promise<T>): Promise<T>
   }
 }
 
-/** `null` where the thing that a call is about isn't there (404) or is so already (304). */
+/** `null` if the thing doesn't exist (404) or is already in the requested state (304). */
 export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
   try {
     return await call;
@@ -50,7 +50,7 @@ export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
   }
 }
 
-/** The time that a usable engine takes to answer is far below this. */
+/** A usable engine answers in far less time. */
 const PROBE_MS = 1_000;
 
 type Usable = { readonly ok: true } | { readonly ok: false; readonly reason: string };
@@ -59,8 +59,8 @@ type Usable = { readonly ok: true } | { readonly ok: false; readonly reason: str
 const modem = z.object({ host: z.string().optional() });
 
 /**
- * Whether containers can run here: a Linux engine behind a local socket, with its default bridge network up. A
- * remote engine is no use, because containers are bound to this host's loopback addresses. Answers within 1.5 s.
+ * Checks that containers can run here: a Linux engine behind a local socket, with its default bridge network up. A
+ * remote engine can't be used, because containers are bound to this host's loopback addresses. Takes at most 1.5 s.
  */
 export async function isDockerUsable(options: Docker.DockerOptions = {}): Promise<Usable> {
   try {
@@ -77,12 +77,12 @@ export async function isDockerUsable(options: Docker.DockerOptions = {}): Promis
 }
 
 /**
- * This host's address on Docker's default bridge, which is what `host-gateway` stands for: a proxy that listens on it
- * is reachable from containers. `null` where the network has none, or it isn't an address of this machine.
+ * This host's address on Docker's default bridge, which `host-gateway` resolves to: containers can reach a proxy that
+ * listens on it. `null` if the network has none, or it isn't an address of this machine.
  */
 export async function dockerBridgeGateway(docker: Docker = new Docker()): Promise<string | null> {
   const networks = await callDocker(
-    'looking for its bridge network',
+    'listing its bridge network',
     docker.listNetworks({ filters: { name: ['bridge'], driver: ['bridge'] } }),
   );
   const [range] = networks.find(({ Name }) => Name === 'bridge')?.IPAM?.Config ?? [];
@@ -90,13 +90,13 @@ export async function dockerBridgeGateway(docker: Docker = new Docker()): Promis
   return address !== null && (await isOurs(address)) ? address : null;
 }
 
-/** The engine gives its bridge the first address of the network unless told otherwise, and then it names it. */
+/** The bridge has the first address of the network, unless a `Gateway` is configured. */
 function firstAddress(subnet: string | undefined): string | null {
   const parts = /^(\d+\.\d+\.\d+)\.(\d+)\/\d+$/.exec(subnet ?? '');
   return parts === null ? null : `${parts[1]}.${Number(parts[2]) + 1}`;
 }
 
-/** A bridge without containers has no carrier, so the list of interfaces leaves it out; binding tells all the same. */
+/** Binds the address: Node's list of interfaces lacks a bridge without containers, since that has no carrier. */
 async function isOurs(address: string): Promise<boolean> {
   const server = createServer();
   const { promise, resolve } = Promise.withResolvers<boolean>();

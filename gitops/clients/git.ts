@@ -1,9 +1,9 @@
 import { simpleGit } from 'simple-git';
 
-/** How long git may stay silent before it is given up, milliseconds. */
+/** How long git may write nothing before it is killed, milliseconds. */
 const SILENCE_MS = 60_000;
 
-/** git ended with another code than 0; `message` is what it wrote to stderr. */
+/** git ended with another code than 0; `message` is its error output. */
 export class GitError extends Error {
   override name = 'GitError';
   readonly exitCode: number;
@@ -18,7 +18,7 @@ interface GitOptions {
   readonly input?: string | Buffer;
 }
 
-/** Runs git in `directory`; answers its stdout as bytes, since a blob need not be UTF-8. Throws `GitError`. */
+/** Runs git in `directory` and returns its output as bytes, since a blob may not be UTF-8. Throws `GitError`. */
 export async function git(
   directory: string,
   args: readonly string[],
@@ -41,7 +41,7 @@ export async function git(
   try {
     await client.raw([...args]);
   } catch (error) {
-    // simple-git keeps the text of an error and drops its class.
+    // simple-git throws an error of its own with the same text.
     throw failure ?? error;
   }
   return Buffer.concat(stdout);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RetryableError } from '../base/errors.ts';
 
-/** Time as the pacing needs it, in milliseconds; tests bring their own. */
+/** The clock of a rate limit, in milliseconds; tests have their own. */
 export interface Clock {
   now(): number;
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
@@ -15,13 +15,16 @@ const systemClock: Clock = {
 };
 
 export interface Pace {
-  /** Waits for a turn, first come first served. Throws `RetryableError` while the whole service is paused. */
+  /** Takes a token; waits for one in order of arrival. Throws `RetryableError` during a pause. */
   take(signal: AbortSignal): Promise<void>;
-  /** Refuses every turn for so many seconds. */
+  /** Refuses all tokens for this many seconds. */
   pause(seconds: number): void;
 }
 
-/** A token bucket: `perSecond` turns in the long run, `burst` of them at once after a quiet time. */
+/**
+ * A token bucket: `perSecond` tokens on average, and `burst` at once. It limits a rate, where `limit` of base/limit.ts
+ * limits concurrency.
+ */
 export function createPace(
   { perSecond, burst }: { perSecond: number; burst: number },
   clock: Clock = systemClock,
@@ -34,7 +37,7 @@ export function createPace(
     const left = (pausedUntil - clock.now()) / 1000;
     if (left <= 0) return;
     const retryAfter = Math.ceil(left);
-    throw new RetryableError(`paused by the other side's rate limit for ${retryAfter} s`, { retryAfter });
+    throw new RetryableError(`paused by the server's rate limit for ${retryAfter} s`, { retryAfter });
   }
 
   return {
@@ -43,7 +46,7 @@ export function createPace(
       const now = clock.now();
       tokens = Math.min(burst, tokens + ((now - filledAt) / 1000) * perSecond);
       filledAt = now;
-      // Below zero, the debt is the place in the line.
+      // A negative number is the position in the queue.
       tokens -= 1;
       if (tokens >= 0) return;
       await clock.sleep((-tokens / perSecond) * 1000, signal);

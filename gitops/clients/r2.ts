@@ -8,7 +8,7 @@ export interface R2Options {
   readonly token: string;
   readonly accountId: string;
   readonly bucket: string;
-  /** Calls a second in the long run, and at once after a quiet time; see `CloudflareOptions`. */
+  /** Calls per second on average, and in a burst; see `CloudflareOptions`. */
   readonly rate?: number;
   readonly burst?: number;
 }
@@ -17,11 +17,11 @@ const PAGE = 1000;
 const TIMEOUT = 30_000;
 const objectsPage = z.object({
   result: z.array(z.object({ key: z.string() })),
-  // Absent where one page holds all.
+  // Absent if there is only one page.
   result_info: z.object({ is_truncated: z.boolean().optional(), cursor: z.string().optional() }).optional(),
 });
 
-/** The objects of one R2 bucket, for reading. Throws an `Error` with the status of any answer but a 200. */
+/** Reads the objects of one R2 bucket. Throws an `Error` with the status of an answer without success. */
 export function r2Client({ url, token, accountId, bucket, rate = 3.5, burst = 100 }: R2Options) {
   const send = pacedFetch(createPace({ perSecond: rate, burst }), { timeoutMs: TIMEOUT });
   const base = `${url.replace(/\/$/, '')}/accounts/${accountId}/r2/buckets/${encodeURIComponent(bucket)}/objects`;
@@ -33,7 +33,7 @@ export function r2Client({ url, token, accountId, bucket, rate = 3.5, burst = 10
   }
 
   return {
-    /** All keys that begin with `prefix`, in their order. */
+    /** All keys that begin with `prefix`, sorted. */
     async *keys(prefix: string): AsyncGenerator<string> {
       let cursor: string | undefined;
       do {

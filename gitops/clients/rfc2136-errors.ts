@@ -2,12 +2,12 @@ import { RetryableError, TerminalError } from '../base/errors.ts';
 import type { CommandError } from './command.ts';
 
 /**
- * What a refusal means to an applier. `refused` may be one name's fault, whatever the code: a server whose policy lets a
- * key write some names only answers for the others as if it knew no such key.
+ * What a refusal means to an applier. Any `refused` may be caused by a single name: a server whose policy allows a key
+ * only some names answers for others as if the key were unknown.
  */
 type Rfc2136Meaning = 'prerequisite' | 'refused';
 
-/** The server understood the message and says no. `code` is the response code's name (RFC 2136 2.2, RFC 8945 5.3). */
+/** The server refused the message. `code` is the name of its response code (RFC 2136 2.2, RFC 8945 5.3). */
 export class UpdateRefusal extends TerminalError {
   override name = 'UpdateRefusal';
   readonly code: string;
@@ -37,18 +37,18 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   NOTAUTH: refused(`check that DNS_SERVER is the primary of DNS_ZONE; ${allow}`),
   NOTZONE: refused('a name lies outside DNS_ZONE'),
   FORMERR: refused('it cannot read the message'),
-  NOTIMPL: refused('it takes no dynamic updates; name the primary in DNS_SERVER'),
+  NOTIMPL: refused('it accepts no dynamic updates; set DNS_SERVER to the primary'),
   BADKEY: refused(`check DNS_TSIG_NAME and DNS_TSIG_ALGORITHM; ${allow}, and each of the names`),
   BADSIG: refused('its key has another secret; check DNS_TSIG_SECRET_FILE'),
 };
 
-/** As knsupdate shows the answer's header, and as kdig complains. */
+/** The response code in the output of knsupdate, and of kdig. */
 const CODE = /status: ([A-Z]+)|replied with error '([A-Z]+)'/;
 
 /**
- * The error for a program of Knot's that failed. Only a refusal is final, signed or not: a server can't sign for a key
- * that it doesn't take. Anything else (no connection, silence, a bad clock, SERVFAIL) may pass, and after an update
- * nobody knows whether it happened.
+ * The error for a failed program of Knot. Only a refusal is final, whether signed or not: a server can't sign with a
+ * key that it doesn't know. Anything else (no connection, a timeout, a wrong clock, SERVFAIL) is transient, and an
+ * update may have been carried out anyway.
  */
 export function rfc2136Error(failed: CommandError): RetryableError | TerminalError {
   const options = { cause: failed };

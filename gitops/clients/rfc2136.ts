@@ -8,11 +8,11 @@ export interface Rfc2136Options {
   readonly zone: string;
   /** A file of `writeTsigKey`. */
   readonly keyFile: string;
-  /** How long the server may be silent, in seconds; a whole transfer may take six times that. */
+  /** Timeout of the server's answer, in seconds; a whole transfer may take six times as long. */
   readonly silenceSeconds?: number;
 }
 
-/** A record as a transfer has it, in the words of a zone file: names end in a dot, `data` is quoted where it must be. */
+/** A record of a transfer in zone file syntax: names end in a dot, `data` is quoted if necessary. */
 export interface ZoneRecord {
   readonly name: string;
   /** Seconds. */
@@ -21,18 +21,21 @@ export interface ZoneRecord {
   readonly data: string;
 }
 
-/** A zone at its primary. Both methods throw `RetryableError`, `TerminalError` or, where the server says no, `UpdateRefusal`. */
+/**
+ * A zone at its primary. Both methods throw `RetryableError`, `TerminalError` or, if the server refuses,
+ * `UpdateRefusal`.
+ */
 export interface Rfc2136Client {
   /** The whole zone in one call. */
   transfer(signal: AbortSignal): Promise<readonly ZoneRecord[]>;
-  /** One update message, carried out wholly or not at all; `commands` are lines of `knsupdate`. */
+  /** Sends one update message, which is atomic; `commands` are lines of `knsupdate`. */
   update(commands: readonly string[], signal: AbortSignal): Promise<void>;
 }
 
 /** Room for the zone of 100,000 sites. */
 const MAX_TRANSFER = 100_000_000;
 
-/** DNS UPDATE (RFC 2136) and AXFR (RFC 5936), both with TSIG (RFC 8945) and over TCP, by Knot's own clients. */
+/** DNS UPDATE (RFC 2136) and AXFR (RFC 5936), both with TSIG (RFC 8945) over TCP, by the clients of Knot. */
 export function rfc2136Client(options: Rfc2136Options): Rfc2136Client {
   const { server, zone, keyFile, silenceSeconds = 10 } = options;
   const run = async (file: string, args: readonly string[], limits: CommandOptions) => {
@@ -58,7 +61,7 @@ export function rfc2136Client(options: Rfc2136Options): Rfc2136Client {
 
 const LINE = /^(\S+)\s+(\d+)\s+IN\s+(\S+)\s+(.*)$/;
 
-/** A transfer opens and closes with the zone's SOA record (RFC 5936 2.2): without the second it was cut short. */
+/** A transfer begins and ends with the zone's SOA record (RFC 5936 2.2); without the last one it is truncated. */
 export function readTransfer(text: string): ZoneRecord[] {
   const records = text.split('\n').flatMap((line) => {
     const [, name, ttl, type, data] = LINE.exec(line) ?? [];

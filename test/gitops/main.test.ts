@@ -56,7 +56,7 @@ beforeEach(async () => {
     INFRA_SECRET_PREVIOUS: 'old-secret',
     HOP_SECRET: 'a-hop-secret-of-a-test',
     PROVISIONER_PORT: '0',
-    // Nobody looks but who is told to.
+    // No check unless a test triggers one.
     RECONCILE_INTERVAL_SECONDS: '3600',
     CLOUDFLARE_API_URL: emulator.url,
     CLOUDFLARE_API_TOKEN: EMULATOR_TOKEN,
@@ -108,7 +108,7 @@ function start(extra: NodeJS.ProcessEnv = {}) {
   return { child, exited, ready };
 }
 
-/** A record that this host made for a site of which git knows nothing. */
+/** A record that this host made for a site that git doesn't have. */
 async function plantGhost(): Promise<void> {
   const comment = 'tgy1 wired tag-9 ghost 0123abcd';
   const record = { type: 'A', name: 'ghost', content: '198.51.100.9', comment };
@@ -124,7 +124,7 @@ async function pushNothing(): Promise<void> {
 }
 
 describe('the provisioner’s own process', () => {
-  test('looks at everything on SIGHUP, and stops cleanly on SIGTERM or with its parent', async () => {
+  test('checks everything on SIGHUP, and stops cleanly on SIGTERM or with its parent', async () => {
     await pushNothing();
     for (const stop of [
       (child: ChildProcess) => child.kill('SIGTERM'),
@@ -132,16 +132,17 @@ describe('the provisioner’s own process', () => {
     ]) {
       const { child, exited, ready } = start();
       await ready();
-      const looks = () => emulator.calls.filter((call) => call === 'GET /zones/{zone_id}/dns_records').length;
-      const before = looks();
+      const listings = () =>
+        emulator.calls.filter((call) => call === 'GET /zones/{zone_id}/dns_records').length;
+      const before = listings();
       child.kill('SIGHUP');
-      await eventually(() => expect(looks()).toBeGreaterThan(before), DEADLINE);
+      await eventually(() => expect(listings()).toBeGreaterThan(before), DEADLINE);
       stop(child);
       expect(await exited).toMatchObject({ code: 0 });
     }
   });
 
-  test('isn’t ended by a SIGHUP that comes before it is up', async () => {
+  test('survives a SIGHUP during its start', async () => {
     const { child, ready } = start();
     await eventually(() => expect(existsSync(join(dir, 'state', 'lock'))).toBe(true), {
       ...DEADLINE,
@@ -151,7 +152,7 @@ describe('the provisioner’s own process', () => {
     await ready();
   });
 
-  test('takes both secrets, and tells with its policy whose things of which site it leaves', async () => {
+  test('accepts both secrets, and reports which removals its policy blocks', async () => {
     await pushNothing();
     await plantGhost();
     const { ready } = start({ RECONCILE_POLICY: 'upsert_only' });
@@ -163,7 +164,7 @@ describe('the provisioner’s own process', () => {
     expect(plan.blocked.map(({ reason }: { reason: string }) => reason)).toContain('upsert_only');
   });
 
-  test('changes nothing while the freeze file is there, and knows another host’s things for foreign', async () => {
+  test('changes nothing while the freeze file exists, and treats another host’s things as foreign', async () => {
     await pushNothing();
     await plantGhost();
     const frozen = start();
@@ -177,7 +178,7 @@ describe('the provisioner’s own process', () => {
     expect(JSON.parse((await other.call('POST', '/plan')).text).changes).toEqual([]);
   });
 
-  test('says of a name whose certificate is missing which files belong where, and serves it once they are there', async () => {
+  test('names the missing files of a certificate and their folder, and serves the name once they exist', async () => {
     const ageIdentity = readFileSync(join(dir, 'identity'), 'utf8').trim();
     const recipient = await identityToRecipient(ageIdentity);
     const cipher = await encryptSecret(recipient, containerConfig());
@@ -219,14 +220,18 @@ describe('the provisioner’s own process', () => {
   });
 
   test.each<[string, NodeJS.ProcessEnv, string]>([
-    ['a drift mode that there is not', { DRIFT_MODES: 'dns=maybe' }, 'DRIFT_MODES'],
-    ['a target that there is not', { DRIFT_MODES: 'tape=warn' }, 'DRIFT_MODES'],
-    ['a policy that there is not', { RECONCILE_POLICY: 'yolo' }, 'RECONCILE_POLICY'],
-    ['a rate of nothing', { CLOUDFLARE_RATE: '0' }, 'CLOUDFLARE_RATE'],
-    ['no secret between the hops', { HOP_SECRET: '' }, 'HOP_SECRET'],
-    ['an identity file that is not there', { AGE_IDENTITY_FILE: '/nowhere/identity' }, '/nowhere/identity'],
-    ['a repository that is not there', { SITES_REPO: '/nowhere/sites.git' }, '/nowhere/sites.git'],
-  ])('says of %s in one line what is wrong, and ends', async (_what, extra, word) => {
+    ['an unknown drift mode', { DRIFT_MODES: 'dns=maybe' }, 'DRIFT_MODES'],
+    [
+      'an unknown target',
+      { DRIFT_MODES: 'tape=warn' },
+      'DRIFT_MODES: tape is none of the targets containers, proxy, kv, route, dns',
+    ],
+    ['an unknown policy', { RECONCILE_POLICY: 'yolo' }, 'RECONCILE_POLICY'],
+    ['a rate of 0', { CLOUDFLARE_RATE: '0' }, 'CLOUDFLARE_RATE'],
+    ['an empty HOP_SECRET', { HOP_SECRET: '' }, 'HOP_SECRET'],
+    ['a missing identity file', { AGE_IDENTITY_FILE: '/nowhere/identity' }, '/nowhere/identity'],
+    ['a missing repository', { SITES_REPO: '/nowhere/sites.git' }, '/nowhere/sites.git'],
+  ])('reports %s in one line, and ends', async (_what, extra, word) => {
     const { exited } = start(extra);
     const { code, errors } = await exited;
     expect(code).toBe(1);

@@ -11,13 +11,13 @@ import { freePort } from './dns/knot.ts';
 import { eventually } from './eventually.ts';
 
 export interface PebbleOptions {
-  /** Where it looks names up: a DNS server's port on loopback. */
+  /** The loopback port of the DNS server that it resolves names with. */
   readonly dnsPort: number;
-  /** The port on which it looks for answers to http-01 challenges. */
+  /** The port on which it validates http-01 challenges. */
   readonly httpPort: number;
   /** Percent of good nonces that it refuses all the same. */
   readonly refusedNonces?: number;
-  /** Longest wait before it looks, seconds; unset: none. */
+  /** The longest pause before a validation, seconds; unset: none. */
   readonly slowSeconds?: number;
   /** Names that it issues nothing for. */
   readonly refusedNames?: readonly string[];
@@ -25,7 +25,7 @@ export interface PebbleOptions {
   readonly lifetimeSeconds?: number;
 }
 
-/** A Pebble (Let's Encrypt's own test authority) of its own: real orders, real look-ups, real visits. */
+/** A Pebble (Let's Encrypt's test authority): real orders, lookups and validations. */
 export async function startPebble(options: PebbleOptions) {
   const { dnsPort, httpPort, refusedNonces = 0, slowSeconds, refusedNames, lifetimeSeconds } = options;
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-pebble-'));

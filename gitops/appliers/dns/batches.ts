@@ -17,8 +17,8 @@ interface BatchOptions {
 }
 
 /**
- * Batches concurrent changes; each batch is one transaction. A refused batch is bisected down to the bad record, so that
- * it fails only its own site.
+ * Batches concurrent changes; each batch is one transaction. A refused batch is bisected down to the bad record, so
+ * that it fails only its own site.
  */
 export function inBatches({ send, cost, room, mayBeOneRecord }: BatchOptions) {
   const flush = (items: readonly { change: RecordChange; signal: AbortSignal }[]) =>

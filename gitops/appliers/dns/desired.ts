@@ -22,13 +22,22 @@ export interface RecordSpec {
 export interface DnsDestinations {
   /** This host's public address, for origin and preview hostnames. */
   readonly hostAddress: string;
-  /** The target of edge hostnames: an address, or a name with `{host}` in place of the edge hostname. Unset: proxied by Cloudflare. */
+  /**
+   * The target of edge hostnames: an address, or a name with `{host}` in place of the edge hostname. Unset: proxied by
+   * Cloudflare.
+   */
   readonly edgeTarget?: string | undefined;
 }
 
-/** The discard prefix, for a proxied name whose worker answers without an origin ("originless" in Cloudflare's documentation). */
+/**
+ * The discard prefix, for a proxied name whose worker answers without an origin ("originless" in Cloudflare's
+ * documentation).
+ */
 const ORIGINLESS = '100::';
-/** In place of a TTL in seconds. Cloudflare allows nothing else for proxied records; elsewhere it means `AUTOMATIC_TTL_SECONDS`. */
+/**
+ * In place of a TTL in seconds. Cloudflare allows nothing else for proxied records; elsewhere it means
+ * `AUTOMATIC_TTL_SECONDS`.
+ */
 export const AUTOMATIC = 1;
 export const AUTOMATIC_TTL_SECONDS = 300;
 

@@ -74,7 +74,10 @@ export function observedRecords(
   });
 }
 
-/** Our record of an undesired type belongs to the key of the desired type, which replaces it: a CNAME allows no A beside it. */
+/**
+ * Our record of an undesired type belongs to the key of the desired type, which replaces it: a CNAME allows no A beside
+ * it.
+ */
 function claimant(key: string, wanted: readonly Resource<RecordSpec>[]): string {
   return wanted.some((resource) => resource.key === key) ? key : (wanted[0]?.key ?? key);
 }

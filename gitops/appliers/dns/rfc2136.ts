@@ -12,8 +12,8 @@ import { listedRecords } from './zone-records.ts';
 const MAX_MESSAGE = 60_000;
 
 /**
- * A zone at a primary that accepts RFC 2136 updates. The mark of a record is a TXT record under a separate name. Both are
- * written in one transaction, on the condition that neither has changed since it was observed.
+ * A zone at a primary that accepts RFC 2136 updates. The mark of a record is a TXT record under a separate name. Both
+ * are written in one transaction, on the condition that neither has changed since it was observed.
  */
 export function rfc2136Dns({ client, zone }: { client: Rfc2136Client; zone: string }): DnsProvider {
   const list = async (signal: AbortSignal) => listedRecords(await client.transfer(signal), zone);

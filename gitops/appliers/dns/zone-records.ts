@@ -6,7 +6,10 @@ import type { ListedRecord } from './observed.ts';
 /** Records that a signer adds: they claim no name. */
 const SIGNER_TYPES = new Set(['RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'DNSKEY', 'CDS', 'CDNSKEY']);
 
-/** The records of a transferred zone with their marks, pure. A mark without a record is listed as a record without content. */
+/**
+ * The records of a transferred zone with their marks, pure. A mark without a record is listed as a record without
+ * content.
+ */
 export function listedRecords(transferred: readonly ZoneRecord[], zone: string): ListedRecord[] {
   const marks = new Map<string, StoredRecord>();
   const records = transferred.filter(({ name, type, data }) => {

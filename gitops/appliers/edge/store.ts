@@ -24,7 +24,10 @@ export interface EdgeStore {
   id(namespace: KvNamespace, signal: AbortSignal): Promise<string>;
   /** Deletes the profiles of a site's visitors. */
   forgetProfiles(site: string, signal: AbortSignal): Promise<void>;
-  /** All keys with their metadata; with `names`, at least these. Equal calls in one tick of the event loop get one listing. */
+  /**
+   * All keys with their metadata; with `names`, at least these. Equal calls in one tick of the event loop get one
+   * listing.
+   */
   keys(namespace: KvNamespace, signal: AbortSignal, names?: ReadonlySet<string>): Promise<readonly KvKey[]>;
 }
 

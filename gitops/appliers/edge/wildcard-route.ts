@@ -3,8 +3,9 @@ import { desiredRoute, ROUTE, type RouteSpec, routeHash, wildcardPattern } from 
 import { applyRoute, observeRoutes, type RouteApplierOptions, type RouteRef } from './route.ts';
 
 /**
- * One route for the whole zone, for zones that would exceed Cloudflare's limit of 1,000 routes. The first site that needs
- * it creates it. All hosts use it, so it is never deleted here. Once it exists, older routes of single sites are deleted.
+ * One route for the whole zone, for zones that would exceed Cloudflare's limit of 1,000 routes. The first site that
+ * needs it creates it. All hosts use it, so it is never deleted here. Once it exists, older routes of single sites are
+ * deleted.
  */
 export function wildcardRouteApplier(
   options: RouteApplierOptions & { readonly zone: string },

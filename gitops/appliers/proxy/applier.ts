@@ -9,36 +9,36 @@ import type { CloudflareRanges } from './cloudflare-ranges.ts';
 import { PROXY, type ProxySpec, proxyResources, servedName } from './desired.ts';
 import { awaitForwarding } from './probe.ts';
 
-/** Long enough for the sites of one revision to share a reload, short enough that nobody waits for it. */
+/** Long enough to batch the sites of one revision into one reload, too short to delay anything noticeably. */
 const WINDOW_MS = 50;
 /**
- * A reload doubles nginx's memory until the workers of before have ended, so sites that come up one after another share
- * reloads: after one, nginx is left alone for so many times as long as it took; for more while containers are coming up,
- * which need the host's time themselves. The first site of all waits for nobody, nor does the last of those whose
- * containers were coming up meanwhile.
+ * A reload doubles nginx's memory until the old workers have ended, so sites that come up one after another are batched
+ * into fewer reloads: after one, the next waits for this many times its duration. While containers are starting, which
+ * need the CPU themselves, it waits longer. The first site doesn't wait, nor does the last one after containers
+ * started.
  */
 const REST = 3;
 const REST_WHILE_EXPECTING = 10;
 const LONGEST_REST_MS = 15_000;
 
 interface ProxyApplierDeps {
-  /** Started, and closed by whoever started it. */
+  /** Started already; the caller closes it. */
   readonly backend: ProxyBackend;
   readonly identity: Identity;
   readonly containers: ContainerSettings;
-  /** The backend's own. */
+  /** The same as the backend's. */
   readonly certificates: CertificateSource;
   /** How long a new upstream may answer 502 before `apply` fails, milliseconds. */
   readonly probeTimeoutMs?: number;
-  /** Containers are coming up whose vhosts will be asked for next. */
+  /** True while containers are starting whose vhosts will be applied next. */
   readonly isExpecting?: () => boolean;
-  /** Asked for anew with whole looks, where they are old. */
+  /** Refreshed with each full observation if they are old. */
   readonly ranges?: CloudflareRanges;
 }
 
 /**
- * Vhosts in a proxy. Changes that are in flight together become one batch, and so one reload; `apply` resolves once
- * the proxy serves the change and the site's origin is reached through it.
+ * Vhosts in a proxy. Concurrent changes are one batch, and so one reload. `apply` resolves once the proxy serves the
+ * change and forwards requests to the site's origin.
  */
 export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string> {
   const { backend, identity, containers, certificates, probeTimeoutMs = 10_000 } = deps;
@@ -48,11 +48,13 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     restMs: (tookMs) => Math.min((isExpecting() ? REST_WHILE_EXPECTING : REST) * tookMs, LONGEST_REST_MS),
     isExpecting,
   });
-  /** Something was removed or replaced, of which a certificate may be left. */
-  let namesMayGo = false;
-  /** Served, but not yet seen to reach their upstream: shown as drift, so that the next pass asks again. */
+  /** Something was removed or replaced, and its certificate may be unused now. */
+  let namesRemoved = false;
+  /**
+   * Keys that are served, but whose upstream did not answer yet: reported as drift, so that the next pass probes again.
+   */
   const unproven = new Set<string>();
-  let keptUp: Promise<void> | null = null;
+  let housekeeping: Promise<void> | null = null;
 
   return {
     ...PROXY,
@@ -65,7 +67,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     },
     async observe(_desired, signal, scope) {
       signal.throwIfAborted();
-      if (scope === undefined) keepUp();
+      if (scope === undefined) startHousekeeping();
       return (await backend.installed()).map(({ key, mark, intact, path }) => {
         const { owner, hash } = readMark(identity, mark);
         const sound = intact && !unproven.has(key);
@@ -75,10 +77,10 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     plan: planResources,
     async apply(change, signal) {
       signal.throwIfAborted();
-      namesMayGo ||= change.op !== 'create';
+      namesRemoved ||= change.op !== 'create';
       const { changed } = await install(toProxyChange(identity, change));
       const origin = change.desired?.spec.vhosts.find(({ kind }) => kind === 'origin');
-      // Without a certificate there is no TLS to be probed through; DNS and the certificate come first.
+      // Without a certificate there is no TLS to probe; the certificate comes after DNS.
       if (origin === undefined || !(await hasCertificate(servedName(origin)))) {
         unproven.delete(change.key);
         return;
@@ -92,17 +94,17 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   };
 
   /**
-   * What is to be done now and then, and holds nobody up: ranges that changed show as drift in the next look, and logs
-   * that can't be put aside today can tomorrow.
+   * Occasional housekeeping in the background. Changed ranges show as drift in the next observation; logs that can't be
+   * rotated now are rotated later.
    */
-  function keepUp(): void {
+  function startHousekeeping(): void {
     void deps.ranges?.refresh();
-    if (keptUp === null && backend.upkeep !== undefined) {
-      keptUp = backend
+    if (housekeeping === null && backend.upkeep !== undefined) {
+      housekeeping = backend
         .upkeep()
         .catch(() => undefined)
         .finally(() => {
-          keptUp = null;
+          housekeeping = null;
         });
     }
   }
@@ -113,26 +115,26 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
 
   async function installBatch(items: readonly ProxyChange[]) {
     const outcomes = await backend.install(items);
-    if (namesMayGo) {
-      // What was installed is installed; the certificates are tried again with the next batch.
+    if (namesRemoved) {
+      // The changes were installed. Unused certificates are removed with the next batch.
       await dropCertificates().catch(() => undefined);
     }
     return outcomes;
   }
 
   /**
-   * A certificate goes once nothing serves its name any more: last in a batch, since another one may be asking for
+   * Removes certificates whose names are no longer served. It runs at the end of a batch, since another change may need
    * certificates of names that aren't served yet.
    */
   async function dropCertificates(): Promise<void> {
     const served: ServedName[] = [];
     for (const { names, mark } of await backend.installed()) {
-      // A file of ours that can't be read may be about any name.
+      // An unreadable file of ours may serve any name.
       if (names === null && readMark(identity, mark).owner.kind === 'ours') return;
       served.push(...(names ?? []));
     }
     await certificates.retain(served);
-    namesMayGo = false;
+    namesRemoved = false;
   }
 }
 

@@ -3,53 +3,53 @@ import type { CertificateSource, ServedName } from './certificates.ts';
 import type { ProxySpec } from './desired.ts';
 import type { TrustedPeers } from './policy.ts';
 
-/** Where custom domains lead: the edge's own socket. `Host` and SNI are the site's edge hostname. */
+/** The upstream of custom domains: the edge. `Host` and SNI are the site's edge hostname. */
 export interface EdgeUpstream {
   readonly scheme: 'http' | 'https';
-  /** An address, never a name. */
+  /** An IP address, never a name. */
   readonly address: string;
   readonly port: number;
 }
 
-/** What one name may have of this host; more is answered with 429 (requests) or 503 (connections). */
+/** The limits of one name; excess is answered with 429 (requests) or 503 (connections). */
 export interface NameLimits {
   readonly requestsPerSecond: number;
-  /** Requests that are being answered at a time. */
+  /** Concurrent requests. */
   readonly connections: number;
 }
 
-/** More than one tag server answers, and a small part of what nginx takes: 8,192 connections a worker. */
+/** More than one tag server can answer, and few of nginx's 8,192 connections per worker. */
 export const DEFAULT_LIMITS: NameLimits = { requestsPerSecond: 500, connections: 500 };
 
-/** What every proxy is told, whatever it is made of. */
+/** The settings of every proxy backend. */
 export interface ProxySettings {
-  /** Its own folder: generations, logs, the ports that were picked. Nobody else writes here. */
+  /** A folder for it alone: generations, logs, the ports that were picked. */
   readonly prefix: string;
   /** Addresses to bind, `['127.0.0.1']` say. */
   readonly listen: readonly string[];
-  /** 0: a free one is picked once and remembered in the prefix. */
+  /** 0: a free port is picked once and stored in the prefix. */
   readonly httpPort: number;
   readonly tlsPort: number;
   readonly hopSecret: string;
-  /** Thumbprint of the key of the ACME account whose challenges are answered (RFC 7638); unset: none are. */
+  /** Thumbprint of the ACME account's key, for answers to challenges (RFC 7638); unset: challenges are not answered. */
   readonly challengeKey?: string;
   readonly edgeUpstream: EdgeUpstream;
   readonly certificates: CertificateSource;
-  /** Who is believed about the visitor's address; asked at every change. Nobody unless given. */
+  /** Peers that are trusted to state the visitor's address; read at every change. Default: none. */
   readonly trusted?: () => TrustedPeers;
   readonly identity: Identity;
-  /** PEM file that an `https` edge is verified by; the system's certificates unless told. */
+  /** PEM file with the CA of an `https` edge; default: the system's CAs. */
   readonly ca?: string;
 }
 
-/** Where a started proxy answers. */
+/** The address and ports of a started proxy. */
 export interface ProxyEndpoint {
   readonly address: string;
   readonly httpPort: number;
   readonly tlsPort: number;
 }
 
-/** One resource as it stands in the proxy, or `spec: null` where it goes. */
+/** One resource to serve, or with `spec: null` to remove. */
 export interface ProxyChange {
   readonly key: string;
   readonly mark: string;
@@ -57,41 +57,41 @@ export interface ProxyChange {
   readonly spec: ProxySpec | null;
 }
 
-/** A resource found in the proxy. */
+/** A resource that the proxy has. */
 interface InstalledVhosts {
   readonly key: string;
-  /** The text where a mark stands; whose it is is not the backend's to judge. */
+  /** The text in the mark's place; the backend does not interpret it. */
   readonly mark: string | undefined;
-  /** False where it isn't what was written, or isn't what the proxy serves now. */
+  /** False if it was edited since it was written, or the proxy doesn't serve it. */
   readonly intact: boolean;
-  /** The names in it; `null` where it can't be read as what was written. */
+  /** Its names; `null` if it was edited or can't be read. */
   readonly names: readonly ServedName[] | null;
   readonly path: string;
 }
 
 /**
- * A proxy that serves vhosts: nginx, or the embedded one. Nothing listens before `start`, which serves at once what
- * an earlier process applied.
+ * A proxy that serves vhosts: nginx, or the embedded one. It listens from `start` on, and serves at once what an
+ * earlier process applied.
  */
 export interface ProxyBackend {
   start(): Promise<ProxyEndpoint>;
-  /** What `start` answered. */
+  /** The result of `start`. */
   endpoint(): ProxyEndpoint;
-  /** Throws `RetryableError` where it can't be read: unreadable is not empty. */
+  /** Throws `RetryableError` if it can't be read: an unreadable configuration is not an empty one. */
   installed(): Promise<readonly InstalledVhosts[]>;
   /**
-   * One batch at a time, one outcome a change, in order; `changed` is false where the proxy served just that already.
-   * Throws where the batch as a whole couldn't be served; what was served before still is.
+   * Installs a batch; call it once at a time. Returns an outcome for each change, in order; `changed` is false if the
+   * proxy already served it. Throws if the whole batch failed; the old configuration is served then.
    */
   install(changes: readonly ProxyChange[]): Promise<readonly PromiseSettledResult<{ changed: boolean }>[]>;
-  /** Something ended that should have stayed. */
+  /** An item for each unexpected end of the proxy. */
   events(signal: AbortSignal): AsyncIterable<void>;
-  /** Housekeeping that changes nothing of what is served; called now and then, and never at once with itself. */
+  /** Housekeeping that doesn't change what is served; called occasionally, never concurrently. */
   upkeep?(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Where this host itself reaches a proxy that listens on `addresses`. */
+/** The address at which this host reaches a proxy that listens on `addresses`. */
 export function reachableAddress(addresses: readonly string[]): string {
   const [first = '127.0.0.1'] = addresses;
   if (first === '0.0.0.0') return '127.0.0.1';

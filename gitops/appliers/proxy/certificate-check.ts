@@ -1,14 +1,14 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 
-/** What a certificate says of itself. Times are milliseconds since 1970. */
+/** Facts from a certificate. Times are milliseconds since 1970. */
 export interface CertificateFacts {
   readonly notBefore: number;
   readonly notAfter: number;
-  /** The issuer's common name, or all of its name where it has none. */
+  /** The issuer's common name, or its whole name if it has none. */
   readonly issuer: string;
 }
 
-/** `until`: when the first certificate of the chain ends. */
+/** `until`: when the first certificate of the chain expires. */
 export type Checked =
   | { readonly facts: CertificateFacts; readonly until: number }
   | { readonly fault: string };
@@ -16,9 +16,9 @@ export type Checked =
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * Whether PEM texts are a certificate that `host` can be served with: the leaf first and each one behind it the issuer
- * of the one before, the key that of the leaf, the name among its names, and the time within its own. `fault` is for
- * the person who put the files there, and says nothing of the key.
+ * Checks that `host` can be served with these PEM texts: the leaf comes first, each further certificate is the issuer
+ * of the one before it, the key belongs to the leaf, the leaf is for the host, and none has expired. `fault` is a
+ * message for an operator; it contains nothing of the key.
  */
 export function checkCertificateFiles(
   { chain, key, host }: { chain: string; key: string; host: string },
@@ -48,7 +48,7 @@ export function checkCertificateFiles(
   return { facts: factsOf(leaf), until: Math.min(...ends) };
 }
 
-/** What the first certificate of a PEM text says; `null` where there is none. Nothing is checked. */
+/** Facts from the first certificate in a PEM text, unchecked; `null` if there is none. */
 export function readFacts(chain: string): CertificateFacts | null {
   const [leaf] = readChain(chain) ?? [];
   return leaf === undefined ? null : factsOf(leaf);

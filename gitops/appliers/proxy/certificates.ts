@@ -8,40 +8,38 @@ export interface CertificatePaths {
   readonly key: string;
 }
 
-/** How a name comes by its certificate: an operator's files, or ordered from a certificate authority. */
+/** Where the certificate of a name comes from: an operator's files, or an order from a certificate authority. */
 export const TLS_MODES = ['files', 'acme'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
-/** A name that a proxy answers on. */
+/** A name that a proxy serves. */
 export interface ServedName {
   readonly host: string;
   readonly tls: TlsMode;
-  /** What it reads them from at its next start, where it knows; `null`: nothing. */
+  /** The files that it will read at its next start, if known; `null`: none. */
   readonly files?: CertificatePaths | null;
 }
 
 /** Where the proxy's certificates come from. */
 export interface CertificateSource {
   /**
-   * `null`: none yet, so that the name is served without TLS until there is one. Throws `TerminalError` where a person
-   * must do something first.
+   * `null`: none yet; the name is served without TLS until then. Throws `TerminalError` if an operator must act first.
    */
   pathsFor(host: string, tls: TlsMode): Promise<CertificatePaths | null>;
   /**
-   * Which certificate a name has, where the source replaces them by itself: another one is another wish, and not drift.
-   * `undefined`: none, or whoever replaces it is somebody else.
+   * Identifies the certificate of a name, if the source itself replaces certificates: a new one changes the desired
+   * state and is not drift. `undefined`: there is none, or the source does not replace it.
    */
   edition?(host: string, tls: TlsMode): string | undefined;
   /**
-   * False where `pathsFor` would answer other files by now than these. Unset: it writes over the same ones, whose bytes
-   * tell.
+   * False if `pathsFor` would return other files now. Unset: it always returns the same paths, and the bytes change.
    */
   isLatest?(host: string, files: CertificatePaths, tls: TlsMode): Promise<boolean>;
-  /** What was kept for any other name may go: these are all that the proxy still needs. */
+  /** Removes what is stored for other names than these. */
   retain(served: readonly ServedName[]): Promise<void>;
 }
 
-/** Each name's certificate from where its manifest says. `acme` unset: this host has no authority to order from. */
+/** Uses the source that each name's manifest asks for. `acme` unset: this host orders no certificates. */
 export function certificatesByMode(sources: {
   readonly files: CertificateSource;
   readonly acme?: CertificateSource;
@@ -50,7 +48,7 @@ export function certificatesByMode(sources: {
     async pathsFor(host, tls) {
       const source = sources[tls];
       if (source === undefined) {
-        throw new TerminalError(`${host} wants tls: acme, and ACME_DIRECTORY_URL isn’t set on this host`);
+        throw new TerminalError(`${host} has tls: acme, but ACME_DIRECTORY_URL isn’t set on this host`);
       }
       return await source.pathsFor(host, tls);
     },
@@ -62,7 +60,7 @@ export function certificatesByMode(sources: {
   };
 }
 
-/** What a vhost was made with; `null`: there was no certificate. */
+/** The certificate that a vhost was written with; `files: null`: it had none. */
 export interface UsedCertificate extends ServedName {
   readonly files: (CertificatePaths & { readonly fingerprint: string }) | null;
 }
@@ -77,8 +75,8 @@ export async function certificateFor(
 }
 
 /**
- * False where the files have changed since, or where there is a certificate now and was none; or where the source can't
- * tell: why is said to the one site when it is applied, and an observation of all must not fail over it.
+ * False if the files have changed, or there is a certificate now and was none, or the source fails: an observation of
+ * all sites must not fail because of one. That site reports the error when it is applied.
  */
 export async function isStillCurrent(source: CertificateSource, used: UsedCertificate): Promise<boolean> {
   const { host, tls, files } = used;
@@ -93,7 +91,7 @@ export async function isStillCurrent(source: CertificateSource, used: UsedCertif
   }
 }
 
-/** 16 hex digits that change when either file does; `missing` where one can't be read. */
+/** 16 hex digits that change with either file; `missing` if one can't be read. */
 async function certificateFingerprint({ cert, key }: CertificatePaths): Promise<string> {
   try {
     const hash = createHash('sha256');

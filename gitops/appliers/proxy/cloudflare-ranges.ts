@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
 import { cidrRange } from './policy.ts';
 
-/** As published on cloudflare.com/ips on 2026-09-29: what is believed until its API was asked once. */
+/** As published on cloudflare.com/ips on 2026-09-29; used until the API has answered once. */
 export const KNOWN_CLOUDFLARE_RANGES: readonly string[] = [
   '173.245.48.0/20',
   '103.21.244.0/22',
@@ -30,22 +30,22 @@ export const KNOWN_CLOUDFLARE_RANGES: readonly string[] = [
 ];
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Between two tries of a refresh that fails. */
+/** The pause after a failed refresh. */
 const RETRY_MS = 10 * 60 * 1000;
 
-/** An answer that names nobody, or half the internet, is none. */
+/** An empty answer, or one with too wide ranges, is refused. */
 const rangesSchema = z.array(cidrRange).min(1).max(500);
 const fileSchema = z.strictObject({ askedAt: z.number(), ranges: rangesSchema });
 
 export interface CloudflareRanges {
-  /** The last good answer, sorted; before there was one, those of the release. */
+  /** The last good answer, sorted; before the first one, the ranges in this release. */
   current(): readonly string[];
-  /** Asks again where the answer is older than a day. Never throws: a failure keeps what there is. */
+  /** Asks the API if the answer is older than a day. Never throws: a failure keeps the last good answer. */
   refresh(): Promise<void>;
 }
 
 interface CloudflareRangesDeps {
-  /** Where the last good answer is kept; lost or corrupt, it is asked for anew. */
+  /** The file with the last good answer; if it is lost or corrupt, the API is asked again. */
   readonly file: string;
   readonly ask: () => Promise<readonly string[]>;
   /** Milliseconds since 1970. */
@@ -53,7 +53,7 @@ interface CloudflareRangesDeps {
 }
 
 export async function cloudflareRanges({ file, ask, now }: CloudflareRangesDeps): Promise<CloudflareRanges> {
-  let known = await recall(file);
+  let known = await readLast(file);
   let triedAt = Number.NEGATIVE_INFINITY;
   return {
     current: () => known.ranges,
@@ -66,13 +66,13 @@ export async function cloudflareRanges({ file, ask, now }: CloudflareRangesDeps)
         known = { askedAt: now(), ranges };
         await writeDurably(file, `${JSON.stringify(known)}\n`);
       } catch {
-        // The last good answer stays, as old as it is: Cloudflare adds a range less than once a year.
+        // The last good answer stays valid, however old: Cloudflare adds a range less than once a year.
       }
     },
   };
 }
 
-async function recall(file: string): Promise<z.output<typeof fileSchema>> {
+async function readLast(file: string): Promise<z.output<typeof fileSchema>> {
   try {
     return fileSchema.parse(JSON.parse(await readFile(file, 'utf8')));
   } catch {

@@ -8,17 +8,17 @@ import type { CertificateSource, ServedName } from './certificates.ts';
 export const PROXY = { target: 'proxy' } as const satisfies Traits;
 
 const upstream = z.strictObject({ address: z.ipv4(), port: z.int().min(1).max(65535) });
-/** Addresses, never names: nothing waits for DNS while the proxy reads its configuration. */
+/** IP addresses, never names: the proxy must not wait for DNS while it reads its configuration. */
 const upstreams = z.array(upstream).min(1).max(16);
 
-/** Unset: from files. With `acme`, plain HTTP answers the authority's challenges, and TLS comes with the certificate. */
+/** Unset: from files. With `acme`, plain HTTP answers the authority's challenges; TLS starts with the certificate. */
 const tls = z.literal('acme').optional();
-/** Which certificate (see `CertificateSource.edition`); nothing is made of it. */
+/** See `CertificateSource.edition`; it only changes the hash of the spec. */
 const certificate = z.string().optional();
 
-/** One name that the proxy answers on, and where it leads. */
+/** One name that the proxy serves, and its upstream. */
 const vhostSchema = z.discriminatedUnion('kind', [
-  /** TLS only, to the processing containers; believes `x-forwarded-*` of whoever knows the hop secret. */
+  /** TLS only, to the processing containers; trusts `x-forwarded-*` of requests with the hop secret. */
   z.strictObject({ kind: z.literal('origin'), host: hostname, tls, certificate, upstreams }),
   /** TLS only, to the preview container. */
   z.strictObject({ kind: z.literal('preview'), host: hostname, tls, certificate, upstreams }),
@@ -27,18 +27,18 @@ const vhostSchema = z.discriminatedUnion('kind', [
 ]);
 export type Vhost = z.output<typeof vhostSchema>;
 
-/** The name of a vhost, and how it comes by its certificate. */
+/** The name of a vhost, and where its certificate comes from. */
 export function servedName({ host, tls }: Vhost): ServedName {
   return { host, tls: tls ?? 'files' };
 }
 
-/** What one resource puts into the proxy: the site's own two names, or one of its custom domains. */
+/** The vhosts of one resource: the site's origin and preview, or one of its custom domains. */
 export const proxySpecSchema = z.strictObject({ site: siteId, vhosts: z.array(vhostSchema).min(1) });
 export type ProxySpec = z.output<typeof proxySpecSchema>;
 
 /**
- * The vhosts of a site, pure: `<site>` holds origin and preview, `<site>/<custom domain>` one domain each, so that a
- * domain that comes or goes is one create or delete.
+ * The vhosts of a site, pure: `<site>` has origin and preview, `<site>/<custom domain>` one domain each. So adding or
+ * removing a domain is one create or delete.
  */
 export function proxyResources(
   manifest: LoadedManifest,

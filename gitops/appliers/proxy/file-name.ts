@@ -2,14 +2,14 @@ import { extname } from 'node:path';
 import { hostname, siteId } from '../../manifest/schema.ts';
 
 /**
- * The file that a key's vhosts stand in, and back: `acme.conf` and `acme@metrics.acme.example.conf` for the ending
- * `.conf`. Neither a site's id nor a host name holds an `@`.
+ * The name of the file with a key's vhosts: `acme.conf` or `acme@metrics.acme.example.conf` for the ending `.conf`.
+ * Neither a site's id nor a host name contains an `@`.
  */
 export function fileNameOf(key: string, ending: `.${string}`): string {
   return `${key.replace('/', '@')}${ending}`;
 }
 
-/** A file that no key of ours can have stands for itself. */
+/** Reads a `fileNameOf` back. Any other file name is a key by itself. */
 export function keyOf(fileName: string): string {
   const stem = fileName.slice(0, -extname(fileName).length);
   const [site, host, ...rest] = stem.split('@');

@@ -1,24 +1,24 @@
 import { z } from 'zod';
 import type { Vhost } from './desired.ts';
 
-/** Carries `HOP_SECRET` between the proxy and the edge, both ways; it never reaches a container. */
+/** Carries `HOP_SECRET` between proxy and edge, in both directions; it never reaches a container. */
 export const HOP_SECRET_HEADER = 'x-tagyard-hop';
 
 /**
- * Answered by an origin itself: the address that it would tell the tag server. Under a prefix that the edge hands on,
- * and told to nobody but the visitor whose address it is.
+ * The origin's vhost answers this path with the visitor's address that it would send to the tag server. The edge
+ * forwards the prefix, and only the visitor receives the answer.
  */
 export const ARRIVAL_PATH = '/_/tagyard/arrival';
 
-/** What every vhost says itself of the visitor, instead of what the client says. */
+/** Headers about the visitor that every vhost sets itself, in place of the client's. */
 export const STATED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 
-/** Where the edge saw the visitor; the proxy knows nothing of it, so without the hop secret nobody says it. */
+/** The visitor's location, which only the edge knows: dropped from requests without the hop secret. */
 export const RELAYED = ['x-forwarded-country', 'x-forwarded-region'] as const;
 
 /**
- * The other names under which a client could claim an address, a host, a place or a way it came: those in common use,
- * for nginx drops by name only. What comes by way of the edge has been rid of everything of their shape.
+ * Other headers by which a client could claim an address, a host, a location or a path through proxies. nginx can drop
+ * headers by name only, so these are the ones in common use; the edge drops them by pattern.
  */
 const CLAIMS = [
   'x-forwarded',
@@ -54,15 +54,15 @@ const CLAIMS = [
 ] as const;
 
 /**
- * Request headers of the client's that a vhost of this kind doesn't pass on. `forwarded` stays for the preview
- * server: the tag server tells it the visited host by that header, and its browser pages depend on it.
+ * Request headers of the client that a vhost of this kind drops. The preview server keeps `forwarded`: the tag server
+ * sends it the visited host in that header, and its pages in the browser depend on it.
  */
 export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
   const unrelayed = kind === 'custom' ? RELAYED : [];
   return [HOP_SECRET_HEADER, ...CLAIMS, ...unrelayed, ...(kind === 'preview' ? [] : ['forwarded'])];
 }
 
-/** A wider one would let half the internet say who it is: Cloudflare's widest are a /12 and a /29. */
+/** The widest ranges that can be trusted, as prefix lengths; Cloudflare's widest are a /12 and a /29. */
 const NARROWEST = { ipv4: 8, ipv6: 20 } as const;
 
 const prefixLength = (cidr: string) => Number(cidr.split('/')[1]);
@@ -71,11 +71,11 @@ export const cidrRange = z.union([
   z.cidrv6().refine((cidr) => prefixLength(cidr) >= NARROWEST.ipv6, 'is too wide to be trusted'),
 ]);
 
-/** Ranges of the peers that are believed about the visitor's address, and no others. */
+/** Ranges of the peers that are trusted to state the visitor's address. */
 export interface TrustedPeers {
-  /** They name the visitor in `cf-connecting-ip`, which they never take from outside. */
+  /** They state it in `cf-connecting-ip`, which they never accept from a client. */
   readonly cloudflare: readonly string[];
-  /** Of our own: the last address of `x-forwarded-for` is the one that they saw themselves. */
+  /** The operator's own: the last address of `x-forwarded-for` is the one that they saw. */
   readonly own: readonly string[];
 }
 

@@ -6,7 +6,7 @@ export type VisitorOf = (
   headers: { readonly [name: string]: string | string[] | undefined },
 ) => string;
 
-/** Finds the visitor's address for a proxy of Node's: from the peer where it is trusted, else the peer itself. */
+/** Finds the visitor's address for a proxy in Node: stated by the peer if it is trusted, else the peer's own. */
 export function visitorAddress(trusted: () => TrustedPeers): VisitorOf {
   let ranges = NO_TRUSTED_PEERS;
   let cloudflare = listOf([]);

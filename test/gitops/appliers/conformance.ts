@@ -12,7 +12,7 @@ export interface ConformanceSetup<Spec = unknown, Ref = unknown> {
   prepare?(manifest: LoadedManifest): Promise<void>;
   /**
    * Puts a thing without our mark where `resource` would stand, and answers a probe that reads it back as data.
-   * Left out by a target whose names nobody else can hold.
+   * Unset for a target whose names can't be foreign.
    */
   plantForeign?(resource: Resource<Spec>): Promise<() => Promise<unknown>>;
   /** Makes the world unreadable (API down, socket gone) until the answered function is called. */
@@ -95,7 +95,7 @@ export function applierConformance<Spec, Ref>(
       expect(await planOf(acme, beta)).toEqual({ changes: [], conflicts: [] });
     });
 
-    test('ends in the same world when every change is applied twice', async () => {
+    test('ends in the same state when every change is applied twice', async () => {
       const changes = await provision(acme, beta);
       const once = await oursOf(acme, beta);
       await applyAll(changes);
@@ -117,7 +117,7 @@ export function applierConformance<Spec, Ref>(
       expect(wantedOf(acme).map(({ target }) => target)).toEqual(wantedOf(acme).map(() => applier.target));
     });
 
-    test('sees a changed manifest, touches only its site, and converges again', async () => {
+    test('notices a changed manifest, changes only its site, and converges again', async () => {
       await provision(acme, beta);
       const changed = options.change(acme);
       await world.prepare?.(changed);
@@ -128,7 +128,7 @@ export function applierConformance<Spec, Ref>(
       expect(await planOf(changed, beta)).toEqual({ changes: [], conflicts: [] });
     });
 
-    test('sees of a site under a scope what it sees of it in the whole world', async () => {
+    test('observes a site within a scope as in a full observation', async () => {
       await provision(acme, beta);
       const changed = options.change(acme);
       const known = wantedOf(acme).map(({ key }) => key);
@@ -144,7 +144,7 @@ export function applierConformance<Spec, Ref>(
       expect(acmes(await applier.observe(wantedOf(changed), signal, scope))).toEqual(acmes(whole));
     });
 
-    test('removes what is no longer desired, twice without harm, and nothing else', async () => {
+    test('removes only what is no longer desired, also when it is applied twice', async () => {
       await provision(acme, beta);
       const kept = (await oursOf(acme, beta)).filter(
         ({ owner }) => owner.kind === 'ours' && owner.site === 'beta-shop',
@@ -157,7 +157,7 @@ export function applierConformance<Spec, Ref>(
       expect(await oursOf(acme, beta)).toEqual(kept);
     });
 
-    test('has no secret in what it prints', async () => {
+    test('prints no secret', async () => {
       const { changes } = await planOf(acme);
       const printed = `${JSON.stringify(changes)}${changes.map(({ summary }) => summary).join()}`;
       const secret = acme.config.reveal();
@@ -177,9 +177,9 @@ export function applierConformance<Spec, Ref>(
       expect(await planOf(acme)).toEqual({ changes: [], conflicts: [] });
     });
 
-    test('reports a foreign thing as a conflict, leaves it alone, and takes it over only when told', async (context) => {
+    test('reports a foreign thing as a conflict, doesn’t change it, and takes it over only with adopt: true', async (context) => {
       const plant = world.plantForeign?.bind(world);
-      if (plant === undefined) return context.skip('nobody else can hold these names');
+      if (plant === undefined) return context.skip('these names can’t be foreign');
       await world.prepare?.(acme);
       const [first] = wantedOf(acme);
       if (first === undefined) throw new Error('the applier desires nothing of a present site');
@@ -199,7 +199,7 @@ export function applierConformance<Spec, Ref>(
 
     test('never removes a foreign thing', async (context) => {
       const plant = world.plantForeign?.bind(world);
-      if (plant === undefined) return context.skip('nobody else can hold these names');
+      if (plant === undefined) return context.skip('these names can’t be foreign');
       const [first] = wantedOf(acme);
       if (first === undefined) throw new Error('the applier desires nothing of a present site');
       const read = await plant(first);

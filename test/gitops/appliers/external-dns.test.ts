@@ -39,10 +39,10 @@ const vectors = z.object({
 });
 
 const SEVERAL =
-  'two wishes for one name never reach the planner: the older site has it, the other is stalled';
-const WEIGHTED = 'there are no weighted records, of which several share a name and type';
+  'two desired records of one name never reach the planner: the older site gets it, the other is stalled';
+const WEIGHTED = 'there are no weighted records, several of which have one name and type';
 const ZONE = 'a name outside the zone is refused when it is applied, not when it is planned';
-const ALIAS = 'an alias can bear no other record beside it, so somebody’s TXT there is a conflict';
+const ALIAS = 'no other record can exist beside a CNAME, so a foreign TXT is a conflict';
 /** Cases of external-dns that ask for something else than Tagyard does, and why. */
 const SKIPPED: Readonly<Record<string, string>> = {
   TestSyncFirstRound: SEVERAL,
@@ -70,7 +70,7 @@ function recordOf({ DNSName, RecordType, Targets, RecordTTL, ProviderSpecific }:
   return canonicalRecord(record) as RecordSpec; // the vectors hold A, AAAA and CNAME only, but for skipped ones
 }
 
-/** `ownerId` unset: the case knows no owners, and all that stands there is ours. */
+/** `ownerId` unset: the case has no owners, and all current records are ours. */
 function listed(one: Endpoint, index: number, ownerId: string | null): ListedRecord {
   const record = recordOf(one);
   const ours = ownerId === null || one.Labels?.owner === ownerId;
@@ -121,8 +121,8 @@ describeWith('reference', 'the tables of external-dns', () => {
         return;
       }
       const { Create, UpdateNew, UpdateOld, Delete } = one.expected;
-      const goes = new Set(texts([...UpdateOld, ...Delete].map(recordOf)));
-      const stays = current.filter((record) => !goes.has(texts([record]).join('')));
+      const removed = new Set(texts([...UpdateOld, ...Delete].map(recordOf)));
+      const stays = current.filter((record) => !removed.has(texts([record]).join('')));
       expect(texts(after(current, allowed))).toEqual(
         texts([...stays, ...[...Create, ...UpdateNew].map(recordOf)]),
       );
@@ -130,7 +130,7 @@ describeWith('reference', 'the tables of external-dns', () => {
   }
 });
 
-/** What stands in the zone once the changes are made. */
+/** The records of the zone after the changes. */
 function after(current: readonly ListedRecord[], changes: readonly Change[]): (RecordSpec | ListedRecord)[] {
   const records = new Map<string, RecordSpec | ListedRecord>(current.map((record) => [record.id, record]));
   for (const { key, desired, observed } of changes as readonly Change<RecordSpec, DnsRef>[]) {

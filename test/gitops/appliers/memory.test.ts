@@ -27,7 +27,7 @@ applierConformance(
         fault: () => (broken ? new RetryableError('the world is unreadable') : undefined),
       }),
       async plantForeign({ key }) {
-        world.set(key, { mark: null, hash: 'somebody else' });
+        world.set(key, { mark: null, hash: 'foreign' });
         return async () => world.get(key);
       },
       async breakObserve() {

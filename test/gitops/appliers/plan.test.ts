@@ -23,7 +23,7 @@ const thing: fc.Arbitrary<Observed> = fc.record({
   hash: fc.option(hash.map((text) => text.slice(0, 8))),
   owner: fc.oneof(
     siteName.map((site) => ({ kind: 'ours' as const, site, host: 'tag-1' })),
-    fc.constant({ kind: 'foreign' as const, by: 'somebody' }),
+    fc.constant({ kind: 'foreign' as const, by: 'a stranger' }),
   ),
   ref: fc.constant(null),
 });
@@ -31,7 +31,7 @@ const desired = fc.uniqueArray(resource, { selector: (one) => one.key });
 const world = fc.uniqueArray(thing, { selector: (one) => one.key });
 const RUNS = { numRuns: 20_000 };
 
-/** What stands there after a plan was carried out. */
+/** The things after a plan was applied. */
 function applied(things: readonly Observed[], plan: ReturnType<typeof planResources>): Observed[] {
   const left = new Map(things.map((one) => [one.key, one]));
   for (const change of plan.changes) {
@@ -87,6 +87,28 @@ describe('planResources', () => {
       }),
       RUNS,
     );
+  });
+
+  test.each([
+    ['a shared thing of another host for the same site', { isShared: true }, 'one', false, 'update'],
+    ['a shared thing of another host for another site', { isShared: true }, 'two', false, 'conflict'],
+    ['another host’s thing that isn’t shared', {}, 'one', false, 'conflict'],
+    ['another host’s thing that the manifest adopts', {}, 'two', true, 'update'],
+  ] as const)('takes over %s, or not', (_what, options, site, adopt, outcome) => {
+    const wanted = {
+      target: 'notes',
+      site: 'one',
+      key: 'a',
+      hash: '0011223344556677',
+      summary: '',
+      adopt,
+      spec: null,
+    };
+    const owner = { kind: 'foreign' as const, by: 'another host', site };
+    const found = { target: 'notes', key: 'a', hash: null, owner, ref: null };
+    const { changes, conflicts } = planResources([wanted], [found], options);
+    expect(changes.map(({ op }) => op)).toEqual(outcome === 'update' ? ['update'] : []);
+    expect(conflicts).toHaveLength(outcome === 'conflict' ? 1 : 0);
   });
 
   test('asks for less under upsert_only than under sync, and for nothing else', () => {

@@ -30,7 +30,7 @@ function appliers({ client, emulator }: CloudflareWorld, pageSize: number): Appl
 test.each([
   ['asks for one site’s names alone where that takes fewer calls than all pages', 2, true],
   ['lists everything where that is one page', 5000, false],
-])('a look at one site %s', async (_what, pageSize, byName) => {
+])('an observation of one site %s', async (_what, pageSize, byName) => {
   world = await cloudflareWorld();
   const manifests = SITES.map((site, number) => loadedManifest(site, number));
   const [one] = manifests;

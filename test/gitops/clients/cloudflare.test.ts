@@ -34,7 +34,7 @@ describe('the Cloudflare client', () => {
     expect(await clientOf().zone(zone, signal)).toEqual({ id: zone, name: 'example.net' });
   });
 
-  describe('when it is told to slow down', () => {
+  describe('after a 429', () => {
     test.each([
       ['by a number of seconds', { 'retry-after': '7' }, 7],
       ['by a date', { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }, 3600],
@@ -53,7 +53,7 @@ describe('the Cloudflare client', () => {
       expect(faulty.calls).toHaveLength(1);
     });
 
-    test('goes on when the pause is over', async () => {
+    test('continues when the pause is over', async () => {
       let time = 0;
       const client = clientOf({ clock: { now: () => time, sleep: async () => {} } });
       faulty.plan({ kind: 'refuse', status: 429, headers: { 'retry-after': '7' } });
@@ -79,7 +79,7 @@ describe('the Cloudflare client', () => {
       'is answered with success: false and 200',
       { kind: 'refuse', status: 200, body: '{"success":false}' } as const,
     ],
-  ])('makes a write that %s a matter of looking again, and never repeats it', async (_name, fault) => {
+  ])('makes a write that %s retryable, and never repeats it itself', async (_name, fault) => {
     faulty.plan(fault);
     const error = await failure(clientOf({ timeoutMs: 200 }).batchDnsRecords(zone, creating, signal));
     expect(error).toBeInstanceOf(RetryableError);
@@ -102,7 +102,7 @@ describe('the Cloudflare client', () => {
       'a record without its name',
       { kind: 'change', change: (body: object) => ({ ...body, result: [{ id: '1', type: 'A' }] }) } as const,
     ],
-  ])('takes %s for a failure, never for an empty zone', async (_name, fault) => {
+  ])('treats %s as a failure, never as an empty zone', async (_name, fault) => {
     const client = clientOf();
     await client.batchDnsRecords(zone, creating, signal);
     faulty.plan(fault);
@@ -112,7 +112,7 @@ describe('the Cloudflare client', () => {
 
   test.each([
     ['a revoked token', { token: 'revoked' }, 'unauthorized'],
-    ['somebody else’s zone', { zone: '0'.repeat(32) }, 'unauthorized'],
+    ['a foreign zone', { zone: '0'.repeat(32) }, 'unauthorized'],
   ])(
     'is refused for good with %s',
     async (_name, { token, zone: other = zone }: { token?: string; zone?: string }, meaning) => {
@@ -124,7 +124,7 @@ describe('the Cloudflare client', () => {
     },
   );
 
-  test('reads one number by its endpoint: 10009 is a missing route, and elsewhere a missing namespace', async () => {
+  test('reads a code by its endpoint: 10009 is a missing route, elsewhere a missing namespace', async () => {
     const client = clientOf();
     const route = await failure(client.deleteRoute(zone, '0'.repeat(32), signal));
     expect(route).toBeInstanceOf(CloudflareRefusal);
@@ -133,14 +133,14 @@ describe('the Cloudflare client', () => {
     expect(namespace).toMatchObject({ endpoint: 'kv', codes: [10009], meaning: 'absent' });
   });
 
-  test('stops when its caller does', async () => {
+  test('stops when its caller aborts', async () => {
     faulty.plan({ kind: 'hang' });
     const aborted = AbortSignal.timeout(50);
     const error = await failure(clientOf({ timeoutMs: 60_000 }).routes(zone, aborted));
     expect(error).toBeInstanceOf(RetryableError);
   });
 
-  test('follows cursors to the end of a namespace, metadata beside each key', async () => {
+  test('follows cursors to the end of a namespace, and returns each key’s metadata', async () => {
     const id = emulator.namespaces.get('ROUTES')?.id ?? '';
     const client = clientOf();
     const pairs = Array.from({ length: 2500 }, (_, index) => ({

@@ -14,7 +14,7 @@ const failure = async (run: Promise<unknown>) => {
 };
 
 describe('a command', () => {
-  test('is given its arguments as they are: no shell reads them', async () => {
+  test('gets its arguments unchanged, without a shell', async () => {
     const argument = '$(id); `id` | "x" && \\ *';
     const { stdout } = await runCommand(process.execPath, ['--print', 'process.argv[1]', '--', argument]);
     expect(stdout).toBe(argument);
@@ -26,7 +26,7 @@ describe('a command', () => {
     expect(JSON.parse(stdout)).toEqual({ GIVEN: '1', PATH: process.env.PATH });
   });
 
-  test('fails with its exit code and what it said', async () => {
+  test('fails with its exit code and error output', async () => {
     const error = await failure(node('console.error("first"); console.error("last word"); process.exit(3)'));
     expect(error).toMatchObject({ exitCode: 3, stderr: 'first\nlast word' });
     expect(error.message).toContain('last word');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createPace } from '../../../gitops/clients/pace.ts';
 
-/** A clock that moves only when somebody sleeps, or is told to. */
+/** A clock that advances only by sleeping, or when a test sets it. */
 function virtualClock() {
   let time = 0;
   return {
@@ -18,32 +18,32 @@ function virtualClock() {
 describe('the pace', () => {
   const { signal } = new AbortController();
 
-  test('gives a burst at once and then so many turns a second', async () => {
+  test('gives a burst at once, and then so many tokens per second', async () => {
     const clock = virtualClock();
     const pace = createPace({ perSecond: 3.5, burst: 10 }, clock);
-    for (let turn = 0; turn < 10; turn += 1) await pace.take(signal);
+    for (let token = 0; token < 10; token += 1) await pace.take(signal);
     expect(clock.now()).toBe(0);
-    for (let turn = 0; turn < 35; turn += 1) await pace.take(signal);
+    for (let token = 0; token < 35; token += 1) await pace.take(signal);
     expect(clock.now()).toBeCloseTo(10_000, 0);
   });
 
   test('stays under 1,200 calls in any five minutes with the defaults of the client', async () => {
     const clock = virtualClock();
     const pace = createPace({ perSecond: 3.5, burst: 100 }, clock);
-    const turns: number[] = [];
+    const times: number[] = [];
     clock.advance(3_600_000);
     while (clock.now() < 3_600_000 + 900_000) {
       await pace.take(signal);
-      turns.push(clock.now());
+      times.push(clock.now());
     }
     const most = Math.max(
-      ...turns.map((start, first) => turns.findLastIndex((turn) => turn < start + 300_000) - first + 1),
+      ...times.map((start, first) => times.findLastIndex((time) => time < start + 300_000) - first + 1),
     );
     expect(most).toBeLessThanOrEqual(1200);
     expect(most).toBeGreaterThan(1100);
   });
 
-  test('refuses every turn of a pause, also to those already in line', async () => {
+  test('refuses all tokens during a pause, also to callers that already wait', async () => {
     const clock = virtualClock();
     const pace = createPace(
       { perSecond: 1, burst: 1 },

@@ -6,7 +6,7 @@ const SOA = 'example.net.        \t3600\tIN\tSOA\tns.example.net. admin.example.
 const A = 'www.example.net.    \t300\tIN\tA\t192.0.2.1';
 
 describe('a transfer', () => {
-  test('is its records, the closing one left out', () => {
+  test('returns its records without the closing SOA', () => {
     const text = 'www.example.net.\t3600\tIN\tTXT\t"hello; \\"x\\"" "second"';
     expect(readTransfer([SOA, A, text, SOA, ''].join('\n')).slice(1)).toEqual([
       { name: 'www.example.net.', ttl: 300, type: 'A', data: '192.0.2.1' },
@@ -19,7 +19,7 @@ describe('a transfer', () => {
     ['no end', [SOA, A]],
     ['no beginning', [A, SOA]],
     ['one record', [SOA]],
-  ])('with %s is none', (_what, lines) => {
+  ])('with %s is refused', (_what, lines) => {
     expect(() => readTransfer(lines.join('\n'))).toThrow(RetryableError);
   });
 });

@@ -115,6 +115,28 @@ describe('executeSite', () => {
     expect(outcome.failures).toHaveLength(1);
   });
 
+  test('lets only what comes before a draining target in the order wait for the drain', async () => {
+    const traits = [{ target: 'first' }, { target: 'found', drainsOnRemoval: true }, { target: 'last' }];
+    const down = traits.map(({ target }) => change(target, 'delete'));
+    const signal = AbortSignal.timeout(50);
+    const { order, withdrawn } = await run(down, { traits, signal, removal: true, drainSeconds: 3_600 });
+    expect(order).toEqual(['delete last', 'delete found']);
+    expect(withdrawn).toHaveLength(1);
+  });
+
+  test('fails for a target that no applier applies', async () => {
+    const { outcome } = await run([change('tape', 'create')]);
+    expect(outcome.terminal).toBe(true);
+  });
+
+  test('forgives a failed delete only of a target that may outlive its site', async () => {
+    const traits = [{ target: 'kept', mayOutliveSite: true }, { target: 'other' }];
+    const failing = { 'delete kept': new TerminalError('busy'), 'delete other': new TerminalError('busy') };
+    const of = async (target: string) =>
+      (await run([change(target, 'delete')], { traits, failing, removal: true })).outcome.terminal;
+    expect([await of('kept'), await of('other')]).toEqual([false, true]);
+  });
+
   describe('of a site whose DNS is gone already', () => {
     const rest = ['containers', 'proxy', 'kv', 'route'] as const;
     const down = rest.map((target) => change(target, 'delete'));

@@ -87,6 +87,35 @@ describe('judge', () => {
     expect(verdict.allowed).toHaveLength(reasons.length === 0 ? (given.plans[0]?.changes.length ?? 0) : 0);
   });
 
+  test('counts the removals of every target that is to be counted, under its own name', () => {
+    const targets = [
+      { target: 'notes', countedAs: 'notes', owned: 10 },
+      { target: 'kv', owned: 10 },
+    ];
+    const removed = (target: Target) =>
+      [1, 2, 3, 4].map((n) => ({ ...change('gone', 'delete', target), key: String(n) }));
+    const blocked = (target: Target) =>
+      judge(input({ sites: sites(20), targets, changes: removed(target) })).blocked.map(
+        ({ detail }) => detail,
+      );
+    expect(blocked('notes')).toEqual(['4 of 10 notes would go']);
+    expect(blocked('kv')).toEqual([]);
+  });
+
+  test('holds the removal of a moved site until the shared things are taken over, and of no others', () => {
+    const targets = [
+      { target: 'notes', isShared: true, owned: 0 },
+      { target: 'kv', owned: 0 },
+    ];
+    const removals = new Map([['gone', { confirmed: true, protect: false, to: 'tag-2' }]]);
+    const reasons = (target: Target) =>
+      judge(
+        input({ sites: sites(20), targets, removals, changes: [change('gone', 'delete', target)] }),
+      ).blocked.map(({ reason }) => reason);
+    expect(reasons('notes')).toEqual(['not_taken_over']);
+    expect(reasons('kv')).toEqual([]);
+  });
+
   test('lets creations and asked-for removals through while vanished sites wait', () => {
     const changes = [...gone(5), change('new', 'create'), change('tomb')];
     const verdict = judge(input({ sites: [site('new'), site('tomb', { state: 'absent' })], changes }));

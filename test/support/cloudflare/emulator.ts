@@ -16,7 +16,7 @@ export const EMULATOR_TOKEN = 'emulator-token';
 export const EMULATOR_SCRIPT = 'tagyard-edge';
 export const EMULATOR_ZONE = 'example.net';
 
-/** Without the document the traffic goes unchecked, and the run's last lines say so. */
+/** Without the document the traffic isn't checked, and the last lines of the run say so. */
 const validate =
   missing('reference') === null
     ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE))

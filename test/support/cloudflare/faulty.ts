@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
-/** What goes wrong with one call: never arrives, is answered wrongly, or isn't answered. */
+/** The fault of one call: it never arrives, gets a wrong answer, or gets none. */
 export type Fault =
   | {
       readonly kind: 'refuse';
@@ -23,7 +23,7 @@ interface Planned {
   left: number;
 }
 
-/** Stands in front of `upstream` (its base URL) and passes calls on, but for those that a fault is planned for. */
+/** A proxy in front of `upstream` (its base URL) that forwards all calls without a planned fault. */
 export async function startFaultyCloudflare(upstream: string) {
   const planned: Planned[] = [];
   const calls: string[] = [];

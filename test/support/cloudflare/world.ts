@@ -2,7 +2,7 @@ import { edgeStore } from '../../../gitops/appliers/edge/store.ts';
 import { EMULATOR_SCRIPT, startEmulator } from './emulator.ts';
 import { startFaultyCloudflare } from './faulty.ts';
 
-/** An emulator behind something that can fail, a client of it, and the parts of a conformance setup that all share. */
+/** An emulator behind a proxy that injects faults, a client of it, and the common parts of conformance setups. */
 export async function cloudflareWorld() {
   const emulator = await startEmulator();
   const faulty = await startFaultyCloudflare(emulator.url);

@@ -14,14 +14,14 @@ export const KNOT_ZONE = 'example.net';
 
 /** Names that the key `half` may write. */
 const HALF = ['acme-shop', 'acme-shop-origin', 'acme-shop-preview'];
-/** What each key may do: the applier's own, one that may only read, one that may write a part, one of somebody else. */
+/** The rights of each key: the applier's own, a read-only one, one for some names, and a foreign one. */
 const KEYS = ['tagyard', 'reader', 'half', 'person'] as const;
 export type KnotKey = (typeof KEYS)[number];
 const secrets = Object.fromEntries(KEYS.map((name) => [name, randomBytes(32).toString('base64')]));
 
 const env = { PATH: PATH_WITH_SBIN };
 
-/** A Knot of one zone, in a folder and on a port of its own. `primary` makes it a secondary that asks for news only when told. */
+/** A Knot with one zone, a folder and a port of its own. With `primary`, a secondary that transfers the zone only on request. */
 export async function startKnot({ primary }: { primary?: number } = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-knot-'));
   const port = await freePort();
@@ -69,7 +69,7 @@ export async function startKnot({ primary }: { primary?: number } = {}) {
     async serial(): Promise<number> {
       return Number((await ask('+short', KNOT_ZONE, 'SOA')).split(' ')[2]);
     },
-    /** Somebody else's update: lines of `knsupdate`, names relative to the zone. */
+    /** A foreign update: lines of `knsupdate`, with names relative to the zone. */
     async update(...lines: string[]): Promise<void> {
       const head = [`server 127.0.0.1 ${port}`, `zone ${KNOT_ZONE}.`, `origin ${KNOT_ZONE}.`];
       const input = [...head, ...lines, 'send', ''].join('\n');
@@ -153,7 +153,7 @@ function configuration(dir: string, port: number, primary: number | undefined): 
   ].join('\n');
 }
 
-/** A TCP port of the loopback that nobody listens on just now. */
+/** A free TCP port of the loopback. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

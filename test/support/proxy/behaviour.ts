@@ -110,7 +110,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       expect(seen(answer.body).headers.forwarded).toBe(forwarded);
     });
 
-    test('believes whoever knows the hop secret, and keeps the secret to itself', async () => {
+    test('trusts requests with the hop secret, and doesn’t forward the secret', async () => {
       const headers = {
         'x-tagyard-hop': HOP_SECRET,
         'x-forwarded-for': '198.51.100.7',
@@ -184,7 +184,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       expect(seen(body).headers['x-tagyard-hop']).toBe(HOP_SECRET);
     });
 
-    test('closes the connection for a name that nobody has', async () => {
+    test('closes the connection for an unknown name', async () => {
       await expect(ask(endpoint, { host: 'unknown.example', servername: null })).rejects.toThrow(
         /hang up|reset/i,
       );
@@ -194,7 +194,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       await expect(ask(endpoint, { host: ORIGIN, servername: null })).rejects.toThrow(/hang up|reset/i);
     });
 
-    test('rejects the handshake for a name that nobody has, and for none', async () => {
+    test('rejects the handshake for an unknown name, and without a name', async () => {
       for (const servername of ['unknown.example', '']) {
         await expect(ask(endpoint, { host: ORIGIN, servername })).rejects.toThrow(
           /alert|handshake|reset|disconnected/i,

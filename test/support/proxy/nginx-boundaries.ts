@@ -47,7 +47,7 @@ for (const name of CHANGING) {
   Object.assign(fs, { [name]: wrapped });
 }
 const probe = await fs.open('/dev/null');
-const handle = Object.getPrototypeOf(probe) as fs.FileHandle; // all handles share it
+const handle = Object.getPrototypeOf(probe) as fs.FileHandle; // the prototype of all handles
 await probe.close();
 const { sync, writeFile } = handle;
 handle.sync = async function (this: fs.FileHandle) {

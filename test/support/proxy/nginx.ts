@@ -2,7 +2,7 @@ import { accessSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { PATH_WITH_SBIN } from '../components.ts';
 
-/** The nginx that suites run; a bare name where there is none, which `describeWith` leaves out. */
+/** The nginx that suites run; a bare name if there is none, and `describeWith` skips its suites. */
 export const NGINX =
   PATH_WITH_SBIN.split(delimiter)
     .map((folder) => join(folder, 'nginx'))

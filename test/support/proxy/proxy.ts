@@ -30,7 +30,7 @@ export async function proxyHome(identity: Identity = IDENTITY) {
   return { directory, ca, settings, remove: () => rm(directory, { recursive: true, force: true }) };
 }
 
-/** Certificates just as they lie in a folder, `<host>.pem` and `<host>.key`: nobody looks at them before the proxy. */
+/** Certificates from a folder, `<host>.pem` and `<host>.key`, unchecked. */
 export function plainFiles(directory: string): CertificateSource {
   return {
     pathsFor: async (host) => ({ cert: join(directory, `${host}.pem`), key: join(directory, `${host}.key`) }),
@@ -59,11 +59,11 @@ export interface Ask {
   readonly body?: string | Buffer;
   /** The loopback address to ask from. */
   readonly from?: string;
-  /** PEM to verify by; without it the certificate isn't looked at. */
+  /** PEM of the CA; unset: the certificate isn't verified. */
   readonly ca?: string;
-  /** How long nothing may come; 20 s unless told. */
+  /** Timeout without data; default: 20 s. */
   readonly timeoutMs?: number;
-  /** Called with each piece as it comes. */
+  /** Called with each chunk. */
   readonly onChunk?: (chunk: string) => void;
 }
 

@@ -12,24 +12,24 @@ import { type ConvergerDeps, converge } from './converge.ts';
 import { NginxDaemon } from './daemon.ts';
 import { writeFiles } from './files.ts';
 import { Generations } from './generations.ts';
-import { keepLogs } from './logs.ts';
+import { rotateLogs } from './logs.ts';
 import { nginxRenderer, type Renderer } from './render.ts';
 import { mainSettings, type NginxSettings } from './settings.ts';
 import { readSiteFile, type SiteFileHead } from './site-file.ts';
 import { SystemNginx } from './system.ts';
 import { TEMPLATES } from './templates.ts';
 
-/** A reload of 1,000 sites takes 5 s on two cores. */
+/** A reload with 1,000 sites takes 5 s on two cores. */
 const RELOAD_TIMEOUT_MS = 30_000;
 
 interface Started extends Omit<ConvergerDeps, 'main'> {
-  /** `nginx.conf` as it must be now. */
+  /** The main configuration as it must be now. */
   readonly main: () => string;
   readonly renderer: Renderer;
   readonly endpoint: ProxyEndpoint;
 }
 
-/** An nginx of our own, under a private prefix; the system's is never touched. `install` takes one batch at a time. */
+/** nginx as a proxy: an instance of our own under a private prefix, or with `systemConfig` the system's. */
 export function nginxBackend(settings: NginxSettings): ProxyBackend {
   const { prefix } = settings;
   let started: Started | null = null;
@@ -45,7 +45,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       try {
         await converge({ ...parts, main: parts.main() }, []);
       } catch (error) {
-        // The system's nginx may not include the tree yet, or be down: each site says so until it does.
+        // The system's nginx may be down or not include the tree yet. Each site reports that when it is applied.
         if (settings.systemConfig === undefined || !(error instanceof RetryableError)) throw error;
       }
       await parts.daemon.adopt();
@@ -90,7 +90,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       const files = [...((await generations.current())?.files.keys() ?? [])];
       const sites = new Set(files.map((name) => keyOf(name).split('/')[0] ?? ''));
       const kept = { directory: join(prefix, 'logs'), sites, now: settings.now?.() ?? Date.now() };
-      if (await keepLogs(kept)) await daemon.reread();
+      if (await rotateLogs(kept)) await daemon.reread();
     },
 
     async close() {
@@ -129,8 +129,8 @@ async function prepare(settings: NginxSettings): Promise<Started> {
 }
 
 /**
- * Asks for every certificate that is in use, so that a source which renews them does. One that can't be had comes up
- * when its site is applied; a renewed one shows as drift and is reloaded by the next pass.
+ * Requests every certificate in use, so that sources renew those that are due. A failure is reported when the site is
+ * applied; a renewed certificate shows as drift, and the next pass reloads it.
  */
 async function renewCertificates({ certificates }: NginxSettings, generations: Generations): Promise<void> {
   const files = (await generations.current())?.files ?? new Map<string, string>();

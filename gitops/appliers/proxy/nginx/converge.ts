@@ -6,21 +6,22 @@ import { NameConflict } from './name-conflict.ts';
 export interface ConvergerDeps {
   readonly generations: Generations;
   readonly daemon: NginxDaemon;
-  /** `nginx.conf` as it must be. */
+  /** The main configuration as it must be. */
   readonly main: string;
-  /** Whether a file's text carries our mark. */
+  /** True if a file's text carries our mark. */
   readonly isOurs: (text: string) => boolean;
 }
 
 interface Converged {
-  /** False where nginx served all of it already, so that nothing was reloaded. */
+  /** False if nginx already served everything, so that nothing was reloaded. */
   readonly changed: boolean;
   readonly refused: ReadonlyMap<FileChange, Error>;
 }
 
 /**
- * Brings nginx from the current generation to one with `changes` (reconciler rule 7): candidate tested, made last,
- * swapped, reloaded, seen to answer; else the one before is put back and the error thrown. One call at a time.
+ * Brings nginx from the current generation to one with `changes` (docs/reconciler.md, rule 7): tests a candidate, makes
+ * it durable, swaps it in, reloads, and waits until nginx serves it. On failure it restores the old generation and
+ * throws. Call it once at a time.
  */
 export async function converge(deps: ConvergerDeps, changes: readonly FileChange[]): Promise<Converged> {
   const { generations, daemon, main, isOurs } = deps;
@@ -45,11 +46,11 @@ export async function converge(deps: ConvergerDeps, changes: readonly FileChange
     await daemon.activate(next.version, fresh);
   } catch (error) {
     if (current !== null) await generations.swapTo(current.name);
-    // A reload that was only slow must find the tree that is current again.
+    // If the reload was only slow, nginx must read the restored tree again.
     await daemon.reread();
     await generations.prune((current ?? next).name);
     if (current === null || !(error instanceof NameConflict)) throw error;
-    // Only the system's nginx has names beside ours, and tells of them only now.
+    // The system's nginx has other names than ours, and reports a conflict with them only now.
     const theirs = changes.find(({ text }) => error.isIn(text));
     if (theirs === undefined) throw error;
     const others = await converge(

@@ -13,9 +13,9 @@ import { allRetired, retireOrphans, runningMaster, stopNginx, workersOf } from '
 
 const POLL_MS = 20;
 const VERSION_TIMEOUT_MS = 1_000;
-/** 1,000 sites are read in 3 s of CPU, which a busy machine may take a minute for. */
+/** Reading 1,000 sites takes 3 s of CPU, up to a minute on a busy machine. */
 const TEST_TIMEOUT_MS = 180_000;
-/** A master that isn't our child tells nobody when it ends. */
+/** How often to check a master that isn't our child: its end emits no event. */
 const WATCH_MS = 2_000;
 
 export interface DaemonSettings {
@@ -26,17 +26,17 @@ export interface DaemonSettings {
 }
 
 /**
- * One nginx of our own, under its own prefix: started as a child that outlives us, so that a crash of ours interrupts
- * nobody, and adopted again by its pid file. Emits `lost` when it ends unasked.
+ * An nginx of our own under its own prefix. It is started as a child that outlives this process, so that a crash
+ * interrupts no visitor, and a later process finds it by its pid file. Emits `lost` when it ends unexpectedly.
  */
 export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   readonly #settings: DaemonSettings;
   #stopping = false;
   #watch: NodeJS.Timeout | undefined;
   #child: ChildProcess | null = null;
-  /** How the child of this process ended, `null` while none has. */
+  /** How the child of this process ended; `null`: it has not. */
   #ended: string | null = null;
-  /** How long nginx last took to read a configuration: a reload reads it too, and there may be 1,000 sites in it. */
+  /** How long the last test of a configuration took: a reload with 1,000 sites takes as long. */
   #readingMs = 0;
 
   constructor(settings: DaemonSettings) {
@@ -50,7 +50,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
       await mkdir(join(prefix, name), { recursive: true, mode: 0o700 });
   }
 
-  /** `nginx -t` on the staged candidate; a name that two vhosts claim is a fault too, which nginx only warns of. */
+  /** Runs `nginx -t` on the staged candidate. A name that two vhosts claim is a fault too, though nginx only warns. */
   async test(): Promise<ConfigFault | null> {
     const { bin, prefix } = this.#settings;
     const startedAt = performance.now();
@@ -71,7 +71,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     }
   }
 
-  /** What the version endpoint answers; `null` where nothing does, or only workers that lost their master. */
+  /** The answer of the version endpoint; `null` if there is none, or only from workers without a master. */
   async servedVersion(): Promise<string | null> {
     if ((await this.master()) === null) return null;
     try {
@@ -86,9 +86,9 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   }
 
   /**
-   * Makes nginx serve the current tree, by a start or a reload, and waits until `version` answers and no worker of
-   * before takes connections any more. Throws `RetryableError` with nginx's own last words. `_fresh`: the files that
-   * the tree before didn't have so, for who has names beside ours to compare.
+   * Makes nginx serve the current tree, by a start or a reload. Waits until it serves `version` and no old worker
+   * accepts connections. Throws `RetryableError` with the messages in nginx's log. `_fresh`: texts of new and changed
+   * files, for subclasses that compare their names with others.
    */
   async activate(version: string, _fresh: readonly string[]): Promise<void> {
     const { prefix } = this.#settings;
@@ -106,19 +106,19 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
       const ended = master === null ? this.#ended : null;
       if (ended !== null || performance.now() >= deadline) {
         const what = ended ?? `nginx doesn’t serve the new generation after ${timeoutMs} ms`;
-        throw new RetryableError([what, ...(await log.complaints())].join('; '));
+        throw new RetryableError([what, ...(await log.errors())].join('; '));
       }
       await wait(POLL_MS);
     }
   }
 
-  /** Has nginx read the current tree again, without waiting; takes a running master of this prefix as ours. */
+  /** Makes nginx read the current tree again, without waiting. */
   async reread(): Promise<void> {
     const master = await this.master();
     if (master !== null) this.#reload(master);
   }
 
-  /** Watches a master that an earlier process of ours started. */
+  /** Watches a master that an earlier process started. */
   async adopt(): Promise<void> {
     if ((await this.master()) !== null) this.#watchAdopted();
   }
@@ -128,13 +128,13 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     await stopNginx(this.#settings.prefix);
   }
 
-  /** Its end is expected from now on. */
+  /** Emits no `lost` from now on. */
   protected unwatch(): void {
     this.#stopping = true;
     clearInterval(this.#watch);
   }
 
-  /** The process id of the master, `null` where there is none. */
+  /** The process id of the master; `null` if there is none. */
   protected async master(): Promise<number | null> {
     return await runningMaster(this.#settings.prefix);
   }
@@ -150,7 +150,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     clearInterval(this.#watch);
     this.#watch = undefined;
     this.#ended = null;
-    // Detached: a Ctrl-C is ours to answer. Of our environment only the path, since the rest has secrets.
+    // Detached, so that it doesn't receive Ctrl-C. It inherits only PATH: the environment contains secrets.
     const child = spawn(bin, ['-p', prefix, '-e', 'logs/error.log', '-c', Generations.currentConfig], {
       detached: true,
       stdio: 'ignore',

@@ -3,7 +3,7 @@ import { open, stat } from 'node:fs/promises';
 const MAX_LINES = 3;
 const MAX_BYTES = 64 * 1024;
 
-/** What nginx adds to its log from a moment on. */
+/** The part of nginx's log after a given moment. */
 export class ErrorLog {
   readonly #path: string;
   readonly #from: number;
@@ -21,8 +21,8 @@ export class ErrorLog {
     return new ErrorLog(path, size);
   }
 
-  /** The first complaints since, without time and process. */
-  async complaints(): Promise<string[]> {
+  /** The first errors since then, without time and process id. */
+  async errors(): Promise<string[]> {
     const text = await this.#read();
     return text
       .split('\n')

@@ -17,8 +17,8 @@ interface FileWriter {
 }
 
 /**
- * The file that each change comes to, `null` where there is nothing to do: a delete never removes what isn't ours.
- * Rejected where a value is refused, a certificate is missing, or somebody else has the name.
+ * The file for each change; `null`: nothing to do, since a delete never removes a foreign file. Rejected if a value is
+ * refused, a certificate is missing, or the name is foreign.
  */
 export function writeFiles(
   changes: readonly ProxyChange[],

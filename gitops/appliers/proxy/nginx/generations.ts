@@ -4,10 +4,10 @@ import { syncDirectory, syncFile } from '../../../base/durable.ts';
 import { RetryableError } from '../../../base/errors.ts';
 import { contentHash } from '../../../base/ownership.ts';
 
-/** Text by file name, in the order in which nginx's `include` reads them. */
+/** Texts by file name, in the order in which nginx's `include` reads them. */
 export type Files = ReadonlyMap<string, string>;
 
-/** A whole configuration: nothing of it refers to anything outside but certificates. */
+/** A whole configuration; the only files that it refers to outside are certificates. */
 interface Tree {
   readonly main: string;
   readonly files: Files;
@@ -16,7 +16,7 @@ interface Tree {
 export interface Generation extends Tree {
   /** The directory's name. */
   readonly name: string;
-  /** What the version endpoint answers while nginx serves it. */
+  /** The answer of the version endpoint while nginx serves it. */
   readonly version: string;
 }
 
@@ -25,18 +25,18 @@ const CANDIDATE = 'candidate';
 const MAIN = join('http', 'tagyard.conf');
 const VERSION = join('http', 'version.conf');
 const GENERATION = /^sites\.([0-9]+)$/;
-/** The current one, and two to look back at. */
+/** The current one and two older ones, for inspection. */
 const KEPT = 3;
 
 /**
- * Directories `sites.<n>` under the prefix, each a complete tree, and the symbolic link `current` to the one that
- * nginx reads. A file in them is never written twice, so unchanged ones are hard links to the generation before.
+ * Directories `sites.<n>` under the prefix, each with a complete tree, and the symbolic link `current` to the one that
+ * nginx reads. Files are immutable, so unchanged ones are hard links to the previous generation.
  */
 export class Generations {
   readonly #prefix: string;
-  /** `nginx.conf`, the same in all of them. */
+  /** The text of `nginx.conf`, the same in all trees. */
   readonly #skeleton: string;
-  /** Answers `http/version.conf`. */
+  /** Renders `http/version.conf`. */
   readonly #endpoint: (version: string) => string;
 
   constructor(prefix: string, fixed: { skeleton: string; version: (version: string) => string }) {
@@ -45,11 +45,11 @@ export class Generations {
     this.#endpoint = fixed.version;
   }
 
-  /** Relative to the prefix, as nginx is told it. */
+  /** Relative to the prefix, as nginx takes it. */
   static readonly currentConfig = join(CURRENT, 'nginx.conf');
   static readonly candidateConfig = join(CANDIDATE, 'nginx.conf');
 
-  /** `null` before the first one. Throws `RetryableError` where it is there and can't be read. */
+  /** `null` before the first one. Throws `RetryableError` if it exists and can't be read. */
   async current(): Promise<Generation | null> {
     try {
       const name = await readlink(join(this.#prefix, CURRENT)).catch(absent);
@@ -57,7 +57,7 @@ export class Generations {
       const directory = join(this.#prefix, name);
       const names = (await readdir(join(directory, 'sites'))).filter((file) => file.endsWith('.conf')).sort();
       const texts = await Promise.all(names.map((file) => readFile(join(directory, 'sites', file), 'utf8')));
-      // Without one it is an earlier release's, and another than is wanted.
+      // A tree of an earlier release has no such file, and so differs from the desired one.
       const main = (await readFile(join(directory, MAIN), 'utf8').catch(absent)) ?? '';
       const files = new Map(names.map((file, index) => [file, texts[index] ?? '']));
       return { name, main, files, version: await readFile(join(directory, 'version'), 'utf8') };
@@ -66,7 +66,7 @@ export class Generations {
     }
   }
 
-  /** Writes the candidate, without making it last. What is the same in `base` is linked, not copied. */
+  /** Writes the candidate without syncing it to disk. Files that are equal in `base` are hard links. */
   async stage({ main, files }: Tree, base: Generation | null): Promise<void> {
     const directory = join(this.#prefix, CANDIDATE);
     await rm(directory, { recursive: true, force: true });
@@ -88,7 +88,7 @@ export class Generations {
     ]);
   }
 
-  /** Makes the candidate last, byte for byte as it was tested, under its own number, and then the current one. */
+  /** Syncs the tested candidate to disk, names it by its number, and makes it the current generation. */
   async promote({ main, files }: Tree, base: Generation | null): Promise<Generation> {
     const staged = join(this.#prefix, CANDIDATE);
     const version = await readFile(join(staged, 'version'), 'utf8');
@@ -103,7 +103,7 @@ export class Generations {
     return { name, version, main, files };
   }
 
-  /** Atomic: nginx reads the one tree or the other. */
+  /** Makes a generation the current one, atomically. */
   async swapTo(name: string): Promise<void> {
     const temporary = join(this.#prefix, `${CURRENT}.tmp`);
     await rm(temporary, { force: true });

@@ -1,29 +1,29 @@
 import { TerminalError } from '../../../base/errors.ts';
 import type { Files } from './generations.ts';
 
-/** Why nginx refuses a tree; `file` is the one that it names, where it names one. */
+/** Why nginx refuses a tree; `file`: the file in its message, if there is one. */
 export interface ConfigFault {
   readonly error: Error;
   readonly file: string | null;
 }
 
-/** A file that is to be written (`text`) or to go (`null`). */
+/** A file to write, or with `text: null` to remove. */
 export interface FileChange {
   readonly name: string;
   readonly text: string | null;
 }
 
 interface Isolated {
-  /** What nginx accepts: the base, with every change that did no harm. */
+  /** A tree that nginx accepts: the base with all changes that are not refused. */
   readonly files: Files;
   readonly refused: ReadonlyMap<FileChange, Error>;
 }
 
 /**
- * Finds the most that nginx accepts, so that one bad vhost costs only its own change: its file stays as it was. The
- * error names it, or the shortest run of changes that fails is searched for: 2 + log2(N) tests for one bad in N.
- * A file of the base that went bad by itself (its certificate is gone, say) is left out; where that isn't ours
- * (`isOurs`), nothing is done and a `TerminalError` names it.
+ * Finds the largest set of changes that nginx accepts, so that a bad vhost fails only its own change and keeps its old
+ * file. The error names the bad file; if it doesn't, a binary search finds it: 2 + log2(N) tests for one bad of N.
+ * A bad file of the base (its certificate is gone, for example) is dropped if it is ours (`isOurs`). If it is foreign,
+ * nothing is changed and a `TerminalError` names it.
  */
 export async function isolate(
   base: Files,
@@ -68,12 +68,12 @@ async function badFile(
   test: (files: Files) => Promise<ConfigFault | null>,
 ) {
   if (fault.file !== null && files.has(fault.file)) return { name: fault.file, error: fault.error };
-  if ((await test(new Map())) !== null) throw fault.error; // not a site's fault: the main configuration or the host
+  if ((await test(new Map())) !== null) throw fault.error; // the main configuration or the host is at fault, no site
   const bad = await firstBad([...files], (some) => test(new Map(some)));
   return { name: bad.item[0], error: bad.fault.error };
 }
 
-/** The item with which a failing list begins to fail; all before it together pass. */
+/** The first item with which the list fails; all items before it pass together. */
 async function firstBad<Item>(
   items: readonly Item[],
   test: (some: readonly Item[]) => Promise<ConfigFault | null>,
@@ -92,7 +92,8 @@ async function firstBad<Item>(
   }
   const item = items[fails - 1];
   fault ??= await test(items);
-  if (item === undefined || fault === null) throw new Error('nginx changed its mind about a configuration');
+  if (item === undefined || fault === null)
+    throw new Error('nginx accepted a configuration that it had refused');
   return { item, fault };
 }
 

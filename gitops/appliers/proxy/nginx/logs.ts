@@ -2,13 +2,13 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Full logs of before that are kept beside the one that is written: `<name>.1`, the newest, and `<name>.2`. */
+/** Rotated logs that are kept: `<name>.1`, the newer one, and `<name>.2`. */
 const KEPT = 2;
-/** How long the logs of a site that is gone are kept. */
+/** How long the logs of a removed site are kept. */
 const GONE_MS = 7 * 24 * 60 * 60 * 1000;
 
-interface LogKeeping {
-  /** Where nginx writes: `error.log`, and `sites/<site>.log`. */
+interface LogRotation {
+  /** The folder in which nginx writes `error.log` and `sites/<site>.log`. */
   readonly directory: string;
   /** The sites that are served. */
   readonly sites: ReadonlySet<string>;
@@ -18,15 +18,15 @@ interface LogKeeping {
 }
 
 /**
- * Puts full logs aside and removes those of sites that went a week ago. True where nginx must open its logs anew: until
- * then it goes on writing to the ones that were renamed.
+ * Rotates full logs and removes those of sites that were removed a week ago. True if nginx must reopen its logs: until
+ * then it writes to the renamed ones.
  */
-export async function keepLogs({
+export async function rotateLogs({
   directory,
   sites,
   now,
   maxBytes = MAX_BYTES,
-}: LogKeeping): Promise<boolean> {
+}: LogRotation): Promise<boolean> {
   const folder = join(directory, 'sites');
   const names = (await readdir(folder)).filter((name) => /\.log(?:\.[0-9]+)?$/.test(name));
   const gone = names.filter((name) => !sites.has(name.replace(/\.log.*$/, '')));
@@ -37,11 +37,11 @@ export async function keepLogs({
   for (const path of [join(directory, 'error.log'), ...live]) {
     if ((await sizeOf(path)) > maxBytes) full.push(path);
   }
-  for (const path of full) await putAside(path);
+  for (const path of full) await rotate(path);
   return full.length > 0;
 }
 
-async function putAside(path: string): Promise<void> {
+async function rotate(path: string): Promise<void> {
   for (let number = KEPT; number > 1; number -= 1) {
     await rename(`${path}.${number - 1}`, `${path}.${number}`).catch(ignoreAbsent);
   }

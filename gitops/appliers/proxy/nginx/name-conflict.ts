@@ -1,6 +1,6 @@
 import { RetryableError } from '../../../base/errors.ts';
 
-/** Two servers claim one name: nginx only warns of it, and serves the first. */
+/** Two servers claim one name: nginx only warns, and serves the first one. */
 export class NameConflict extends RetryableError {
   override name = 'NameConflict';
   readonly host: string;
@@ -10,13 +10,13 @@ export class NameConflict extends RetryableError {
     this.host = host;
   }
 
-  /** All that nginx warns of in what it wrote. */
+  /** All conflicts that nginx reports on stderr. */
   static all(stderr: string, where = ''): NameConflict[] {
     const hosts = [...stderr.matchAll(/conflicting server name "([^"]*)"/g)].map(([, host = '']) => host);
     return [...new Set(hosts)].map((host) => new NameConflict(host, where));
   }
 
-  /** Whether a site's file claims the name. */
+  /** True if a site's file claims the name. */
   isIn(text: string | null): boolean {
     return text?.includes(`server_name ${this.host};`) ?? false;
   }

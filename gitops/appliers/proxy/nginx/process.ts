@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 const POLL_MS = 20;
 const TERM_MS = 3_000;
-/** Requests in flight may end; a long poll of 20 s need not. */
+/** Requests in flight may finish, long polls of 20 s may not. */
 const ENDINGS = [
   ['SIGQUIT', 3_000],
   ['SIGTERM', TERM_MS],
@@ -12,8 +12,8 @@ const ENDINGS = [
 ] as const;
 
 /**
- * The process id of the nginx master that runs under `prefix`, or `null`. A pid file may outlive its process and the
- * number be somebody else's by now, so the process itself must say that it is one (Linux: /proc).
+ * The process id of the nginx master that runs under `prefix`, or `null`. A pid file may be stale and its number in use
+ * by another process, so the process's title is checked too (Linux: /proc).
  */
 export async function runningMaster(prefix: string): Promise<number | null> {
   const pid = await pidFile(prefix);
@@ -23,7 +23,7 @@ export async function runningMaster(prefix: string): Promise<number | null> {
   return ours ? pid : null;
 }
 
-/** `pid` if it is an nginx master, wherever it keeps its files. */
+/** `pid` if it is an nginx master, under any prefix. */
 export async function masterByPid(pid: number): Promise<number | null> {
   if (!Number.isInteger(pid) || pid <= 1) return null;
   return (await titleOf(pid))?.startsWith('nginx: master process') ? pid : null;
@@ -36,8 +36,8 @@ async function pidFile(prefix: string): Promise<number | null> {
 }
 
 /**
- * Workers that outlived their master (it was killed) still hold its sockets, so that a new one can't listen. They are
- * known by the process group that the master led; asked to go, they close their sockets and end what is in flight.
+ * Ends workers that outlived their killed master: they hold its sockets, so a new master can't listen. They are found
+ * by the master's process group. On SIGQUIT they close the sockets and finish requests in flight.
  */
 export async function retireOrphans(prefix: string): Promise<void> {
   const master = await pidFile(prefix);
@@ -53,7 +53,7 @@ async function workersOfGroup(group: number): Promise<number[]> {
   const found = await Promise.all(
     pids.map(async (pid) => {
       const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-      // `pid (name) state ppid pgrp …`: the name may hold anything, so fields are counted from its end (proc(5)).
+      // `pid (name) state ppid pgrp …`: the name may contain anything, so fields are counted from its end (proc(5)).
       const pgrp = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[2]);
       const worker = pgrp === group && (await titleOf(pid))?.startsWith('nginx: worker process');
       return worker ? [pid] : [];
@@ -68,15 +68,15 @@ export async function workersOf(master: number): Promise<number[]> {
   return text.split(' ').filter(Boolean).map(Number);
 }
 
-/** True once every worker has closed its listening sockets (it says so in its title) or is gone. */
+/** True once every worker has closed its listening sockets (its title says so) or has ended. */
 export async function allRetired(workers: readonly number[]): Promise<boolean> {
   const titles = await Promise.all(workers.map(titleOf));
   return titles.every((title) => title === null || title.includes('is shutting down'));
 }
 
 /**
- * Ends the nginx that runs under `prefix`, if any: gracefully, then less so. Also for one that was left behind by a
- * process that was killed. Resolves when it is gone.
+ * Ends the nginx that runs under `prefix`, if any: gracefully, then by force. Works for one of an earlier process, too.
+ * Resolves when it has ended.
  */
 export async function stopNginx(prefix: string): Promise<void> {
   for (const [signal, timeoutMs] of ENDINGS) {
@@ -89,7 +89,7 @@ export async function stopNginx(prefix: string): Promise<void> {
   await retireOrphans(prefix);
 }
 
-/** The command line, `null` for a process that is gone (a zombie has an empty one). */
+/** The command line; `null` if the process has ended (that of a zombie is empty). */
 async function titleOf(pid: number): Promise<string | null> {
   const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
   return line === '' ? null : line.replaceAll('\0', ' ');

@@ -8,7 +8,7 @@ const address = z.union([
   z.string().regex(/^\[[0-9a-f:.]+\]$/i, 'must be an address, IPv6 in brackets'),
 ]);
 
-/** An absolute path that is one word between nginx's quotes. */
+/** An absolute path that is one word in nginx's quotes. */
 const path = z.string().regex(/^\/[\w@%+=:,./ -]*$/, 'must be an absolute path without quotes or variables');
 
 export const certificatePaths = z.object({ cert: path, key: path }).nullable();
@@ -16,12 +16,12 @@ export const certificatePaths = z.object({ cert: path, key: path }).nullable();
 /** `<number>-<hash>`. */
 export const versionText = z.string().regex(/^[0-9]+-[0-9a-f]+$/);
 
-/** A secret of which no character means anything in a header, a pattern or between quotes. */
+/** A secret without characters that have a meaning in headers, patterns or quotes. */
 const secret = z.string().regex(/^[A-Za-z0-9_-]{16,256}$/, 'must be 16 to 256 of A-Z, a-z, 0-9, - and _');
 
 export const trustedPeers = z.object({ cloudflare: z.array(cidrRange), own: z.array(cidrRange) });
 
-/** What is rendered for all sites alike. */
+/** Settings of the main configuration. */
 export const mainSchema = z.object({
   listen: z.array(address).min(1),
   httpPort: port,
@@ -41,15 +41,15 @@ export const mainSchema = z.object({
     burst: z.int().min(1).max(10_000_000),
     connections: z.int().min(1).max(65_535),
   }),
-  /** Set where the system's nginx reads the tree: where logs are, since its own prefix is elsewhere. */
+  /** The folder of logs if the system's nginx reads the tree, since that has another prefix; else `null`. */
   systemLogs: path.nullable(),
   workerProcesses: z.union([z.int().min(1), z.literal('auto')]),
 });
 export type MainSettings = z.output<typeof mainSchema>;
 
 /**
- * Values are refused, never escaped: what passes these schemas holds no quote, `$`, `;`, brace or line break, so it
- * can only ever be one word of nginx's language. Throws `TerminalError`, which says what is wrong and not the value.
+ * Refuses values, never escapes them: a value that passes these schemas contains no quote, `$`, `;`, brace or line
+ * break, so it is always one word of nginx's language. Throws `TerminalError`, whose message doesn't contain the value.
  */
 export function plain<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const result = schema.safeParse(value);

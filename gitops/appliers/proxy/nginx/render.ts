@@ -7,22 +7,19 @@ import { certificatePaths, type MainSettings, plain, trustedPeers, versionText }
 import type { Templates } from './templates.ts';
 
 export interface Renderer {
-  /** Changes with everything that a site's file depends on besides its own vhosts and certificates. */
+  /** Hash of everything that a site's file depends on besides its vhosts and certificates. */
   readonly form: string;
-  /** `nginx.conf`: an nginx of our own, or the one in which a tree is tested before the system's gets to see it. */
+  /** `nginx.conf` of our own nginx; with the system's nginx, it serves to test a tree before the swap. */
   readonly skeleton: string;
   /** `http/tagyard.conf`, with the hop secret. */
   main(trusted: TrustedPeers): string;
-  /** `http/version.conf`, the endpoint that tells which generation the workers serve. */
+  /** `http/version.conf`: the endpoint that returns the version that the workers serve. */
   version(version: string): string;
-  /**
-   * `certificates` has one entry a vhost, in order; `null`: no TLS yet. Throws `TerminalError` for a value that isn't
-   * plain.
-   */
+  /** `certificates`: one entry for each vhost, in order; `null`: no TLS yet. Throws `TerminalError` as `plain` does. */
   vhosts(spec: ProxySpec, certificates: readonly (CertificatePaths | null)[]): string;
 }
 
-/** Fills the templates in. Handlebars escapes nothing here, so that every value goes through `plain` first. */
+/** Renders the templates. Handlebars escapes nothing here, so every value is checked by `plain` first. */
 export function nginxRenderer(templates: Templates, settings: MainSettings): Renderer {
   const handlebars = Handlebars.create();
   handlebars.registerPartial('challenge', templates.challenge);
@@ -53,7 +50,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       ...common,
       name: `tagyard_custom_${site}_${vhost.host}`,
       edge,
-      // The hop header is replaced, not dropped.
+      // The template sets the hop header instead.
       dropped: droppedHeaders(vhost.kind).filter((name) => name !== HOP_SECRET_HEADER),
       hopHeader: HOP_SECRET_HEADER,
       edgeScheme: settings.edge.scheme,
@@ -72,7 +69,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       http({
         ...settings,
         ...treatment,
-        // Another one is another tree, though none of its other files may have changed.
+        // A new skeleton makes a new tree, even if no other file has changed.
         skeletonHash: contentHash(skeleton),
         hopVariable: `http_${HOP_SECRET_HEADER.replaceAll('-', '_')}`,
         trusted: plain(trustedPeers, trusted, 'the trusted peers'),

@@ -8,17 +8,17 @@ export interface NginxSettings extends ProxySettings {
   readonly limits?: NameLimits;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
-  /** How long a start or a reload may take before the tree before it is put back, milliseconds. */
+  /** Timeout of a start or reload, milliseconds; then the previous tree is restored. */
   readonly reloadTimeoutMs?: number;
-  /** How long connections of an old generation may live on, seconds. */
+  /** How long connections to old workers stay open, seconds. */
   readonly shutdownSeconds?: number;
-  /** A number, or `auto` for one a core. */
+  /** A number, or `auto` for one per core. */
   readonly workerProcesses?: number | 'auto';
-  /** The configuration of the system's own nginx, which includes our tree then; unset: we run one of our own. */
+  /** The configuration of the system's nginx, which includes our tree; unset: an nginx of our own is started. */
   readonly systemConfig?: string;
 }
 
-/** Throws `TerminalError` with every setting at fault, never its value. */
+/** Throws `TerminalError` with the names of all wrong settings, without their values. */
 export function mainSettings(
   settings: NginxSettings,
   ports: { httpPort: number; tlsPort: number; statusPort: number },
@@ -30,11 +30,11 @@ export function mainSettings(
     hopSecret: settings.hopSecret,
     challengeKey: settings.challengeKey ?? null,
     edge: settings.edgeUpstream,
-    // nginx has no trust of its own to fall back on; this bundle is Debian's and Alpine's.
+    // nginx has no default CAs; this is the path of the bundle on Debian and Alpine.
     ca: settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',
     limits: {
       requestsPerSecond: limits.requestsPerSecond,
-      // Two seconds' worth at once: pages send their hits in bursts.
+      // The requests of two seconds: pages send their hits in bursts.
       burst: 2 * limits.requestsPerSecond,
       connections: limits.connections,
     },

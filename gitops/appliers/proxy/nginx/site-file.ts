@@ -12,15 +12,15 @@ const headSchema = z.strictObject({
   /** See `Renderer.form`. */
   form: z.string(),
   certificates: z.array(certificate),
-  /** Hash of all that follows the head. */
+  /** Hash of the text after the head. */
   body: z.string(),
 });
 export type SiteFileHead = z.output<typeof headSchema>;
 
-/** A file of `sites/`: the mark, what it was made from, and nginx's own language. */
+/** The first two lines of a file in `sites/`; nginx's configuration follows. */
 interface NginxSiteFile {
   readonly mark: string | undefined;
-  /** `null` where it isn't ours, or was edited since it was written. */
+  /** `null` if it isn't ours, or was edited since it was written. */
   readonly head: SiteFileHead | null;
 }
 

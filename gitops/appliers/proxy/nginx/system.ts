@@ -7,19 +7,19 @@ import { NameConflict } from './name-conflict.ts';
 import { masterByPid } from './process.ts';
 
 interface SystemSettings extends DaemonSettings {
-  /** `/etc/nginx/nginx.conf`, say. */
+  /** `/etc/nginx/nginx.conf`, for example. */
   readonly config: string;
 }
 
-/** All that it reads, printed: 1,000 sites are 10 MB. */
+/** The output of `nginx -T` is 10 MB for 1,000 sites. */
 const MAX_DUMP = 500_000_000;
 const TEST_TIMEOUT_MS = 180_000;
 
 /**
- * The system's own nginx, which reads our tree by one line in its `http` block. We test it, reload it and watch it;
- * starting, stopping and every other line of its configuration are its operator's. A tree is tested by itself first
- * and together with the operator's after the swap; where those two don't agree, the tree of before is put back,
- * and a site that claims one of the operator's names is left out.
+ * The system's nginx, which includes our tree by one line in its `http` block. We test, reload and watch it; the
+ * operator starts and stops it, and owns every other line of its configuration. A tree is tested alone first, and with
+ * the operator's configuration after the swap. If the second test fails, the previous tree is restored, and a site that
+ * claims one of the operator's names is dropped.
  */
 export class SystemNginx extends NginxDaemon {
   readonly #settings: SystemSettings;
@@ -30,14 +30,14 @@ export class SystemNginx extends NginxDaemon {
     this.#settings = settings;
   }
 
-  /** The one line. */
+  /** The line that the operator adds. */
   static includeLine(prefix: string): string {
     return `include ${join(prefix, 'current')}/*/*.conf;`;
   }
 
   /**
-   * Only a name of a fresh file makes a conflict: two vhosts of the operator's own that share one are no matter of
-   * ours, and one of the operator's that came after a site's keeps no other site back.
+   * Throws a conflict only for a name in a fresh file. A conflict between two vhosts of the operator doesn't concern
+   * us, and an operator's vhost that conflicts with an older site must not block other sites.
    */
   override async activate(version: string, fresh: readonly string[]): Promise<void> {
     const { dump, conflicts } = await this.#read();
@@ -53,7 +53,7 @@ export class SystemNginx extends NginxDaemon {
     await super.activate(version, fresh);
   }
 
-  /** It stays, whoever of us goes. */
+  /** Only stops watching: the operator's nginx keeps running. */
   override async stop(): Promise<void> {
     this.unwatch();
   }
@@ -68,7 +68,7 @@ export class SystemNginx extends NginxDaemon {
     throw new RetryableError('the system’s nginx isn’t running: start it (systemctl start nginx)');
   }
 
-  /** The whole configuration as nginx reads it, and names in it that are claimed twice. Throws `RetryableError`. */
+  /** The whole configuration, and the conflicts that nginx reports. Throws `RetryableError`. */
   async #read(): Promise<{ dump: string; conflicts: readonly NameConflict[] }> {
     const { bin, config } = this.#settings;
     const options = { timeoutMs: TEST_TIMEOUT_MS, maxOutput: MAX_DUMP };
@@ -82,14 +82,14 @@ export class SystemNginx extends NginxDaemon {
     }
   }
 
-  /** Told by its configuration, else built in. */
+  /** From its configuration, else the built-in default. */
   async #findPidFile(): Promise<string> {
-    const told = /(?:^|;)[ \t]*pid\s+"?([^;"]+)"?;/m.exec((await this.#read()).dump)?.[1];
-    if (told?.startsWith('/')) return told;
+    const configured = /(?:^|;)[ \t]*pid\s+"?([^;"]+)"?;/m.exec((await this.#read()).dump)?.[1];
+    if (configured?.startsWith('/')) return configured;
     const { stderr } = await runCommand(this.#settings.bin, ['-V']);
     const builtIn = (name: string) => new RegExp(`--${name}=(\\S+)`).exec(stderr)?.[1];
-    return told === undefined
+    return configured === undefined
       ? (builtIn('pid-path') ?? '/run/nginx.pid')
-      : join(builtIn('prefix') ?? '/etc/nginx', told);
+      : join(builtIn('prefix') ?? '/etc/nginx', configured);
   }
 }

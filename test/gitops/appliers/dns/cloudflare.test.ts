@@ -51,22 +51,22 @@ describe('DNS at Cloudflare', () => {
     expect(world.faulty.calls).toHaveLength(1);
   });
 
-  test('finds the one poisoned record of a batch, and only its site fails', async () => {
+  test('finds the bad record of a batch, and fails only its site', async () => {
     const sites = Array.from({ length: 20 }, (_, number) => loadedManifest(`shop-${number}`, number));
     const { changes } = await planOf(...sites);
-    // Somebody takes the name between observation and apply.
+    // The name is taken between observation and apply.
     await create({ type: 'CNAME', name: 'shop-7-origin', content: 'elsewhere.example' });
     const outcomes = await Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
     const failed = changes.filter((_, index) => outcomes[index]?.status === 'rejected');
     expect(failed.map(({ key }) => key)).toEqual(['shop-7-origin.example.net/A']);
     expect(errorsOf(outcomes)[0]).toBeInstanceOf(RetryableError);
     expect(await records()).toHaveLength(60);
-    // The next look sees whose the name is.
+    // The next observation finds the owner of the name.
     const { conflicts } = await planOf(...sites);
     expect(conflicts).toMatchObject([{ site: 'shop-7', key: 'shop-7-origin.example.net/A' }]);
   });
 
-  test('never repeats a batch of which nobody knows whether it was carried out, and finds it done when it looks', async () => {
+  test('never repeats a batch with unknown outcome, and finds it done in the next observation', async () => {
     world.faulty.plan({ kind: 'fail after' }, (method) => method === 'POST');
     const outcomes = await applyAll(loadedManifest());
     expect(errorsOf(outcomes).every((error) => error instanceof RetryableError)).toBe(true);
@@ -76,7 +76,7 @@ describe('DNS at Cloudflare', () => {
     expect(await records()).toHaveLength(3);
   });
 
-  test('fails all at once when the token is revoked, without halving', async () => {
+  test('fails the whole batch when the token is revoked, without bisecting', async () => {
     const { changes } = await planOf(loadedManifest());
     world.faulty.plan(
       {
@@ -93,7 +93,7 @@ describe('DNS at Cloudflare', () => {
     expect(batches()).toBe(1);
   });
 
-  test('puts an edited record right', async () => {
+  test('repairs an edited record', async () => {
     await applyAll(loadedManifest());
     const origin = (await records()).find(({ name }) => name.startsWith('acme-shop-origin'));
     await world.emulator.call('PATCH', `${path()}/${origin?.id}`, { content: '203.0.113.9' });
@@ -104,7 +104,7 @@ describe('DNS at Cloudflare', () => {
     expect((await planOf(loadedManifest())).changes).toEqual([]);
   });
 
-  test('leaves one record where two of ours stand', async () => {
+  test('keeps one record of two of ours under one name', async () => {
     await applyAll(loadedManifest());
     const origin = (await records()).find(({ name }) => name.startsWith('acme-shop-origin'));
     await create({ ...origin, content: '203.0.113.9' });
@@ -120,19 +120,16 @@ describe('DNS at Cloudflare', () => {
     ['an address of the other type', { type: 'A', content: '203.0.113.9' }, true],
     ['a text', { type: 'TXT', content: '"google-site-verification=1"' }, false],
     ['a mail exchanger', { type: 'MX', content: 'mail.example.net', priority: 10 }, false],
-  ])(
-    'takes %s of somebody else’s on the name for a conflict or leaves it alone',
-    async (_name, record, conflict) => {
-      await create({ name: 'acme-shop', ...record });
-      const { changes, conflicts } = await planOf(loadedManifest());
-      expect(conflicts.map(({ key }) => key)).toEqual(conflict ? ['acme-shop.example.net/AAAA'] : []);
-      expect(changes).toHaveLength(conflict ? 2 : 3);
-      await applyAll(loadedManifest());
-      expect((await records()).filter(({ type }) => type === record.type)).toContainEqual(
-        expect.objectContaining({ content: record.content }),
-      );
-    },
-  );
+  ])('reports a foreign %s on the name as a conflict or ignores it', async (_name, record, conflict) => {
+    await create({ name: 'acme-shop', ...record });
+    const { changes, conflicts } = await planOf(loadedManifest());
+    expect(conflicts.map(({ key }) => key)).toEqual(conflict ? ['acme-shop.example.net/AAAA'] : []);
+    expect(changes).toHaveLength(conflict ? 2 : 3);
+    await applyAll(loadedManifest());
+    expect((await records()).filter(({ type }) => type === record.type)).toContainEqual(
+      expect.objectContaining({ content: record.content }),
+    );
+  });
 
   test('never touches the records of another host or another instance', async () => {
     for (const [name, mark] of [
@@ -145,7 +142,7 @@ describe('DNS at Cloudflare', () => {
     expect(await planOf()).toEqual({ changes: [], conflicts: [] });
   });
 
-  test('refuses a name outside its zone, which Cloudflare would complete', async () => {
+  test('refuses a name outside the zone, which Cloudflare would extend', async () => {
     const manifest = loadedManifest('acme-shop', 0, {
       hostnames: {
         edge: 'acme.other.example',

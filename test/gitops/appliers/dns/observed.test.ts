@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { desiredRecords } from '../../../../gitops/appliers/dns/desired.ts';
+import { DNS, desiredRecords } from '../../../../gitops/appliers/dns/desired.ts';
 import { type ListedRecord, observedRecords } from '../../../../gitops/appliers/dns/observed.ts';
 import { planResources } from '../../../../gitops/appliers/plan.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
@@ -24,7 +24,7 @@ test.each<[string, readonly ListedRecord[], 'update' | 'conflict']>([
   ['has a stranger’s beside it, listed last', [moved, record('strange', null)], 'conflict'],
 ])('a record that %s', (_what, listed, outcome) => {
   const identity = { instance: 'test', host: 'tag-1' };
-  const { changes, conflicts } = planResources(desired, observedRecords(listed, desired, identity));
+  const { changes, conflicts } = planResources(desired, observedRecords(listed, desired, identity), DNS);
   const key = 'acme-shop-origin.example.net/A';
   const change = changes.find((one) => one.key === key);
   expect(conflicts.map((one) => one.key)).toEqual(outcome === 'conflict' ? [key] : []);

@@ -45,7 +45,7 @@ describe('the edge at Cloudflare', () => {
     return Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
   }
 
-  test('reads KV and routes of a thousand sites in one call a page, the shared listing once', async () => {
+  test('reads KV and routes of a thousand sites in one call for each page, the shared listing once', async () => {
     const all = sites(1000);
     const kvTarget = kv();
     await converge(kvTarget, ...all);
@@ -57,12 +57,12 @@ describe('the edge at Cloudflare', () => {
     expect(world.faulty.calls).toHaveLength(5);
   });
 
-  test('writes the documents of a hundred sites in one bulk call a namespace', async () => {
+  test('writes the documents of a hundred sites in one bulk call for each namespace', async () => {
     await converge(kv(), ...sites(100));
     expect(world.faulty.calls.filter((call) => call.startsWith('PUT'))).toHaveLength(4);
   });
 
-  test('sends only the keys again that a bulk call left out', async () => {
+  test('repeats only the keys that a bulk call did not accept', async () => {
     const left = ['shop-001.example.net', 'shop-002.example.net'];
     const sizes: number[] = [];
     world.faulty.plan(
@@ -81,7 +81,7 @@ describe('the edge at Cloudflare', () => {
     expect(sizes).toEqual([3, 2]);
   });
 
-  test('gives up on a key that is left out again and again, and on no other', async () => {
+  test('fails only the key that no bulk call accepts', async () => {
     world.faulty.plan(
       {
         kind: 'change',
@@ -103,7 +103,7 @@ describe('the edge at Cloudflare', () => {
     });
   });
 
-  test('forgets a site’s visitors when it ends, and keeps them when it only leaves this host', async () => {
+  test('deletes the profiles of a site’s visitors when the site is removed, and keeps them when it moves to another host', async () => {
     const { client, emulator, store } = world;
     const profiles = ensureNamespace(emulator.db, namespaceTitle(EMULATOR_SCRIPT, PROFILES)).id;
     const applier = kv();
@@ -124,13 +124,13 @@ describe('the edge at Cloudflare', () => {
     }
   });
 
-  test('says which namespace is missing', async () => {
+  test('reports which namespace is missing', async () => {
     const store = edgeStore(world.client, 'another-edge');
     await expect(store.keys('ROUTES', signal)).rejects.toThrow(TerminalError);
     await expect(store.keys('ROUTES', signal)).rejects.toThrow('another-edge-ROUTES');
   });
 
-  test('never repeats the creation of a route that may have happened, and finds it when it looks', async () => {
+  test('never repeats the creation of a route with unknown outcome, and finds it in the next observation', async () => {
     await converge(kv(), loadedManifest());
     const applier = routeApplier(routeOptions());
     world.faulty.plan(
@@ -145,7 +145,7 @@ describe('the edge at Cloudflare', () => {
   test.each([
     ['without a routing entry of ours', EMULATOR_SCRIPT, false, 'no routing entry'],
     ['that leads to another worker', 'other-worker', true, 'the worker other-worker'],
-  ])('takes a route %s for somebody else’s', async (_name, script, withEntry, by) => {
+  ])('treats a route %s as foreign', async (_name, script, withEntry, by) => {
     if (withEntry) await converge(kv(), loadedManifest());
     const { db, zone } = world.emulator;
     db.prepare('INSERT INTO routes (id, zone, pattern, script) VALUES (?, ?, ?, ?)').run(
@@ -161,7 +161,7 @@ describe('the edge at Cloudflare', () => {
   });
 
   describe('with one wildcard route for the zone', () => {
-    test('makes it once, for the first site that wants it, and keeps it when the last is gone', async () => {
+    test('is created for the first site, and kept when the last one is removed', async () => {
       const applier = wildcardRouteApplier(routeOptions());
       const { changes } = await planOf(applier, ...sites(3).toReversed());
       expect(changes).toMatchObject([{ op: 'create', site: 'shop-000', key: '*.example.net/*' }]);
@@ -171,7 +171,7 @@ describe('the edge at Cloudflare', () => {
       expect(await routes()).toHaveLength(1);
     });
 
-    test('replaces the routes of single sites, and only when it stands', async () => {
+    test('replaces the routes of single sites once it exists', async () => {
       await converge(kv(), ...sites(2));
       await converge(routeApplier(routeOptions()), ...sites(2));
       const applier = wildcardRouteApplier(routeOptions());
@@ -185,7 +185,7 @@ describe('the edge at Cloudflare', () => {
       expect((await routes()).map(({ pattern }) => pattern)).toEqual(['*.example.net/*']);
     });
 
-    test('tells every site when somebody else holds the wildcard', async () => {
+    test('reports a foreign wildcard to every site', async () => {
       const { emulator } = world;
       await emulator.call('POST', `/zones/${emulator.zone.id}/workers/routes`, {
         pattern: '*.example.net/*',

@@ -20,7 +20,7 @@ applierConformance(
         const id = emulator.namespaces.get(namespace)?.id;
         const path = `/accounts/${emulator.account}/storage/kv/namespaces/${id}`;
         await emulator.call('PUT', `${path}/bulk`, [
-          { key, value: 'theirs', metadata: { owner: 'somebody' } },
+          { key, value: 'theirs', metadata: { owner: 'a stranger' } },
         ]);
         return async () => (await emulator.call('GET', `${path}/values/${key}`)).text;
       },
@@ -52,7 +52,7 @@ applierConformance(
         await Promise.all(changes.map((change) => kv.apply(change, signal)));
       },
       async plantForeign({ spec: { pattern } }) {
-        // A route without a script keeps the worker off an address: somebody meant it.
+        // A route without a script keeps the worker off an address, which an operator intended.
         const { json } = await emulator.call('POST', routes, { pattern });
         return async () => (await emulator.call('GET', `${routes}/${json.result.id}`)).json;
       },

@@ -31,19 +31,19 @@ describe('a vhost that waits for its certificate', () => {
     return { pathsFor, retain: async () => undefined };
   };
 
-  test('is current as long as there is none', async () => {
+  test('is current while there is still none', async () => {
     expect(await isStillCurrent(certificatesByMode({ files: ca, acme: await ordered() }), WAITING)).toBe(
       true,
     );
   });
 
-  test('isn’t when the host has no authority any more, which its site hears when it is applied', async () => {
+  test('isn’t current when the host has no authority any more, which the site reports when it is applied', async () => {
     const source = certificatesByMode({ files: ca });
     expect(await isStillCurrent(source, WAITING)).toBe(false);
     await expect(certificateFor(source, WAITING)).rejects.toBeInstanceOf(TerminalError);
   });
 
-  test('isn’t when what is kept for its name can’t be read', async () => {
+  test('isn’t current when the stored files of its name can’t be read', async () => {
     const acme = await ordered();
     await mkdir(join(home, 'names', `${WAITING.host}.pem`));
     expect(await isStillCurrent(certificatesByMode({ files: ca, acme }), WAITING)).toBe(false);

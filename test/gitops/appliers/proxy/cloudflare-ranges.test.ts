@@ -34,7 +34,7 @@ describe('Cloudflare’s ranges', () => {
   });
   afterEach(() => rm(directory, { recursive: true }));
 
-  test('are those of the release until they were asked for, then the answer, also after a restart', async () => {
+  test('are those of the release until the API has answered, then the answer, also after a restart', async () => {
     const ranges = await open();
     expect(ranges.current()).toEqual(KNOWN_CLOUDFLARE_RANGES.toSorted());
     await ranges.refresh();
@@ -43,7 +43,7 @@ describe('Cloudflare’s ranges', () => {
     expect(again.current()).toEqual(ranges.current());
   });
 
-  test('are asked for once a day, however often there is a pass', async () => {
+  test('are requested once a day, however many passes there are', async () => {
     const ranges = await open();
     for (let pass = 0; pass < 5; pass += 1) await ranges.refresh();
     await (await open()).refresh();
@@ -53,7 +53,7 @@ describe('Cloudflare’s ranges', () => {
     expect(calls).toBe(2);
   });
 
-  test('keep their identity while they are fresh, so that nobody sees a change where there is none', async () => {
+  test('are the same object while they are fresh, so that nothing seems changed', async () => {
     const ranges = await open();
     await ranges.refresh();
     const before = ranges.current();
@@ -72,7 +72,7 @@ describe('Cloudflare’s ranges', () => {
     ['an answer that trusts everybody', () => ['0.0.0.0/0']],
     ['an answer that trusts half of IPv6', () => ['2000::/3']],
     ['an answer that is no range', () => ['198.51.100.0/24; include /etc/passwd']],
-  ])('stay the last good ones after %s, and are asked for again in ten minutes', async (_case, bad) => {
+  ])('stay the last good ones after %s, and are requested again in ten minutes', async (_case, bad) => {
     const ranges = await open();
     await ranges.refresh();
     const good = ranges.current();

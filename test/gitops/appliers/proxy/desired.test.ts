@@ -23,7 +23,7 @@ describe('the vhosts of a site', () => {
     ]);
   });
 
-  test('lead to every replica, by address and port', () => {
+  test('point to every replica, by address and port', () => {
     const manifest = loadedManifest('acme-shop', 0, { resources: { processing: { replicas: 3 } } });
     const [site] = proxyResources(manifest, settings);
     const origin = site?.spec.vhosts.find(({ kind }) => kind === 'origin');
@@ -42,7 +42,7 @@ describe('the vhosts of a site', () => {
   });
 });
 
-test('a vhost is another one with another certificate, where the source replaces them itself', () => {
+test('a new certificate changes a vhost’s hash if the source itself replaces certificates', () => {
   const manifest = loadedManifest('acme-shop', 0, { ...custom, tls: { mode: 'acme' } });
   const renewed = 'metrics.acme-shop.example';
   const hashes = (edition: string | undefined) =>
@@ -65,7 +65,7 @@ describe('the file of a key', () => {
   });
 
   test.each(['Acme.conf', 'acme@x@y.conf', 'acme@no host.conf', '@metrics.acme.example.conf'])(
-    '%s stands for itself',
+    '%s is its own key',
     (file) => {
       expect(keyOf(file)).toBe(file);
     },

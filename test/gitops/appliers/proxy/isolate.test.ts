@@ -43,14 +43,14 @@ describe('one bad vhost', () => {
     },
   );
 
-  test('is found by two tests where the error names it', async () => {
+  test('is found with two tests if the error names it', async () => {
     const { state, test } = checker({ names: true });
     const { refused } = await isolate(new Map(), many(1_000, [500]), test, ours);
     expect([...refused.values()].map(({ message }) => message)).toEqual(['0500.conf is bad']);
     expect(state.tests).toBe(2);
   });
 
-  test('keeps the file that it would have replaced', async () => {
+  test('doesn’t replace its old file', async () => {
     const { test } = checker({ names: true });
     const base = new Map([['a.conf', 'good before']]);
     const { files } = await isolate(base, [{ name: 'a.conf', text: 'bad' }], test, ours);
@@ -87,7 +87,7 @@ describe('two files that claim one name', () => {
       ['a.conf'],
     ],
     [
-      'nobody gives way where the holder lets go in the same batch',
+      'no change is refused if the holder releases the name in the same batch',
       [['a.conf', 'name x']],
       [
         { name: 'a.conf', text: null },
@@ -108,14 +108,14 @@ describe('a file that went bad by itself', () => {
     ['b.conf', 'bad since'],
   ]);
 
-  test.each([true, false])('is left out, and others go on (named: %s)', async (names) => {
+  test.each([true, false])('is dropped, and the other changes are made (named: %s)', async (names) => {
     const { test } = checker({ names });
     const { files, refused } = await isolate(base, [{ name: 'c.conf', text: 'good' }], test, ours);
     expect([...files.keys()]).toEqual(['a.conf', 'c.conf']);
     expect(refused.size).toBe(0);
   });
 
-  test('is never removed where it is somebody else’s', async () => {
+  test('is never removed if it is foreign', async () => {
     const { test } = checker({ names: true });
     const isolated = isolate(base, [{ name: 'c.conf', text: 'good' }], test, (text) => text !== 'bad since');
     await expect(isolated).rejects.toThrow("b.conf isn't Tagyard's");

@@ -2,13 +2,13 @@ import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { keepLogs } from '../../../../gitops/appliers/proxy/nginx/logs.ts';
+import { rotateLogs } from '../../../../gitops/appliers/proxy/nginx/logs.ts';
 
 describe('the logs of nginx', () => {
   const now = Date.parse('2026-11-21T00:00:00Z');
   const days = (count: number) => new Date(now - count * 24 * 60 * 60 * 1000);
   let directory: string;
-  const keep = () => keepLogs({ directory, sites: new Set(['acme']), now, maxBytes: 10 });
+  const keep = () => rotateLogs({ directory, sites: new Set(['acme']), now, maxBytes: 10 });
   const path = (name: string) => join(directory, 'sites', name);
 
   beforeEach(async () => {
@@ -23,7 +23,7 @@ describe('the logs of nginx', () => {
     expect(await readdir(join(directory, 'sites'))).toEqual(['acme.log']);
   });
 
-  test('are put aside when they are full, and the third goes', async () => {
+  test('are rotated when they are full, and the third is removed', async () => {
     for (const text of ['first, long enough', 'second, long enough', 'third, long enough']) {
       await writeFile(path('acme.log'), text);
       expect(await keep()).toBe(true);
@@ -33,7 +33,7 @@ describe('the logs of nginx', () => {
     expect(await readFile(path('acme.log.2'), 'utf8')).toContain('second');
   });
 
-  test('go a week after their site, and nothing else does', async () => {
+  test('of a removed site are deleted after a week, and no others', async () => {
     for (const [name, date] of [
       ['gone.log', days(8)],
       ['gone.log.1', days(9)],

@@ -35,7 +35,7 @@ const domain = (host: string, edgeHost: string): ProxySpec => ({
 });
 
 describe('the rendered vhosts', () => {
-  test('put every address, name and file where it belongs', () => {
+  test('contain every address, name and file in its place', () => {
     const text = renderer.vhosts(site('acme-origin.example.net'), [paths]);
     for (const line of [
       'upstream tagyard_origin_acme {',
@@ -58,13 +58,13 @@ describe('the rendered vhosts', () => {
     expect(text).toContain('proxy_set_header Host "acme.example.net";');
   });
 
-  test('hold no secret; only the main file does', () => {
+  test('contain no secret; only the main file does', () => {
     const spec = domain('tags.acme.example', 'acme.example.net');
     expect(renderer.vhosts(spec, [paths])).not.toContain(SETTINGS.hopSecret);
     expect(renderer.main(NO_TRUSTED_PEERS)).toContain(SETTINGS.hopSecret);
   });
 
-  test('have another form when a setting that they depend on changes', () => {
+  test('have a new form when a setting that they depend on changes', () => {
     const forms = [
       SETTINGS,
       { ...SETTINGS, tlsPort: 9443 },
@@ -194,7 +194,7 @@ describe('a hostile value', () => {
     },
   );
 
-  test('of the main file is refused too, or leaves its shape as it is', () => {
+  test('of the main file is refused too, or doesn’t change its shape', () => {
     const range = fc.oneof(
       hostile,
       fc.ipV4().map((address) => `${address}/24`),

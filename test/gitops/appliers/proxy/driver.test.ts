@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import type { ProxySettings } from '../../../../gitops/appliers/proxy/backend.ts';
+import { proxyDriver } from '../../../../gitops/appliers/proxy/driver.ts';
+import { proxySettings } from '../../../../gitops/appliers/proxy/settings.ts';
+
+/** The driver that is used for these settings, and what it gets. */
+function chosen(env: Record<string, string>) {
+  const calls: { driver: string; settings: ProxySettings }[] = [];
+  const driver = (name: string) => (settings: ProxySettings) => {
+    calls.push({ driver: name, settings });
+    throw new Error(name);
+  };
+  const deps = {
+    stateDir: '/state',
+    hopSecret: 'a-hop-secret-of-a-test',
+    challengeKey: null,
+    identity: { instance: 'test', host: 'tag-1' },
+    certificates: { pathsFor: async () => null, retain: async () => undefined },
+    ranges: { current: () => ['192.0.2.0/24'] },
+    now: () => 0,
+    drivers: { nginx: driver('nginx'), embedded: driver('embedded') },
+  };
+  const settings = proxySettings.parse({ EDGE_UPSTREAM: 'http://127.0.0.1:8787', ...env });
+  expect(() => proxyDriver(settings, deps)).toThrow();
+  return calls[0];
+}
+
+test.each(['nginx', 'embedded'])('PROXY_DRIVER=%s chooses the driver', (name) => {
+  expect(chosen({ PROXY_DRIVER: name })).toMatchObject({
+    driver: name,
+    settings: { prefix: '/state/proxy' },
+  });
+});
+
+test.each([
+  ['http://127.0.0.1:8787', { scheme: 'http', address: '127.0.0.1', port: 8787 }],
+  ['http://127.0.0.1', { scheme: 'http', address: '127.0.0.1', port: 80 }],
+  ['https://203.0.113.10', { scheme: 'https', address: '203.0.113.10', port: 443 }],
+])('EDGE_UPSTREAM=%s', (text, edgeUpstream) => {
+  expect(chosen({ EDGE_UPSTREAM: text })?.settings).toMatchObject({ edgeUpstream });
+});
+
+test('trusts Cloudflare’s ranges and the operator’s', () => {
+  const { settings } = chosen({ TRUSTED_PROXIES: '10.0.0.0/8' }) ?? {};
+  expect(settings?.trusted?.()).toEqual({ cloudflare: ['192.0.2.0/24'], own: ['10.0.0.0/8'] });
+});
