@@ -1,7 +1,7 @@
 import { type CertificateState, REASONS, type Reason, type ShownSite } from '../report/report.ts';
 
 /** One problem of a site, with what the operator can do about it. */
-export interface Finding {
+export interface SiteProblem {
   readonly site: string;
   readonly reason: Reason | CertificateState;
   readonly message: string;
@@ -56,10 +56,10 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
 };
 
 /** The site's condition if it is a problem, else the problems of its certificates. */
-export function findingsOf({ site, reason, message, resources }: ShownSite): Finding[] {
+export function findingsOf({ site, reason, message, resources }: ShownSite): SiteProblem[] {
   const remedy = REMEDIES[reason];
   if (remedy !== null) return [{ site, reason, message, meaning: REASONS[reason], remedy }];
-  return resources.flatMap((resource): Finding[] => {
+  return resources.flatMap((resource): SiteProblem[] => {
     if (resource.target !== 'certificate') return [];
     const problem = CERTIFICATES[resource.state];
     if (problem === null) return [];
