@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
 import { type PlanReport, planReportSchema, shownSiteSchema } from '../report/report.ts';
-import { type Finding, findingsOf } from './findings.ts';
+import { findingsOf, type SiteProblem } from './findings.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { type OutputOptions, print, short } from './output/print.ts';
 
@@ -11,7 +11,7 @@ interface Diagnosis {
   readonly revision: string | null;
   /** How many sites were checked. */
   readonly sites: number;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly SiteProblem[];
   readonly blocked: PlanReport['blocked'];
 }
 

@@ -7,7 +7,7 @@ import {
 } from '../report/report.ts';
 
 /** One problem of a site, with what the operator can do about it. */
-export interface Finding {
+export interface SiteProblem {
   readonly site: string;
   readonly reason: Reason | CertificateState;
   readonly message: string;
@@ -62,10 +62,10 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
 };
 
 /** The site's condition if it is a problem, else the problems of its certificates. */
-export function findingsOf({ site, reason, message, resources }: ShownSite): Finding[] {
+export function findingsOf({ site, reason, message, resources }: ShownSite): SiteProblem[] {
   const remedy = REMEDIES[reason];
   if (remedy !== null) return [{ site, reason, message, meaning: REASONS[reason], remedy }];
-  return resources.flatMap((resource): Finding[] => {
+  return resources.flatMap((resource): SiteProblem[] => {
     if (!isCertificate(resource)) return [];
     const problem = CERTIFICATES[resource.state];
     if (problem === null) return [];

@@ -29,7 +29,7 @@ const siteWithHistory = shownSiteSchema.extend({
  * Changes the image of one site, watches the site, and reverts the change if the site is not well. What happens to the
  * site is the outcome and never throws.
  */
-export async function changeImage(
+export async function rollOutImage(
   context: CliContext,
   { site, image, reason, watchMs }: ImageChange,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
 import { shownSiteSchema } from '../report/report.ts';
-import { changeImage } from './image-site.ts';
+import { rollOutImage } from './image-site.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { CliError } from './output/cli-error.ts';
 import { type OutputOptions, print, progress } from './output/print.ts';
@@ -55,7 +55,7 @@ export async function image(context: CliContext, wanted: string, options: ImageO
 
   const change = async (site: string) => {
     active.add(site);
-    const outcome = await changeImage(context, { site, image: wanted, reason, watchMs }, interrupted.signal);
+    const outcome = await rollOutImage(context, { site, image: wanted, reason, watchMs }, interrupted.signal);
     active.delete(site);
     outcomes.set(site, outcome);
     line.clear();

@@ -45,7 +45,7 @@ function imageSubject(site: string): string {
   return `Change the image of ${site}`;
 }
 
-export interface SiteHistory {
+interface SiteHistory {
   readonly site: string;
   /** Newest first. */
   readonly history: readonly { readonly revision: string; readonly subject: string }[];
