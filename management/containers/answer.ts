@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
 import { ProblemError } from '../errors.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from '../operations/idempotency.repository.ts';
-import { UNSETTLED } from '../operations/steps.ts';
+import { UNSETTLED } from '../lifecycle/steps.ts';
 import { findContainer } from './containers.repository.ts';
 import type { ContainerView } from './containers.schema.ts';
 import { presentContainer } from './present.ts';

@@ -6,7 +6,7 @@ import { type Context, withoutConfig } from '../context.ts';
 import type { Actor } from '../db/database.ts';
 import { fieldErrors, ProblemError } from '../errors.ts';
 import { judgeRole } from '../members/access.ts';
-import { UNSETTLED } from '../operations/steps.ts';
+import { UNSETTLED } from '../lifecycle/steps.ts';
 import { ProvisionerError } from '../provisioner-client.ts';
 import { claimForChange, settleClaims } from '../sites/claims.repository.ts';
 import { refuseOwnZone } from '../sites/own-names.ts';

@@ -7,7 +7,7 @@ import {
   type Health,
   predecessors,
   type StatusReason,
-} from './status.ts';
+} from '../lifecycle/status.ts';
 
 export type ContainerRow = Selectable<Tables['containers']>;
 export type LatestOperation = Pick<Selectable<Tables['operations']>, 'id' | 'kind' | 'status' | 'step'>;

@@ -8,8 +8,8 @@ import {
 } from '../../gitops/manifest/schema.ts';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { examples } from '../examples.ts';
-import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../operations/steps.ts';
-import { EVENT_KINDS, HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from './status.ts';
+import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
+import { EVENT_KINDS, HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 
 const features = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
 

@@ -5,7 +5,7 @@ import type { Projection } from '../sites/projection.ts';
 import { changeContainer, demandContainer } from './change.service.ts';
 import type { ContainerWithOperation } from './containers.repository.ts';
 import { tombstone } from './edits.ts';
-import { PROJECTION_REASONS } from './status.ts';
+import { PROJECTION_REASONS } from '../lifecycle/status.ts';
 
 /**
  * Asks for a container's removal, once or again. A site that git has gets its tombstone there; one that failed has

@@ -1,8 +1,8 @@
 import type { ColumnType, Generated, Kysely } from 'kysely';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import type { ContainerStatus, EventKind, Health, StatusReason } from '../containers/status.ts';
-import type { OperationKind, OperationStatus, SagaStep } from '../operations/steps.ts';
+import type { ContainerStatus, EventKind, Health, StatusReason } from '../lifecycle/status.ts';
+import type { OperationKind, OperationStatus, SagaStep } from '../lifecycle/steps.ts';
 
 /** JSON columns are read as data and written as text: drivers disagree on how to write arrays. */
 type Json<T> = ColumnType<T, string, string>;

@@ -7,7 +7,7 @@ import { type CallContext, ProvisionerError, type ProvisionerOperation } from '.
 import type { OperationRow } from './operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
-import type { SagaStep } from './steps.ts';
+import type { SagaStep } from '../lifecycle/steps.ts';
 
 /** What follows once git and the provisioner know of the site: waiting for it to come up, or to be gone. */
 export function followSteps(

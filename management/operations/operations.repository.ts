@@ -1,6 +1,6 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
-import type { SagaStep } from './steps.ts';
+import type { SagaStep } from '../lifecycle/steps.ts';
 
 export type OperationRow = Selectable<Tables['operations']>;
 

@@ -11,7 +11,7 @@ import { releaseAllDomains } from '../sites/claims.repository.ts';
 import { recordSite, releaseHostnames } from '../sites/sites.repository.ts';
 import type { OperationRow } from './operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
-import type { SagaStep } from './steps.ts';
+import type { SagaStep } from '../lifecycle/steps.ts';
 
 /** A creation up to the point where the provisioner has it, and the way back from there (`withdraw`). */
 export function provisionSteps(

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts';
 import { findRunning, moveOperation, type OperationRow, runningOperations } from './operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
-import { type SagaStep, UNSETTLED } from './steps.ts';
+import { type SagaStep, UNSETTLED } from '../lifecycle/steps.ts';
 
 /** How often to look when nothing is known to run: another process may have left something. */
 const IDLE_MS = 5_000;

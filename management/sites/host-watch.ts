@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { type ContainerRow, lockContainer, setHealth } from '../containers/containers.repository.ts';
-import { type Health, LIVE } from '../containers/status.ts';
+import { type Health, LIVE } from '../lifecycle/status.ts';
 import type { Context } from '../context.ts';
 import { ProvisionerError, type ProvisionerSite } from '../provisioner-client.ts';
 

@@ -13,11 +13,11 @@ import {
   LIVE,
   PROJECTION_REASONS,
   type StatusReason,
-} from '../containers/status.ts';
+} from '../lifecycle/status.ts';
 import type { Context } from '../context.ts';
 import type { Database, ManifestView } from '../db/database.ts';
 import { cancelRunning, insertOperation } from '../operations/operations.repository.ts';
-import type { OperationKind, SagaStep } from '../operations/steps.ts';
+import type { OperationKind, SagaStep } from '../lifecycle/steps.ts';
 import { holdPorts } from '../ports/ports.repository.ts';
 import { claimDomains, releaseDomains } from './claims.repository.ts';
 import { hostnamesHeldByOthers } from './own-names.ts';

@@ -8,7 +8,7 @@ import {
   moveContainer,
   setDetail,
 } from '../containers/containers.repository.ts';
-import { canMove, PROJECTION_REASONS, type StatusReason } from '../containers/status.ts';
+import { canMove, PROJECTION_REASONS, type StatusReason } from '../lifecycle/status.ts';
 import type { Context } from '../context.ts';
 import type { Actor } from '../db/database.ts';
 import { ProblemError } from '../errors.ts';
