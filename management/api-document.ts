@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { SitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement } from './app.ts';
 import { connectEmbedded } from './db/connect.ts';
-import { ProvisionerClient } from './provisioner-client.ts';
+import { ProvisionerClient } from './clients/provisioner-client.ts';
 
 /** The OpenAPI document as `/openapi.json` serves it, from an app with nothing behind it: no request ever comes. */
 export async function apiDocument(): Promise<object> {

@@ -4,8 +4,8 @@ import type { SitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import type { Authenticate } from './auth.ts';
 import type { Database } from './db/database.ts';
 import type { Limits } from './limits.ts';
-import type { ProvisionerClient } from './provisioner-client.ts';
-import type { VerificationClient } from './verification-client.ts';
+import type { ProvisionerClient } from './clients/provisioner-client.ts';
+import type { VerificationClient } from './clients/verification-client.ts';
 
 /** What an installation decides once. */
 export interface Settings {

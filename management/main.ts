@@ -5,8 +5,8 @@ import { connectEmbedded, connectPostgres } from './db/connect.ts';
 import type { Database } from './db/database.ts';
 import { prepare } from './db/prepare.ts';
 import { type Environment, readEnvironment } from './env.ts';
-import { ProvisionerClient } from './provisioner-client.ts';
-import { VerificationClient } from './verification-client.ts';
+import { ProvisionerClient } from './clients/provisioner-client.ts';
+import { VerificationClient } from './clients/verification-client.ts';
 
 /** How long a stop may wait for requests and steps in hand. */
 const STOP_MS = 10_000;

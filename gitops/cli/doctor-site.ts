@@ -7,7 +7,7 @@ import {
   type VerificationReport,
   verificationRequest,
 } from '../../edge/verification/contract.ts';
-import { VerificationClient, VerificationUnavailable } from '../../management/verification-client.ts';
+import { VerificationClient, VerificationUnavailable } from '../../management/clients/verification-client.ts';
 import { CliError } from './cli-error.ts';
 import { type Output, print } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';

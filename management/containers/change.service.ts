@@ -7,7 +7,7 @@ import type { Actor } from '../db/database.ts';
 import { fieldErrors, ProblemError } from '../errors.ts';
 import { judgeRole } from '../members/access.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';
-import { ProvisionerError } from '../provisioner-client.ts';
+import { ProvisionerError } from '../clients/provisioner-client.ts';
 import { claimForChange, settleClaims } from '../sites/claims.repository.ts';
 import { refuseOwnZone } from '../sites/own-names.ts';
 import type { Projection } from '../sites/projection.ts';

@@ -6,7 +6,7 @@ import { type Context, withoutConfig } from '../context.ts';
 import type { Database } from '../db/database.ts';
 import { ERRORS } from '../errors.ts';
 import { releasePorts } from '../ports/ports.repository.ts';
-import { ProvisionerError } from '../provisioner-client.ts';
+import { ProvisionerError } from '../clients/provisioner-client.ts';
 import { releaseAllDomains } from '../sites/claims.repository.ts';
 import { recordSite, releaseHostnames } from '../sites/sites.repository.ts';
 import type { OperationRow } from './operations.repository.ts';

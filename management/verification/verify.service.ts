@@ -12,8 +12,8 @@ import { canMove, PROJECTION_REASONS, type StatusReason } from '../lifecycle/sta
 import type { Context } from '../context.ts';
 import type { Actor } from '../db/database.ts';
 import { ProblemError } from '../errors.ts';
-import { ProvisionerError } from '../provisioner-client.ts';
-import { VerificationUnavailable } from '../verification-client.ts';
+import { ProvisionerError } from '../clients/provisioner-client.ts';
+import { VerificationUnavailable } from '../clients/verification-client.ts';
 import { addVerification } from './verification.repository.ts';
 
 /** In all, the host's part included. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
-import { ProvisionerClient } from '../../management/provisioner-client.ts';
+import { ProvisionerClient } from '../../management/clients/provisioner-client.ts';
 import { claimedNames } from '../../management/sites/sites.repository.ts';
 import { tagyardOf } from '../gitops/cli/command.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type HostReport, hostReport } from '../edge/verification/contract.ts';
-import type { Manifest } from '../gitops/manifest/schema.ts';
-import { HEALTHS } from './lifecycle/status.ts';
+import { type HostReport, hostReport } from '../../edge/verification/contract.ts';
+import type { Manifest } from '../../gitops/manifest/schema.ts';
+import { HEALTHS } from '../lifecycle/status.ts';
 
 /** Longer than the provisioner needs to commit on a slow remote; its work itself goes on in the background. */
 const TIMEOUT_MS = 15_000;

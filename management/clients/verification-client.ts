@@ -2,7 +2,7 @@ import {
   type VerificationReport,
   type VerificationRequest,
   verificationReport,
-} from '../edge/verification/contract.ts';
+} from '../../edge/verification/contract.ts';
 
 /** Over the request's own budget: for the way there and back. */
 const GRACE_MS = 500;
