@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { callerOf } from './auth.ts';
+import { callerOf } from './http/auth.ts';
 import type { Database } from './db/database.ts';
 
 const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];

@@ -1,9 +1,9 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Manifest } from '../gitops/manifest/schema.ts';
 import type { SitesRepo } from '../gitops/sites-repo/sites-repo.ts';
-import type { Authenticate } from './auth.ts';
+import type { Authenticate } from './http/auth.ts';
 import type { Database } from './db/database.ts';
-import type { Limits } from './limits.ts';
+import type { Limits } from './http/limits.ts';
 import type { ProvisionerClient } from './clients/provisioner-client.ts';
 import type { VerificationClient } from './clients/verification-client.ts';
 

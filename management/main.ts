@@ -1,6 +1,6 @@
 import { openSitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
-import { createAuthenticator } from './auth.ts';
+import { createAuthenticator } from './http/auth.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
 import type { Database } from './db/database.ts';
 import { prepare } from './db/prepare.ts';

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts';
-import { ProblemError } from '../errors.ts';
+import { ProblemError } from '../http/errors.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from '../operations/idempotency.repository.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';
 import { findContainer } from './containers.repository.ts';

@@ -4,7 +4,7 @@ import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/
 import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
 import { type Context, withoutConfig } from '../context.ts';
 import type { Actor } from '../db/database.ts';
-import { fieldErrors, ProblemError } from '../errors.ts';
+import { fieldErrors, ProblemError } from '../http/errors.ts';
 import { judgeRole } from '../members/access.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';

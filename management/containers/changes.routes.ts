@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { callerOf } from '../auth.ts';
+import { callerOf } from '../http/auth.ts';
 import type { Context } from '../context.ts';
-import { problems } from '../openapi.ts';
+import { problems } from '../http/openapi.ts';
 import type { Projection } from '../sites/projection.ts';
 import { type ContainerChange, changeContainer } from './change.service.ts';
 import {

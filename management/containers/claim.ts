@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Context, withoutConfig } from '../context.ts';
 import type { Actor, Database } from '../db/database.ts';
-import { ProblemError } from '../errors.ts';
+import { ProblemError } from '../http/errors.ts';
 import { type IdempotencyKey, takeKey } from '../operations/idempotency.repository.ts';
 import { insertOperation, type OperationRow } from '../operations/operations.repository.ts';
 import { leasePorts } from '../ports/ports.repository.ts';

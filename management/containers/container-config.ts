@@ -1,4 +1,4 @@
-import { ProblemError } from '../errors.ts';
+import { ProblemError } from '../http/errors.ts';
 
 const PARAMETERS = ['id', 'env', 'auth'] as const;
 

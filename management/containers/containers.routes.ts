@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { callerOf } from '../auth.ts';
+import { callerOf } from '../http/auth.ts';
 import type { Context } from '../context.ts';
 import { demandRole } from '../members/access.ts';
-import { problems } from '../openapi.ts';
+import { problems } from '../http/openapi.ts';
 import type { Runner } from '../operations/runner.ts';
 import type { Projection } from '../sites/projection.ts';
 import { demandContainer } from './change.service.ts';

@@ -7,7 +7,7 @@ import {
   webTagId,
 } from '../../gitops/manifest/schema.ts';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
-import { examples } from '../examples.ts';
+import { examples } from '../http/examples.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 import { EVENT_KINDS, HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import type { Context } from '../context.ts';
 import type { Actor } from '../db/database.ts';
-import { ProblemError } from '../errors.ts';
+import { ProblemError } from '../http/errors.ts';
 import { demandRole } from '../members/access.ts';
 import { storeAnswer } from '../operations/idempotency.repository.ts';
 import type { Runner } from '../operations/runner.ts';

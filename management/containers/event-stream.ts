@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Context } from '../context.ts';
-import { ProblemError } from '../errors.ts';
+import { ProblemError } from '../http/errors.ts';
 import { demandRole } from '../members/access.ts';
 import type { ContainerRow } from './containers.repository.ts';
 import { eventsAfter } from './events.repository.ts';

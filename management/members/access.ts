@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { ProblemError } from '../errors.ts';
+import { ProblemError } from '../http/errors.ts';
 import { findRole } from './members.repository.ts';
 
 /** The roles that may change things; any other role of a member may look. */

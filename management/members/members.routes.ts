@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { callerOf } from '../auth.ts';
+import { callerOf } from '../http/auth.ts';
 import type { Context } from '../context.ts';
-import { ProblemError } from '../errors.ts';
-import { problems } from '../openapi.ts';
+import { ProblemError } from '../http/errors.ts';
+import { problems } from '../http/openapi.ts';
 import { clientExists, insertClient, putMember, removeMember } from './members.repository.ts';
 import { clientView, memberParams, memberRole, memberView, newClient } from './members.schema.ts';
 

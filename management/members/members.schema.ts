@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { displayName } from '../../gitops/manifest/schema.ts';
-import { examples } from '../examples.ts';
+import { examples } from '../http/examples.ts';
 
 const role = z
   .string()

@@ -4,7 +4,7 @@ import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
 import { moveContainer } from '../containers/containers.repository.ts';
 import { type Context, withoutConfig } from '../context.ts';
 import type { Database } from '../db/database.ts';
-import { ERRORS } from '../errors.ts';
+import { ERRORS } from '../http/errors.ts';
 import { releasePorts } from '../ports/ports.repository.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
 import { releaseAllDomains } from '../sites/claims.repository.ts';

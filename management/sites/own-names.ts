@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { isWithinDomain } from '../../gitops/manifest/schema.ts';
 import type { Settings } from '../context.ts';
 import type { Database, ManifestView } from '../db/database.ts';
-import { type FieldError, ProblemError } from '../errors.ts';
+import { type FieldError, ProblemError } from '../http/errors.ts';
 
 /**
  * Throws where a name lies in one of the zones that sites get their own hostnames from: whoever asked for one would

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { callerOf } from '../auth.ts';
+import { callerOf } from '../http/auth.ts';
 import { demandContainer } from '../containers/change.service.ts';
 import { containerParams } from '../containers/containers.schema.ts';
 import { presentContainer } from '../containers/present.ts';
 import type { Context } from '../context.ts';
-import { problems } from '../openapi.ts';
+import { problems } from '../http/openapi.ts';
 import { listVerifications } from './verification.repository.ts';
 import { verificationList, verifiedContainer } from './verification.schema.ts';
 import { type Underway, verifyContainer } from './verify.service.ts';

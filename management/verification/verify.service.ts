@@ -11,7 +11,7 @@ import {
 import { canMove, PROJECTION_REASONS, type StatusReason } from '../lifecycle/status.ts';
 import type { Context } from '../context.ts';
 import type { Actor } from '../db/database.ts';
-import { ProblemError } from '../errors.ts';
+import { ProblemError } from '../http/errors.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
 import { VerificationUnavailable } from '../clients/verification-client.ts';
 import { addVerification } from './verification.repository.ts';

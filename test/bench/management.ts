@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import fastify from 'fastify';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { sql } from 'kysely';
-import { createAuthenticator } from '../../management/auth.ts';
+import { createAuthenticator } from '../../management/http/auth.ts';
 import { findContainerFor } from '../../management/containers/containers.repository.ts';
 import { AUDIENCE, ISSUER } from '../support/management/issuer.ts';
 import { PostgresqlFixture } from '../support/management/postgresql.ts';

@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiDocument } from '../../management/api-document.ts';
-import { ERRORS } from '../../management/errors.ts';
+import { ERRORS } from '../../management/http/errors.ts';
 import { creation, World } from '../support/management/world.ts';
 
 interface Operation {

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { type CryptoKey, errors, type JWTPayload, type JWTVerifyResult, jwtVerify } from 'jose';
-import type { Actor } from './db/database.ts';
+import type { Actor } from '../db/database.ts';
 import { ProblemError } from './errors.ts';
 import { createKeySource, type JwksOptions } from './jwks.ts';
 
