@@ -9,7 +9,7 @@ import { SitesRepoError } from '../gitops/sites-repo/sites-repo.ts';
 import { registerAudit } from './audit.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
-import type { Context } from './context.ts';
+import type { Context } from './context/context.ts';
 import { fieldErrors, ProblemError, problem } from './http/errors.ts';
 import { registerHealth } from './health.routes.ts';
 import { buildLimits } from './http/limits.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
-import type { Context } from './context.ts';
+import type { Context } from './context/context.ts';
 
 /** A database that doesn't answer at all is one that can't be reached. */
 const DEADLINE_MS = 2_000;

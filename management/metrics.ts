@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Context } from './context.ts';
+import type { Context } from './context/context.ts';
 import { countFreePorts } from './ports/ports.repository.ts';
 
 /** Latency by route, containers by status and the ports that are left, in a registry of this app's own. */

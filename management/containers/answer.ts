@@ -1,4 +1,4 @@
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import { ProblemError } from '../http/errors.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from '../operations/idempotency.repository.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
-import { type Context, withoutConfig } from '../context.ts';
+import { type Context, withoutConfig } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { fieldErrors, ProblemError } from '../http/errors.ts';
 import { judgeRole } from '../members/access.ts';

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { callerOf } from '../http/auth.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import { problems } from '../http/openapi.ts';
 import type { Projection } from '../sites/projection.ts';
 import { type ContainerChange, changeContainer } from './change.service.ts';

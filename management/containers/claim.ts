@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Context, withoutConfig } from '../context.ts';
+import { type Context, withoutConfig } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { ProblemError } from '../http/errors.ts';
 import { type IdempotencyKey, takeKey } from '../operations/idempotency.repository.ts';

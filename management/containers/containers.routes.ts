@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { callerOf } from '../http/auth.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import { demandRole } from '../members/access.ts';
 import { problems } from '../http/openapi.ts';
 import type { Runner } from '../operations/runner.ts';

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ProblemError } from '../http/errors.ts';
 import { demandRole } from '../members/access.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
-import type { Settings } from '../context.ts';
+import type { Settings } from '../context/context.ts';
 import type { PortPair } from '../ports/ports.repository.ts';
 
 /** 128 random bits as hexadecimal digits, after the prefix that says what it opens. */

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import { ProblemError } from '../http/errors.ts';
 import { demandRole } from '../members/access.ts';
 import type { ContainerRow } from './containers.repository.ts';

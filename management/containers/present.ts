@@ -1,5 +1,5 @@
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
-import type { Settings } from '../context.ts';
+import type { Settings } from '../context/context.ts';
 import { isActive } from '../sites/sites.repository.ts';
 import type { ContainerWithOperation } from './containers.repository.ts';
 import type { ContainerView } from './containers.schema.ts';

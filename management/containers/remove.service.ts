@@ -1,4 +1,4 @@
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { remove } from '../sites/project-site.ts';
 import type { Projection } from '../sites/projection.ts';

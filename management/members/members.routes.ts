@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { callerOf } from '../http/auth.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import { ProblemError } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { clientExists, insertClient, putMember, removeMember } from './members.repository.ts';

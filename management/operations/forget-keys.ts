@@ -1,5 +1,5 @@
 import { setInterval } from 'node:timers/promises';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import { forgetOldKeys } from './idempotency.repository.ts';
 
 const HOUR_MS = 3_600_000;

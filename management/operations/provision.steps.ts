@@ -2,7 +2,7 @@ import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
 import { moveContainer } from '../containers/containers.repository.ts';
-import { type Context, withoutConfig } from '../context.ts';
+import { type Context, withoutConfig } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
 import { ERRORS } from '../http/errors.ts';
 import { releasePorts } from '../ports/ports.repository.ts';

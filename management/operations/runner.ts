@@ -1,4 +1,4 @@
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import { findRunning, moveOperation, type OperationRow, runningOperations } from './operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { type SagaStep, UNSETTLED } from '../lifecycle/steps.ts';

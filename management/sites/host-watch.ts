@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { type ContainerRow, lockContainer, setHealth } from '../containers/containers.repository.ts';
 import { type Health, LIVE } from '../lifecycle/status.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 
 /** On the way to where git wants it, or on nobody's way at all: no word about the host. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { isWithinDomain } from '../../gitops/manifest/schema.ts';
-import type { Settings } from '../context.ts';
+import type { Settings } from '../context/context.ts';
 import type { Database, ManifestView } from '../db/database.ts';
 import { type FieldError, ProblemError } from '../http/errors.ts';
 

@@ -14,7 +14,7 @@ import {
   PROJECTION_REASONS,
   type StatusReason,
 } from '../lifecycle/status.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import type { Database, ManifestView } from '../db/database.ts';
 import { cancelRunning, insertOperation } from '../operations/operations.repository.ts';
 import type { OperationKind, SagaStep } from '../lifecycle/steps.ts';

@@ -6,7 +6,7 @@ import type { SiteBlob, SiteFile } from '../../gitops/sites-repo/sites-repo.ts';
 import { insertContainer, isAnyObstructed, setReason } from '../containers/containers.repository.ts';
 import type { Cause } from '../containers/events.repository.ts';
 import { LIVE, PROJECTION_REASONS } from '../lifecycle/status.ts';
-import { type Context, withoutConfig } from '../context.ts';
+import { type Context, withoutConfig } from '../context/context.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';
 import { hasOverdueClaims, settleOverdueClaims } from './claims.repository.ts';
 import { follow, type KnownSite, refuse, remove, restore } from './project-site.ts';

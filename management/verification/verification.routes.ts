@@ -3,7 +3,7 @@ import { callerOf } from '../http/auth.ts';
 import { demandContainer } from '../containers/change.service.ts';
 import { containerParams } from '../containers/containers.schema.ts';
 import { presentContainer } from '../containers/present.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import { problems } from '../http/openapi.ts';
 import { listVerifications } from './verification.repository.ts';
 import { verificationList, verifiedContainer } from './verification.schema.ts';

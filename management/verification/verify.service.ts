@@ -9,7 +9,7 @@ import {
   setDetail,
 } from '../containers/containers.repository.ts';
 import { canMove, PROJECTION_REASONS, type StatusReason } from '../lifecycle/status.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ProblemError } from '../http/errors.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';

@@ -1,11 +1,11 @@
 import type { FastifyBaseLogger } from 'fastify';
-import type { Manifest } from '../gitops/manifest/schema.ts';
-import type { SitesRepo } from '../gitops/sites-repo/sites-repo.ts';
-import type { Authenticate } from './http/auth.ts';
-import type { Database } from './db/database.ts';
-import type { Limits } from './http/limits.ts';
-import type { ProvisionerClient } from './clients/provisioner-client.ts';
-import type { VerificationClient } from './clients/verification-client.ts';
+import type { Manifest } from '../../gitops/manifest/schema.ts';
+import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import type { Authenticate } from '../http/auth.ts';
+import type { Database } from '../db/database.ts';
+import type { Limits } from '../http/limits.ts';
+import type { ProvisionerClient } from '../clients/provisioner-client.ts';
+import type { VerificationClient } from '../clients/verification-client.ts';
 
 /** What an installation decides once. */
 export interface Settings {
