@@ -3,7 +3,7 @@ import { buildManagement, type Management } from './app.ts';
 import { createAuthenticator } from './http/auth.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
 import type { Database } from './db/database.ts';
-import { prepare } from './db/prepare.ts';
+import { prepare } from './prepare.ts';
 import { type Environment, readEnvironment } from './env.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
 import { VerificationClient } from './clients/verification-client.ts';

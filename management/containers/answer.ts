@@ -2,7 +2,7 @@ import type { Context } from '../context/context.ts';
 import { ProblemError } from '../http/errors.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from '../operations/idempotency.repository.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';
-import { findContainer } from './containers.repository.ts';
+import { findContainer } from '../records/containers.repository.ts';
 import type { ContainerView } from './containers.schema.ts';
 import { presentContainer } from './present.ts';
 

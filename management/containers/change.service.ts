@@ -8,11 +8,11 @@ import { fieldErrors, ProblemError } from '../http/errors.ts';
 import { judgeRole } from '../members/access.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
-import { claimForChange, settleClaims } from '../sites/claims.repository.ts';
-import { refuseOwnZone } from '../sites/own-names.ts';
+import { claimForChange, settleClaims } from '../records/claims.repository.ts';
+import { refuseOwnZone } from '../records/hostnames.repository.ts';
 import type { Projection } from '../sites/projection.ts';
-import { claimedNames } from '../sites/sites.repository.ts';
-import { type ContainerWithOperation, findContainerFor } from './containers.repository.ts';
+import { claimedNames } from '../records/sites.repository.ts';
+import { type ContainerWithOperation, findContainerFor } from '../records/containers.repository.ts';
 import { isMatch } from './etag.ts';
 
 export interface ContainerChange {

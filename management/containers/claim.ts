@@ -3,11 +3,11 @@ import { type Context, withoutConfig } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { ProblemError } from '../http/errors.ts';
 import { type IdempotencyKey, takeKey } from '../operations/idempotency.repository.ts';
-import { insertOperation, type OperationRow } from '../operations/operations.repository.ts';
+import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
 import { leasePorts } from '../ports/ports.repository.ts';
-import { claimDomains } from '../sites/claims.repository.ts';
-import { hostnamesOfOthers } from '../sites/own-names.ts';
-import { insertContainer } from './containers.repository.ts';
+import { claimDomains } from '../records/claims.repository.ts';
+import { hostnamesOfOthers } from '../records/hostnames.repository.ts';
+import { insertContainer } from '../records/containers.repository.ts';
 import { type Draft, draftManifest } from './draft.ts';
 import { needsSuffix, slug, withSuffix } from './site-id.ts';
 

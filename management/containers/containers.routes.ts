@@ -8,7 +8,7 @@ import { problems } from '../http/openapi.ts';
 import type { Runner } from '../operations/runner.ts';
 import type { Projection } from '../sites/projection.ts';
 import { demandContainer } from './change.service.ts';
-import { listContainers } from './containers.repository.ts';
+import { listContainers } from '../records/containers.repository.ts';
 import {
   containerList,
   containerParams,
@@ -24,7 +24,7 @@ import {
 import { createContainer } from './create.service.ts';
 import { containerEtag } from './etag.ts';
 import { eventStream } from './event-stream.ts';
-import { listEvents } from './events.repository.ts';
+import { listEvents } from '../records/events.repository.ts';
 import { presentContainer } from './present.ts';
 import { removeContainer } from './remove.service.ts';
 

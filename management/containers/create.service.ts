@@ -6,7 +6,7 @@ import { ProblemError } from '../http/errors.ts';
 import { demandRole } from '../members/access.ts';
 import { storeAnswer } from '../operations/idempotency.repository.ts';
 import type { Runner } from '../operations/runner.ts';
-import { refuseOwnZone } from '../sites/own-names.ts';
+import { refuseOwnZone } from '../records/hostnames.repository.ts';
 import { answerNow, earlierAnswer, reply } from './answer.ts';
 import { begin } from './claim.ts';
 import { validateContainerConfig } from './container-config.ts';

@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Context } from '../context/context.ts';
 import { ProblemError } from '../http/errors.ts';
 import { demandRole } from '../members/access.ts';
-import type { ContainerRow } from './containers.repository.ts';
-import { eventsAfter } from './events.repository.ts';
+import type { ContainerRow } from '../records/containers.repository.ts';
+import { eventsAfter } from '../records/events.repository.ts';
 
 /** Proxies give a connection up that is silent for a minute. */
 const HEARTBEAT_MS = 15_000;

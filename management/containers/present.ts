@@ -1,7 +1,7 @@
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import type { Settings } from '../context/context.ts';
-import { isActive } from '../sites/sites.repository.ts';
-import type { ContainerWithOperation } from './containers.repository.ts';
+import { isActive } from '../records/sites.repository.ts';
+import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './containers.schema.ts';
 
 /** A container as the API answers it. */

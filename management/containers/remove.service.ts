@@ -3,7 +3,7 @@ import type { Actor } from '../db/database.ts';
 import { remove } from '../sites/project-site.ts';
 import type { Projection } from '../sites/projection.ts';
 import { changeContainer, demandContainer } from './change.service.ts';
-import type { ContainerWithOperation } from './containers.repository.ts';
+import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import { tombstone } from './edits.ts';
 import { PROJECTION_REASONS } from '../lifecycle/status.ts';
 

@@ -1,10 +1,10 @@
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
-import { lockContainer, moveContainer, setReason } from '../containers/containers.repository.ts';
+import { lockContainer, moveContainer, setReason } from '../records/containers.repository.ts';
 import type { Context } from '../context/context.ts';
 import { type CallContext, ProvisionerError, type ProvisionerOperation } from '../clients/provisioner-client.ts';
-import type { OperationRow } from './operations.repository.ts';
+import type { OperationRow } from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
 import type { SagaStep } from '../lifecycle/steps.ts';

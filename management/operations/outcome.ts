@@ -1,6 +1,6 @@
 import type { StatusReason } from '../lifecycle/status.ts';
 import type { Database } from '../db/database.ts';
-import type { OperationRow } from './operations.repository.ts';
+import type { OperationRow } from '../records/operations.repository.ts';
 import type { SagaStep } from '../lifecycle/steps.ts';
 
 /** What a step came to: the next one, the end, or (`wait`) that it must be looked at again in a while. */

@@ -1,15 +1,15 @@
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
-import { moveContainer } from '../containers/containers.repository.ts';
+import { moveContainer } from '../records/containers.repository.ts';
 import { type Context, withoutConfig } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
 import { ERRORS } from '../http/errors.ts';
 import { releasePorts } from '../ports/ports.repository.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
-import { releaseAllDomains } from '../sites/claims.repository.ts';
-import { recordSite, releaseHostnames } from '../sites/sites.repository.ts';
-import type { OperationRow } from './operations.repository.ts';
+import { releaseAllDomains } from '../records/claims.repository.ts';
+import { recordSite, releaseHostnames } from '../records/sites.repository.ts';
+import type { OperationRow } from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import type { SagaStep } from '../lifecycle/steps.ts';
 

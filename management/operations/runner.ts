@@ -1,5 +1,5 @@
 import type { Context } from '../context/context.ts';
-import { findRunning, moveOperation, type OperationRow, runningOperations } from './operations.repository.ts';
+import { findRunning, moveOperation, type OperationRow, runningOperations } from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { type SagaStep, UNSETTLED } from '../lifecycle/steps.ts';
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { type ContainerRow, lockContainer, setHealth } from '../containers/containers.repository.ts';
+import { type ContainerRow, lockContainer, setHealth } from '../records/containers.repository.ts';
 import { type Health, LIVE } from '../lifecycle/status.ts';
 import type { Context } from '../context/context.ts';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';

@@ -5,8 +5,8 @@ import {
   moveContainer,
   projectManifest,
   setReason,
-} from '../containers/containers.repository.ts';
-import type { Cause } from '../containers/events.repository.ts';
+} from '../records/containers.repository.ts';
+import type { Cause } from '../records/events.repository.ts';
 import {
   type ContainerStatus,
   canMove,
@@ -16,12 +16,12 @@ import {
 } from '../lifecycle/status.ts';
 import type { Context } from '../context/context.ts';
 import type { Database, ManifestView } from '../db/database.ts';
-import { cancelRunning, insertOperation } from '../operations/operations.repository.ts';
+import { cancelRunning, insertOperation } from '../records/operations.repository.ts';
 import type { OperationKind, SagaStep } from '../lifecycle/steps.ts';
 import { holdPorts } from '../ports/ports.repository.ts';
-import { claimDomains, releaseDomains } from './claims.repository.ts';
-import { hostnamesHeldByOthers } from './own-names.ts';
-import { claimedNames, recordSite, rememberBlob } from './sites.repository.ts';
+import { claimDomains, releaseDomains } from '../records/claims.repository.ts';
+import { hostnamesHeldByOthers } from '../records/hostnames.repository.ts';
+import { claimedNames, recordSite, rememberBlob } from '../records/sites.repository.ts';
 
 /** A container as the projection found it at the start of its pass. */
 export interface KnownSite {

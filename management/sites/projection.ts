@@ -3,14 +3,14 @@ import { setInterval } from 'node:timers/promises';
 import { type ParsedManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { SiteBlob, SiteFile } from '../../gitops/sites-repo/sites-repo.ts';
-import { insertContainer, isAnyObstructed, setReason } from '../containers/containers.repository.ts';
-import type { Cause } from '../containers/events.repository.ts';
+import { insertContainer, isAnyObstructed, setReason } from '../records/containers.repository.ts';
+import type { Cause } from '../records/events.repository.ts';
 import { LIVE, PROJECTION_REASONS } from '../lifecycle/status.ts';
 import { type Context, withoutConfig } from '../context/context.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';
-import { hasOverdueClaims, settleOverdueClaims } from './claims.repository.ts';
+import { hasOverdueClaims, settleOverdueClaims } from '../records/claims.repository.ts';
 import { follow, type KnownSite, refuse, remove, restore } from './project-site.ts';
-import { rememberBlob } from './sites.repository.ts';
+import { rememberBlob } from '../records/sites.repository.ts';
 
 /** How often sites that wait for others' ports or names are looked at again, milliseconds. */
 const RETRY_MS = 2_000;

@@ -7,7 +7,7 @@ import {
   lockContainer,
   moveContainer,
   setDetail,
-} from '../containers/containers.repository.ts';
+} from '../records/containers.repository.ts';
 import { canMove, PROJECTION_REASONS, type StatusReason } from '../lifecycle/status.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';

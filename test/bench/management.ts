@@ -5,7 +5,7 @@ import fastify from 'fastify';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { sql } from 'kysely';
 import { createAuthenticator } from '../../management/http/auth.ts';
-import { findContainerFor } from '../../management/containers/containers.repository.ts';
+import { findContainerFor } from '../../management/records/containers.repository.ts';
 import { AUDIENCE, ISSUER } from '../support/management/issuer.ts';
 import { PostgresqlFixture } from '../support/management/postgresql.ts';
 import { creation, World } from '../support/management/world.ts';

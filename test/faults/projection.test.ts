@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ProvisionerClient } from '../../management/clients/provisioner-client.ts';
-import { claimedNames } from '../../management/sites/sites.repository.ts';
+import { claimedNames } from '../../management/records/sites.repository.ts';
 import { tagyardOf } from '../gitops/cli/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { ACCIDENTS, type Whole } from '../support/faults/accidents.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
-import { hostnamesOfOthers } from './own-names.ts';
+import { hostnamesOfOthers } from './hostnames.repository.ts';
 
 /** How long a change may take whose end nobody has reported; then its process is taken for dead. */
 const LONGEST_CHANGE_MINUTES = 10;

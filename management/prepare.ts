@@ -1,8 +1,8 @@
-import type { PortRange } from '../ports/pool-range.ts';
-import { fitPool } from '../ports/ports.repository.ts';
-import type { Database } from './database.ts';
-import { migrate } from './migrate.ts';
-import { demandNoPool, grantApi, roleOf } from './roles.ts';
+import type { PortRange } from './ports/pool-range.ts';
+import { fitPool } from './ports/ports.repository.ts';
+import type { Database } from './db/database.ts';
+import { migrate } from './db/migrate.ts';
+import { demandNoPool, grantApi, roleOf } from './db/roles.ts';
 
 /**
  * Brings schema, rights and port pool to what this release and its settings want. `owner` is the privileged
