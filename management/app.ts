@@ -18,7 +18,7 @@ import { LONGEST_SUBJECT } from './members/members.schema.ts';
 import { registerMetrics } from './metrics.ts';
 import { registerOpenApi } from './http/openapi.ts';
 import { followSteps } from './operations/follow.steps.ts';
-import { keepForgetting } from './operations/forget-keys.ts';
+import { keepForgetting } from './containers/forget-keys.ts';
 import { provisionSteps } from './operations/provision.steps.ts';
 import { Runner } from './operations/runner.ts';
 import { RequestLog } from './http/request-log.ts';

@@ -1,10 +1,10 @@
 import type { Context } from '../context/context.ts';
 import { ProblemError } from '../http/errors.ts';
-import { findKey, type IdempotencyKey, storeAnswer } from '../operations/idempotency.repository.ts';
+import { findKey, type IdempotencyKey, storeAnswer } from './idempotency.repository.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';
 import { findContainer } from '../records/containers.repository.ts';
 import type { ContainerView } from './containers.schema.ts';
-import { presentContainer } from './present.ts';
+import { presentContainer } from '../view/present.ts';
 
 /** What a creation came to, as it is kept for repeated requests. */
 export type Answer =

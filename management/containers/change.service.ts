@@ -5,7 +5,7 @@ import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
 import { type Context, withoutConfig } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { fieldErrors, ProblemError } from '../http/errors.ts';
-import { judgeRole } from '../members/access.ts';
+import { judgeRole } from '../access/roles.ts';
 import { UNSETTLED } from '../lifecycle/steps.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
 import { claimForChange, settleClaims } from '../records/claims.repository.ts';

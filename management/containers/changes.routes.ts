@@ -25,7 +25,7 @@ import {
   withCustomDomain,
   withoutCustomDomain,
 } from './edits.ts';
-import { presentContainer } from './present.ts';
+import { presentContainer } from '../view/present.ts';
 
 const GRACE_DAYS = 30;
 

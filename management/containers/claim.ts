@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Context, withoutConfig } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { ProblemError } from '../http/errors.ts';
-import { type IdempotencyKey, takeKey } from '../operations/idempotency.repository.ts';
+import { type IdempotencyKey, takeKey } from './idempotency.repository.ts';
 import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
 import { leasePorts } from '../ports/ports.repository.ts';
 import { claimDomains } from '../records/claims.repository.ts';

@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { callerOf } from '../http/auth.ts';
 import type { Context } from '../context/context.ts';
-import { demandRole } from '../members/access.ts';
+import { demandRole } from '../access/roles.ts';
 import { problems } from '../http/openapi.ts';
 import type { Runner } from '../operations/runner.ts';
 import type { Projection } from '../sites/projection.ts';
@@ -25,7 +25,7 @@ import { createContainer } from './create.service.ts';
 import { containerEtag } from './etag.ts';
 import { eventStream } from './event-stream.ts';
 import { listEvents } from '../records/events.repository.ts';
-import { presentContainer } from './present.ts';
+import { presentContainer } from '../view/present.ts';
 import { removeContainer } from './remove.service.ts';
 
 /** Creating, reading and removing containers. */

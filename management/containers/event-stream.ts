@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Context } from '../context/context.ts';
 import { ProblemError } from '../http/errors.ts';
-import { demandRole } from '../members/access.ts';
+import { demandRole } from '../access/roles.ts';
 import type { ContainerRow } from '../records/containers.repository.ts';
 import { eventsAfter } from '../records/events.repository.ts';
 

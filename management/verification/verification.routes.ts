@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { callerOf } from '../http/auth.ts';
 import { demandContainer } from '../containers/change.service.ts';
 import { containerParams } from '../containers/containers.schema.ts';
-import { presentContainer } from '../containers/present.ts';
+import { presentContainer } from '../view/present.ts';
 import type { Context } from '../context/context.ts';
 import { problems } from '../http/openapi.ts';
 import { listVerifications } from './verification.repository.ts';

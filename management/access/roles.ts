@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
 import { ProblemError } from '../http/errors.ts';
-import { findRole } from './members.repository.ts';
+import { findRole } from '../members/members.repository.ts';
 
 /** The roles that may change things; any other role of a member may look. */
 export const ACTING_ROLES: readonly string[] = ['owner', 'admin'];
