@@ -1,25 +1,34 @@
 import type { Database } from '../db/database.ts';
-import { ProblemError } from '../http/errors.ts';
-import { findRole } from '../members/members.repository.ts';
+import { ManagementProblem } from '../http/errors.ts';
 
-/** The roles that may change things; any other role of a member may look. */
-export const ACTING_ROLES: readonly string[] = ['owner', 'admin'];
+/** `read` is for every member, `act` for those whose role may change things. */
+export type Purpose = 'read' | 'act';
 
-/** Throws where a member's role doesn't do for what is asked. */
-export function judgeRole(role: string, purpose: 'read' | 'act'): void {
+/** The roles that may change things. Members with any other role may only read. */
+const ACTING_ROLES: readonly string[] = ['owner', 'admin'];
+
+/** Throws where a member's role isn't sufficient. */
+export function demandSufficient(role: string, purpose: Purpose): void {
   if (purpose === 'act' && !ACTING_ROLES.includes(role)) {
-    throw new ProblemError('forbidden', `the role ${role} may look, but not change anything`);
+    throw new ManagementProblem('forbidden', {
+      detail: `the role ${role} may read, but not change anything`,
+    });
   }
 }
 
-/** A client that the caller is no member of is the same as one that doesn't exist. */
+/** Throws where the subject may not do this. A client that it is not a member of counts as unknown. */
 export async function demandRole(
   db: Database,
   client: string,
   subject: string,
-  purpose: 'read' | 'act',
+  purpose: Purpose,
 ): Promise<void> {
-  const role = await findRole(db, client, subject);
-  if (role === null) throw new ProblemError('unknown_client');
-  judgeRole(role, purpose);
+  const row = await db
+    .selectFrom('client_memberships')
+    .select('role')
+    .where('client_id', '=', client)
+    .where('subject', '=', subject)
+    .executeTakeFirst();
+  if (row === undefined) throw new ManagementProblem('unknown_client');
+  demandSufficient(row.role, purpose);
 }

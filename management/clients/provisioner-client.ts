@@ -3,7 +3,7 @@ import { type HostReport, hostReport } from '../../edge/verification/contract.ts
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { HEALTHS } from '../lifecycle/status.ts';
 
-/** Longer than the provisioner needs to commit on a slow remote; its work itself goes on in the background. */
+/** Longer than a commit on a slow remote takes. The provisioner applies it in the background. */
 const TIMEOUT_MS = 15_000;
 
 const accepted = z.object({ operation: z.object({ id: z.string() }).optional() });
@@ -26,8 +26,8 @@ export type ProvisionerOperation = z.output<typeof operation>;
 export type ProvisionerSite = z.output<typeof site>;
 
 /**
- * `unreachable`: no connection was made, so nothing was seen there. `unanswered`: the request may have arrived.
- * `refused`: it answered, with `status` and maybe a `code` of its own.
+ * `unreachable`: no connection was made, so the request did not arrive. `unanswered`: the request may have arrived.
+ * `refused`: the provisioner answered with an error `status`, and maybe a `code`.
  */
 export class ProvisionerError extends Error {
   override name = 'ProvisionerError';
@@ -47,9 +47,17 @@ export class ProvisionerError extends Error {
   }
 }
 
-/** The request on whose behalf the provisioner is called: the id stands in both logs. */
+/** The request on whose behalf the provisioner is called. Both logs carry its id. */
 export interface CallContext {
   readonly requestId: string;
+}
+
+interface Call {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly context: CallContext;
+  readonly body?: unknown;
+  readonly timeoutMs?: number;
 }
 
 export interface ProvisionerOptions {
@@ -58,7 +66,7 @@ export interface ProvisionerOptions {
   readonly timeoutMs?: number;
 }
 
-/** The provisioner's HTTP interface as far as management uses it (`http.md`). */
+/** The part of the provisioner's HTTP interface that management uses (docs/http.md). */
 export class ProvisionerClient {
   readonly #options: ProvisionerOptions;
 
@@ -66,21 +74,25 @@ export class ProvisionerClient {
     this.#options = options;
   }
 
-  /** Answers the id of the operation to follow. */
+  /** Resolves to the id of the operation to follow. */
   async provision(manifest: Manifest, context: CallContext): Promise<string> {
-    const answer = accepted.parse(await this.#call('POST', '/provision', context, manifest));
+    const answer = accepted.parse(
+      await this.#call({ method: 'POST', path: '/provision', context, body: manifest }),
+    );
     if (answer.operation !== undefined) return answer.operation.id;
     throw new ProvisionerError('refused', 'the provisioner named no operation to follow');
   }
 
   /**
-   * Has it take down what git no longer wants of the site, and never says so to git itself: the site may have been
-   * brought back meanwhile. Answers the operation to follow, or `null` where nothing is left to do.
+   * Starts the removal of a site whose removal git holds already. Commits nothing, because git may have brought the site
+   * back since. Resolves to the operation to follow, or `null` where nothing is left to do.
    */
   async deprovision(name: string, context: CallContext): Promise<string | null> {
     try {
       const body = { site: name, commit: false };
-      const answer = accepted.parse(await this.#call('POST', '/deprovision', context, body));
+      const answer = accepted.parse(
+        await this.#call({ method: 'POST', path: '/deprovision', context, body }),
+      );
       return answer.operation?.id ?? null;
     } catch (error) {
       if (isUnknown(error)) return null;
@@ -88,15 +100,15 @@ export class ProvisionerClient {
     }
   }
 
-  /** Asks it to look at the sites repository now; it would anyway, a little later. */
+  /** Makes the provisioner fetch the sites repository now instead of at its next poll. */
   async sync(context: CallContext): Promise<void> {
-    await this.#call('POST', '/sync', context, {});
+    await this.#call({ method: 'POST', path: '/sync', context, body: {} });
   }
 
-  /** It has looked at its host at least once since it started; before that it knows nothing of what stands there. */
+  /** Whether it has observed its host at least once since it started. Before that it doesn't know what runs there. */
   async ready(context: CallContext): Promise<boolean> {
     try {
-      await this.#call('GET', '/readyz', context);
+      await this.#call({ method: 'GET', path: '/readyz', context });
       return true;
     } catch (error) {
       if (error instanceof ProvisionerError && error.status === 503) return false;
@@ -104,32 +116,35 @@ export class ProvisionerClient {
     }
   }
 
-  /** `null`: it knows no such operation (any more). */
+  /** `null`: it doesn't know the operation, or has dropped it. */
   async operation(id: string, context: CallContext): Promise<ProvisionerOperation | null> {
     return await this.#find(operation, `/operations/${encodeURIComponent(id)}`, context);
   }
 
-  /** `null`: it knows no such site. */
+  /** `null`: it doesn't know the site. */
   async site(name: string, context: CallContext): Promise<ProvisionerSite | null> {
     return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context);
   }
 
-  /** What only its host sees of a site; `null`: it knows no such site. */
+  /** What only its host can observe of a site; `null`: it doesn't know the site. */
   async hostReport(name: string, context: CallContext, timeoutMs: number): Promise<HostReport | null> {
     const path = `/sites/${encodeURIComponent(name)}/host-report`;
     try {
-      const report = hostReport.safeParse(await this.#call('GET', path, context, undefined, timeoutMs));
+      const report = hostReport.safeParse(await this.#call({ method: 'GET', path, context, timeoutMs }));
       if (report.success) return report.data;
-      throw new ProvisionerError('refused', 'the provisioner answered no report; is it of another release?');
+      throw new ProvisionerError(
+        'refused',
+        'the provisioner’s answer is not a host report; check that both run the same release',
+      );
     } catch (error) {
       if (isUnknown(error)) return null;
       throw error;
     }
   }
 
-  /** All that it knows. */
+  /** All sites that it knows. */
   async sites(context: CallContext): Promise<ProvisionerSite[]> {
-    return sites.parse(await this.#call('GET', '/sites', context)).sites;
+    return sites.parse(await this.#call({ method: 'GET', path: '/sites', context })).sites;
   }
 
   async #find<Schema extends z.ZodType>(
@@ -138,20 +153,14 @@ export class ProvisionerClient {
     context: CallContext,
   ): Promise<z.output<Schema> | null> {
     try {
-      return schema.parse(await this.#call('GET', path, context));
+      return schema.parse(await this.#call({ method: 'GET', path, context }));
     } catch (error) {
       if (isUnknown(error)) return null;
       throw error;
     }
   }
 
-  async #call(
-    method: string,
-    path: string,
-    context: CallContext,
-    body?: unknown,
-    timeoutMs = this.#options.timeoutMs ?? TIMEOUT_MS,
-  ): Promise<unknown> {
+  async #call({ method, path, context, body, timeoutMs }: Call): Promise<unknown> {
     const { url, secret } = this.#options;
     let response: Response;
     try {
@@ -164,7 +173,7 @@ export class ProvisionerClient {
         },
         body: body === undefined ? null : JSON.stringify(body),
         redirect: 'error',
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: AbortSignal.timeout(timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS),
       });
     } catch (cause) {
       const kind = wasNeverConnected(cause) ? 'unreachable' : 'unanswered';
@@ -187,7 +196,7 @@ function isUnknown(error: unknown): boolean {
 
 const NEVER_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
 
-/** fetch wraps the socket's error as its cause; several addresses tried give one AggregateError with a code. */
+/** fetch wraps the socket's error as its cause. After several addresses the cause is an AggregateError with a code. */
 function wasNeverConnected(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return (

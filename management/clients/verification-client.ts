@@ -4,10 +4,10 @@ import {
   verificationReport,
 } from '../../edge/verification/contract.ts';
 
-/** Over the request's own budget: for the way there and back. */
+/** Added to the request's own budget, for the network. */
 const GRACE_MS = 500;
 
-/** The verification worker can't be reached, or answered something else than a report. */
+/** The verification worker can't be reached, or its answer is not a report. */
 export class VerificationUnavailable extends Error {
   override name = 'VerificationUnavailable';
 }
@@ -17,7 +17,7 @@ export interface VerificationOptions {
   readonly secret: string;
 }
 
-/** The verification worker as management and the command line ask it. */
+/** Client of the verification worker, for management and the command line. */
 export class VerificationClient {
   readonly #options: VerificationOptions;
 
@@ -45,7 +45,7 @@ export class VerificationClient {
     if (response.ok && report.success) return report.data;
     throw new VerificationUnavailable(
       response.ok
-        ? 'the verification worker answered no report; is it of another release?'
+        ? 'the verification worker’s answer is not a report; check that both run the same release'
         : `the verification worker answered ${response.status}`,
     );
   }

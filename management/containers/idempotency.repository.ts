@@ -8,7 +8,7 @@ export interface IdempotencyKey {
   readonly bodyHash: string;
 }
 
-/** `false` where the key was used before; waits for a transaction that is using it. */
+/** `false`: the key was used before. Waits for a transaction that is using it. */
 export async function takeKey(
   db: Database,
   { subject, key, bodyHash }: IdempotencyKey,
@@ -45,7 +45,7 @@ export async function storeAnswer(
     .execute();
 }
 
-/** Keys live for a day. */
+/** Deletes keys that are over a day old. */
 export async function forgetOldKeys(db: Database): Promise<void> {
   await db
     .deleteFrom('idempotency_keys')

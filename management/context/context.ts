@@ -1,13 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
+import type { Clock } from '../../gitops/base/clock.ts';
 import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
-import type { Authenticate } from '../http/auth.ts';
-import type { Database } from '../db/database.ts';
-import type { Limits } from '../http/limits.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
 import type { VerificationClient } from '../clients/verification-client.ts';
+import type { Database } from '../db/database.ts';
+import type { Authenticate } from '../http/auth.ts';
+import type { Limits } from '../http/limits.ts';
 
-/** What an installation decides once. */
+/** The settings of one installation. */
 export interface Settings {
   /** The host that new sites run on, and whose port pool is used. */
   readonly host: string;
@@ -21,11 +21,11 @@ export interface Settings {
   readonly vendorUrl: string;
   /** `age1…` of the host that decrypts the container configuration. */
   readonly ageRecipient: string;
-  /** Subjects that may make clients and members; they act on containers only as members. */
+  /** Subjects that may create clients and members. They act on containers only as members. */
   readonly superAdmins: readonly string[];
-  /** Milliseconds between two looks at an operation of the provisioner. */
+  /** Milliseconds between two polls of an operation of the provisioner. */
   readonly followMs: number;
-  /** Milliseconds between two looks at what the host says of the sites that stand. */
+  /** Milliseconds between two polls of the provisioner's site statuses. */
   readonly watchMs: number;
   readonly limits: Limits;
 }
@@ -39,10 +39,6 @@ export interface Context {
   /** `null`: this installation has no verification worker. */
   readonly verifier: VerificationClient | null;
   readonly settings: Settings;
+  readonly clock: Clock;
   readonly log: FastifyBaseLogger;
-}
-
-/** A manifest without its encrypted configuration. */
-export function withoutConfig({ containerConfig: _, ...view }: Manifest): Omit<Manifest, 'containerConfig'> {
-  return view;
 }

@@ -1,7 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import { type CryptoKey, errors, type JWTPayload, type JWTVerifyResult, jwtVerify } from 'jose';
+import { LRUCache } from 'lru-cache';
+import { type Clock, systemClock } from '../../gitops/base/clock.ts';
 import type { Actor } from '../db/database.ts';
-import { ProblemError } from './errors.ts';
+import { ManagementProblem } from './errors.ts';
 import { createKeySource, type JwksOptions } from './jwks.ts';
 
 /** Asymmetric only: a public key must never pass as an HMAC secret (RFC 8725, 2.1 and 3.1). */
@@ -19,23 +21,24 @@ const ALGORITHMS = [
   'Ed25519',
 ];
 const CLOCK_TOLERANCE_SECONDS = 60;
-/** Characters; longer ones aren't even taken apart. */
+/** Characters. Longer tokens are refused before they are parsed. */
 const LONGEST_TOKEN = 8_192;
-/** Tokens whose signature is remembered; the oldest is forgotten first. */
-const REMEMBERED = 1_000;
+/** Verified tokens that are kept. */
+const MOST_VERIFIED = 1_000;
 
 export interface AuthOptions {
   readonly jwksUrl: string;
   readonly issuer: string;
   readonly audience: string;
   readonly jwks?: JwksOptions;
+  readonly clock?: Clock;
 }
 
-/** Who calls, from an `authorization` header; throws the problem to answer otherwise. */
+/** The caller that an `authorization` header identifies. Throws the problem to answer otherwise. */
 export type Authenticate = (authorization: string | undefined) => Promise<Actor>;
 
-/** A token that passed, with all that its passing depended on beside the clock. */
-interface Passed {
+/** A token whose signature is valid under `key`. */
+interface VerifiedToken {
   readonly key: CryptoKey;
   readonly header: JWTVerifyResult['protectedHeader'];
   readonly payload: JWTPayload;
@@ -43,13 +46,14 @@ interface Passed {
 }
 
 /**
- * Checks bearer tokens (RFC 7519, RFC 8725) against the issuer's keys, by the one URL of the configuration. That a
- * signature is good under a key doesn't change, so it is worked out once; which key counts for the token, and whether
- * its time has come and not gone, is asked at every request.
+ * Checks bearer tokens (RFC 7519, RFC 8725) against the keys of the configured issuer. A signature that is valid under a
+ * key stays valid, so it is verified once. Which key applies to the token, and its `exp` and `nbf`, are checked on every
+ * request.
  */
-export function createAuthenticator({ jwksUrl, issuer, audience, jwks }: AuthOptions): Authenticate {
-  const keys = createKeySource(new URL(jwksUrl), jwks);
-  const passed = new Map<string, Passed>();
+export function createAuthenticator(options: AuthOptions): Authenticate {
+  const { jwksUrl, issuer, audience, jwks, clock = systemClock } = options;
+  const keys = createKeySource(new URL(jwksUrl), { clock, ...jwks });
+  const verified = new LRUCache<string, VerifiedToken>({ max: MOST_VERIFIED });
 
   async function verify(token: string): Promise<Actor> {
     const { payload, protectedHeader, key } = await jwtVerify(token, keys, {
@@ -57,42 +61,45 @@ export function createAuthenticator({ jwksUrl, issuer, audience, jwks }: AuthOpt
       audience,
       algorithms: ALGORITHMS,
       clockTolerance: CLOCK_TOLERANCE_SECONDS,
+      currentDate: new Date(clock.now()),
       requiredClaims: ['exp', 'sub'],
     });
     const actor = actorOf(payload);
-    passed.set(token, { key, header: protectedHeader, payload, actor });
-    const [oldest] = passed.keys();
-    if (passed.size > REMEMBERED && oldest !== undefined) passed.delete(oldest);
+    verified.set(token, { key, header: protectedHeader, payload, actor });
     return actor;
   }
 
   return async (authorization) => {
     const token = /^Bearer +([^\s]+)$/i.exec(authorization ?? '')?.[1];
-    if (token === undefined) throw new ProblemError('missing_token');
-    if (token.length > LONGEST_TOKEN) throw new ProblemError('invalid_token', 'the token is too long');
+    if (token === undefined) throw new ManagementProblem('missing_token');
+    if (token.length > LONGEST_TOKEN) {
+      throw new ManagementProblem('invalid_token', { detail: 'the token is too long' });
+    }
     try {
-      const before = passed.get(token);
-      if (before !== undefined) {
-        // Another object once the keys were fetched again, be it the same key: then the signature is checked anew.
-        if ((await keys(before.header)) === before.key && isTimely(before.payload)) return before.actor;
-        passed.delete(token);
+      const known = verified.get(token);
+      if (known !== undefined) {
+        // After the keys are fetched again, even the same key is another object: then the signature is verified anew.
+        const isSameKey = (await keys(known.header)) === known.key;
+        if (isSameKey && isTimely(known.payload, clock.now())) return known.actor;
+        verified.delete(token);
       }
       return await verify(token);
     } catch (cause) {
-      throw problemOf(cause);
+      throw problemFrom(cause);
     }
   };
 }
 
-/** As `jwtVerify` judges `exp` and `nbf`, which it has found to be numbers where they are there. */
-function isTimely({ exp = 0, nbf = 0 }: JWTPayload): boolean {
-  const now = Math.floor(Date.now() / 1000);
+/** Judges `exp` and `nbf` as `jwtVerify` does, which has checked that they are numbers where present. */
+function isTimely({ exp = 0, nbf = 0 }: JWTPayload, nowMs: number): boolean {
+  const now = Math.floor(nowMs / 1000);
   return exp > now - CLOCK_TOLERANCE_SECONDS && nbf <= now + CLOCK_TOLERANCE_SECONDS;
 }
 
 function actorOf({ sub, name, email }: JWTPayload): Actor {
-  if (typeof sub !== 'string' || sub === '')
-    throw new ProblemError('invalid_token', 'the token names no subject');
+  if (typeof sub !== 'string' || sub === '') {
+    throw new ManagementProblem('invalid_token', { detail: 'the token names no subject' });
+  }
   return {
     subject: sub,
     name: typeof name === 'string' && name !== '' ? name : sub,
@@ -100,16 +107,16 @@ function actorOf({ sub, name, email }: JWTPayload): Actor {
   };
 }
 
-/** Faults of the token are the caller's; that the keys can't be had is not. */
-function problemOf(cause: unknown): ProblemError {
-  if (cause instanceof ProblemError) return cause;
-  if (cause instanceof errors.JWTExpired) return new ProblemError('expired_token', undefined, {}, { cause });
-  const fetching = cause instanceof errors.JWKSTimeout || cause instanceof errors.JWKSInvalid;
-  const generic = cause instanceof errors.JOSEError && cause.code === errors.JOSEError.code;
-  if (!(cause instanceof errors.JOSEError) || fetching || generic) {
-    return new ProblemError('auth_unavailable', undefined, {}, { cause });
+/** A fault of the token is the caller's (401); keys that can't be fetched are not (503). */
+function problemFrom(cause: unknown): ManagementProblem {
+  if (cause instanceof ManagementProblem) return cause;
+  if (cause instanceof errors.JWTExpired) return new ManagementProblem('expired_token', { cause });
+  const isFetchFault = cause instanceof errors.JWKSTimeout || cause instanceof errors.JWKSInvalid;
+  const isGeneric = cause instanceof errors.JOSEError && cause.code === errors.JOSEError.code;
+  if (!(cause instanceof errors.JOSEError) || isFetchFault || isGeneric) {
+    return new ManagementProblem('auth_unavailable', { cause });
   }
-  return new ProblemError('invalid_token', undefined, {}, { cause });
+  return new ManagementProblem('invalid_token', { cause });
 }
 
 declare module 'fastify' {

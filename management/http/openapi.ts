@@ -3,14 +3,14 @@ import fastifySwaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { ERRORS, type ErrorCode } from './errors.ts';
+import { MANAGEMENT_ERRORS, type ManagementErrorCode } from './errors.ts';
 
 const problemSchema = z
   .object({
     type: z.string(),
     title: z.string(),
     status: z.int(),
-    code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]), // Object.keys forgets the key type
+    code: z.enum(Object.keys(MANAGEMENT_ERRORS) as [ManagementErrorCode, ...ManagementErrorCode[]]), // Object.keys drops the key type
     detail: z.string().optional(),
     requestId: z.string(),
     errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
@@ -18,7 +18,7 @@ const problemSchema = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457' });
 
-/** The pages' own files and this API, and nothing from afar; they set styles of their own at run time. */
+/** The pages load their own files and this API, nothing from other hosts. They set styles at run time. */
 const PAGES_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -34,9 +34,9 @@ interface ProblemResponse {
   readonly content: { readonly 'application/problem+json': { readonly schema: typeof problemSchema } };
 }
 
-/** The problem answers of an endpoint by status, each with its codes; those that every endpoint has are added. */
-export function problems(...codes: ErrorCode[]): Record<number, ProblemResponse> {
-  const all: ErrorCode[] = [
+/** The problem answers of an endpoint by status, each with its codes, and those that every endpoint has. */
+export function problems(...codes: ManagementErrorCode[]): Record<number, ProblemResponse> {
+  const all: ManagementErrorCode[] = [
     ...codes,
     'missing_token',
     'invalid_token',
@@ -45,19 +45,19 @@ export function problems(...codes: ErrorCode[]): Record<number, ProblemResponse>
     'auth_unavailable',
     'internal',
   ];
-  const byStatus = Map.groupBy(all, (code) => ERRORS[code][0]);
+  const byStatus = Map.groupBy(all, (code) => MANAGEMENT_ERRORS[code][0]);
   return Object.fromEntries(
     [...byStatus].map(([status, these]) => [
       status,
       {
-        description: these.map((code) => `\`${code}\`: ${ERRORS[code][1]}`).join('; '),
+        description: these.map((code) => `\`${code}\`: ${MANAGEMENT_ERRORS[code][1]}`).join('; '),
         content: { 'application/problem+json': { schema: problemSchema } },
       },
     ]),
   );
 }
 
-/** The document, made from the schemas that requests are checked with, and its pages without anything from afar. */
+/** Serves the OpenAPI document, made from the schemas that validate requests, and its pages under /docs. */
 export async function registerOpenApi(app: FastifyInstance): Promise<void> {
   await app.register(fastifySwagger, {
     openapi: {

@@ -2,12 +2,12 @@ import { type FastifyReply, type FastifyRequest, LogController } from 'fastify';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Asked every few seconds by whoever watches. */
+    /** A monitor requests this route every few seconds. */
     polled?: boolean;
   }
 }
 
-/** Two lines a request, as Fastify has them; those of polled routes are worth reading only to who debugs. */
+/** Fastify's two lines a request; those of polled routes at level `debug`. */
 export class RequestLog extends LogController {
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
     if (isPolled(request)) request.log.debug({ req: request }, 'incoming request');

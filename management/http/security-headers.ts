@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 
-/** For answers that are data and never a page: nothing in them may run, be framed or be kept by anybody between. */
+/** For answers that are data: a browser must not run, frame or cache them. */
 const HEADERS = {
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
@@ -10,7 +10,7 @@ const HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
 };
 
-/** On every answer; one that the route has set itself (the pages under /docs have a policy of their own) stays. */
+/** Adds the headers to every answer, except those that the route sets itself (the pages under /docs set a policy). */
 export function registerSecurityHeaders(app: FastifyInstance): void {
   app.addHook('onSend', async (_request, reply, payload) => {
     for (const [name, value] of Object.entries(HEADERS)) {

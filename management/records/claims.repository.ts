@@ -2,12 +2,12 @@ import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { hostnamesOfOthers } from './hostnames.repository.ts';
 
-/** How long a change may take whose end nobody has reported; then its process is taken for dead. */
+/** A change that reports no end for this long belongs to a dead process. */
 const LONGEST_CHANGE_MINUTES = 10;
 
 /**
- * Claims domains for a container and answers those that another one holds, its hostnames among them. Sorted, so that two that claim the same
- * names at once wait for each other in one order instead of for ever.
+ * Claims domains for a container. Resolves to those that another one holds, as a domain or as a hostname. Names are
+ * claimed in sorted order, so that concurrent claims of the same names can't deadlock.
  */
 export async function claimDomains(
   db: Database,
@@ -34,8 +34,8 @@ export async function claimDomains(
 }
 
 /**
- * The same for a change that is about to be committed. Until `settleClaims` is told of its end, its names are given up
- * by nobody: neither by another change of the container that fails, nor by one that takes the name away.
+ * The same for a change that is about to be committed. Until `settleClaims` reports the end of the change, its names
+ * stay claimed, even where another change of the container fails or removes the name.
  */
 export async function claimForChange(
   db: Database,
@@ -70,10 +70,10 @@ export async function claimForChange(
   return [...foreign, ...names.filter((name) => !ours.some(({ domain }) => domain === name))];
 }
 
-/** A change has ended, one way or the other: of its names, the container keeps those that something still wants. */
+/** Ends a change, committed or not. Releases those of its names that no manifest and no other change wants. */
 export async function settleClaims(db: Database, container: string, change: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
-    // The projection holds the same lock while it takes a manifest over.
+    // The projection holds the same lock while it records a manifest.
     await sql`select from containers where id = ${container} for update`.execute(trx);
     const { rows } = await sql<{ domain: string }>`
       update domain_claims set changes = array_remove(changes, ${change}::uuid)
@@ -86,13 +86,13 @@ export async function settleClaims(db: Database, container: string, change: stri
   });
 }
 
-/** Changes whose end was never reported: of a killed process, or of one that can't know whether its commit came. */
+/** Whether there are changes that never reported their end: their process died, or doesn't know whether it committed. */
 export async function hasOverdueClaims(db: Database): Promise<boolean> {
   const { rows } = await sql`select from domain_claims where ${overdue} limit 1`.execute(db);
   return rows.length > 0;
 }
 
-/** To be called when the database has caught up with git: what no manifest carries by now never will. */
+/** Call it once the database matches git: an overdue change that no manifest shows by then was not committed. */
 export async function settleOverdueClaims(db: Database): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const { rows } = await sql<{ domain: string }>`
@@ -104,7 +104,7 @@ export async function settleOverdueClaims(db: Database): Promise<void> {
   });
 }
 
-/** Gives up some of a container's domains, but for those that a change in flight wants; their records go with them. */
+/** Releases some of a container's domains and their records, except those that an unfinished change wants. */
 export async function releaseDomains(
   db: Database,
   container: string,
@@ -119,7 +119,7 @@ export async function releaseDomains(
     .execute();
 }
 
-/** Gives up all of a container that is no more. */
+/** Releases all domains of a container that is gone. */
 export async function releaseAllDomains(db: Database, container: string): Promise<void> {
   await db.deleteFrom('domain_claims').where('container_id', '=', container).execute();
 }

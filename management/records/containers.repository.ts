@@ -1,6 +1,6 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
-import type { Database, ManifestView, Tables } from '../db/database.ts';
-import { addEvent, type Cause } from './events.repository.ts';
+import type { Database, Tables } from '../db/database.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
 import {
   type ContainerStatus,
   type EventKind,
@@ -8,13 +8,14 @@ import {
   predecessors,
   type StatusReason,
 } from '../lifecycle/status.ts';
+import { addEvent, type Cause } from './events.repository.ts';
 
 export type ContainerRow = Selectable<Tables['containers']>;
-export type LatestOperation = Pick<Selectable<Tables['operations']>, 'id' | 'kind' | 'status' | 'step'>;
-/** A container with its newest operation; `seq` is text. */
+type LatestOperation = Pick<Selectable<Tables['operations']>, 'id' | 'kind' | 'status' | 'step'>;
+/** A container with its newest operation. `seq` is text. */
 export type ContainerWithOperation = ContainerRow & { operation: LatestOperation | null };
 
-/** `false` where the site id, or the id, is taken. */
+/** `false`: the site id or the container id is taken. */
 export async function insertContainer(
   db: Database,
   row: Insertable<Tables['containers']>,
@@ -57,7 +58,7 @@ export async function findContainer(db: Database, id: string): Promise<Container
   return await selectContainers(db).where('containers.id', '=', id).executeTakeFirst();
 }
 
-/** The same with the subject's role in its client; `null`: there is no such container, or the subject is no member. */
+/** A container with the subject's role in its client. `null`: there is none, or the subject is not a member. */
 export async function findContainerFor(
   db: Database,
   id: string,
@@ -91,7 +92,7 @@ export interface ContainerFilter {
   readonly clientId?: string | undefined;
   readonly status?: ContainerStatus | undefined;
   readonly domain?: string | undefined;
-  /** `seq` of the last one that the caller has. */
+  /** `seq` of the last container of the previous page. */
   readonly after?: string | undefined;
   readonly limit: number;
 }
@@ -120,8 +121,8 @@ export async function listContainers(
 }
 
 /**
- * Moves a container's status where the machine allows it, with an event in the same transaction; `false` where it
- * doesn't. A reason of the status before is gone unless a new one is given.
+ * Changes a container's status and adds an event. `false`: the transition isn't allowed, and nothing changed. The
+ * reason of the previous status is replaced, by `null` unless one is given.
  */
 export async function moveContainer(
   db: Database,
@@ -142,14 +143,20 @@ export async function moveContainer(
   return true;
 }
 
-/** Says why git's newest word isn't followed, or (with `null`) that it is; the status stays. */
-export async function setReason(
+/** Why the newest manifest in git isn't applied, for a program and in words. */
+export interface Obstacle {
+  readonly reason: StatusReason;
+  readonly detail: string;
+}
+
+/** Records why the newest manifest in git isn't applied, or (with `null`) that it is. The status is unchanged. */
+export async function setObstacle(
   db: Database,
   { id, status }: Pick<ContainerRow, 'id' | 'status'>,
-  reason: StatusReason | null,
-  detail: string | null,
+  obstacle: Obstacle | null,
   cause: Cause,
 ): Promise<void> {
+  const { reason, detail } = obstacle ?? { reason: null, detail: null };
   await db
     .updateTable('containers')
     .set({ status_reason: reason, status_detail: detail, updated_at: new Date() })
@@ -160,7 +167,7 @@ export async function setReason(
   }
 }
 
-/** Says anew in words why the status is what it is. */
+/** Replaces the text that describes which checks failed. */
 export async function setDetail(db: Database, id: string, detail: string): Promise<void> {
   await db
     .updateTable('containers')
@@ -170,21 +177,21 @@ export async function setDetail(db: Database, id: string, detail: string): Promi
     .execute();
 }
 
-/** What the host says of a container that stands; the trouble in words, `null` where there is none. */
+/** Records the health that the host reports. `trouble` describes what is wrong; `null`: nothing is. */
 export async function setHealth(
   db: Database,
   { id, status, status_reason }: Pick<ContainerRow, 'id' | 'status' | 'status_reason'>,
   health: Health,
   trouble: string | null,
 ): Promise<void> {
-  // That git's newest word isn't followed is the more useful thing to know.
-  const told = status_reason !== null && status_reason !== 'host_trouble';
+  // Any other reason, such as a manifest that isn't applied, is more useful and stays.
+  const hasOtherReason = status_reason !== null && status_reason !== 'host_trouble';
   const reason = trouble === null ? null : 'host_trouble';
   await db
     .updateTable('containers')
     .set({
       health,
-      ...(told ? {} : { status_reason: reason, status_detail: trouble }),
+      ...(hasOtherReason ? {} : { status_reason: reason, status_detail: trouble }),
       updated_at: new Date(),
     })
     .where('id', '=', id)
@@ -193,7 +200,7 @@ export async function setHealth(
   await addEvent(db, { ...event(id, 'host', status, cause), reason, detail: trouble });
 }
 
-/** Whether any container waits for another one to give its ports or domains up. */
+/** Whether any container waits for ports or domains that another one holds. */
 export async function isAnyObstructed(db: Database): Promise<boolean> {
   const waiting = await db
     .selectFrom('containers')
@@ -203,7 +210,7 @@ export async function isAnyObstructed(db: Database): Promise<boolean> {
   return waiting !== undefined;
 }
 
-/** Takes over what the manifest in git says. */
+/** Records the manifest that git holds. */
 export async function projectManifest(
   db: Database,
   { id, status }: Pick<ContainerRow, 'id' | 'status'>,

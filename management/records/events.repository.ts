@@ -1,7 +1,7 @@
 import { type Insertable, sql } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
 
-/** Who or what moved a container, as its events tell it. */
+/** Who or what changed a container, as its events record it. */
 export interface Cause {
   readonly actor: string | null;
   readonly requestId: string | null;
@@ -18,7 +18,7 @@ export async function listEvents(db: Database, container: string, limit: number)
   return rows.reverse().map(present);
 }
 
-/** Those after the one with this id, oldest first. */
+/** The events after the one with id `after`, oldest first. */
 export async function eventsAfter(db: Database, container: string, after: string, limit: number) {
   const rows = await selectEvents(db, container)
     .where('seq', '>', after)

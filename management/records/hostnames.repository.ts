@@ -1,31 +1,8 @@
 import { sql } from 'kysely';
-import { isWithinDomain } from '../../gitops/manifest/schema.ts';
-import type { Settings } from '../context/context.ts';
-import type { Database, ManifestView } from '../db/database.ts';
-import { type FieldError, ProblemError } from '../http/errors.ts';
+import type { Database } from '../db/database.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
 
-/**
- * Throws where a name lies in one of the zones that sites get their own hostnames from: whoever asked for one would
- * have what the next site is to be called. `at` says where in the request the name at an index stands.
- */
-export function refuseOwnZone(
-  { edgeDomain, originDomain }: Pick<Settings, 'edgeDomain' | 'originDomain'>,
-  names: readonly string[],
-  at: (index: number) => string,
-): void {
-  const errors = names.flatMap((name, index): FieldError[] => {
-    const zone = [edgeDomain, originDomain].find((own) => isWithinDomain(name, own));
-    return zone === undefined
-      ? []
-      : [{ path: at(index), message: `is in ${zone}, where sites get their own hostnames` }];
-  });
-  const [first] = errors;
-  if (first !== undefined) {
-    throw new ProblemError('invalid_request', `${first.path} ${first.message}`, { errors });
-  }
-}
-
-/** Which of `names` are hostnames of other sites: given by hand, they may be in any zone. */
+/** Which of `names` are hostnames of other sites. An operator may have chosen them in any zone. */
 export async function hostnamesOfOthers(
   db: Database,
   container: string,
@@ -42,7 +19,7 @@ export async function hostnamesOfOthers(
   return names.filter((name) => rows.some(({ hostnames }) => hostnames.includes(name)));
 }
 
-/** Which of a manifest's own hostnames another site has, be it as a domain of its pages or a first-party host. */
+/** Which of a manifest's own hostnames another site holds, as a hostname, a page's domain or a first-party host. */
 export async function hostnamesHeldByOthers(
   db: Database,
   container: string,

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
-import type { SagaStep } from '../lifecycle/steps.ts';
+import type { OperationKind, SagaStep } from '../lifecycle/steps.ts';
+import type { Cause } from './events.repository.ts';
 
 export type OperationRow = Selectable<Tables['operations']>;
 
@@ -30,8 +32,8 @@ export async function runningOperations(db: Database): Promise<Pick<OperationRow
 }
 
 /**
- * Writes only while the operation still stands at `step`, in one statement, and answers it as it stands then;
- * `undefined`: somebody cancelled it or went on with it. A `revision` is its container's.
+ * Writes in one statement, and only while the operation is at `step`. Resolves to the operation as written; `undefined`:
+ * it was cancelled, or another process has moved it. A `revision` is recorded on its container.
  */
 export async function moveOperation(
   db: Database,
@@ -62,7 +64,7 @@ export async function moveOperation(
     .executeTakeFirst();
 }
 
-/** A newer decision about the container replaces what is being done for it. */
+/** Cancels the container's running operation, because a newer decision replaces it. */
 export async function cancelRunning(db: Database, container: string): Promise<void> {
   await db
     .updateTable('operations')
@@ -70,4 +72,22 @@ export async function cancelRunning(db: Database, container: string): Promise<vo
     .where('container_id', '=', container)
     .where('status', '=', 'running')
     .execute();
+}
+
+/** Starts an operation that a commit in git demands: a restoration or a removal. */
+export async function startOperation(
+  db: Database,
+  container: string,
+  { kind, step }: { readonly kind: OperationKind; readonly step: SagaStep },
+  { actor, requestId }: Pick<Cause, 'actor' | 'requestId'>,
+): Promise<void> {
+  const name = actor ?? 'operator';
+  await insertOperation(db, {
+    id: randomUUID(),
+    container_id: container,
+    kind,
+    step,
+    actor: JSON.stringify({ subject: name, name, email: '' }),
+    request_id: requestId ?? randomUUID(),
+  });
 }

@@ -1,16 +1,17 @@
-import type { Database, ManifestView } from '../db/database.ts';
+import type { Database } from '../db/database.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
 
-/** Names that a site must hold for itself: its pages' domains and its first-party hosts. */
+/** Names that no other site may hold: the domains of its pages and its first-party hosts. */
 export function claimedNames(manifest: Pick<ManifestView, 'domains' | 'customDomains'>): string[] {
   return [...new Set([...manifest.domains.map(({ domain }) => domain), ...manifest.customDomains])];
 }
 
-/** Which of a manifest's domains the edge serves: the first, and the others once `multi_domain` is on. */
+/** Whether the edge serves a manifest's domain: the first always, the others while `multi_domain` is on. */
 export function isActive(manifest: Pick<ManifestView, 'features'>, index: number): boolean {
   return index === 0 || manifest.features.multi_domain;
 }
 
-/** What the manifest says of the site, as records; `contested` names are another site's and get none. */
+/** Records what the manifest says of the site. `contested` names belong to another site and get no record. */
 export async function recordSite(
   db: Database,
   manifest: ManifestView,
@@ -51,7 +52,7 @@ export async function recordSite(
   if (rows.length > 0) await db.insertInto('site_domains').values(rows).execute();
 }
 
-/** Of a site that is gone. */
+/** Lets other sites use the hostnames of a site that is gone. */
 export async function releaseHostnames(db: Database, container: string): Promise<void> {
   await db
     .updateTable('sites')
@@ -60,7 +61,7 @@ export async function releaseHostnames(db: Database, container: string): Promise
     .execute();
 }
 
-/** Remembers which text was looked at, also where it couldn't be followed, so that it isn't reported again and again. */
+/** Remembers which text was projected, or refused, so that it is refused and reported only once. */
 export async function rememberBlob(
   db: Database,
   site: string,

@@ -1,8 +1,8 @@
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import type { Settings } from '../context/context.ts';
-import { isActive } from '../records/sites.repository.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
-import type { ContainerView } from '../containers/containers.schema.ts';
+import { isActive } from '../records/sites.repository.ts';
+import type { ContainerView } from './container-view.ts';
 
 /** A container as the API answers it. */
 export function presentContainer(
