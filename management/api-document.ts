@@ -1,17 +1,17 @@
 import { hash } from 'node:crypto';
 import { SitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement } from './app.ts';
+import { ProvisionerClient } from './clients/provisioner-client.ts';
 import { connectEmbedded } from './db/connect.ts';
-import { ProvisionerClient } from './provisioner-client.ts';
 
-/** The OpenAPI document as `/openapi.json` serves it, from an app with nothing behind it: no request ever comes. */
+/** The OpenAPI document as `/openapi.json` serves it, from an app without services that answers no request. */
 export async function apiDocument(): Promise<object> {
   const { app } = await buildManagement({
     db: connectEmbedded(),
     repo: new SitesRepo('.', null),
     provisioner: new ProvisionerClient({ url: 'http://127.0.0.1', secret: '' }),
     verifier: null,
-    authenticate: () => Promise.reject(new Error('nobody calls')),
+    authenticate: () => Promise.reject(new Error('this app answers no request')),
     settings: {
       host: '',
       image: '',
@@ -32,7 +32,7 @@ export async function apiDocument(): Promise<object> {
   return document;
 }
 
-/** First line of the types made from a document: by it a stale or an edited file is told from a fresh one. */
+/** First line of the types generated from a document. It shows whether the file is stale or was edited. */
 export function stampOf(document: object, types: string): string {
   const digest = (text: string) => hash('sha256', text, 'hex').slice(0, 16);
   return `// npm run generate:api (document ${digest(JSON.stringify(document))}, types ${digest(types)})\n`;

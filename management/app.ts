@@ -1,73 +1,73 @@
-import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import {
   hasZodFastifySchemaValidationErrors,
   serializerCompiler,
   validatorCompiler,
 } from 'fastify-type-provider-zod';
+import { type Clock, systemClock } from '../gitops/base/clock.ts';
+import { fieldErrors } from '../gitops/base/problem.ts';
+import { requestIdFrom } from '../gitops/base/request-id.ts';
 import { SitesRepoError } from '../gitops/sites-repo/sites-repo.ts';
 import { registerAudit } from './audit.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
-import type { Context } from './context.ts';
-import { fieldErrors, ProblemError, problem } from './errors.ts';
+import { keepForgetting } from './containers/forget-keys.ts';
+import type { Context } from './context/context.ts';
 import { registerHealth } from './health.routes.ts';
-import { buildLimits } from './limits.ts';
+import { ManagementProblem } from './http/errors.ts';
+import { buildLimits } from './http/limits.ts';
+import { registerOpenApi } from './http/openapi.ts';
+import { RequestLog } from './http/request-log.ts';
+import { registerSecurityHeaders } from './http/security-headers.ts';
 import { membersRoutes } from './members/members.routes.ts';
 import { LONGEST_SUBJECT } from './members/members.schema.ts';
 import { registerMetrics } from './metrics.ts';
-import { registerOpenApi } from './openapi.ts';
 import { followSteps } from './operations/follow.steps.ts';
-import { keepForgetting } from './operations/forget-keys.ts';
 import { provisionSteps } from './operations/provision.steps.ts';
 import { Runner } from './operations/runner.ts';
-import { RequestLog } from './request-log.ts';
-import { registerSecurityHeaders } from './security-headers.ts';
 import { HostWatch } from './sites/host-watch.ts';
 import { Projection } from './sites/projection.ts';
 import { verificationRoutes } from './verification/verification.routes.ts';
 
 const BODY_LIMIT = 128 * 1024;
-const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** Members of log records that may hold secrets, wherever somebody puts a request or a body into one. */
+/** Members of log records that may hold secrets, at any depth at which a request or a body is logged. */
 const REDACTED = ['authorization', 'containerConfigB64', 'containerConfig', 'x-secret'].flatMap((name) => [
   `["${name}"]`,
   `*["${name}"]`,
   `*.*["${name}"]`,
 ]);
 
-export interface ManagementDeps extends Omit<Context, 'log'> {
-  /** Level of pino's, and where lines go if not to standard output. */
+export interface ManagementDeps extends Omit<Context, 'log' | 'clock'> {
+  /** Default: the system's clock. */
+  readonly clock?: Clock;
+  /** pino's level, and where lines are written if not to standard output. */
   readonly logger: { readonly level: string; readonly stream?: { write(line: string): void } };
 }
 
 export interface Management {
   readonly app: FastifyInstance;
-  /** Follows operations and the sites repository until the signal; resolves when all is put down. */
+  /** Follows operations and the sites repository until the signal. Resolves when all work has ended. */
   follow(signal: AbortSignal): Promise<void>;
 }
 
-/** The management API (`http.md`); never listens and never reads the environment. */
+/** The management API (docs/http.md). Never listens and never reads the environment. */
 export async function buildManagement(deps: ManagementDeps): Promise<Management> {
   const { logger, ...rest } = deps;
   const app = fastify({
     bodyLimit: BODY_LIMIT,
-    // The API listens on loopback, behind a proxy: its word on the caller's address counts, and nobody else's.
+    // The API listens on loopback, behind a proxy. Only the proxy is trusted to name the caller's address.
     trustProxy: 'loopback',
     logger: { ...logger, redact: REDACTED },
     logController: new RequestLog(),
     routerOptions: { maxParamLength: LONGEST_SUBJECT },
-    // What the router itself can't read comes before every hook.
+    // Errors of the router itself, such as a URL that it can't parse. They occur before every hook.
     frameworkErrors: answerProblem,
-    genReqId: (request) => {
-      const given = request.headers['x-request-id'];
-      return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : randomUUID();
-    },
+    genReqId: ({ headers }) => requestIdFrom(headers),
   });
-  const context: Context = { ...rest, log: app.log };
+  const context: Context = { clock: systemClock, ...rest, log: app.log };
   const runner: Runner = new Runner(context, { ...provisionSteps(context), ...followSteps(context) });
-  const projection = new Projection(context, () => runner.wake());
+  const projection = new Projection(context, () => runner.trigger());
   const hostWatch = new HostWatch(context);
 
   app.setValidatorCompiler(validatorCompiler);
@@ -76,7 +76,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     reply.header('x-request-id', request.id);
   });
   app.setNotFoundHandler(() => {
-    throw new ProblemError('not_found');
+    throw new ManagementProblem('not_found');
   });
   app.setErrorHandler(answerProblem);
 
@@ -115,17 +115,17 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
 
 function answerProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = toProblem(error);
-  const body = problem(known, request.id);
-  if (body.status >= 500) request.log.error({ err: error }, known.message);
-  if (body.status === 401) reply.header('www-authenticate', 'Bearer');
+  if (known.status >= 500) request.log.error({ err: error }, known.message);
+  if (known.status === 401) reply.header('www-authenticate', 'Bearer');
   reply.header('x-request-id', request.id);
-  return reply.status(body.status).type('application/problem+json').send(JSON.stringify(body));
+  const body = JSON.stringify(known.body(request.id));
+  return reply.status(known.status).type('application/problem+json').send(body);
 }
 
-function toProblem(error: unknown): ProblemError {
-  if (error instanceof ProblemError) return error;
+function toProblem(error: unknown): ManagementProblem {
+  if (error instanceof ManagementProblem) return error;
   if (error instanceof SitesRepoError)
-    return new ProblemError('sites_repo_unavailable', undefined, {}, { cause: error });
+    return new ManagementProblem('sites_repo_unavailable', { cause: error });
   if (hasZodFastifySchemaValidationErrors(error)) {
     const issues = error.validation.flatMap(({ keyword, params, instancePath, message = '' }) => {
       const path = instancePath.split('/').slice(1);
@@ -134,11 +134,11 @@ function toProblem(error: unknown): ProblemError {
         key === null ? { path, message } : { path: [...path, String(key)].filter(Boolean), message },
       );
     });
-    return new ProblemError('invalid_request', undefined, { errors: fieldErrors(issues) }, { cause: error });
+    return new ManagementProblem('invalid_request', { errors: fieldErrors(issues), cause: error });
   }
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500;
-  if (status === 413) return new ProblemError('body_too_large');
-  if (status === 415) return new ProblemError('unsupported_media_type');
-  if (typeof status === 'number' && status < 500) return new ProblemError('invalid_request');
-  return new ProblemError('internal', undefined, {}, { cause: error });
+  if (status === 413) return new ManagementProblem('body_too_large');
+  if (status === 415) return new ManagementProblem('unsupported_media_type');
+  if (typeof status === 'number' && status < 500) return new ManagementProblem('invalid_request');
+  return new ManagementProblem('internal', { cause: error });
 }

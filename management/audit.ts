@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { callerOf } from './auth.ts';
 import type { Database } from './db/database.ts';
+import { callerOf } from './http/auth.ts';
 
 const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 
-/** As far as answers tell what was done. */
+/** The members of answers that name what was changed. */
 const answered = z.object({
   id: z.uuid().optional(),
   container: z.uuid().optional(),
@@ -16,10 +16,10 @@ const answered = z.object({
 const inPath = z.object({ id: z.uuid().optional() });
 
 /**
- * Every mutation that a known caller asks for, refused and malformed ones too: a row before the body is even read,
- * filled in before the answer leaves. A row without a status is of a process that ended in between; commit and events
- * bear its request id. Not recorded, but in the request log: callers that nobody knows, and who is over the rate limit,
- * which bounds what a caller can make the log grow by.
+ * Records every mutation that an authenticated caller requests, also refused and malformed ones: a row is inserted before
+ * the body is read, and updated before the answer is sent. A row without a status means that the process ended in
+ * between; its commit and events carry the row's request id. Unauthenticated requests and those over the rate limit are
+ * only in the request log, so that no caller can grow the table without limit.
  */
 export function registerAudit(api: FastifyInstance, db: Database): void {
   const rows = new WeakMap<FastifyRequest, string>();
@@ -32,7 +32,7 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
         actor: callerOf(request).subject,
         action: request.routeOptions.schema?.operationId ?? `${request.method} ${request.routeOptions.url}`,
         request_id: request.id,
-        ...aboutOf(request, inPath.safeParse(request.params).data?.id),
+        ...subjectOf(request, inPath.safeParse(request.params).data?.id),
       })
       .returning('seq')
       .executeTakeFirstOrThrow();
@@ -42,14 +42,14 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
   api.addHook('onSend', async (request, reply, payload) => {
     const seq = rows.get(request);
     if (seq === undefined) return payload;
-    const { id, container, clientId, revision, code } = read(payload);
+    const { id, container, clientId, revision, code } = readAnswer(payload);
     await db
       .updateTable('audit_log')
       .set({
         status: reply.statusCode,
         code: code ?? null,
         ...(revision ? { revision } : {}),
-        ...aboutOf(request, container ?? id),
+        ...subjectOf(request, container ?? id),
         ...(clientId === undefined ? {} : { client_id: clientId }),
       })
       .where('seq', '=', seq)
@@ -58,12 +58,12 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
   });
 }
 
-function aboutOf({ routeOptions }: FastifyRequest, id: string | undefined) {
+function subjectOf({ routeOptions }: FastifyRequest, id: string | undefined) {
   if (id === undefined) return {};
   return routeOptions.url?.startsWith('/clients') ? { client_id: id } : { container_id: id };
 }
 
-function read(payload: unknown): z.output<typeof answered> {
+function readAnswer(payload: unknown): z.output<typeof answered> {
   if (typeof payload !== 'string') return {};
   return answered.safeParse(JSON.parse(payload)).data ?? {};
 }

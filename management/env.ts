@@ -14,13 +14,13 @@ const list = z
       .filter((item) => item !== ''),
   );
 
-/** The environment of the management process. An empty variable counts as one that isn't set. */
+/** The environment of the management process. An empty variable counts as unset. */
 const environment = z.object({
   MANAGEMENT_PORT: z.coerce.number().int().min(0).max(65535).default(8080),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
-  /** PostgreSQL; without it an embedded database under PGLITE_DIR. */
+  /** URL of PostgreSQL. Unset: an embedded database under PGLITE_DIR. */
   DATABASE_URL: z.string().optional(),
-  /** For migrations and the pool's size, where the API's own role mustn't do that. */
+  /** Privileged connection for migrations and the port pool. Unset: DATABASE_URL is used. */
   PORT_POOL_DATABASE_URL: z.string().optional(),
   PGLITE_DIR: z.string().optional(),
   STATE_DIR: z.string().default('.tagyard/management'),
@@ -29,7 +29,7 @@ const environment = z.object({
   SITES_POLL_SECONDS: z.coerce.number().positive().default(30),
   INFRA_PROVISIONER_URL: z.url(),
   INFRA_SECRET: z.string(),
-  /** Both or none: without them nothing can be verified. */
+  /** Set both, or none: without them containers can't be verified. */
   VERIFICATION_WORKER_URL: z.url().optional(),
   VERIFICATION_SECRET: z.string().optional(),
   PORT_POOL: portRange.prefault('20000-20999'),
@@ -49,7 +49,7 @@ const environment = z.object({
   TAG_SERVER_IMAGE: imageReference,
 });
 
-/** The settings are not usable; the message names each variable that isn't. */
+/** The settings are invalid. The message names each invalid variable. */
 export class EnvironmentError extends Error {
   override name = 'EnvironmentError';
 }

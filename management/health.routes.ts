@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
-import type { Context } from './context.ts';
+import type { Context } from './context/context.ts';
 
-/** A database that doesn't answer at all is one that can't be reached. */
+/** A check that takes longer counts as failed. */
 const DEADLINE_MS = 2_000;
 
 async function within(ms: number, work: Promise<unknown>): Promise<void> {
@@ -11,7 +11,7 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
   await Promise.race([work, promise]).finally(() => clearTimeout(timer));
 }
 
-/** Alive: the process answers. Ready: database and sites repository answer too; what failed stands in the log. */
+/** `/healthz`: the process answers. `/readyz`: database and sites repository answer too; the log names what doesn't. */
 export function registerHealth(
   app: FastifyInstance,
   { db, repo, log }: Pick<Context, 'db' | 'repo' | 'log'>,

@@ -1,14 +1,14 @@
 import { openSitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
-import { createAuthenticator } from './auth.ts';
+import { ProvisionerClient } from './clients/provisioner-client.ts';
+import { VerificationClient } from './clients/verification-client.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
 import type { Database } from './db/database.ts';
-import { prepare } from './db/prepare.ts';
 import { type Environment, readEnvironment } from './env.ts';
-import { ProvisionerClient } from './provisioner-client.ts';
-import { VerificationClient } from './verification-client.ts';
+import { createAuthenticator } from './http/auth.ts';
+import { prepare } from './prepare.ts';
 
-/** How long a stop may wait for requests and steps in hand. */
+/** A stop waits this long for running requests and steps. */
 const STOP_MS = 10_000;
 
 async function connect(env: Environment): Promise<Database> {
@@ -25,7 +25,7 @@ function verifierOf({ VERIFICATION_WORKER_URL: url, VERIFICATION_SECRET: secret 
   return url === undefined || secret === undefined ? null : new VerificationClient({ url, secret });
 }
 
-/** Sites of which a revision was seen: then the branch is no new one, even if it is gone. */
+/** Whether a revision was ever projected: then a missing branch was deleted, and is not a new repository. */
 async function hasSites(db: Database): Promise<boolean> {
   const query = db.selectFrom('sites').select('site_id').where('revision', 'is not', null).limit(1);
   return (await query.executeTakeFirst()) !== undefined;
@@ -88,7 +88,7 @@ async function main(): Promise<void> {
   process.send?.({ type: 'ready', url });
 }
 
-/** One line for people, and the end. */
+/** Prints one line and exits. */
 function fail(error: unknown): void {
   const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
   const reason = error instanceof Error ? error.message : String(error);

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Context } from './context.ts';
+import type { Context } from './context/context.ts';
 import { countFreePorts } from './ports/ports.repository.ts';
 
-/** Latency by route, containers by status and the ports that are left, in a registry of this app's own. */
+/** Latency by route, containers and operations by status, and free ports, in a registry of this app's own. */
 export function registerMetrics(app: FastifyInstance, { db }: Pick<Context, 'db'>): void {
   const register = new Registry();
   collectDefaultMetrics({ register });
@@ -15,7 +15,7 @@ export function registerMetrics(app: FastifyInstance, { db }: Pick<Context, 'db'
   });
   new Gauge({
     name: 'tagyard_ports_free',
-    help: 'Pairs of the port pool that no container holds',
+    help: 'Pairs of the port pool that no container leases',
     registers: [register],
     async collect() {
       this.set(await countFreePorts(db));
@@ -39,7 +39,7 @@ export function registerMetrics(app: FastifyInstance, { db }: Pick<Context, 'db'
 
   new Gauge({
     name: 'tagyard_operations',
-    help: 'Creations, restorations and removals by what became of them',
+    help: 'Creations, restorations and removals by status',
     labelNames: ['kind', 'status'],
     registers: [register],
     async collect() {

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { canonicalJson } from './canonical-json.ts';
 
 /** Whose a thing in the world is, read from the mark inside the thing itself. */
 export type Ownership =
@@ -24,15 +25,6 @@ export function contentHash(value: unknown): string {
 /** First 16 hex digits of a text's SHA-256; not cut out of a longer string, which V8 would keep whole for it. */
 export function hash16(text: string): string {
   return hash('sha256', text, 'buffer').toString('hex', 0, 8);
-}
-
-/** JSON with object keys sorted and undefined members dropped, so that equal data has equal text. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
-      : inner,
-  );
 }
 
 /** `tgy1 <instance> <host> <site> <hash8>`: at most 100 characters, the limit of a free-plan DNS comment. */

@@ -7,7 +7,7 @@ import {
   type VerificationReport,
   verificationRequest,
 } from '../../edge/verification/contract.ts';
-import { VerificationClient, VerificationUnavailable } from '../../management/verification-client.ts';
+import { VerificationClient, VerificationUnavailable } from '../../management/clients/verification-client.ts';
 import { Home } from './instance/home.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';

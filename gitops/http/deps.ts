@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
+import type { Clock } from '../base/clock.ts';
 import type { DesiredStateReader } from '../desired/desired-state.ts';
 import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop/loop.ts';
@@ -6,6 +7,7 @@ import type { Operations } from '../loop/operations.ts';
 import type { CertificateStatus } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
+/** What the routes work with. */
 export interface DaemonDeps {
   readonly repo: SitesRepo;
   readonly reader: DesiredStateReader;
@@ -13,11 +15,13 @@ export interface DaemonDeps {
   readonly operations: Operations;
   readonly host: string;
   readonly ageIdentity: string;
-  /** Accepted values of `x-secret`: the current one first, the previous one during a rotation. Empty: nothing is served. */
+  /** Accepted values of `x-secret`: the current one, and the previous one during a rotation. Empty: all are refused. */
   readonly secrets: readonly string[];
-  /** What a verification asks of this host; without it there is no such route. */
+  /** Makes the host report of a site. Without it there is no route for that. */
   readonly reportSite?: ReportSite;
-  /** Where the site's certificates stand, where this host sees to them. */
+  /** Statuses of a site's certificates, where this host manages them. */
   readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
+  /** Default: the system's clock. */
+  readonly clock?: Clock;
   readonly logger?: FastifyBaseLogger;
 }

@@ -1,149 +1,61 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { systemClock } from '../base/clock.ts';
+import { fieldErrors } from '../base/problem.ts';
 import { claims } from '../desired/claims.ts';
 import { holdersOf } from '../desired/desired-state.ts';
 import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DaemonDeps } from './deps.ts';
-import { ProblemError } from './errors.ts';
-import { manifestOf, parse, pickQuery, requestHeader } from './request.ts';
+import { ProvisionerProblem } from './errors.ts';
+import { manifestOf, optionalBody, requestHeader, siteIdParams } from './request.ts';
 import { revertOf } from './revert.ts';
 import * as edits from './site-edits.ts';
 
-/** `commit: false` of who has told git already: an order that was given earlier must not undo a revert that came since. */
+/** `commit: false`: git holds the removal already. A commit now could undo a revert that was made since. */
 const deprovisionBody = z.strictObject({ site: siteId, commit: z.boolean().default(true) });
-const customDomainBody = z.strictObject({ site: siteId, domain: givenDomain });
+const customDomain = { site: siteId, domain: givenDomain };
+const customDomainBody = z.strictObject(customDomain);
+const customDomainQuery = z.object(customDomain);
 const revertBody = z.strictObject({ revision: z.string().min(1).max(200).optional() });
 const imageBody = z.strictObject({ image: imageReference });
 const pruneBody = z.strictObject({ olderThanDays: z.number().min(0).max(36_500).default(30) });
-const waitQuery = z.looseObject({ wait: z.coerce.number().min(0).max(60).optional() });
-const siteParams = z.object({ site: siteId });
+/** Seconds for which the answer waits for the end of the operation. */
+const querystring = z.looseObject({ wait: z.coerce.number().min(0).max(60).optional() });
 
 const DAY_MS = 86_400_000;
 
-/** What changes the desired state: each of these is one commit of one site's file. */
-export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
-  const { repo, loop, operations } = deps;
+interface Edit {
+  readonly site: string;
+  /** Start of the commit's subject, before the site id. */
+  readonly verb: string;
+  readonly edit: (text: string | null) => string | null;
+  readonly trailers?: Readonly<Record<string, string>>;
+}
 
-  // Before anything is committed: a request that is refused must have changed nothing.
-  app.addHook('preHandler', async (request) => {
-    parse(waitQuery, request.query);
-  });
+interface Committed {
+  readonly site: string;
+  readonly kind: Operation['kind'];
+  readonly revision: string;
+  /** `false`: the desired state was like that already, and there is nothing to do. */
+  readonly changed: boolean;
+  readonly wait: number | undefined;
+}
 
-  app.post('/provision', async (request, reply) => {
-    const manifest = manifestOf(request.body, deps.host);
-    if (manifest.state === 'present') await refuseTaken(deps, manifest.site, claims(manifest));
-    const current = await readText(repo, manifest.site);
-    const same =
-      current !== null &&
-      (await edits.samePlaintext(
-        deps.ageIdentity,
-        manifest.containerConfig,
-        cipherOf(manifest.site, current),
-      ));
-    const commit = await commitEdit(request, manifest.site, 'Provision', (text) =>
-      edits.provisionEdit(manifest, text, same && text === current),
-    );
-    return answer(request, reply, manifest.site, 'provision', commit.revision);
-  });
+/** Changes of the desired state. Each is one commit of one site's file. */
+export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
+  const { repo, loop, operations, clock = systemClock } = deps;
 
-  app.post('/custom-domain', async (request, reply) => {
-    const { site, domain: name } = parse(customDomainBody, request.body);
-    await refuseTaken(deps, site, [`hostname ${name}`]);
-    const { revision } = await commitEdit(request, site, `Add custom domain ${name} to`, (text) =>
-      edits.addCustomDomain(site, name, text),
-    );
-    return answer(request, reply, site, 'custom_domain', revision);
-  });
-
-  app.delete('/custom-domain', async (request, reply) => {
-    const { site, domain: name } = parse(
-      customDomainBody,
-      request.body ?? pickQuery(request.query, ['site', 'domain']),
-    );
-    const { revision, changed } = await commitEdit(
-      request,
-      site,
-      `Remove custom domain ${name} from`,
-      (text) => edits.removeCustomDomain(site, name, text),
-    );
-    if (!changed) return reply.send({ site, revision, changed: false });
-    return answer(request, reply, site, 'custom_domain', revision);
-  });
-
-  app.post('/deprovision', async (request, reply) => {
-    const { site, commit } = parse(deprovisionBody, request.body);
-    const { revision, changed } = await commitEdit(request, site, 'Remove', (text) =>
-      commit ? edits.removeSite(site, text) : edits.unchanged(site, text),
-    );
-    if (!changed && loop.status(site)?.reason === 'Removed')
-      return reply.send({ site, revision, changed: false });
-    return answer(request, reply, site, 'deprovision', revision);
-  });
-
-  app.post('/sites/:site/revert', async (request, reply) => {
-    const { site } = parse(siteParams, request.params);
-    const { reverted, edit } = await revertOf(repo, site, parse(revertBody, request.body ?? {}).revision);
-    const trailers = { Reverts: reverted };
-    const { revision, changed } = await commitEdit(request, site, 'Revert', edit, trailers);
-    if (!changed) return reply.send({ site, revision, changed: false });
-    return answer(request, reply, site, 'revert', revision);
-  });
-
-  for (const [verb, suspend] of [['suspend', true] as const, ['resume', false] as const]) {
-    app.post(`/sites/:site/${verb}`, async (request, reply) => {
-      const { site } = parse(siteParams, request.params);
-      const { revision, changed } = await commitEdit(request, site, suspend ? 'Suspend' : 'Resume', (text) =>
-        edits.suspendSite(site, suspend, text),
-      );
-      if (!changed) return reply.send({ site, revision, changed: false });
-      return answer(request, reply, site, verb, revision);
-    });
-  }
-
-  app.post('/sites/:site/image', async (request, reply) => {
-    const { site } = parse(siteParams, request.params);
-    const { image } = parse(imageBody, request.body);
-    const { revision, changed } = await commitEdit(request, site, 'Change the image of', (text) =>
-      edits.changeImage(site, image, text),
-    );
-    if (!changed) return reply.send({ site, revision, changed: false });
-    return answer(request, reply, site, 'image', revision);
-  });
-
-  app.post('/prune', async (request) => {
-    const { olderThanDays } = parse(pruneBody, request.body ?? {});
-    const before = Date.now() - olderThanDays * DAY_MS;
-    const removed = loop.statuses().filter(({ reason }) => reason === 'Removed');
-    const pruned = await Promise.all(
-      removed.map(async ({ site }) => {
-        const [last] = await repo.history(site, 1);
-        if (last === undefined || Date.parse(last.at) > before) return [];
-        const { changed } = await commitEdit(request, site, 'Prune', (text) =>
-          edits.pruneTombstone(site, text),
-        );
-        return changed ? [site] : [];
-      }),
-    );
-    loop.trigger();
-    return { pruned: pruned.flat().sort() };
-  });
-
-  function commitEdit(
-    request: FastifyRequest,
-    site: string,
-    verb: string,
-    edit: (text: string | null) => string | null,
-    trailers: Readonly<Record<string, string>> = {},
-  ) {
+  function commitEdit(request: FastifyRequest, { site, verb, edit, trailers = {} }: Edit) {
     const actor = requestHeader(request, 'x-actor') ?? 'provisioner';
     const reason = requestHeader(request, 'x-reason');
     return repo.commit({
       site,
       edit,
       subject: `${verb} ${site}`,
-      author: { name: actor, email: `${actor.includes('@') ? actor : 'provisioner@localhost'}` },
+      author: { name: actor, email: actor.includes('@') ? actor : 'provisioner@localhost' },
       trailers: {
         Site: site,
         Actor: actor,
@@ -154,15 +66,12 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
     });
   }
 
-  /** 202 with the operation to look at, or with `?wait=` its end. */
+  /** 202 with the operation to poll. With `?wait=` 200 with its result, or `still_running`. */
   async function answer(
-    request: FastifyRequest,
     reply: FastifyReply,
-    site: string,
-    kind: Operation['kind'],
-    revision: string,
+    { site, kind, revision, changed, wait }: Committed,
   ): Promise<unknown> {
-    const { wait } = parse(waitQuery, request.query);
+    if (!changed) return reply.send({ site, revision, changed: false });
     const { id } = operations.create(site, kind, revision);
     loop.trigger();
     const link = { id, url: `/operations/${id}` };
@@ -170,13 +79,146 @@ export function editRoutes(app: FastifyInstance, deps: DaemonDeps): void {
     await operations.finished(id, wait * 1000);
     const operation = operations.get(id);
     if (operation === null || operation.finishedAt === null) {
-      throw new ProblemError('still_running', undefined, { operation: link });
+      throw new ProvisionerProblem('still_running', { operation: link });
     }
     return reply.status(200).send({ site, revision, operation });
   }
+
+  return async (app) => {
+    // The manifest isn't in the route's schema, because an invalid one has an error code of its own.
+    app.post('/provision', { schema: { querystring } }, async (request, reply) => {
+      const manifest = manifestOf(request.body, deps.host);
+      const { site } = manifest;
+      if (manifest.state === 'present') await refuseTaken(deps, site, claims(manifest));
+      const current = await readText(repo, site);
+      const isSame =
+        current !== null &&
+        (await edits.samePlaintext(deps.ageIdentity, manifest.containerConfig, cipherOf(site, current)));
+      const { revision } = await commitEdit(request, {
+        site,
+        verb: 'Provision',
+        edit: (text) => edits.provisionEdit(manifest, text, isSame && text === current),
+      });
+      const { wait } = request.query;
+      return answer(reply, { site, kind: 'provision', revision, changed: true, wait });
+    });
+
+    app.post(
+      '/custom-domain',
+      { schema: { querystring, body: customDomainBody } },
+      async (request, reply) => {
+        const { site, domain } = request.body;
+        await refuseTaken(deps, site, [`hostname ${domain}`]);
+        const { revision } = await commitEdit(request, {
+          site,
+          verb: `Add custom domain ${domain} to`,
+          edit: (text) => edits.addCustomDomain(site, domain, text),
+        });
+        const { wait } = request.query;
+        return answer(reply, { site, kind: 'custom_domain', revision, changed: true, wait });
+      },
+    );
+
+    app.delete(
+      '/custom-domain',
+      { schema: { querystring, body: customDomainBody.nullish() } },
+      async (request, reply) => {
+        const { site, domain } = request.body ?? domainInQuery(request.query);
+        const committed = await commitEdit(request, {
+          site,
+          verb: `Remove custom domain ${domain} from`,
+          edit: (text) => edits.removeCustomDomain(site, domain, text),
+        });
+        const { wait } = request.query;
+        return answer(reply, { site, kind: 'custom_domain', ...committed, wait });
+      },
+    );
+
+    app.post('/deprovision', { schema: { querystring, body: deprovisionBody } }, async (request, reply) => {
+      const { site, commit } = request.body;
+      const { revision, changed } = await commitEdit(request, {
+        site,
+        verb: 'Remove',
+        edit: (text) => (commit ? edits.removeSite(site, text) : edits.unchanged(site, text)),
+      });
+      const isRemoved = !changed && loop.status(site)?.reason === 'Removed';
+      const { wait } = request.query;
+      return answer(reply, { site, kind: 'deprovision', revision, changed: !isRemoved, wait });
+    });
+
+    app.post(
+      '/sites/:site/revert',
+      { schema: { params: siteIdParams, querystring, body: optionalBody(revertBody) } },
+      async (request, reply) => {
+        const { site } = request.params;
+        const { reverted, edit } = await revertOf(repo, site, request.body.revision);
+        const trailers = { Reverts: reverted };
+        const committed = await commitEdit(request, { site, verb: 'Revert', edit, trailers });
+        const { wait } = request.query;
+        return answer(reply, { site, kind: 'revert', ...committed, wait });
+      },
+    );
+
+    for (const [kind, verb] of [['suspend', 'Suspend'] as const, ['resume', 'Resume'] as const]) {
+      app.post(
+        `/sites/:site/${kind}`,
+        { schema: { params: siteIdParams, querystring } },
+        async (request, reply) => {
+          const { site } = request.params;
+          const committed = await commitEdit(request, {
+            site,
+            verb,
+            edit: (text) => edits.suspendSite(site, kind === 'suspend', text),
+          });
+          return answer(reply, { site, kind, ...committed, wait: request.query.wait });
+        },
+      );
+    }
+
+    app.post(
+      '/sites/:site/image',
+      { schema: { params: siteIdParams, querystring, body: imageBody } },
+      async (request, reply) => {
+        const { site } = request.params;
+        const { image } = request.body;
+        const committed = await commitEdit(request, {
+          site,
+          verb: 'Change the image of',
+          edit: (text) => edits.changeImage(site, image, text),
+        });
+        return answer(reply, { site, kind: 'image', ...committed, wait: request.query.wait });
+      },
+    );
+
+    app.post('/prune', { schema: { querystring, body: optionalBody(pruneBody) } }, async (request) => {
+      const before = clock.now() - request.body.olderThanDays * DAY_MS;
+      const removed = loop.statuses().filter(({ reason }) => reason === 'Removed');
+      const pruned = await Promise.all(
+        removed.map(async ({ site }) => {
+          const [last] = await repo.history(site, 1);
+          if (last === undefined || Date.parse(last.at) > before) return [];
+          const { changed } = await commitEdit(request, {
+            site,
+            verb: 'Prune',
+            edit: (text) => edits.pruneTombstone(site, text),
+          });
+          return changed ? [site] : [];
+        }),
+      );
+      loop.trigger();
+      return { pruned: pruned.flat().sort() };
+    });
+  };
 }
 
-/** Throws where another site of this host has one of `names` already: committed, it would only stall this one. */
+/** A DELETE may name the domain in its query, because some clients send no body with it. */
+function domainInQuery(query: unknown): z.output<typeof customDomainQuery> {
+  const result = customDomainQuery.safeParse(query);
+  if (result.success) return result.data;
+  throw new ProvisionerProblem('malformed_request', { errors: fieldErrors(result.error.issues) });
+}
+
+/** Throws where another site of this host has one of `names` already: committed, the edit would only stall the site. */
 async function refuseTaken(
   { repo, reader }: DaemonDeps,
   site: string,
@@ -188,7 +230,7 @@ async function refuseTaken(
   for (const name of names) {
     const holder = holders.get(name);
     if (holder !== undefined && holder !== site) {
-      throw new ProblemError('name_taken', `${name} is held by the site ${holder}`);
+      throw new ProvisionerProblem('name_taken', { detail: `${name} is held by the site ${holder}` });
     }
   }
 }
@@ -198,12 +240,12 @@ async function readText(repo: SitesRepo, site: string): Promise<string | null> {
   return head === null ? null : ((await repo.readSite(head, site))?.text ?? null);
 }
 
-/** The ciphertext in a site's file, or nothing where the file can't be read as a manifest. */
+/** The ciphertext in a site's file; empty where the file is not a valid manifest. */
 function cipherOf(site: string, text: string): string {
   try {
     return edits.currentManifest(site, text).containerConfig;
   } catch (error) {
-    if (error instanceof ProblemError) return '';
+    if (error instanceof ProvisionerProblem) return '';
     throw error;
   }
 }

@@ -1,5 +1,7 @@
+import { ProblemError, type ProblemOptions } from '../base/problem.ts';
+
 /** Every error code that the provisioner answers, with its HTTP status and its line of meaning. */
-export const ERRORS = {
+export const PROVISIONER_ERRORS = {
   secret_not_configured: [403, 'The provisioner has no INFRA_SECRET, so it takes no request'],
   wrong_secret: [401, 'The x-secret header is missing or wrong'],
   malformed_request: [400, 'The request is not what this endpoint takes'],
@@ -14,51 +16,22 @@ export const ERRORS = {
   name_taken: [409, 'Another site of this host has one of the manifest’s names, ports or tokens'],
   site_protected: [409, 'The manifest protects the site from removal'],
   site_stalled: [409, 'The site has no manifest that this host can use'],
-  checksum_mismatch: [409, 'The checksum is not that of the plan as it is now'],
-  still_running: [504, 'The operation goes on; look at its address again'],
+  checksum_mismatch: [409, 'The checksum is not that of the current plan'],
+  still_running: [504, 'The operation is still running; poll its address'],
   sites_repo_unavailable: [503, 'The sites repository can’t be read or written'],
   internal: [500, 'Something went wrong inside the provisioner'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
-export type ErrorCode = keyof typeof ERRORS;
+type ProvisionerErrorCode = keyof typeof PROVISIONER_ERRORS;
 
-/** An answer that is a problem (RFC 9457); thrown anywhere below a route. */
-export class ProblemError extends Error {
-  override name = 'ProblemError';
-  readonly code: ErrorCode;
-  readonly extra: {
-    errors?: readonly { path: string; message: string }[];
-    operation?: { id: string; url: string };
-  };
+interface Members {
+  /** The operation that is still running. */
+  readonly operation?: { readonly id: string; readonly url: string };
+}
 
-  constructor(code: ErrorCode, detail?: string, extra: ProblemError['extra'] = {}, options?: ErrorOptions) {
-    super(detail ?? ERRORS[code][1], options);
-    this.code = code;
-    this.extra = extra;
+/** A problem answer of the provisioner. */
+export class ProvisionerProblem extends ProblemError<typeof PROVISIONER_ERRORS, Members> {
+  constructor(code: ProvisionerErrorCode, options: ProblemOptions & Members = {}) {
+    super(PROVISIONER_ERRORS, code, options);
   }
-}
-
-/** The body of a problem answer. */
-export function problem(error: ProblemError, requestId: string): { status: number; body: object } {
-  const [status, title] = ERRORS[error.code];
-  const detail = error.message === title ? {} : { detail: error.message };
-  return {
-    status,
-    body: {
-      type: `urn:tagyard:problem:${error.code}`,
-      title,
-      status,
-      code: error.code,
-      ...detail,
-      requestId,
-      ...error.extra,
-    },
-  };
-}
-
-/** The issues of a zod error as an answer names them. */
-export function fieldErrors(
-  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
-): { path: string; message: string }[] {
-  return issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
 }

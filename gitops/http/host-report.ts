@@ -1,21 +1,23 @@
-import type { FastifyInstance } from 'fastify';
-import { z } from 'zod';
-import { siteId } from '../manifest/schema.ts';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { DaemonDeps } from './deps.ts';
-import { ProblemError } from './errors.ts';
-import { parse } from './request.ts';
+import { ProvisionerProblem } from './errors.ts';
+import { siteIdParams } from './request.ts';
 
-const siteParams = z.object({ site: siteId });
-
-/** What only this host sees of a site, for a verification: DNS answers, certificates, arriving address, preview servers. */
-export function hostReportRoutes(app: FastifyInstance, { repo, reader, reportSite }: DaemonDeps): void {
-  if (reportSite === undefined) return;
-  app.get('/sites/:site/host-report', async (request) => {
-    const { site } = parse(siteParams, request.params);
-    const revision = await repo.head();
-    const entry = revision === null ? undefined : (await reader.peek(revision)).entries.get(site);
-    if (entry === undefined || entry.manifest?.state === 'absent') throw new ProblemError('unknown_site');
-    if (entry.manifest === null) throw new ProblemError('site_stalled', entry.stalled?.message);
-    return await reportSite(entry.manifest);
-  });
+/** What only this host can observe of a site: DNS answers, certificates, the visitor's address, preview servers. */
+export function hostReportRoutes({ repo, reader, reportSite }: DaemonDeps): FastifyPluginAsyncZod {
+  return async (app) => {
+    if (reportSite === undefined) return;
+    app.get('/sites/:site/host-report', { schema: { params: siteIdParams } }, async (request) => {
+      const { site } = request.params;
+      const revision = await repo.head();
+      const entry = revision === null ? undefined : (await reader.peek(revision)).entries.get(site);
+      if (entry === undefined || entry.manifest?.state === 'absent') {
+        throw new ProvisionerProblem('unknown_site');
+      }
+      if (entry.manifest === null) {
+        throw new ProvisionerProblem('site_stalled', { detail: entry.stalled?.message });
+      }
+      return await reportSite(entry.manifest);
+    });
+  };
 }

@@ -3,7 +3,7 @@ import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
 import { REASONS } from '../report/report.ts';
 
-/** Prometheus text of where things stand now; read from the loop, so that it can't disagree with `GET /sites`. */
+/** Current figures as Prometheus text. They are read from the loop, so that they match `GET /sites`. */
 export async function renderMetrics(loop: Loop, operations: Operations): Promise<string> {
   const registry = new Registry();
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
@@ -30,7 +30,7 @@ export async function renderMetrics(loop: Loop, operations: Operations): Promise
   for (const status of ['queued', 'running', 'succeeded', 'failed'] as const) {
     remembered.set({ status }, byStatus.get(status)?.length ?? 0);
   }
-  gauge('tagyard_passes_total', 'Passes that planned to the end since the start.').set(loop.passes);
+  gauge('tagyard_passes_total', 'Passes since the start that completed their plan.').set(loop.passes);
   gauge('tagyard_last_pass_failed', '1 where the last pass could not plan.').set(
     loop.lastError === null ? 0 : 1,
   );

@@ -1,7 +1,7 @@
 import type { PassPlan } from '../pass/pass.ts';
 import type { PlanReport } from '../report/report.ts';
 
-/** The plan as people and `POST /plan` see it. */
+/** The plan as `POST /plan` answers it. */
 export function planReport(plan: PassPlan): PlanReport {
   const left = [...plan.bySite.values()].flatMap((site) => site.left);
   return {

@@ -1,23 +1,26 @@
 import type { FastifyRequest } from 'fastify';
-import type { z } from 'zod';
-import { type Manifest, manifestSchema } from '../manifest/schema.ts';
-import { fieldErrors, ProblemError } from './errors.ts';
+import { z } from 'zod';
+import { fieldErrors } from '../base/problem.ts';
+import { type Manifest, manifestSchema, siteId } from '../manifest/schema.ts';
+import { ProvisionerProblem } from './errors.ts';
 
-/** A body or query by its schema; throws `malformed_request` with the paths at fault. */
-export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  throw new ProblemError('malformed_request', undefined, { errors: fieldErrors(result.error.issues) });
+export const siteIdParams = z.object({ site: siteId });
+
+/** A body that the request may omit: then it is `{}`. */
+export function optionalBody<Schema extends z.ZodType>(schema: Schema) {
+  return z.preprocess((body) => body ?? {}, schema);
 }
 
-/** A manifest of this host; throws `invalid_manifest` or `wrong_host`. */
+/** A manifest of this host. Throws `invalid_manifest` or `wrong_host`. */
 export function manifestOf(body: unknown, host: string): Manifest {
   const result = manifestSchema.safeParse(body);
   if (!result.success) {
-    throw new ProblemError('invalid_manifest', undefined, { errors: fieldErrors(result.error.issues) });
+    throw new ProvisionerProblem('invalid_manifest', { errors: fieldErrors(result.error.issues) });
   }
   if (result.data.host !== host) {
-    throw new ProblemError('wrong_host', `the manifest names ${result.data.host}; this is ${host}`);
+    throw new ProvisionerProblem('wrong_host', {
+      detail: `the manifest names ${result.data.host}; this is ${host}`,
+    });
   }
   return result.data;
 }
@@ -25,9 +28,4 @@ export function manifestOf(body: unknown, host: string): Manifest {
 export function requestHeader(request: FastifyRequest, name: string): string | null {
   const value = request.headers[name];
   return typeof value === 'string' && value !== '' ? value.slice(0, 200) : null;
-}
-
-export function pickQuery(query: unknown, names: readonly string[]): Record<string, unknown> {
-  const all = typeof query === 'object' && query !== null ? Object.entries(query) : [];
-  return Object.fromEntries(all.filter(([name]) => names.includes(name)));
 }

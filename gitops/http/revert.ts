@@ -1,25 +1,28 @@
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
-import { ProblemError } from './errors.ts';
+import { ProvisionerProblem } from './errors.ts';
 import { currentManifest, removeSite } from './site-edits.ts';
 
 export interface Revert {
-  /** The commit that is undone. */
+  /** The commit that is reverted. */
   readonly reverted: string;
   edit(current: string | null): string;
 }
 
 /**
- * The edit that makes a site's file what it was before a commit (default: the newest that touched it); what later
- * commits did to this file is undone with it. Undoing a removal brings the site back, undoing its creation puts a
- * tombstone. Throws `unknown_site` or `unknown_ref`; the edit throws `invalid_manifest` or `site_protected`.
+ * The edit that restores a site's file as it was before a commit (default: the newest that changed it). Later changes of
+ * the file are reverted too. Reverting a removal brings the site back; reverting its creation writes a tombstone. Throws
+ * `unknown_site` or `unknown_ref`; the edit throws `invalid_manifest` or `site_protected`.
  */
 export async function revertOf(repo: SitesRepo, site: string, revision?: string): Promise<Revert> {
   const from = revision === undefined ? await repo.head() : await repo.resolve(revision);
-  if (from === null) throw new ProblemError('unknown_ref');
+  if (from === null) throw new ProvisionerProblem('unknown_ref');
   const [commit] = await repo.history(site, 1, from);
-  if (commit === undefined) throw new ProblemError('unknown_site', `no commit ever touched ${site}.yaml`);
+  if (commit === undefined)
+    throw new ProvisionerProblem('unknown_site', { detail: `no commit ever touched ${site}.yaml` });
   if (revision !== undefined && commit.revision !== from) {
-    throw new ProblemError('unknown_ref', `${from.slice(0, 12)} did not touch ${site}.yaml`);
+    throw new ProvisionerProblem('unknown_ref', {
+      detail: `${from.slice(0, 12)} did not touch ${site}.yaml`,
+    });
   }
   const parent = await repo.resolve(`${commit.revision}^`);
   const before = parent === null ? null : await repo.readSite(parent, site);
@@ -27,7 +30,7 @@ export async function revertOf(repo: SitesRepo, site: string, revision?: string)
     reverted: commit.revision,
     edit(current) {
       if (before === null) return removeSite(site, current);
-      // Somebody will want to undo a revert to something broken, too: it is refused instead.
+      // Throws where the old text is invalid: a site is not reverted to a manifest that can't be applied.
       const wanted = currentManifest(site, before.text);
       return wanted.state === 'absent' && current !== null
         ? tombstone(site, before.text, current)
@@ -36,7 +39,7 @@ export async function revertOf(repo: SitesRepo, site: string, revision?: string)
   };
 }
 
-/** The old tombstone, where the site as it is now may be removed at all. */
+/** The old tombstone. Throws where the site, as it is now, may not be removed. */
 function tombstone(site: string, text: string, current: string): string {
   removeSite(site, current);
   return text;

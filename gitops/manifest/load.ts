@@ -1,6 +1,6 @@
 import { type Document, isMap, isNode, LineCounter, parseDocument, stringify } from 'yaml';
 import type { core } from 'zod';
-import { canonicalJson } from '../base/ownership.ts';
+import { canonicalJson } from '../base/canonical-json.ts';
 import { refuseHostileYaml } from './limits.ts';
 import { MANIFEST_VERSION, type Manifest, type ManifestInput, manifestSchema } from './schema.ts';
 import { upgraded } from './upgrades.ts';

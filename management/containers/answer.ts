@@ -1,45 +1,65 @@
-import type { Context } from '../context.ts';
-import { ProblemError } from '../errors.ts';
-import { findKey, type IdempotencyKey, storeAnswer } from '../operations/idempotency.repository.ts';
-import { UNSETTLED } from '../operations/steps.ts';
-import { findContainer } from './containers.repository.ts';
-import type { ContainerView } from './containers.schema.ts';
-import { presentContainer } from './present.ts';
+import type { Context } from '../context/context.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { isUnsettled } from '../lifecycle/steps.ts';
+import { type ContainerWithOperation, findContainer } from '../records/containers.repository.ts';
+import type { ContainerView } from '../view/container-view.ts';
+import { presentContainer } from '../view/present.ts';
+import { findKey, type IdempotencyKey, storeAnswer } from './idempotency.repository.ts';
 
-/** What a creation came to, as it is kept for repeated requests. */
-export type Answer =
+/** The outcome of a creation, as it is stored for repeated requests. */
+export type CreationAnswer =
   | { readonly container: ContainerView }
   | { readonly failed: string; readonly detail: string };
 
-/** What the first request with the key was answered; `null`: there was none. */
-export async function earlierAnswer(context: Context, key: IdempotencyKey): Promise<Answer | null> {
-  const row = await findKey(context.db, key);
-  if (row === undefined) return null;
-  if (row.body_hash !== key.bodyHash) throw new ProblemError('idempotency_key_reused');
-  // Written by `storeAnswer` in the shape of Answer.
-  if (row.answer !== null) return row.answer as Answer;
-  // No answer: it is still being made, or the process was killed and the operation went on without the request.
-  const container = await findContainer(context.db, row.container_id);
-  const { operation } = container ?? {};
-  if (operation?.status === 'running' && UNSETTLED.includes(operation.step)) {
-    throw new ProblemError('request_in_progress');
-  }
-  const answer = await answerNow(context, row.container_id);
-  await storeAnswer(context.db, key, answer);
-  return answer;
+type Operation = ContainerWithOperation['operation'];
+
+/** How to answer a request whose Idempotency-Key was used before. */
+export function judgeRepeat(
+  first: { readonly body_hash: string; readonly answer: unknown },
+  bodyHash: string,
+  operation: Operation,
+): 'refuse_other_body' | 'refuse_in_progress' | 'repeat_stored' | 'answer_from_record' {
+  if (first.body_hash !== bodyHash) return 'refuse_other_body';
+  if (first.answer !== null) return 'repeat_stored';
+  // Without an answer, the first request is still running, or its process died and the operation continued without it.
+  return operation?.status === 'running' && isUnsettled(operation.step)
+    ? 'refuse_in_progress'
+    : 'answer_from_record';
 }
 
-/** What the record says now, once the part that the request waits for is over. */
-export async function answerNow({ db, settings }: Context, id: string): Promise<Answer> {
+/** The answer to a repeated request; `null`: the key is new. Throws where the repetition is refused. */
+export async function repeatedAnswer(context: Context, key: IdempotencyKey): Promise<CreationAnswer | null> {
+  const first = await findKey(context.db, key);
+  if (first === undefined) return null;
+  const container = first.answer === null ? await findContainer(context.db, first.container_id) : undefined;
+  switch (judgeRepeat(first, key.bodyHash, container?.operation ?? null)) {
+    case 'refuse_other_body':
+      throw new ManagementProblem('idempotency_key_reused');
+    case 'refuse_in_progress':
+      throw new ManagementProblem('request_in_progress');
+    case 'repeat_stored':
+      return first.answer as CreationAnswer; // written by `storeAnswer`
+    case 'answer_from_record': {
+      const answer = await recordedAnswer(context, first.container_id);
+      await storeAnswer(context.db, key, answer);
+      return answer;
+    }
+  }
+}
+
+/** The answer from the container's record, once the steps that the request waits for are done. */
+export async function recordedAnswer({ db, settings }: Context, id: string): Promise<CreationAnswer> {
   const row = await findContainer(db, id);
   if (row === undefined) throw new Error(`container ${id} has no record`);
-  const given = row.operation?.kind === 'provision' && row.operation.step === 'withdraw';
-  if (given) return { failed: id, detail: row.status_detail ?? 'the sites repository can’t be reached' };
+  const isWithdrawn = row.operation?.kind === 'provision' && row.operation.step === 'withdraw';
+  if (isWithdrawn) {
+    return { failed: id, detail: row.status_detail ?? 'the sites repository can’t be reached' };
+  }
   return { container: presentContainer(row, settings) };
 }
 
-/** The container, or the problem thrown that stands for its failure. */
-export function reply(answer: Answer): ContainerView {
+/** The created container. Throws `provisioning_failed` where the creation failed. */
+export function createdContainer(answer: CreationAnswer): ContainerView {
   if ('container' in answer) return answer.container;
-  throw new ProblemError('provisioning_failed', answer.detail, { container: answer.failed });
+  throw new ManagementProblem('provisioning_failed', { detail: answer.detail, container: answer.failed });
 }

@@ -1,92 +1,87 @@
 import { randomUUID } from 'node:crypto';
+import { fieldErrors } from '../../gitops/base/problem.ts';
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
-import { type Context, withoutConfig } from '../context.ts';
+import { demandContainer } from '../access/containers.ts';
+import { ProvisionerError } from '../clients/provisioner-client.ts';
+import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
-import { fieldErrors, ProblemError } from '../errors.ts';
-import { judgeRole } from '../members/access.ts';
-import { UNSETTLED } from '../operations/steps.ts';
-import { ProvisionerError } from '../provisioner-client.ts';
-import { claimForChange, settleClaims } from '../sites/claims.repository.ts';
-import { refuseOwnZone } from '../sites/own-names.ts';
-import type { Projection } from '../sites/projection.ts';
-import { claimedNames } from '../sites/sites.repository.ts';
-import { type ContainerWithOperation, findContainerFor } from './containers.repository.ts';
+import { withoutConfig } from '../db/manifest-view.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { isUnsettled } from '../lifecycle/steps.ts';
+import { claimForChange, settleClaims } from '../records/claims.repository.ts';
+import type { ContainerWithOperation } from '../records/containers.repository.ts';
+import { claimedNames } from '../records/sites.repository.ts';
 import { isMatch } from './etag.ts';
+import { refuseOwnZone } from './own-zone.ts';
+
+/** Brings the database up to date with the sites repository. */
+export interface Projector {
+  run(): Promise<void>;
+}
 
 export interface ContainerChange {
   readonly id: string;
   readonly caller: Actor;
   readonly requestId: string;
-  /** Subject of the commit, completed with the site id. */
+  /** Subject of the commit; the site id is appended. */
   readonly subject: string;
-  /** From the manifest as git has it now; throws the problem to answer. Called again after a lost race. */
+  /** Edits the manifest that git holds now, or throws the problem to answer. Called again after a lost race. */
   edit(current: Manifest): ManifestInput;
-  /** Refused where git holds something else than what the caller has read. */
+  /** The change is refused unless git holds the version that the caller has read. */
   readonly ifMatch?: string | undefined;
-  /** Names that the edit adds; claimed before anything is committed. */
+  /** Names that the edit adds. They are claimed before the commit. */
   readonly claims?: readonly string[];
 }
 
-export async function demandContainer(
-  { db }: Pick<Context, 'db'>,
-  id: string,
-  caller: Actor,
-  purpose: 'read' | 'act',
-): Promise<ContainerWithOperation> {
-  const found = await findContainerFor(db, id, caller.subject);
-  if (found === null) throw new ProblemError('unknown_container');
-  judgeRole(found.role, purpose);
-  return found.container;
-}
-
 /**
- * Changes a site the way an operator would: a commit in the caller's name, from which everything else follows. When
- * this resolves, the API shows it; the host follows on its own and is only told to look now.
+ * Changes a site as an operator would: by a commit in the caller's name. When this resolves, the database shows the
+ * change. The provisioner applies it afterwards; it is notified so that it does not wait for its next poll.
  */
 export async function changeContainer(
   context: Context,
-  projection: Projection,
+  projection: Projector,
   change: ContainerChange,
 ): Promise<ContainerWithOperation> {
   const { db, provisioner, settings, log } = context;
   const { id, caller, requestId, claims = [] } = change;
-  const row = await demandContainer(context, id, caller, 'act');
+  const row = await demandContainer(db, id, caller, 'act');
   const { operation } = row;
-  if (operation?.status === 'running' && UNSETTLED.includes(operation.step)) {
-    throw new ProblemError('container_busy');
+  if (operation?.status === 'running' && isUnsettled(operation.step)) {
+    throw new ManagementProblem('container_busy');
   }
-  // What it has already it may keep and change: the zones may have been moved over it.
+  // Names that the site has already are allowed: the zones may have been changed to include them since.
   const known = claimedNames(row.manifest);
   refuseOwnZone(
     settings,
     claims.filter((name) => !known.includes(name)),
     () => 'domain',
   );
-  const own = randomUUID();
-  const contested = await claimForChange(db, id, own, claims);
+  const changeId = randomUUID();
+  const contested = await claimForChange(db, id, changeId, claims);
   if (contested.length > 0) {
-    await settleClaims(db, id, own);
-    throw new ProblemError('domain_in_use', `another site holds ${contested.join(', ')}`, {
+    await settleClaims(db, id, changeId);
+    throw new ManagementProblem('domain_in_use', {
+      detail: `another site holds ${contested.join(', ')}`,
       errors: [{ path: 'domain', message: 'is held by another site' }],
     });
   }
   try {
     await commit(context, row, change);
   } catch (error) {
-    // Where the repository itself failed, nobody knows whether the commit came: the claims wait until that is seen.
-    const refused = error instanceof ProblemError && error.code !== 'sites_repo_unavailable';
-    if (refused && claims.length > 0) await settleClaims(db, id, own);
+    // After a fault of the repository the commit may exist. The claims stay until a projection has shown whether it does.
+    const isRefused = error instanceof ManagementProblem && error.code !== 'sites_repo_unavailable';
+    if (isRefused && claims.length > 0) await settleClaims(db, id, changeId);
     throw error;
   }
   await projection.run();
-  if (claims.length > 0) await settleClaims(db, id, own);
+  if (claims.length > 0) await settleClaims(db, id, changeId);
   await provisioner.sync({ requestId }).catch((err: unknown) => {
     if (!(err instanceof ProvisionerError)) throw err;
-    log.warn({ err, site: row.site_id }, 'the provisioner will see the commit when it looks by itself');
+    log.warn({ err, site: row.site_id }, 'the provisioner will get the commit at its next poll');
   });
-  return await demandContainer(context, id, caller, 'act');
+  return await demandContainer(db, id, caller, 'act');
 }
 
 async function commit(
@@ -110,7 +105,7 @@ async function commit(
     });
   } catch (cause) {
     if (!(cause instanceof SitesRepoError)) throw cause;
-    throw new ProblemError('sites_repo_unavailable', undefined, {}, { cause });
+    throw new ManagementProblem('sites_repo_unavailable', { cause });
   }
 }
 
@@ -119,22 +114,24 @@ function rewrite(
   current: string | null,
   { edit, ifMatch }: Pick<ContainerChange, 'edit' | 'ifMatch'>,
 ): string {
-  if (current === null) throw new ProblemError('wrong_status', `the container is ${status}`);
+  const wrongStatus = () => new ManagementProblem('wrong_status', { detail: `the container is ${status}` });
+  if (current === null) throw wrongStatus();
   const parsed = parseManifest(current, `${site_id}.yaml`);
-  if (!parsed.ok) throw new ProblemError('manifest_broken', undefined, { errors: [...parsed.problems] });
-  if (parsed.manifest.state === 'absent') {
-    throw new ProblemError('wrong_status', `the container is ${status}`);
-  }
+  if (!parsed.ok) throw new ManagementProblem('manifest_broken', { errors: parsed.problems });
+  if (parsed.manifest.state === 'absent') throw wrongStatus();
   if (ifMatch !== undefined && !isMatch(ifMatch, withoutConfig(parsed.manifest))) {
-    throw new ProblemError('precondition_failed');
+    throw new ManagementProblem('precondition_failed');
   }
   const changed = manifestSchema.safeParse(edit(parsed.manifest));
   if (!changed.success) {
     const errors = fieldErrors(changed.error.issues);
-    const foreign = errors.some(({ path }) => path.startsWith('customDomains'));
-    throw new ProblemError(foreign ? 'foreign_domain' : 'invalid_request', errors[0]?.message, { errors });
+    const isForeign = errors.some(({ path }) => path.startsWith('customDomains'));
+    throw new ManagementProblem(isForeign ? 'foreign_domain' : 'invalid_request', {
+      detail: errors[0]?.message,
+      errors,
+    });
   }
-  // The text is kept, comments and all, where it already says the same.
+  // An edit that changes nothing keeps the text, including its comments.
   return isSame(changed.data, parsed.manifest) ? current : formatManifest(changed.data);
 }
 

@@ -1,16 +1,14 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { callerOf } from '../auth.ts';
-import type { Context } from '../context.ts';
-import { problems } from '../openapi.ts';
-import type { Projection } from '../sites/projection.ts';
-import { type ContainerChange, changeContainer } from './change.service.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { problems } from '../http/openapi.ts';
+import { type ContainerView, containerParams, containerView } from '../view/container-view.ts';
+import { presentContainer } from '../view/present.ts';
+import { type ContainerChange, changeContainer, type Projector } from './change.service.ts';
 import {
-  type ContainerView,
   changeHeaders,
-  containerParams,
   containerPatch,
-  containerView,
   domainQuery,
   newCustomDomain,
   newDomain,
@@ -25,12 +23,11 @@ import {
   withCustomDomain,
   withoutCustomDomain,
 } from './edits.ts';
-import { presentContainer } from './present.ts';
 
 const GRACE_DAYS = 30;
 
-/** Changes of a container that stands, each a commit in the caller's name. */
-export function changesRoutes(context: Context, projection: Projection): FastifyPluginAsyncZod {
+/** Changes of a live container, each a commit in the caller's name. */
+export function changesRoutes(context: Context, projection: Projector): FastifyPluginAsyncZod {
   const tags = ['containers'];
   const refusals = [
     'invalid_request',
@@ -42,7 +39,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
     'sites_repo_unavailable',
   ] as const;
 
-  /** Reads what git says anew after the commit, so that the answer is what a later GET says. */
+  /** Answers the container as read after the commit, so that the answer equals that of a later GET. */
   async function change(
     request: FastifyRequest,
     what: Pick<ContainerChange, 'id' | 'subject' | 'edit' | 'claims' | 'ifMatch'>,
@@ -106,7 +103,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
       {
         schema: {
           operationId: 'removeDomain',
-          summary: 'Take a domain away',
+          summary: 'Remove a domain',
           tags,
           params: containerParams,
           querystring: domainQuery,
@@ -154,7 +151,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
       {
         schema: {
           operationId: 'removeCustomDomain',
-          summary: 'Take a first-party host away',
+          summary: 'Remove a first-party host',
           tags,
           params: containerParams,
           querystring: domainQuery,
@@ -176,7 +173,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
       {
         schema: {
           operationId: 'rotateLoaderToken',
-          summary: 'Make a new loader token; the old one answers until the grace date',
+          summary: 'Make a new loader token; the old one is accepted until the grace date',
           tags,
           params: containerParams,
           body: newLoaderToken,
@@ -185,7 +182,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
       },
       (request) => {
         const token = newToken('lt');
-        const until = request.body.graceUntil ?? inDays(GRACE_DAYS);
+        const until = request.body.graceUntil ?? dateAfter(context.clock.now(), GRACE_DAYS);
         return change(request, {
           id: request.params.id,
           subject: 'Rotate the loader token of',
@@ -196,6 +193,7 @@ export function changesRoutes(context: Context, projection: Projection): Fastify
   };
 }
 
-function inDays(days: number): string {
-  return new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+/** The UTC date so many days after a moment. */
+function dateAfter(nowMs: number, days: number): string {
+  return new Date(nowMs + days * 86_400_000).toISOString().slice(0, 10);
 }

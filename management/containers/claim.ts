@@ -1,19 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { type Context, withoutConfig } from '../context.ts';
+import type { Context, Settings } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
-import { ProblemError } from '../errors.ts';
-import { type IdempotencyKey, takeKey } from '../operations/idempotency.repository.ts';
-import { insertOperation, type OperationRow } from '../operations/operations.repository.ts';
+import { withoutConfig } from '../db/manifest-view.ts';
+import { ManagementProblem } from '../http/errors.ts';
 import { leasePorts } from '../ports/ports.repository.ts';
-import { claimDomains } from '../sites/claims.repository.ts';
-import { hostnamesOfOthers } from '../sites/own-names.ts';
-import { insertContainer } from './containers.repository.ts';
+import { claimDomains } from '../records/claims.repository.ts';
+import { insertContainer } from '../records/containers.repository.ts';
+import { hostnamesOfOthers } from '../records/hostnames.repository.ts';
+import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
 import { type Draft, draftManifest } from './draft.ts';
+import { type IdempotencyKey, takeKey } from './idempotency.repository.ts';
 import { needsSuffix, slug, withSuffix } from './site-id.ts';
 
 const NAME_TRIES = 5;
 
-/** On whose behalf, and under which key, a container is made. */
+/** The caller that creates a container, its request and its key. */
 export interface Origin {
   readonly caller: Actor;
   readonly requestId: string;
@@ -21,19 +22,24 @@ export interface Origin {
 }
 
 /**
- * Record, domains, ports and operation in one transaction; `null` where the key is taken. Site ids are never reused:
- * neither one that has a record, nor one that stands in the sites repository or ever did. Nor is one taken whose
- * hostnames another site was given by hand.
+ * Creates record, domain claims, port lease and operation in one transaction. `null`: the key is taken. A site id is
+ * never reused, neither one that has a record nor one that the sites repository holds or ever held. Nor is a site id
+ * taken whose hostnames an operator has given to another site.
  */
-export async function begin(context: Context, draft: Draft, origin: Origin): Promise<OperationRow | null> {
+export async function claimContainer(
+  context: Context,
+  draft: Draft,
+  origin: Origin,
+): Promise<OperationRow | null> {
+  const { db, repo, settings } = context;
   const base = slug(draft.name);
   for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
     const site = attempt > 0 || needsSuffix(base) ? withSuffix(base) : base;
     try {
-      return await context.db.transaction().execute(async (trx) => {
+      return await db.transaction().execute(async (trx) => {
         const [operation, history] = await Promise.all([
-          claim(trx, context, draft, site, origin),
-          context.repo.history(site, 1),
+          claim(trx, settings, { draft, site, origin }),
+          repo.history(site, 1),
         ]);
         if (history.length > 0) throw new NameTaken();
         return operation;
@@ -44,20 +50,24 @@ export async function begin(context: Context, draft: Draft, origin: Origin): Pro
       throw error;
     }
   }
-  throw new Error(`no free site id was found for ${base} in ${NAME_TRIES} tries`);
+  throw new Error(`found no free site id for ${base} in ${NAME_TRIES} tries`);
 }
 
 class NameTaken extends Error {}
 class KeyTaken extends Error {}
 
+interface Claim {
+  readonly draft: Draft;
+  readonly site: string;
+  readonly origin: Origin;
+}
+
 async function claim(
   trx: Database,
-  { settings }: Context,
-  draft: Draft,
-  site: string,
-  { caller, requestId, key }: Origin,
+  settings: Settings,
+  { draft, site, origin: { caller, requestId, key } }: Claim,
 ): Promise<OperationRow> {
-  // The ports aren't known yet; the row is there first because leases and claims refer to it.
+  // Leases and claims refer to the container's row, so it is inserted before its ports are known.
   const provisional = draftManifest(draft, site, { processing: 1024, preview: 1025 }, settings);
   const cause = { actor: caller.subject, requestId, revision: null };
   const row = {
@@ -78,7 +88,8 @@ async function claim(
     draft.domains.map(({ domain }) => domain),
   );
   if (contested.length > 0) {
-    throw new ProblemError('domain_in_use', `another site holds ${contested.join(', ')}`, {
+    throw new ManagementProblem('domain_in_use', {
+      detail: `another site holds ${contested.join(', ')}`,
       errors: contested.map((domain) => ({
         path: `domains.${draft.domains.findIndex((page) => page.domain === domain)}`,
         message: 'is held by another site',
@@ -86,7 +97,7 @@ async function claim(
     });
   }
   const ports = await leasePorts(trx, settings.host, draft.id);
-  if (ports === null) throw new ProblemError('no_free_port');
+  if (ports === null) throw new ManagementProblem('no_free_port');
 
   const manifest = { ...provisional, ports };
   await trx

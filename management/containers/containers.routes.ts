@@ -1,18 +1,18 @@
 import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { callerOf } from '../auth.ts';
-import type { Context } from '../context.ts';
-import { demandRole } from '../members/access.ts';
-import { problems } from '../openapi.ts';
-import type { Runner } from '../operations/runner.ts';
-import type { Projection } from '../sites/projection.ts';
-import { demandContainer } from './change.service.ts';
-import { listContainers } from './containers.repository.ts';
+import { demandContainer } from '../access/containers.ts';
+import { demandRole } from '../access/roles.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { problems } from '../http/openapi.ts';
+import { listContainers } from '../records/containers.repository.ts';
+import { listEvents } from '../records/events.repository.ts';
+import { containerParams, containerView } from '../view/container-view.ts';
+import { presentContainer } from '../view/present.ts';
+import type { Projector } from './change.service.ts';
 import {
   containerList,
-  containerParams,
-  containerView,
   creationHeaders,
   eventList,
   eventsHeaders,
@@ -21,23 +21,21 @@ import {
   newContainer,
   readHeaders,
 } from './containers.schema.ts';
-import { createContainer } from './create.service.ts';
+import { createContainer, type OperationRunner } from './create.service.ts';
 import { containerEtag } from './etag.ts';
 import { eventStream } from './event-stream.ts';
-import { listEvents } from './events.repository.ts';
-import { presentContainer } from './present.ts';
 import { removeContainer } from './remove.service.ts';
 
 /** Creating, reading and removing containers. */
 export function containersRoutes(
   context: Context,
-  runner: Runner,
-  projection: Projection,
+  runner: OperationRunner,
+  projection: Projector,
 ): FastifyPluginAsyncZod {
   const { db, settings } = context;
   const tags = ['containers'];
 
-  /** Streams that are open: a stop of the process ends them instead of waiting for them. */
+  /** Open streams. A stop of the process aborts them instead of waiting for their end. */
   const streams = new Set<AbortController>();
 
   return async (app) => {
@@ -51,7 +49,7 @@ export function containersRoutes(
         schema: {
           operationId: 'createContainer',
           summary: 'Create a server container for a client',
-          description: 'Answers once the provisioner has accepted it; it becomes `active` by itself.',
+          description: 'Answers once the provisioner has accepted it. It becomes `active` in the background.',
           tags,
           headers: creationHeaders,
           body: newContainer,
@@ -119,13 +117,13 @@ export function containersRoutes(
           headers: readHeaders,
           response: {
             200: containerView,
-            304: z.null().meta({ description: 'as the `If-None-Match` says' }),
+            304: z.null().meta({ description: 'the container has not changed since `If-None-Match`' }),
             ...problems('invalid_request', 'unknown_container'),
           },
         },
       },
       async (request, reply) => {
-        const row = await demandContainer(context, request.params.id, callerOf(request), 'read');
+        const row = await demandContainer(db, request.params.id, callerOf(request), 'read');
         const view = presentContainer(row, settings);
         const etag = containerEtag(row.manifest, view);
         reply.header('etag', etag);
@@ -148,7 +146,7 @@ export function containersRoutes(
         },
       },
       async (request, reply) => {
-        const row = await demandContainer(context, request.params.id, callerOf(request), 'read');
+        const row = await demandContainer(db, request.params.id, callerOf(request), 'read');
         const { accept, authorization, 'last-event-id': last = '0' } = request.headers;
         if (accept?.includes('text/event-stream')) {
           const stop = new AbortController();
@@ -158,7 +156,7 @@ export function containersRoutes(
             streams.delete(stop);
           });
           const events = Readable.from(eventStream(context, row, { authorization, last }, stop.signal));
-          return reply.type('text/event-stream').send(events as never); // a stream isn't serialised by the schema
+          return reply.type('text/event-stream').send(events as never); // the schema doesn't serialise a stream
         }
         return { events: await listEvents(db, row.id, request.query.limit) };
       },
@@ -192,7 +190,7 @@ export function containersRoutes(
           caller: callerOf(request),
           requestId: request.id,
         });
-        runner.wake();
+        runner.trigger();
         return reply.status(202).send(presentContainer(row, settings));
       },
     );

@@ -7,9 +7,9 @@ import {
   webTagId,
 } from '../../gitops/manifest/schema.ts';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
-import { examples } from '../examples.ts';
-import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../operations/steps.ts';
-import { EVENT_KINDS, HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from './status.ts';
+import { examples } from '../http/examples.ts';
+import { EVENT_KINDS, STATUSES } from '../lifecycle/status.ts';
+import { containerView, statusReason } from '../view/container-view.ts';
 
 const features = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
 
@@ -17,11 +17,9 @@ export const newContainer = z
   .strictObject({
     clientId: z.uuid(),
     name: displayName,
-    domains: z
-      .array(host)
-      .min(1)
-      .max(20)
-      .meta({ description: 'the first one is the primary; the others are inert until multi_domain is on' }),
+    domains: z.array(host).min(1).max(20).meta({
+      description: 'the first one is the primary; the edge serves the others only while multi_domain is on',
+    }),
     webTagIds: z.record(z.string().max(255), webTagId).meta({ description: 'by domain' }),
     containerConfigB64: z
       .string()
@@ -48,7 +46,7 @@ export const newContainer = z
     const pages = body.domains.map((domain, index) => {
       if (body.domains.indexOf(domain) !== index) issue(['domains', index], `${domain} is listed twice`);
       const id = tagIds.get(domain);
-      if (id === undefined) issue(['webTagIds', domain], 'is missing: every domain needs its web tag id');
+      if (id === undefined) issue(['webTagIds', domain], 'is missing: every domain needs a web tag id');
       return { domain, webTagId: id ?? '' };
     });
     const { domains: _, webTagIds: __, ...rest } = body;
@@ -78,13 +76,14 @@ export type NewContainer = z.output<typeof newContainer>;
 export const containerPatch = z
   .strictObject({
     name: displayName.optional(),
-    features: features.optional().meta({ description: 'flags that aren’t named stay as they are' }),
+    features: features.optional().meta({ description: 'flags that aren’t named are unchanged' }),
     modules: modules
       .unwrap()
       .optional()
-      .meta({ description: 'modules that are named are replaced, the others stay' }),
+      .meta({ description: 'modules that are named are replaced, the others are unchanged' }),
     image: imageReference.optional().meta({
-      description: 'of the tag server, by its digest; the new one is up before the old one goes',
+      description:
+        'of the tag server, by its digest; the new container is healthy before the old one is removed',
     }),
   })
   .refine((patch) => Object.values(patch).some((value) => value !== undefined), 'names nothing to change')
@@ -109,11 +108,10 @@ export const newLoaderToken = z
     graceUntil: z.iso
       .date()
       .optional()
-      .meta({ description: 'the old token answers until this date (UTC); default: 30 days from now' }),
+      .meta({ description: 'the old token is accepted until this date (UTC); default: 30 days from now' }),
   })
   .meta(examples({ 'thirty days': {}, 'a date': { graceUntil: '2030-01-31' } }));
 
-export const containerParams = z.strictObject({ id: z.uuid() });
 export const creationHeaders = z.looseObject({
   'idempotency-key': z
     .string()
@@ -125,11 +123,11 @@ export const changeHeaders = z.looseObject({
     .string()
     .max(1024)
     .optional()
-    .meta({ description: '`etag` of a GET: the change is refused where somebody else came first' }),
+    .meta({ description: '`etag` of a GET: refuses the change where the container was changed since' }),
 });
 export const readHeaders = z.looseObject({ 'if-none-match': z.string().max(1024).optional() });
 export const eventsHeaders = z.looseObject({
-  accept: z.string().optional().meta({ description: '`text/event-stream`: each event as it comes' }),
+  accept: z.string().optional().meta({ description: '`text/event-stream`: follows the events' }),
   'last-event-id': z
     .string()
     .regex(/^\d{1,18}$/)
@@ -143,56 +141,14 @@ export const listQuery = z.strictObject({
     .string()
     .regex(/^\d{1,18}$/)
     .optional()
-    .meta({ description: '`next` of the page before' }),
+    .meta({ description: '`next` of the previous page' }),
   limit: z.coerce.number().int().min(1).max(100).default(50),
 });
 export const eventsQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(500).default(100) });
 
-const reason = z.enum(Object.keys(STATUS_REASONS) as [StatusReason, ...StatusReason[]]); // Object.keys forgets the key type
-
-export const containerView = z
-  .object({
-    id: z.uuid(),
-    siteId: z.string(),
-    clientId: z.uuid(),
-    name: z.string(),
-    status: z.enum(STATUSES),
-    statusReason: reason.nullable(),
-    statusDetail: z.string().nullable().meta({ description: 'the reason in words, where there are more' }),
-    health: z.enum(HEALTHS).meta({ description: 'of what runs for it on its host' }),
-    features: z.record(z.string(), z.boolean()),
-    modules: z.record(z.string(), z.unknown()),
-    hostnames: z.object({ edge: z.string(), origin: z.string(), preview: z.string() }),
-    loaderToken: z.string(),
-    snippet: z.string().meta({ description: 'what to paste into the pages of the first domain' }),
-    domains: z.array(
-      z.object({
-        domain: z.string(),
-        webTagId: z.string(),
-        containerToken: z.string(),
-        active: z.boolean(),
-        snippet: z.string(),
-      }),
-    ),
-    customDomains: z.array(z.string()),
-    revision: z.string().nullable().meta({ description: 'commit of the sites repository' }),
-    operation: z
-      .object({
-        id: z.uuid(),
-        kind: z.enum(SAGA_KINDS),
-        status: z.enum(OPERATION_STATUSES),
-        step: z.enum(STEPS),
-      })
-      .nullable(),
-    createdAt: z.iso.datetime(),
-    updatedAt: z.iso.datetime(),
-  })
-  .meta({ id: 'Container' });
-export type ContainerView = z.output<typeof containerView>;
-
 export const containerList = z.object({
   containers: z.array(containerView),
-  next: z.string().nullable().meta({ description: 'pass it as `after`; null: that was the last page' }),
+  next: z.string().nullable().meta({ description: 'pass it as `after`; null: this is the last page' }),
 });
 
 export const eventList = z.object({
@@ -203,7 +159,7 @@ export const eventList = z.object({
         at: z.iso.datetime(),
         kind: z.enum(EVENT_KINDS),
         status: z.enum(STATUSES),
-        reason: reason.nullable(),
+        reason: statusReason.nullable(),
         detail: z.string().nullable(),
         actor: z.string().nullable(),
         requestId: z.string().nullable(),

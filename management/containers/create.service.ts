@@ -1,17 +1,26 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
+import { normaliseContainerConfig } from '../../gitops/manifest/container-config.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import type { Context } from '../context.ts';
+import { demandRole } from '../access/roles.ts';
+import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
-import { ProblemError } from '../errors.ts';
-import { demandRole } from '../members/access.ts';
-import { storeAnswer } from '../operations/idempotency.repository.ts';
-import type { Runner } from '../operations/runner.ts';
-import { refuseOwnZone } from '../sites/own-names.ts';
-import { answerNow, earlierAnswer, reply } from './answer.ts';
-import { begin } from './claim.ts';
-import { validateContainerConfig } from './container-config.ts';
-import type { ContainerView, NewContainer } from './containers.schema.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import type { OperationRow } from '../records/operations.repository.ts';
+import type { ContainerView } from '../view/container-view.ts';
+import { createdContainer, recordedAnswer, repeatedAnswer } from './answer.ts';
+import { claimContainer } from './claim.ts';
+import type { NewContainer } from './containers.schema.ts';
 import { type Draft, newToken } from './draft.ts';
+import { storeAnswer } from './idempotency.repository.ts';
+import { refuseOwnZone } from './own-zone.ts';
+
+/** What runs the operations of containers. */
+export interface OperationRunner {
+  /** Runs an operation that has just begun, through the steps that a request waits for. */
+  settle(operation: OperationRow): Promise<void>;
+  /** Announces a new operation. */
+  trigger(): void;
+}
 
 export interface Creation {
   readonly body: NewContainer;
@@ -21,12 +30,12 @@ export interface Creation {
 }
 
 /**
- * Creates a container as far as the provisioner's acceptance; what comes then is followed in the background. Throws
- * the problem to answer. A failure on the way leaves the container `failed`, with everything else given back.
+ * Creates a container, up to the provisioner's acceptance; the steps after that run in the background. Throws the
+ * problem to answer. After a failed step the container is `failed`, and its ports and domains are released.
  */
 export async function createContainer(
   context: Context,
-  runner: Runner,
+  runner: OperationRunner,
   { body, caller, requestId, idempotencyKey }: Creation,
 ): Promise<ContainerView> {
   const { db, settings } = context;
@@ -36,13 +45,13 @@ export async function createContainer(
     body.pages.map(({ domain }) => domain),
     (index) => `domains.${index}`,
   );
-  const config = validateContainerConfig(body.containerConfigB64);
+  const config = canonicalConfig(body.containerConfigB64);
   const key =
     idempotencyKey === undefined
       ? null
-      : { subject: caller.subject, key: idempotencyKey, bodyHash: hashOf(body) };
-  const before = key === null ? null : await earlierAnswer(context, key);
-  if (before !== null) return reply(before);
+      : { subject: caller.subject, key: idempotencyKey, bodyHash: hash('sha256', JSON.stringify(body)) };
+  const before = key === null ? null : await repeatedAnswer(context, key);
+  if (before !== null) return createdContainer(before);
 
   const draft: Draft = {
     id: randomUUID(),
@@ -53,20 +62,26 @@ export async function createContainer(
     modules: body.modules,
     containerConfig: await encryptSecret(settings.ageRecipient, config),
   };
-  const operation = await begin(context, draft, { caller, requestId, key });
+  const operation = await claimContainer(context, draft, { caller, requestId, key });
   if (operation === null) {
-    // Somebody else came first with this key, between the look and the transaction.
-    const answer = key === null ? null : await earlierAnswer(context, key);
-    if (answer === null) throw new ProblemError('request_in_progress');
-    return reply(answer);
+    // Another request took the key after `repeatedAnswer` had found it free.
+    const answer = key === null ? null : await repeatedAnswer(context, key);
+    if (answer === null) throw new ManagementProblem('request_in_progress');
+    return createdContainer(answer);
   }
   await runner.settle(operation);
-  runner.wake();
-  const answer = await answerNow(context, draft.id);
+  runner.trigger();
+  const answer = await recordedAnswer(context, draft.id);
   if (key !== null) await storeAnswer(db, key, answer);
-  return reply(answer);
+  return createdContainer(answer);
 }
 
-function hashOf(body: NewContainer): string {
-  return createHash('sha256').update(JSON.stringify(body)).digest('hex');
+/** Throws `invalid_container_config`. The message never quotes the value, because it holds a token. */
+function canonicalConfig(given: string): string {
+  const config = normaliseContainerConfig(given);
+  if (config.ok) return config.text;
+  throw new ManagementProblem('invalid_container_config', {
+    detail: `containerConfigB64 ${config.problem}`,
+    errors: [{ path: 'containerConfigB64', message: config.problem }],
+  });
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
-import type { Settings } from '../context.ts';
+import type { Settings } from '../context/context.ts';
 import type { PortPair } from '../ports/ports.repository.ts';
 
-/** 128 random bits as hexadecimal digits, after the prefix that says what it opens. */
+/** 128 random bits as hexadecimal digits, after a prefix: `lt` for loaders, `ct` for containers. */
 export function newToken(prefix: 'lt' | 'ct'): string {
   return `${prefix}_${randomBytes(16).toString('hex')}`;
 }
@@ -19,7 +19,7 @@ export interface Draft {
   readonly containerConfig: string;
 }
 
-/** The manifest of a new site, once it is known what it is called and which ports it has. */
+/** The manifest of a new site with this site id and these ports. */
 export function draftManifest(draft: Draft, site: string, ports: PortPair, settings: Settings): Manifest {
   const { id, clientId, ...rest } = draft;
   return manifestSchema.parse({

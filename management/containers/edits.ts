@@ -1,10 +1,10 @@
 import type { z } from 'zod';
 import { isFirstPartyHost, type Manifest, type ManifestInput } from '../../gitops/manifest/schema.ts';
-import { ProblemError } from '../errors.ts';
+import { ManagementProblem } from '../http/errors.ts';
 import type { containerPatch } from './containers.schema.ts';
 import { newToken } from './draft.ts';
 
-/** As many as the manifest holds, the newest first. */
+/** The limit of the manifest's schema. The newest are kept. */
 const KEPT_TOKENS = 10;
 
 export function patch(
@@ -20,7 +20,7 @@ export function patch(
   };
 }
 
-/** A domain that is there already gets the new web tag id and keeps its token. */
+/** A domain that exists already gets the new web tag id and keeps its token. */
 export function addDomain(current: Manifest, domain: string, webTagId: string): ManifestInput {
   const known = current.domains.some((entry) => entry.domain === domain);
   const domains = known
@@ -31,8 +31,8 @@ export function addDomain(current: Manifest, domain: string, webTagId: string): 
 
 export function removeDomain(current: Manifest, domain: string): ManifestInput {
   const domains = current.domains.filter((entry) => entry.domain !== domain);
-  if (domains.length === current.domains.length) throw new ProblemError('unknown_domain');
-  if (domains.length === 0) throw new ProblemError('last_domain');
+  if (domains.length === current.domains.length) throw new ManagementProblem('unknown_domain');
+  if (domains.length === 0) throw new ManagementProblem('last_domain');
   return { ...current, domains };
 }
 
@@ -43,7 +43,7 @@ export function withCustomDomain(current: Manifest, domain: string): ManifestInp
       current.domains.map((entry) => entry.domain),
     )
   ) {
-    throw new ProblemError('foreign_domain', undefined, {
+    throw new ManagementProblem('foreign_domain', {
       errors: [{ path: 'domain', message: 'is not under the registrable part of any of the domains' }],
     });
   }
@@ -52,17 +52,17 @@ export function withCustomDomain(current: Manifest, domain: string): ManifestInp
 }
 
 export function withoutCustomDomain(current: Manifest, domain: string): ManifestInput {
-  if (!current.customDomains.includes(domain)) throw new ProblemError('unknown_domain');
+  if (!current.customDomains.includes(domain)) throw new ManagementProblem('unknown_domain');
   return { ...current, customDomains: current.customDomains.filter((name) => name !== domain) };
 }
 
-/** The old token answers until `until` (a UTC date), so that pages with the old snippet go on working. */
+/** The old token is accepted until `until` (a UTC date), so that pages with the old snippet keep working. */
 export function rotateLoaderToken(current: Manifest, token: string, until: string): ManifestInput {
   const previous = [{ token: current.loaderToken, until }, ...current.previousLoaderTokens];
   return { ...current, loaderToken: token, previousLoaderTokens: previous.slice(0, KEPT_TOKENS) };
 }
 
 export function tombstone(current: Manifest): ManifestInput {
-  if (current.protect) throw new ProblemError('site_protected');
+  if (current.protect) throw new ManagementProblem('site_protected');
   return { ...current, state: 'absent' };
 }

@@ -1,35 +1,35 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Context } from '../context.ts';
-import { ProblemError } from '../errors.ts';
-import { demandRole } from '../members/access.ts';
-import type { ContainerRow } from './containers.repository.ts';
-import { eventsAfter } from './events.repository.ts';
+import { demandRole } from '../access/roles.ts';
+import type { Context } from '../context/context.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import type { ContainerRow } from '../records/containers.repository.ts';
+import { eventsAfter } from '../records/events.repository.ts';
 
-/** Proxies give a connection up that is silent for a minute. */
+/** Proxies close a connection that is silent for a minute. */
 const HEARTBEAT_MS = 15_000;
 const PAGE = 500;
 
-/** Who listens, by the headers of the request. */
+/** The client of a stream, by the headers of its request. */
 interface Listener {
   readonly authorization: string | undefined;
-  /** Id of the last event that it has. */
+  /** Id of the last event that it has received. */
   readonly last: string;
 }
 
 /**
- * A container's events as server-sent events, the ones after `last` first and then each as it comes: until the signal,
- * or until the listener might not ask for them any more. Read from the database, so that it doesn't matter which process
- * made them. An event's id is what `Last-Event-ID` goes on after.
+ * A container's events as server-sent events: first those after `last`, then each new one. Ends at the signal, or when
+ * the listener's token or membership no longer allows reading. Events are polled from the database, so it doesn't
+ * matter which process wrote them. An event's id is the `Last-Event-ID` to continue after.
  */
 export async function* eventStream(
-  context: Pick<Context, 'authenticate' | 'db' | 'settings' | 'log'>,
+  context: Pick<Context, 'authenticate' | 'db' | 'settings' | 'clock' | 'log'>,
   { id, client_id: client }: Pick<ContainerRow, 'id' | 'client_id'>,
   { authorization, last }: Listener,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
-  const { db, settings, log } = context;
+  const { db, settings, clock, log } = context;
   let after = last;
-  let spoken = performance.now();
+  let sentAt = clock.elapsed();
   yield `retry: 2000\n\n`;
   while (!signal.aborted && (await mayListen(context, client, authorization))) {
     const events = await eventsAfter(db, id, after, PAGE);
@@ -37,10 +37,10 @@ export async function* eventStream(
       after = event.id;
       yield `id: ${event.id}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`;
     }
-    if (events.length > 0) spoken = performance.now();
-    else if (performance.now() - spoken > HEARTBEAT_MS) {
+    if (events.length > 0) sentAt = clock.elapsed();
+    else if (clock.elapsed() - sentAt > HEARTBEAT_MS) {
       yield ': still here\n\n';
-      spoken = performance.now();
+      sentAt = clock.elapsed();
     }
     if (events.length < PAGE) {
       await pause(settings.followMs, undefined, { signal }).catch(() => log.debug('an event stream ended'));
@@ -48,7 +48,7 @@ export async function* eventStream(
   }
 }
 
-/** Asked at each look: a token expires, and a membership is taken away, while a stream is open. */
+/** Checked at each poll: a token can expire, and a membership can be removed, while a stream is open. */
 async function mayListen(
   { authenticate, db }: Pick<Context, 'authenticate' | 'db'>,
   client: string,
@@ -59,7 +59,7 @@ async function mayListen(
     await demandRole(db, client, subject, 'read');
     return true;
   } catch (error) {
-    if (error instanceof ProblemError) return false;
+    if (error instanceof ManagementProblem) return false;
     throw error;
   }
 }

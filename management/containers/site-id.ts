@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto';
 
-/** With a suffix of six and `-preview` behind it, still a label of fewer than 63 characters. */
+/** Short enough for a DNS label of 63 characters after a random suffix and `-preview` are appended. */
 const LONGEST = 40;
 const SUFFIX_LENGTH = 5;
 const ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789';
 
-/** The site id that a name asks for; what another site's own hostname may look like is left to the suffix. */
+/** The site id made from a display name. Check it with `needsSuffix`. */
 export function slug(name: string): string {
   const text = name
     .normalize('NFKD')
@@ -17,12 +17,12 @@ export function slug(name: string): string {
   return text === '' ? 'site' : text;
 }
 
-/** `acme-origin` as a site would claim the origin hostname of `acme`. */
+/** A site `acme-origin` would claim the origin hostname of the site `acme`. */
 export function needsSuffix(id: string): boolean {
   return /-(?:origin|preview)$/.test(id) || id === 'origin' || id === 'preview';
 }
 
-/** The same id with a random end: for a name that is, or ever was, another site's. */
+/** The id with a random suffix: for a name that belongs, or ever belonged, to another site. */
 export function withSuffix(id: string): string {
   const suffix = Array.from({ length: SUFFIX_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
   return `${id}-${suffix}`;

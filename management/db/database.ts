@@ -1,16 +1,14 @@
 import type { ColumnType, Generated, Kysely } from 'kysely';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import type { ContainerStatus, EventKind, Health, StatusReason } from '../containers/status.ts';
-import type { OperationKind, OperationStatus, SagaStep } from '../operations/steps.ts';
+import type { ContainerStatus, EventKind, Health, StatusReason } from '../lifecycle/status.ts';
+import type { OperationKind, OperationStatus, SagaStep } from '../lifecycle/steps.ts';
+import type { ManifestView } from './manifest-view.ts';
 
 /** JSON columns are read as data and written as text: drivers disagree on how to write arrays. */
 type Json<T> = ColumnType<T, string, string>;
 type CreatedAt = ColumnType<Date, never, never>;
 type UpdatedAt = ColumnType<Date, never, Date>;
-
-/** A manifest as far as the database may know it: all but the encrypted configuration, which stays in git. */
-export type ManifestView = Omit<Manifest, 'containerConfig'>;
 
 export interface Actor {
   readonly subject: string;
@@ -32,14 +30,14 @@ interface ClientMemberships {
 
 interface Containers {
   id: string;
-  /** Order of creation; what lists are paged by. */
+  /** Order of creation; lists are paged by it. */
   seq: Generated<string>;
   site_id: string;
   client_id: string;
   status: ContainerStatus;
   status_reason: StatusReason | null;
   status_detail: string | null;
-  /** Of what runs for it on its host. */
+  /** Health of what runs for it on its host. */
   health: Generated<Health>;
   manifest: Json<ManifestView>;
   revision: string | null;
@@ -57,9 +55,9 @@ interface PortPool {
 interface DomainClaims {
   domain: string;
   container_id: string;
-  /** Changes in flight that want the name. */
+  /** Ids of unfinished changes that want the name. */
   changes: Generated<string[]>;
-  /** When the newest of them began. */
+  /** Start of the newest of them. */
   changed_at: Date | null;
 }
 
@@ -67,7 +65,7 @@ interface Sites {
   site_id: string;
   container_id: string;
   host: string;
-  /** `null`, all three: the site is gone, and others may have its names. */
+  /** All three are `null` once the site is gone: then other sites may use the names. */
   edge_hostname: string | null;
   origin_hostname: string | null;
   preview_hostname: string | null;
@@ -94,7 +92,7 @@ interface Operations {
   step: SagaStep;
   /** The manifest to commit, with the encrypted configuration; only while a creation runs. */
   manifest: ColumnType<Manifest | null, string | null, null>;
-  /** Id of the provisioner's own operation that is being followed. */
+  /** Id of the provisioner's own operation that this one follows. */
   provisioner_operation: string | null;
   actor: Json<Actor>;
   request_id: string;
@@ -143,7 +141,7 @@ interface AuditLog {
   request_id: string;
   container_id: string | null;
   client_id: string | null;
-  /** Of the answer; `null`: the process ended before it could be given. */
+  /** HTTP status of the answer; `null`: the process ended before it answered. */
   status: number | null;
   code: string | null;
   revision: string | null;
@@ -164,5 +162,5 @@ export interface Tables {
   audit_log: AuditLog;
 }
 
-/** A connection pool or an open transaction: repository functions take either as their first argument. */
+/** A connection pool or an open transaction. Repository functions take either as their first argument. */
 export type Database = Kysely<Tables>;

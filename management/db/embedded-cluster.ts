@@ -6,8 +6,8 @@ import { dataDir } from '@electric-sql/pglite-prepopulatedfs';
 import { extract } from 'tar-stream';
 
 /**
- * Lays PGlite's own empty cluster under `dir` unless there is one: a third of a second where `initdb` takes several.
- * It is there whole or not at all, so that a kill in the middle leaves nothing that the next start would trip over.
+ * Unpacks PGlite's empty cluster under `dir` unless there is one. It takes a third of a second; `initdb` takes several.
+ * A rename puts it in place as a whole, so that the next start works after a kill at any moment.
  */
 export async function ensureCluster(dir: string): Promise<void> {
   const present = await access(join(dir, 'PG_VERSION')).then(

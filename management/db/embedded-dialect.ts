@@ -1,8 +1,9 @@
 import { type DatabaseConnection, type Driver, PGliteDialect, type TransactionSettings } from 'kysely';
+import { limit } from '../../gitops/base/limit.ts';
 
 /**
- * Kysely's PGlite dialect with its one connection given out to one user at a time. Unguarded, a query made beside an
- * open transaction would run inside that transaction, and a second transaction would overwrite the first one's handles.
+ * Kysely's PGlite dialect, whose one connection is given to one user at a time. Without that, a query beside an open
+ * transaction would run inside it, and a second transaction would overwrite the handles of the first.
  */
 export class EmbeddedDialect extends PGliteDialect {
   override createDriver(): Driver {
@@ -12,7 +13,7 @@ export class EmbeddedDialect extends PGliteDialect {
 
 class ExclusiveDriver implements Driver {
   readonly #inner: Driver;
-  #free: Promise<void> = Promise.resolve();
+  readonly #mutex = limit(1);
   #release: () => void = () => undefined;
 
   constructor(inner: Driver) {
@@ -20,11 +21,14 @@ class ExclusiveDriver implements Driver {
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
-    const turn = this.#free;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#free = promise;
-    await turn;
-    this.#release = resolve;
+    const acquired = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    void this.#mutex(() => {
+      acquired.resolve();
+      return released.promise;
+    });
+    await acquired.promise;
+    this.#release = released.resolve;
     return await this.#inner.acquireConnection();
   }
 

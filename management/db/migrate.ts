@@ -7,7 +7,7 @@ import * as verifications from './migrations/0004_verifications.ts';
 import * as changesInFlight from './migrations/0005_changes_in_flight.ts';
 import * as namesGivenBack from './migrations/0006_names_given_back.ts';
 
-/** In order; a name, once released, keeps its content for ever. */
+/** In order. A released migration never changes. */
 export const MIGRATIONS = {
   '0001_foundation': foundation,
   '0002_pool_functions': poolFunctions,
@@ -17,7 +17,7 @@ export const MIGRATIONS = {
   '0006_names_given_back': namesGivenBack,
 };
 
-/** Brings the schema to the newest version, or to `last`; the database's own lock keeps two processes apart. */
+/** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */
 export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Promise<void> {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
   const { error, results } = await (last === undefined

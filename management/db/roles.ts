@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database, Tables } from './database.ts';
 
-/** All that the API does to each table; nothing to the port pool, whose functions it may call instead. */
+/** The API's rights on each table. It has none on the port pool, and calls the pool's functions instead. */
 const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   clients: 'select, insert',
   client_memberships: 'select, insert, update, delete',
@@ -18,7 +18,7 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
 };
 const POOL_FUNCTIONS = ['lease_ports', 'hold_ports', 'release_ports', 'count_free_ports'];
 
-/** The role that the API connects with can reach the pool although another one was named for that. */
+/** A privileged role is configured for the port pool, but the API's own role can reach the pool too. */
 export class RoleError extends Error {
   override name = 'RoleError';
 }
@@ -28,11 +28,11 @@ export async function roleOf(db: Database): Promise<string> {
   return rows[0]?.role ?? '';
 }
 
-/** Gives `role` what the API needs and nothing more; `owner` is the connection that owns the schema. */
+/** Grants `role` what the API needs and nothing more. `owner` is the connection that owns the schema. */
 export async function grantApi(owner: Database, role: string): Promise<void> {
   const grantee = sql.id(role);
   await owner.transaction().execute(async (trx) => {
-    // Two processes that grant at once would be told that a catalogue row was changed under them.
+    // Without the lock, concurrent grants fail: PostgreSQL reports a catalogue row that was updated concurrently.
     await sql`select pg_advisory_xact_lock(hashtext('tagyard grants'))`.execute(trx);
     await sql`grant usage on schema public to ${grantee}`.execute(trx);
     for (const [table, rights] of Object.entries(RIGHTS)) {
@@ -46,7 +46,7 @@ export async function grantApi(owner: Database, role: string): Promise<void> {
   });
 }
 
-/** Throws where the API's own connection could read or write the pool's table after all: as its owner, say. */
+/** Throws where the API's own role can read or write the pool's table, for example because it owns it. */
 export async function demandNoPool(db: Database): Promise<void> {
   const { rows } = await sql<{ reaches: boolean }>`
     select has_table_privilege('port_pool', 'select, insert, update, delete, truncate') as reaches`.execute(
@@ -54,6 +54,6 @@ export async function demandNoPool(db: Database): Promise<void> {
   );
   if (rows[0]?.reaches === false) return;
   throw new RoleError(
-    'the role of DATABASE_URL can touch the port pool itself; give it a role that owns nothing and inherits nothing',
+    'the role of DATABASE_URL can access the port pool; use a role that owns nothing and inherits nothing',
   );
 }

@@ -27,7 +27,7 @@ export async function putMember(db: Database, client: string, { subject, role }:
     .execute();
 }
 
-/** `false`: it was no member. */
+/** `false`: the subject was not a member. */
 export async function removeMember(db: Database, client: string, subject: string): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('client_memberships')
@@ -35,15 +35,4 @@ export async function removeMember(db: Database, client: string, subject: string
     .where('subject', '=', subject)
     .executeTakeFirst();
   return numDeletedRows > 0n;
-}
-
-/** `null`: no member, or no such client. */
-export async function findRole(db: Database, client: string, subject: string): Promise<string | null> {
-  const row = await db
-    .selectFrom('client_memberships')
-    .select('role')
-    .where('client_id', '=', client)
-    .where('subject', '=', subject)
-    .executeTakeFirst();
-  return row?.role ?? null;
 }

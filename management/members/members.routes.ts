@@ -1,17 +1,17 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { callerOf } from '../auth.ts';
-import type { Context } from '../context.ts';
-import { ProblemError } from '../errors.ts';
-import { problems } from '../openapi.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { problems } from '../http/openapi.ts';
 import { clientExists, insertClient, putMember, removeMember } from './members.repository.ts';
 import { clientView, memberParams, memberRole, memberView, newClient } from './members.schema.ts';
 
-/** Clients and their members, for super-admins; who they are is configuration, never data. */
+/** Clients and their members, for super-admins. The super-admins are set by configuration, not by data. */
 export function membersRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
   return async (app) => {
     app.addHook('preHandler', async (request) => {
-      if (!settings.superAdmins.includes(callerOf(request).subject)) throw new ProblemError('forbidden');
+      if (!settings.superAdmins.includes(callerOf(request).subject)) throw new ManagementProblem('forbidden');
     });
 
     app.post(
@@ -46,7 +46,7 @@ export function membersRoutes({ db, settings }: Context): FastifyPluginAsyncZod 
       },
       async (request) => {
         const { id, subject } = request.params;
-        if (!(await clientExists(db, id))) throw new ProblemError('unknown_client');
+        if (!(await clientExists(db, id))) throw new ManagementProblem('unknown_client');
         await putMember(db, id, { subject, role: request.body.role });
         return { subject, role: request.body.role };
       },
@@ -57,19 +57,19 @@ export function membersRoutes({ db, settings }: Context): FastifyPluginAsyncZod 
       {
         schema: {
           operationId: 'removeMember',
-          summary: 'Take a subject’s membership away; what it listens to ends with it',
+          summary: 'Remove a subject from a client; its event streams end',
           tags: ['clients'],
           params: memberParams,
           response: {
-            204: z.null().meta({ description: 'it is no member any more' }),
+            204: z.null().meta({ description: 'the subject is not a member any more' }),
             ...problems('invalid_request', 'forbidden', 'unknown_client', 'unknown_member'),
           },
         },
       },
       async (request, reply) => {
         const { id, subject } = request.params;
-        if (!(await clientExists(db, id))) throw new ProblemError('unknown_client');
-        if (!(await removeMember(db, id, subject))) throw new ProblemError('unknown_member');
+        if (!(await clientExists(db, id))) throw new ManagementProblem('unknown_client');
+        if (!(await removeMember(db, id, subject))) throw new ManagementProblem('unknown_member');
         return reply.status(204).send(null);
       },
     );

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { displayName } from '../../gitops/manifest/schema.ts';
-import { examples } from '../examples.ts';
+import { examples } from '../http/examples.ts';
 
 const role = z
   .string()
   .regex(/^[a-z][a-z_-]{0,31}$/, 'must be 1 to 32 of a-z, _ and -')
-  .meta({ description: 'owner and admin may change things; any other role may look' });
+  .meta({ description: 'owner and admin may change things; any other role may only read' });
 
 /** Characters (OpenID Connect Core 1.0, section 2: `sub`). */
 export const LONGEST_SUBJECT = 255;

@@ -1,22 +1,26 @@
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
-import { lockContainer, moveContainer, setReason } from '../containers/containers.repository.ts';
-import type { Context } from '../context.ts';
-import { type CallContext, ProvisionerError, type ProvisionerOperation } from '../provisioner-client.ts';
-import type { OperationRow } from './operations.repository.ts';
+import {
+  type CallContext,
+  ProvisionerError,
+  type ProvisionerOperation,
+} from '../clients/provisioner-client.ts';
+import type { Context } from '../context/context.ts';
+import type { SagaStep } from '../lifecycle/steps.ts';
+import { lockContainer, moveContainer, setObstacle } from '../records/containers.repository.ts';
+import type { OperationRow } from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
-import type { SagaStep } from './steps.ts';
 
-/** What follows once git and the provisioner know of the site: waiting for it to come up, or to be gone. */
+/** The steps after the provisioner has accepted the site: they wait until it is up, or gone. */
 export function followSteps(
   context: Context,
 ): Record<Extract<SagaStep, 'follow' | 'tombstone' | 'clean'>, StepFunction> {
   const { db, repo, provisioner } = context;
 
-  /** What git says of the site now: an operator may have edited it meanwhile. */
-  async function wantedNow(site: string): Promise<Manifest | null> {
+  /** The manifest that git holds now, which an operator may have edited. `null`: the site is not wanted any more. */
+  async function desiredManifest(site: string): Promise<Manifest | null> {
     const head = await repo.head();
     const file = head === null ? null : await repo.readSite(head, site);
     if (file === null) return null;
@@ -42,13 +46,13 @@ export function followSteps(
     },
   });
 
-  /** A creation stands or falls with the provisioner's operation. One that it has forgotten is asked for again. */
+  /** A creation has the outcome of the provisioner's operation. One that the provisioner has lost is started again. */
   async function followCreation(operation: OperationRow, site: string): Promise<StepOutcome> {
     const { provisioner_operation: id } = operation;
     const known = id === null ? null : await provisioner.operation(id, requestOf(operation));
     if (known === null) {
-      const manifest = await wantedNow(site);
-      // Taken out of git meanwhile: the projection is about to say so.
+      const manifest = await desiredManifest(site);
+      // Git no longer has the site. The projection will start its removal.
       if (manifest === null) return 'wait';
       return {
         to: 'follow',
@@ -60,7 +64,7 @@ export function followSteps(
     return { to: 'tombstone', reason: 'provisioning_failed', detail: failureOf(known) };
   }
 
-  /** What git brought back isn't ours to give up: it stays wanted, and says what is in its way, until it stands. */
+  /** A restoration never fails, because git wants the site: it shows what prevents it until the site is up. */
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status?.ready && status.reason === 'Ready') return active(operation);
@@ -69,12 +73,12 @@ export function followSteps(
       const container = await lockContainer(trx, operation.container_id);
       if (detail === null || container.status_detail === detail) return;
       const cause = { actor: null, requestId: operation.request_id, revision: null };
-      await setReason(trx, container, 'provisioning_failed', detail, cause);
+      await setObstacle(trx, container, { reason: 'provisioning_failed', detail }, cause);
     });
     return 'wait';
   }
 
-  /** That the provisioner doesn't know the site means something only after it has looked, and where git can be read. */
+  /** Whether the site is gone. An unknown site counts only where git is readable and the provisioner has observed its host. */
   async function isForgotten(site: string, request: CallContext): Promise<boolean> {
     if ((await repo.head()) === null || !(await provisioner.ready(request))) return false;
     return (await provisioner.site(site, request)) === null;
@@ -88,7 +92,7 @@ export function followSteps(
           ? await followRestore(operation, site)
           : await followCreation(operation, site);
       } catch (error) {
-        return waitFor(error);
+        return waitAfter(error);
       }
     },
 
@@ -101,7 +105,7 @@ export function followSteps(
           edit: (current) => withTombstone(current, site),
         });
       } catch (error) {
-        return waitFor(error);
+        return waitAfter(error);
       }
       return {
         to: 'clean',
@@ -110,7 +114,7 @@ export function followSteps(
       };
     },
 
-    /** Ports and domains go back only when the provisioner says that nothing of the site is left. */
+    /** Releases ports and domains once the provisioner reports that nothing of the site is left. */
     async clean(operation) {
       const site = await siteOf(operation);
       const request = requestOf(operation);
@@ -127,7 +131,7 @@ export function followSteps(
         if (status !== null && status.reason !== 'Removed') return 'wait';
         if (status === null && !(await isForgotten(site, request))) return 'wait';
       } catch (error) {
-        return waitFor(error);
+        return waitAfter(error);
       }
       return {
         to: operation.kind === 'deprovision' ? 'succeeded' : 'failed',
@@ -143,7 +147,7 @@ export function followSteps(
   };
 }
 
-/** A text that is already gone, a tombstone, or beyond reading is left as it is. */
+/** The text with `state: absent`. A missing file, a tombstone and an invalid manifest are returned unchanged. */
 function withTombstone(current: string | null, site: string): string | null {
   if (current === null) return null;
   const parsed = parseManifest(current, `${site}.yaml`);
@@ -158,8 +162,8 @@ function failureOf({ reason, steps }: ProvisionerOperation): string {
   );
 }
 
-/** Following is level-triggered: a provisioner or repository that is away is asked again. */
-function waitFor(error: unknown): StepOutcome {
+/** An unreachable provisioner or repository is polled again. */
+function waitAfter(error: unknown): StepOutcome {
   if (error instanceof ProvisionerError || error instanceof SitesRepoError) return 'wait';
   throw error;
 }

@@ -1,20 +1,20 @@
-import type { StatusReason } from '../containers/status.ts';
 import type { Database } from '../db/database.ts';
-import type { OperationRow } from './operations.repository.ts';
-import type { SagaStep } from './steps.ts';
+import type { StatusReason } from '../lifecycle/status.ts';
+import type { SagaStep } from '../lifecycle/steps.ts';
+import type { OperationRow } from '../records/operations.repository.ts';
 
-/** What a step came to: the next one, the end, or (`wait`) that it must be looked at again in a while. */
+/** The outcome of a step: the next step, the end, or `wait`: the step is tried again at the next poll. */
 export type StepOutcome =
   | 'wait'
   | {
       readonly to: SagaStep | 'succeeded' | 'failed';
-      /** Written in the transaction that records the move, and not at all where the operation was cancelled meanwhile. */
+      /** Written in the transaction that records the move. Not written where the operation was cancelled meanwhile. */
       readonly effect?: (trx: Database) => Promise<void>;
       readonly reason?: StatusReason;
       readonly detail?: string;
       /** The commit that the step has made. */
       readonly revision?: string;
-      /** The provisioner's operation to follow from now on; `null` forgets the one before. */
+      /** The provisioner's operation to follow from now on; `null`: none. */
       readonly provisionerOperation?: string | null;
     };
 

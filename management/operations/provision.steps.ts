@@ -1,19 +1,20 @@
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
-import { moveContainer } from '../containers/containers.repository.ts';
-import { type Context, withoutConfig } from '../context.ts';
+import { ProvisionerError } from '../clients/provisioner-client.ts';
+import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
-import { ERRORS } from '../errors.ts';
+import { withoutConfig } from '../db/manifest-view.ts';
+import { MANAGEMENT_ERRORS } from '../http/errors.ts';
+import type { SagaStep } from '../lifecycle/steps.ts';
 import { releasePorts } from '../ports/ports.repository.ts';
-import { ProvisionerError } from '../provisioner-client.ts';
-import { releaseAllDomains } from '../sites/claims.repository.ts';
-import { recordSite, releaseHostnames } from '../sites/sites.repository.ts';
-import type { OperationRow } from './operations.repository.ts';
+import { releaseAllDomains } from '../records/claims.repository.ts';
+import { moveContainer } from '../records/containers.repository.ts';
+import type { OperationRow } from '../records/operations.repository.ts';
+import { recordSite, releaseHostnames } from '../records/sites.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
-import type { SagaStep } from './steps.ts';
 
-/** A creation up to the point where the provisioner has it, and the way back from there (`withdraw`). */
+/** The steps of a creation until the provisioner accepts it, and the rollback (`withdraw`). */
 export function provisionSteps(
   context: Context,
 ): Record<Extract<SagaStep, 'commit' | 'provision' | 'withdraw'>, StepFunction> {
@@ -35,9 +36,9 @@ export function provisionSteps(
       } catch (error) {
         if (error instanceof SiteTaken) return withdraw('site_taken', error);
         if (!(error instanceof SitesRepoError)) throw error;
-        // Git's own words hold paths and addresses: they are the operator's, in the log.
-        log.warn({ err: error, operation: operation.id }, 'the sites repository took no commit');
-        return withdraw('sites_repo_unavailable', new Error(ERRORS.sites_repo_unavailable[1]));
+        // Git's own message contains paths and addresses. It is for the operator, so only the log has it.
+        log.warn({ err: error, operation: operation.id }, 'the sites repository accepted no commit');
+        return withdraw('sites_repo_unavailable', new Error(MANAGEMENT_ERRORS.sites_repo_unavailable[1]));
       }
     },
 
@@ -59,20 +60,20 @@ export function provisionSteps(
     },
 
     /**
-     * The documented partial rollback. What the provisioner can't have seen is taken out of git; what it may have
-     * seen gets a tombstone there, which it removes by itself. The ports are free at once: another site on the same
-     * ports has another loopback address.
+     * The partial rollback. A site that the provisioner can't have seen is deleted from git. One that it may have seen
+     * gets a tombstone there, by which the provisioner removes it. The ports are released at once, because another site
+     * on the same ports has another loopback address.
      */
     async withdraw(operation) {
       const manifest = plannedManifest(operation);
-      const unseen = operation.reason !== 'provisioner_refused';
+      const isUnseen = operation.reason !== 'provisioner_refused';
       try {
         await repo.commit({
           ...signed(operation, manifest.site, operation.detail ?? 'provisioning failed'),
           subject: `Withdraw ${manifest.site}`,
           edit: (current) => {
             if (current === null || !isOf(current, manifest)) return current;
-            return unseen ? null : formatManifest({ ...manifest, state: 'absent' });
+            return isUnseen ? null : formatManifest({ ...manifest, state: 'absent' });
           },
         });
       } catch (error) {
@@ -103,7 +104,7 @@ function withdraw(
   return { to: 'withdraw', reason, detail: error.message };
 }
 
-/** A creation keeps its manifest for as long as it runs. */
+/** The manifest of a running creation. */
 function plannedManifest({ id, manifest }: OperationRow): Manifest {
   if (manifest === null) throw new Error(`operation ${id} has no manifest`);
   return manifest;
@@ -114,7 +115,7 @@ function isOf(text: string, { site, container }: Manifest): boolean {
   return parsed.ok && parsed.manifest.container === container;
 }
 
-/** Author and trailers of a commit that an operation makes on somebody's behalf. */
+/** Site, author and trailers of a commit that an operation makes on behalf of its actor. */
 export function signed(
   { actor, request_id }: Pick<OperationRow, 'actor' | 'request_id'>,
   site: string,
@@ -131,7 +132,7 @@ export function requestOf({ request_id }: OperationRow): { requestId: string } {
   return { requestId: request_id };
 }
 
-/** Ports, domains and hostnames go back; site-domain records go with the domains. */
+/** Releases ports, domains and hostnames. The records of the domains are deleted with them. */
 export async function releaseAll(db: Database, container: string): Promise<void> {
   await releasePorts(db, container);
   await releaseAllDomains(db, container);

@@ -1,113 +1,109 @@
-import type { Context } from '../context.ts';
-import { findRunning, moveOperation, type OperationRow, runningOperations } from './operations.repository.ts';
+import type { Context } from '../context/context.ts';
+import { isUnsettled, type SagaStep } from '../lifecycle/steps.ts';
+import {
+  findRunning,
+  moveOperation,
+  type OperationRow,
+  runningOperations,
+} from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
-import { type SagaStep, UNSETTLED } from './steps.ts';
+import { isPollDue } from './poll.ts';
 
-/** How often to look when nothing is known to run: another process may have left something. */
+/** Interval of the checks while no operation runs: another process may have left one unfinished. */
 const IDLE_MS = 5_000;
-/** An operation is looked at more and more seldom: after a tenth of its age, but at least this often. */
-const SLOWEST_MS = 10_000;
+
+type Parts = Pick<Context, 'db' | 'log' | 'settings' | 'clock'>;
 
 /**
- * Takes operations through their steps: by itself in the background, and at once for a request that waits. All state
- * is in the database, so that whoever comes next goes on where a killed process stopped.
+ * Runs operations through their steps: in the background, and at once for a request that waits. All state is in the
+ * database, so that another process can continue after a kill.
  */
 export class Runner {
-  readonly #context: Pick<Context, 'db' | 'log' | 'settings'>;
+  readonly #parts: Parts;
   readonly #steps: Readonly<Record<SagaStep, StepFunction>>;
-  readonly #inHand = new Map<string, Promise<void>>();
-  /** When an operation was looked at last, on the clock that never jumps. */
-  readonly #looked = new Map<string, number>();
-  #wake: () => void = () => undefined;
+  readonly #active = new Map<string, Promise<void>>();
+  /** When each operation was polled last, by `clock.elapsed()`. */
+  readonly #polledAt = new Map<string, number>();
+  #endPause: () => void = () => undefined;
 
-  constructor(
-    context: Pick<Context, 'db' | 'log' | 'settings'>,
-    steps: Readonly<Record<SagaStep, StepFunction>>,
-  ) {
-    this.#context = context;
+  constructor(parts: Parts, steps: Readonly<Record<SagaStep, StepFunction>>) {
+    this.#parts = parts;
     this.#steps = steps;
   }
 
-  /** Takes an operation that was just begun through the steps that a request waits for. */
+  /** Runs an operation that has just begun, through the steps that a request waits for. */
   async settle(operation: OperationRow): Promise<void> {
-    await this.#takeUp(operation.id, async () => {
-      await this.#advance(operation, ({ step }) => !UNSETTLED.includes(step));
+    await this.#runOnce(operation.id, async () => {
+      await this.#advance(operation, ({ step }) => !isUnsettled(step));
     });
   }
 
-  /** There is a new operation. */
-  wake(): void {
-    this.#wake();
+  /** Announces a new operation, so that the next poll starts now. */
+  trigger(): void {
+    this.#endPause();
   }
 
-  /** Until the signal; resolves when no step is in hand any more. */
+  /** Runs until the signal. Resolves when no step is running any more. */
   async run(signal: AbortSignal): Promise<void> {
-    const { log, settings } = this.#context;
-    signal.addEventListener('abort', () => this.#wake(), { once: true });
+    const { log, settings } = this.#parts;
+    signal.addEventListener('abort', () => this.#endPause(), { once: true });
     while (!signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      this.#wake = resolve;
-      let running = false;
+      this.#endPause = resolve;
+      let isAnyRunning = false;
       try {
-        running = await this.#look();
+        isAnyRunning = await this.#poll();
       } catch (err) {
         log.error({ err }, 'the operations could not be read');
       }
-      const timer = setTimeout(resolve, running ? settings.followMs : IDLE_MS);
+      const timer = setTimeout(resolve, isAnyRunning ? settings.followMs : IDLE_MS);
       if (!signal.aborted) await promise;
       clearTimeout(timer);
     }
-    await Promise.allSettled(this.#inHand.values());
+    await Promise.allSettled(this.#active.values());
   }
 
-  /** Takes up each operation that is due; a slow one holds up nobody. Answers whether there are any. */
-  async #look(): Promise<boolean> {
-    const { db, settings } = this.#context;
+  /** Resumes each operation that is due, all concurrently. Resolves to whether there are any, due or not. */
+  async #poll(): Promise<boolean> {
+    const { db, settings, clock } = this.#parts;
     const operations = await runningOperations(db);
     for (const { id, created_at } of operations) {
-      const pause = Math.min(
-        SLOWEST_MS,
-        Math.max(settings.followMs, (Date.now() - created_at.getTime()) / 10),
-      );
-      const looked = this.#looked.get(id);
-      // A timer may fire a little early.
-      if (this.#inHand.has(id) || (looked !== undefined && performance.now() - looked < pause * 0.9))
-        continue;
-      this.#looked.set(id, performance.now());
-      this.#takeUp(id, () => this.#resume(id)).catch((err: unknown) => this.#report(id, err));
+      const polledAt = this.#polledAt.get(id);
+      const sinceMs = polledAt === undefined ? null : clock.elapsed() - polledAt;
+      const ageMs = clock.now() - created_at.getTime();
+      if (this.#active.has(id) || !isPollDue(sinceMs, ageMs, settings.followMs)) continue;
+      this.#polledAt.set(id, clock.elapsed());
+      this.#runOnce(id, () => this.#resume(id)).catch((err: unknown) => this.#report(id, err));
     }
     const ids = new Set(operations.map(({ id }) => id));
-    for (const id of this.#looked.keys()) if (!ids.has(id)) this.#looked.delete(id);
+    for (const id of this.#polledAt.keys()) if (!ids.has(id)) this.#polledAt.delete(id);
     return operations.length > 0;
   }
 
-  /** Callers that come while somebody has it in hand share the end of that. */
-  async #takeUp(id: string, work: () => Promise<void>): Promise<void> {
-    const running = this.#inHand.get(id);
-    if (running !== undefined) return await running;
-    const turn = work().finally(() => this.#inHand.delete(id));
-    this.#inHand.set(id, turn);
-    await turn;
+  /** Runs one piece of work of an operation at a time. Concurrent callers wait for the one that runs. */
+  async #runOnce(id: string, work: () => Promise<void>): Promise<void> {
+    const active = this.#active.get(id);
+    if (active !== undefined) return await active;
+    const run = work().finally(() => this.#active.delete(id));
+    this.#active.set(id, run);
+    await run;
   }
 
   async #resume(id: string): Promise<void> {
-    const operation = await findRunning(this.#context.db, id);
+    const operation = await findRunning(this.#parts.db, id);
     if (operation !== undefined) await this.#advance(operation, () => false);
   }
 
-  /** Goes as far as it goes now, and no further than to a step that `isEnough`. */
+  /** Runs step after step until one must wait, the operation ends, or `isEnough`. */
   async #advance(from: OperationRow, isEnough: (operation: OperationRow) => boolean): Promise<void> {
     for (let operation = from; ; ) {
       const outcome = await this.#steps[operation.step](operation);
       if (outcome === 'wait') return;
       const moved = await this.#move(operation, outcome);
       const { id, container_id: container, kind, step } = operation;
-      this.#context.log.info(
-        { operation: id, container, kind, from: step, to: outcome.to },
-        'operation moved',
-      );
-      // Where it could not be moved, somebody else has gone on with it, or ended it.
-      const next = moved ?? (await findRunning(this.#context.db, id));
+      this.#parts.log.info({ operation: id, container, kind, from: step, to: outcome.to }, 'operation moved');
+      // Where the move was refused, another process has moved the operation, or it has ended.
+      const next = moved ?? (await findRunning(this.#parts.db, id));
       if (next?.status !== 'running' || isEnough(next)) return;
       operation = next;
     }
@@ -125,8 +121,8 @@ export class Runner {
       ...(provisionerOperation === undefined ? {} : { provisioner_operation: provisionerOperation }),
       revision,
     };
-    if (effect === undefined) return await moveOperation(this.#context.db, operation, values);
-    return await this.#context.db.transaction().execute(async (trx) => {
+    if (effect === undefined) return await moveOperation(this.#parts.db, operation, values);
+    return await this.#parts.db.transaction().execute(async (trx) => {
       const moved = await moveOperation(trx, operation, values);
       if (moved !== undefined) await effect(trx);
       return moved;
@@ -134,6 +130,6 @@ export class Runner {
   }
 
   #report(id: string, err: unknown): void {
-    this.#context.log.error({ err, operation: id }, 'a step failed unexpectedly and is tried again');
+    this.#parts.log.error({ err, operation: id }, 'a step failed unexpectedly; it will be tried again');
   }
 }

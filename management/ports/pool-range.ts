@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** `first-last`, both inclusive: the ports that containers of this host are given, two at a time. */
+/** `first-last`, both inclusive: the ports of this host's containers, two for each. */
 export const portRange = z
   .string()
   .regex(/^\d{4,5}-\d{4,5}$/, 'must be like 20000-20999')

@@ -8,9 +8,9 @@ export interface PortPair {
 }
 
 /**
- * For the privileged role, which alone may touch the table; all else goes through functions that it owns.
- * Makes the pool what the range says, in pairs of neighbours: adds what is missing and doesn't overlap a pair that is
- * there, takes out what is outside and free. Leased pairs stay whatever the range says.
+ * Fits the pool to the range, in pairs of neighbours: adds missing pairs that overlap no existing one, and deletes free
+ * pairs outside the range. Leased pairs stay, even outside. Needs the privileged role, the only one with rights on the
+ * table; everything else calls the functions that this role owns.
  */
 export async function fitPool(db: Database, host: string, { first, last }: PortRange): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -33,15 +33,15 @@ export async function fitPool(db: Database, host: string, { first, last }: PortR
   });
 }
 
-/** Leases the lowest free pair; `null` where there is none, or where the container has one already. */
+/** Leases the lowest free pair. `null`: there is none, or the container has one already. */
 export async function leasePorts(db: Database, host: string, container: string): Promise<PortPair | null> {
   const { rows } = await sql<PortPair>`select * from lease_ports(${host}, ${container})`.execute(db);
   return rows[0] ?? null;
 }
 
 /**
- * Leases the very ports that a manifest names, and gives up any others of the container. `false`, and nothing
- * changed, where somebody else holds one of them. Ports outside the pool are nobody's to lease.
+ * Leases exactly the ports that a manifest names, and releases any others of the container. `false`: another container
+ * holds one of them, and nothing changed. Ports outside the pool are not leased.
  */
 export async function holdPorts(
   db: Database,
@@ -56,7 +56,7 @@ export async function holdPorts(
   return rows[0]?.held ?? false;
 }
 
-/** Refused by the database while the container's status says that it stands. */
+/** The database refuses this while the container is live. */
 export async function releasePorts(db: Database, container: string): Promise<void> {
   await sql`select release_ports(${container})`.execute(db);
 }

@@ -1,29 +1,45 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { type ContainerRow, lockContainer, setHealth } from '../containers/containers.repository.ts';
-import { type Health, LIVE } from '../containers/status.ts';
-import type { Context } from '../context.ts';
-import { ProvisionerError, type ProvisionerSite } from '../provisioner-client.ts';
+import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
+import type { Context } from '../context/context.ts';
+import { type Health, LIVE } from '../lifecycle/status.ts';
+import { type ContainerRow, lockContainer, setHealth } from '../records/containers.repository.ts';
 
-/** On the way to where git wants it, or on nobody's way at all: no word about the host. */
-const SILENT: readonly string[] = ['Progressing', 'Removing', 'Removed', 'InvalidManifest'];
-const WELL: readonly string[] = ['Ready', 'Suspended'];
+/** Reasons that say nothing about health: the site is being changed, is removed, or has no valid manifest. */
+const WITHOUT_HEALTH: readonly string[] = ['Progressing', 'Removing', 'Removed', 'InvalidManifest'];
+const CONVERGED: readonly string[] = ['Ready', 'Suspended'];
 
-interface Verdict {
+export interface HealthVerdict {
   readonly health: Health;
-  /** `null`: nothing is wrong. */
+  /** What is wrong; `null`: nothing is. */
   readonly trouble: string | null;
 }
 
-/** What the provisioner's word on a site means for its container; `null`: it says nothing new yet. */
-export function judgeHealth({ reason, message, health }: ProvisionerSite): Verdict | null {
-  if (SILENT.includes(reason)) return null;
-  if (WELL.includes(reason)) return { health: health === 'degraded' ? 'degraded' : 'healthy', trouble: null };
+/** A container's health by its site's status on the host; `null`: the status says nothing about it. */
+export function judgeHealth({ reason, message, health }: ProvisionerSite): HealthVerdict | null {
+  if (WITHOUT_HEALTH.includes(reason)) return null;
+  if (CONVERGED.includes(reason)) {
+    return { health: health === 'degraded' ? 'degraded' : 'healthy', trouble: null };
+  }
   return { health: 'degraded', trouble: message === '' ? reason : `${reason}: ${message}` };
 }
 
 /**
- * Shows on a container what happens to it on its host after it came up. Level-triggered: each look compares all that
- * the provisioner says with all that the database says, so that a restart of either loses nothing.
+ * Whether a verdict differs from what a container shows. A reason other than the host's stays, and then only the health
+ * shows the verdict.
+ */
+export function isHealthChange(
+  row: Pick<ContainerRow, 'health' | 'status_reason' | 'status_detail'>,
+  { health, trouble }: HealthVerdict,
+): boolean {
+  if (health !== row.health) return true;
+  if (row.status_reason === null) return trouble !== null;
+  return row.status_reason === 'host_trouble' && row.status_detail !== trouble;
+}
+
+/**
+ * Shows on each container what happens to it on its host. Level-triggered: each check compares everything that the
+ * provisioner reports with the database, so that a restart of either loses nothing.
  */
 export class HostWatch {
   readonly #context: Pick<Context, 'db' | 'provisioner' | 'settings' | 'log'>;
@@ -36,24 +52,23 @@ export class HostWatch {
     const { log, settings } = this.#context;
     while (!signal.aborted) {
       try {
-        await this.look();
+        await this.check();
       } catch (err) {
-        // A provisioner that is away changes nothing of what was last known.
+        // While the provisioner is unreachable, the containers keep showing the last known health.
         if (err instanceof ProvisionerError)
-          log.debug({ err }, 'the provisioner can’t be asked about its sites');
-        else log.error({ err }, 'the host’s state could not be taken over');
+          log.debug({ err }, 'the provisioner’s site statuses can’t be read');
+        else log.error({ err }, 'the health of the sites could not be recorded');
       }
-      await pause(settings.watchMs, signal);
+      await pause(settings.watchMs, undefined, { signal }).catch(() => undefined);
     }
   }
 
-  /** One comparison of everything. */
-  async look(): Promise<void> {
+  /** Compares and records everything once. */
+  async check(): Promise<void> {
     const { db, provisioner, settings } = this.#context;
-    const sites = new Map(
-      (await provisioner.sites({ requestId: 'host-watch' })).map((one) => [one.site, one]),
-    );
-    if (sites.size === 0) return;
+    const statuses = await provisioner.sites({ requestId: 'host-watch' });
+    if (statuses.length === 0) return;
+    const bySite = new Map(statuses.map((status) => [status.site, status]));
     const rows = await db
       .selectFrom('containers')
       .select(['id', 'site_id', 'health', 'status_reason', 'status_detail'])
@@ -61,36 +76,17 @@ export class HostWatch {
       .where(sql<string>`manifest->>'host'`, '=', settings.host)
       .execute();
     for (const row of rows) {
-      const said = sites.get(row.site_id);
-      const verdict = said === undefined ? null : judgeHealth(said);
-      if (verdict === null) continue;
-      if (isNews(row, verdict)) await this.#show(row.id, verdict);
+      const status = bySite.get(row.site_id);
+      const verdict = status === undefined ? null : judgeHealth(status);
+      if (verdict !== null && isHealthChange(row, verdict)) await this.#record(row.id, verdict);
     }
   }
 
-  async #show(id: string, verdict: Verdict): Promise<void> {
+  async #record(id: string, verdict: HealthVerdict): Promise<void> {
     await this.#context.db.transaction().execute(async (trx) => {
       const row = await lockContainer(trx, id);
-      if (!LIVE.includes(row.status) || !isNews(row, verdict)) return;
+      if (!LIVE.includes(row.status) || !isHealthChange(row, verdict)) return;
       await setHealth(trx, row, verdict.health, verdict.trouble);
     });
   }
-}
-
-/** Another reason than the host's stays where it is, and what the host says is then shown by the health alone. */
-function isNews(
-  row: Pick<ContainerRow, 'health' | 'status_reason' | 'status_detail'>,
-  { health, trouble }: Verdict,
-): boolean {
-  if (health !== row.health) return true;
-  if (row.status_reason === null) return trouble !== null;
-  return row.status_reason === 'host_trouble' && row.status_detail !== trouble;
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  signal.addEventListener('abort', () => resolve(), { once: true });
-  if (!signal.aborted) await promise;
-  clearTimeout(timer);
 }

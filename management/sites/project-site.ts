@@ -1,82 +1,61 @@
-import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import type { Context } from '../context/context.ts';
+import type { Database } from '../db/database.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
+import { isProjectionReason, LIVE, restorePath } from '../lifecycle/status.ts';
+import { holdPorts } from '../ports/ports.repository.ts';
+import { claimDomains, releaseDomains } from '../records/claims.repository.ts';
 import {
   lockContainer,
   moveContainer,
+  type Obstacle,
   projectManifest,
-  setReason,
-} from '../containers/containers.repository.ts';
-import type { Cause } from '../containers/events.repository.ts';
-import {
-  type ContainerStatus,
-  canMove,
-  LIVE,
-  PROJECTION_REASONS,
-  type StatusReason,
-} from '../containers/status.ts';
-import type { Context } from '../context.ts';
-import type { Database, ManifestView } from '../db/database.ts';
-import { cancelRunning, insertOperation } from '../operations/operations.repository.ts';
-import type { OperationKind, SagaStep } from '../operations/steps.ts';
-import { holdPorts } from '../ports/ports.repository.ts';
-import { claimDomains, releaseDomains } from './claims.repository.ts';
-import { hostnamesHeldByOthers } from './own-names.ts';
-import { claimedNames, recordSite, rememberBlob } from './sites.repository.ts';
+  setObstacle,
+} from '../records/containers.repository.ts';
+import type { Cause } from '../records/events.repository.ts';
+import { hostnamesHeldByOthers } from '../records/hostnames.repository.ts';
+import { cancelRunning, startOperation } from '../records/operations.repository.ts';
+import { claimedNames, recordSite, rememberBlob } from '../records/sites.repository.ts';
+import type { KnownSite } from './decision.ts';
 
-/** A container as the projection found it at the start of its pass. */
-export interface KnownSite {
-  readonly id: string;
-  readonly siteId: string;
-  readonly status: ContainerStatus;
-  readonly reason: StatusReason | null;
+/** The version of a site's file that is being projected. */
+export interface Version {
+  readonly site: Pick<KnownSite, 'id' | 'siteId'>;
+  readonly at: { readonly revision: string; readonly blob: string };
+  readonly cause: Cause;
+}
+
+export interface ManifestVersion extends Version {
   readonly manifest: ManifestView;
-  readonly blob: string | null;
-  /** There is a site record: the provisioner has accepted the site at least once. */
-  readonly recorded: boolean;
-  /** Of the operation that runs for it. */
-  readonly step: SagaStep | null;
 }
 
-interface At {
-  readonly revision: string;
-  readonly blob: string;
-}
+type Parts = Pick<Context, 'db'>;
 
-type Parts = Pick<Context, 'db' | 'settings'>;
-
-/** Git's newest text can't be followed: says why and leaves everything as it is. */
-export async function refuse(
+/** Records why a version can't be applied. Everything else stays as it is. */
+export async function refuseVersion(
   { db }: Parts,
-  site: KnownSite,
-  reason: StatusReason,
-  detail: string,
-  at: At,
-  cause: Cause,
+  { site, at, cause }: Version,
+  obstacle: Obstacle,
 ): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const row = await lockContainer(trx, site.id);
-    if (row.status_reason !== reason || row.status_detail !== detail) {
-      await setReason(trx, row, reason, detail, cause);
+    if (row.status_reason !== obstacle.reason || row.status_detail !== obstacle.detail) {
+      await setObstacle(trx, row, obstacle, cause);
     }
     await rememberBlob(trx, site.siteId, at);
   });
 }
 
 /**
- * Takes over an edit of a site that stands. Domains and ports that somebody else holds stay theirs; with a hostname of
- * somebody else's nothing of the edit is taken over, since a site is nothing without its own.
+ * Applies an edit of a live site. Domains and ports that another site holds stay with it. Where another site holds one
+ * of the edit's hostnames, nothing of the edit is applied, because a site can't work without its hostnames.
  */
-export async function follow(
-  context: Parts,
-  site: KnownSite,
-  manifest: ManifestView,
-  at: At,
-  cause: Cause,
-): Promise<void> {
-  await unlessObstructed(context, site, at, cause, async (trx) => {
+export async function applyEdit(parts: Parts, version: ManifestVersion): Promise<void> {
+  const { site, manifest, at, cause } = version;
+  await unlessObstructed(parts, version, async (trx) => {
     const row = await lockContainer(trx, site.id);
     if (!LIVE.includes(row.status)) return;
-    demand(obstacleOf(await hostnamesHeldByOthers(trx, site.id, manifest), true, manifest));
+    demandNone(findObstacle(await hostnamesHeldByOthers(trx, site.id, manifest), true, manifest));
     const wanted = claimedNames(manifest);
     const contested = await claimDomains(trx, site.id, wanted);
     await releaseDomains(
@@ -84,126 +63,74 @@ export async function follow(
       site.id,
       claimedNames(row.manifest).filter((name) => !wanted.includes(name)),
     );
-    const ports = await holdPorts(trx, manifest.host, site.id, manifest.ports);
+    const holdsPorts = await holdPorts(trx, manifest.host, site.id, manifest.ports);
     if (!isDeepStrictEqual(row.manifest, manifest)) await projectManifest(trx, row, manifest, cause);
     await recordSite(trx, manifest, at, contested);
-    const obstacle = obstacleOf(contested, ports, manifest);
+    const obstacle = findObstacle(contested, holdsPorts, manifest);
     if (obstacle !== null && row.status_detail !== obstacle.detail) {
-      await setReason(trx, row, obstacle.reason, obstacle.detail, cause);
+      await setObstacle(trx, row, obstacle, cause);
     }
-    if (obstacle === null && row.status_reason !== null && PROJECTION_REASONS.includes(row.status_reason)) {
-      await setReason(trx, row, null, null, cause);
-    }
+    if (obstacle === null && isProjectionReason(row.status_reason)) await setObstacle(trx, row, null, cause);
   });
 }
 
-/** Git brought a site back: ports, domains and hostnames are taken again, all of them or none. */
-export async function restore(
-  context: Parts,
-  site: KnownSite,
-  manifest: ManifestView,
-  at: At,
-  cause: Cause,
-): Promise<void> {
-  await unlessObstructed(context, site, at, cause, async (trx) => {
+/** Starts the restoration of a site that git brought back. It gets all its ports, domains and hostnames, or none. */
+export async function startRestore(parts: Parts, version: ManifestVersion): Promise<void> {
+  const { site, manifest, at, cause } = version;
+  await unlessObstructed(parts, version, async (trx) => {
     const row = await lockContainer(trx, site.id);
     if (LIVE.includes(row.status)) return;
     const contested = [
       ...(await claimDomains(trx, site.id, claimedNames(manifest))),
       ...(await hostnamesHeldByOthers(trx, site.id, manifest)),
     ];
-    const ports = await holdPorts(trx, manifest.host, site.id, manifest.ports);
-    demand(obstacleOf(contested, ports, manifest));
+    const holdsPorts = await holdPorts(trx, manifest.host, site.id, manifest.ports);
+    demandNone(findObstacle(contested, holdsPorts, manifest));
     await cancelRunning(trx, site.id);
-    for (const status of wayBack(row.status)) await moveContainer(trx, site.id, status, cause);
+    for (const status of restorePath(row.status)) await moveContainer(trx, site.id, status, cause);
     await projectManifest(trx, { ...row, status: 'provisioning' }, manifest, cause);
     await recordSite(trx, manifest, at);
-    await startOperation(trx, site.id, 'restore', 'follow', cause);
+    await startOperation(trx, site.id, { kind: 'restore', step: 'follow' }, cause);
   });
 }
 
-/** All of the work, or, where something is in the way, nothing but a word of what it is. */
+/** Runs the work in a transaction. An obstacle rolls it back, and only the obstacle is recorded. */
 async function unlessObstructed(
-  context: Parts,
-  site: KnownSite,
-  at: At,
-  cause: Cause,
+  parts: Parts,
+  version: Version,
   work: (trx: Database) => Promise<void>,
 ): Promise<void> {
   try {
-    await context.db.transaction().execute(work);
+    await parts.db.transaction().execute(work);
   } catch (error) {
     if (!(error instanceof Obstructed)) throw error;
-    await refuse(context, site, error.reason, error.message, at, cause);
+    await refuseVersion(parts, version, error.obstacle);
   }
 }
 
-/** Git doesn't want the site any more. Ports and domains stay leased until the provisioner says that it is gone. */
-export async function remove(
-  { db }: Pick<Parts, 'db'>,
-  site: Pick<KnownSite, 'id'>,
-  cause: Cause,
-): Promise<void> {
-  await db.transaction().execute(async (trx) => {
-    await lockContainer(trx, site.id);
-    if (!(await moveContainer(trx, site.id, 'deprovisioning', cause))) return;
-    await cancelRunning(trx, site.id);
-    await trx.updateTable('containers').set({ revision: cause.revision }).where('id', '=', site.id).execute();
-    await startOperation(trx, site.id, 'deprovision', 'clean', cause);
-  });
-}
-
-/** Rolls the transaction back with all that it took. */
+/** Rolls the transaction back. */
 class Obstructed extends Error {
-  readonly reason: StatusReason;
-  constructor(reason: StatusReason, message: string) {
-    super(message);
-    this.reason = reason;
+  readonly obstacle: Obstacle;
+  constructor(obstacle: Obstacle) {
+    super(obstacle.detail);
+    this.obstacle = obstacle;
   }
 }
 
-interface Obstacle {
-  readonly reason: StatusReason;
-  readonly detail: string;
+function demandNone(obstacle: Obstacle | null): asserts obstacle is null {
+  if (obstacle !== null) throw new Obstructed(obstacle);
 }
 
-function demand(obstacle: Obstacle | null): asserts obstacle is null {
-  if (obstacle !== null) throw new Obstructed(obstacle.reason, obstacle.detail);
-}
-
-function obstacleOf(
+/** What prevents a manifest from being applied; `null`: nothing does. */
+export function findObstacle(
   contested: readonly string[],
-  portsHeld: boolean,
-  { ports }: ManifestView,
+  holdsPorts: boolean,
+  { ports }: Pick<ManifestView, 'ports'>,
 ): Obstacle | null {
-  if (!portsHeld) {
+  if (!holdsPorts) {
     const detail = `another site holds port ${ports.processing} or ${ports.preview}`;
     return { reason: 'port_taken', detail };
   }
   if (contested.length === 0) return null;
   return { reason: 'domain_in_use', detail: `another site holds ${contested.join(', ')}` };
-}
-
-/** The steps of the status machine that lead from an ended or ending life into a new one. */
-function wayBack(from: ContainerStatus): ContainerStatus[] {
-  const way: ContainerStatus[] = ['deprovisioning', 'removed', 'provisioning'];
-  return way.slice(way.findIndex((status) => canMove(from, status)));
-}
-
-async function startOperation(
-  db: Database,
-  container: string,
-  kind: OperationKind,
-  step: SagaStep,
-  { actor, requestId }: Cause,
-): Promise<void> {
-  const name = actor ?? 'operator';
-  await insertOperation(db, {
-    id: randomUUID(),
-    container_id: container,
-    kind,
-    step,
-    actor: JSON.stringify({ subject: name, name, email: '' }),
-    request_id: requestId ?? randomUUID(),
-  });
 }

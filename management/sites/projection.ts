@@ -1,59 +1,60 @@
 import { randomUUID } from 'node:crypto';
 import { setInterval } from 'node:timers/promises';
-import { type ParsedManifest, parseManifest } from '../../gitops/manifest/load.ts';
+import { limit } from '../../gitops/base/limit.ts';
+import { parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import type { SiteBlob, SiteFile } from '../../gitops/sites-repo/sites-repo.ts';
-import { insertContainer, isAnyObstructed, setReason } from '../containers/containers.repository.ts';
-import type { Cause } from '../containers/events.repository.ts';
-import { LIVE, PROJECTION_REASONS } from '../containers/status.ts';
-import { type Context, withoutConfig } from '../context.ts';
-import { UNSETTLED } from '../operations/steps.ts';
-import { hasOverdueClaims, settleOverdueClaims } from './claims.repository.ts';
-import { follow, type KnownSite, refuse, remove, restore } from './project-site.ts';
-import { rememberBlob } from './sites.repository.ts';
+import type { SiteFile } from '../../gitops/sites-repo/sites-repo.ts';
+import type { Context } from '../context/context.ts';
+import { withoutConfig } from '../db/manifest-view.ts';
+import { hasOverdueClaims, settleOverdueClaims } from '../records/claims.repository.ts';
+import { insertContainer, isAnyObstructed, setObstacle } from '../records/containers.repository.ts';
+import type { Cause } from '../records/events.repository.ts';
+import { startRemoval } from '../records/removal.ts';
+import { rememberBlob } from '../records/sites.repository.ts';
+import { decideProjection, describeRefusal, isDeleted, isDue, type KnownSite } from './decision.ts';
+import { applyEdit, refuseVersion, startRestore } from './project-site.ts';
 
-/** How often sites that wait for others' ports or names are looked at again, milliseconds. */
+/** Milliseconds between two checks for sites that wait for ports or names of others. */
 const RETRY_MS = 2_000;
 
 /**
- * Makes the database say what git says: an operator's edits, reverts and deletions as much as the API's own. Level-
- * triggered: a pass compares the newest revision with what was projected last. Passes queue, and each reads the
- * newest revision itself, so that an older one never overwrites a newer one.
+ * Projects git into the database: edits, reverts and deletions by operators and by the API alike. Level-triggered: a
+ * pass compares the newest revision with what was projected last. Passes run one at a time and each reads the newest
+ * revision itself, so that an older one never overwrites a newer one.
  */
 export class Projection {
   readonly #context: Context;
   readonly #onOperation: () => void;
-  #tail: Promise<void> = Promise.resolve();
+  readonly #mutex = limit(1);
 
   constructor(context: Context, onOperation: () => void) {
     this.#context = context;
     this.#onOperation = onOperation;
   }
 
-  /** Resolves when the database has caught up with the revision that is newest now. */
+  /** Resolves when the database matches the revision that is the newest now. */
   async run(): Promise<void> {
-    const turn = this.#tail.then(() => this.#pass());
-    this.#tail = turn.catch(() => undefined);
-    await turn;
+    await this.#mutex(() => this.#pass());
   }
 
   /** Follows the repository until the signal. */
   async follow(signal: AbortSignal): Promise<void> {
     const { repo, log } = this.#context;
-    // An abort ends the waiting by throwing.
+    // An abort of the signal makes the timer throw.
     const retrying = this.#retryObstructed(signal).catch((err) => {
-      if (!signal.aborted) log.error({ err }, 'sites that wait for others can’t be looked at any more');
+      if (!signal.aborted) log.error({ err }, 'the checks for sites that wait for others have ended');
     });
-    const unwatched = (err: unknown) =>
-      log.warn({ err }, 'the sites repository can’t be watched; it is only looked at now and then');
-    for await (const revision of repo.changes(signal, unwatched)) {
+    const onUnwatched = (err: unknown) =>
+      log.warn({ err }, 'the sites repository can’t be watched; it is polled instead');
+    for await (const revision of repo.changes(signal, onUnwatched)) {
       await this.run().catch((err) => log.error({ err, revision }, 'a revision could not be projected'));
     }
     await retrying;
-    await this.#tail;
+    // Waits for passes that requests have started.
+    await this.#mutex(async () => undefined);
   }
 
-  /** What another site held may be given up without any commit: when the host says that it is gone. */
+  /** An obstacle can disappear without a commit: when the host reports that another site is gone. */
   async #retryObstructed(signal: AbortSignal): Promise<void> {
     const { db, log } = this.#context;
     for await (const _ of setInterval(RETRY_MS, null, { signal, ref: false })) {
@@ -66,106 +67,89 @@ export class Projection {
   }
 
   async #pass(): Promise<void> {
-    const { repo, log } = this.#context;
+    const { db, repo, log } = this.#context;
     const head = await repo.head();
-    // No branch yet, or one that can't be read, isn't a repository from which everything was deleted.
+    // A repository without a readable branch is not one from which every site was deleted.
     if (head === null) return;
     const [listed, known] = [await repo.list(head), await this.#known()];
-    const due = listed.filter((blob) => {
-      const site = known.get(blob.site);
-      return site === undefined || isDue(site, blob);
-    });
-    let complete = true;
+    const due = listed.filter((blob) => isDue(known.get(blob.site), blob));
+    let isComplete = true;
     for await (const files of repo.texts(due)) {
       for (const file of files) {
         try {
           await this.#project(known.get(file.site), file, head);
         } catch (err) {
-          complete = false;
+          isComplete = false;
           log.error({ err, site: file.site, revision: head }, 'a site could not be projected');
         }
       }
     }
     const present = new Set(listed.map(({ site }) => site));
     for (const site of known.values()) {
-      const gone = !present.has(site.siteId) && site.recorded && LIVE.includes(site.status);
-      if (gone && !isUnsettled(site)) {
-        await remove(this.#context, site, await this.#causeOf(site.siteId, head));
-        // The very same text may come back.
-        await rememberBlob(this.#context.db, site.siteId, { revision: head, blob: null });
-        this.#onOperation();
-      }
+      if (present.has(site.siteId) || !isDeleted(site)) continue;
+      await startRemoval(db, site.id, await this.#causeOf(site.siteId, head));
+      // Without its blob, the site is projected again even if the same text comes back.
+      await rememberBlob(db, site.siteId, { revision: head, blob: null });
+      this.#onOperation();
     }
-    if (complete) await settleOverdueClaims(this.#context.db);
+    if (isComplete) await settleOverdueClaims(db);
   }
 
-  async #project(site: KnownSite | undefined, file: SiteFile, revision: string): Promise<void> {
+  async #project(known: KnownSite | undefined, file: SiteFile, revision: string): Promise<void> {
     const { db } = this.#context;
     const at = { revision, blob: file.blob };
     const parsed = parseManifest(file.text, file.path);
-    const absent = parsed.ok && parsed.manifest.state === 'absent';
-    if (absent && (site === undefined || !LIVE.includes(site.status))) {
-      // What stood in the way of a comeback doesn't matter any more.
-      if (site?.status === 'removed')
-        await setReason(db, site, null, null, await this.#causeOf(file.site, revision));
+    const decision = decideProjection(known, parsed);
+    if (decision === 'remember') {
+      // A tombstone ends the wait of a removed site that git had brought back.
+      if (known?.status === 'removed')
+        await setObstacle(db, known, null, await this.#causeOf(file.site, revision));
       return await rememberBlob(db, file.site, at);
     }
-    if (site === undefined && !(parsed.ok && (await this.#isClient(parsed.manifest)))) return;
+    if (decision === 'ignore') return;
+    if (decision === 'adopt' && !(parsed.ok && (await this.#hasClient(parsed.manifest)))) return;
     const cause = await this.#causeOf(file.site, revision);
-    const container = site ?? (await this.#adopt(file, parsed, cause));
-    if (container === null) return;
-    if (!parsed.ok || parsed.manifest.container !== container.id) {
-      await refuse(this.#context, container, 'invalid_manifest', describe(file, parsed), at, cause);
-      return;
+    const site = known ?? (parsed.ok ? await this.#adopt(file, parsed.manifest, cause) : null);
+    if (site === null) return;
+    if (decision === 'refuse' || !parsed.ok) {
+      const detail = describeRefusal(file.path, parsed);
+      return await refuseVersion({ db }, { site, at, cause }, { reason: 'invalid_manifest', detail });
     }
-    const view = withoutConfig(parsed.manifest);
-    if (absent) {
-      await remove(this.#context, container, cause);
+    const version = { site, manifest: withoutConfig(parsed.manifest), at, cause };
+    if (decision === 'remove') {
+      await startRemoval(db, site.id, cause);
       await rememberBlob(db, file.site, at);
-    } else if (LIVE.includes(container.status)) {
-      await follow(this.#context, container, view, at, cause);
-    } else {
-      await restore(this.#context, container, view, at, cause);
-    }
+    } else if (decision === 'edit') await applyEdit({ db }, version);
+    else await startRestore({ db }, version);
     this.#onOperation();
   }
 
-  async #isClient({ site, client }: Manifest): Promise<boolean> {
+  async #hasClient({ site, client }: Manifest): Promise<boolean> {
     const { db, log } = this.#context;
     const known = await db.selectFrom('clients').select('id').where('id', '=', client).executeTakeFirst();
-    if (known === undefined)
-      log.warn({ site, client }, 'git holds a site of a client that is not known here');
+    if (known === undefined) log.warn({ site, client }, 'git holds a site of an unknown client');
     return known !== undefined;
   }
 
-  /** A site that stands in git only: an operator's own, or one that the database has lost. */
-  async #adopt(file: SiteFile, parsed: ParsedManifest, cause: Cause): Promise<KnownSite | null> {
-    if (!parsed.ok) return null;
-    const { manifest } = parsed;
+  /** Creates the record of a site that only git has: an operator created it, or the database was lost. */
+  async #adopt({ site }: SiteFile, manifest: Manifest, cause: Cause): Promise<KnownSite | null> {
+    const { db, log } = this.#context;
+    const { container } = manifest;
     const view = withoutConfig(manifest);
     const row = {
-      id: manifest.container,
-      site_id: file.site,
+      id: container,
+      site_id: site,
       client_id: manifest.client,
       status: 'removed' as const,
       manifest: JSON.stringify(view),
       revision: cause.revision,
     };
-    if (!(await insertContainer(this.#context.db, row, cause))) {
-      const { site, container } = manifest;
-      this.#context.log.warn({ site, container }, 'git holds a second site of one container');
+    if (!(await insertContainer(db, row, cause))) {
+      log.warn({ site, container }, 'git holds a second site of one container');
       return null;
     }
-    return {
-      id: row.id,
-      siteId: file.site,
-      status: row.status,
-      reason: null,
-      manifest: view,
-      blob: null,
-      recorded: false,
-      step: null,
-    };
+    const fresh = { status: row.status, reason: null, blob: null, isRecorded: false, step: null };
+    return { id: container, siteId: site, manifest: view, ...fresh };
   }
 
   async #known(): Promise<Map<string, KnownSite>> {
@@ -186,10 +170,10 @@ export class Projection {
         'operations.step',
       ])
       .execute();
-    return new Map(rows.map(({ record, ...row }) => [row.siteId, { ...row, recorded: record !== null }]));
+    return new Map(rows.map(({ record, ...row }) => [row.siteId, { ...row, isRecorded: record !== null }]));
   }
 
-  /** Who made the commit that is being projected, from its trailers where it has them. */
+  /** The cause of a projected commit: from its trailers, or else from its author. */
   async #causeOf(site: string, head: string): Promise<Cause> {
     const [commit] = await this.#context.repo.history(site, 1, head);
     return {
@@ -198,23 +182,4 @@ export class Projection {
       revision: commit?.revision ?? head,
     };
   }
-}
-
-function isUnsettled({ step }: KnownSite): boolean {
-  return step !== null && UNSETTLED.includes(step);
-}
-
-/** New text, or text that could not be followed before: what stood in its way may be gone. */
-function isDue(site: KnownSite, { blob }: SiteBlob): boolean {
-  if (isUnsettled(site)) return false;
-  return site.blob !== blob || (site.reason !== null && PROJECTION_REASONS.includes(site.reason));
-}
-
-function describe(file: SiteFile, parsed: ParsedManifest): string {
-  if (parsed.ok) return `${file.path}: names another container than the one that this site has`;
-  return parsed.problems
-    .map(
-      ({ path, message, line }) => `${file.path}${line === undefined ? '' : `:${line}`}: ${path} ${message}`,
-    )
-    .join('; ');
 }

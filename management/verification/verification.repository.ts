@@ -1,7 +1,7 @@
 import type { VerificationReport } from '../../edge/verification/contract.ts';
 import type { Database } from '../db/database.ts';
 
-/** So many are kept of each container. */
+/** Verifications that are kept of each container. */
 const KEPT = 10;
 
 export async function addVerification(
@@ -27,7 +27,7 @@ export async function addVerification(
     .execute();
 }
 
-/** The last ones of a container, the newest first. */
+/** The last verifications of a container, the newest first. */
 export async function listVerifications(db: Database, container: string): Promise<VerificationReport[]> {
   const rows = await db
     .selectFrom('verifications')

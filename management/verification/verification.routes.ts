@@ -1,18 +1,18 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { callerOf } from '../auth.ts';
-import { demandContainer } from '../containers/change.service.ts';
-import { containerParams } from '../containers/containers.schema.ts';
-import { presentContainer } from '../containers/present.ts';
-import type { Context } from '../context.ts';
-import { problems } from '../openapi.ts';
+import { demandContainer } from '../access/containers.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { problems } from '../http/openapi.ts';
+import { containerParams } from '../view/container-view.ts';
+import { presentContainer } from '../view/present.ts';
 import { listVerifications } from './verification.repository.ts';
 import { verificationList, verifiedContainer } from './verification.schema.ts';
-import { type Underway, verifyContainer } from './verify.service.ts';
+import { type RunningVerifications, verifyContainer } from './verify.service.ts';
 
-/** Finding out whether a container does what it is for. */
+/** Verifies that a container works, and lists past verifications. */
 export function verificationRoutes(context: Context): FastifyPluginAsyncZod {
   const tags = ['containers'];
-  const underway: Underway = new Map();
+  const running: RunningVerifications = new Map();
 
   return async (app) => {
     app.post(
@@ -21,7 +21,7 @@ export function verificationRoutes(context: Context): FastifyPluginAsyncZod {
         schema: {
           operationId: 'verifyContainer',
           summary:
-            'Check from outside and on its host that a container works, and say what to do where it doesn’t',
+            'Check from outside and on its host that a container works, and say how to fix what doesn’t',
           description: 'Takes up to 10 seconds. The status becomes `verified` or `verification_failed`.',
           tags,
           params: containerParams,
@@ -38,7 +38,7 @@ export function verificationRoutes(context: Context): FastifyPluginAsyncZod {
         },
       },
       async (request) => {
-        const { container, verification } = await verifyContainer(context, underway, {
+        const { container, verification } = await verifyContainer(context, running, {
           id: request.params.id,
           caller: callerOf(request),
           requestId: request.id,
@@ -52,14 +52,14 @@ export function verificationRoutes(context: Context): FastifyPluginAsyncZod {
       {
         schema: {
           operationId: 'listVerifications',
-          summary: 'Read the last ten verifications of a container, the newest first',
+          summary: 'List the last ten verifications of a container, the newest first',
           tags,
           params: containerParams,
           response: { 200: verificationList, ...problems('invalid_request', 'unknown_container') },
         },
       },
       async (request) => {
-        const { id } = await demandContainer(context, request.params.id, callerOf(request), 'read');
+        const { id } = await demandContainer(context.db, request.params.id, callerOf(request), 'read');
         return { verifications: await listVerifications(context.db, id) };
       },
     );

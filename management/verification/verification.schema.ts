@@ -1,22 +1,22 @@
 import { z } from 'zod';
 import { CHECK_NAMES, CHECKS, check, VERDICTS } from '../../edge/verification/contract.ts';
-import { containerView } from '../containers/containers.schema.ts';
+import { containerView } from '../view/container-view.ts';
 
 const checkView = z
   .object({
     name: z
       .enum(CHECK_NAMES)
       .meta({ description: CHECK_NAMES.map((name) => `\`${name}\`: ${CHECKS[name]}`).join('; ') }),
-    subject: z.string().nullable().meta({ description: 'the host or domain it is about; null: the site' }),
+    subject: z.string().nullable().meta({ description: 'the checked host or domain; null: the whole site' }),
     status: z.enum(check.shape.status.options),
     detail: z.string(),
-    fix: z.string().nullable().meta({ description: 'what to do; null: nothing' }),
+    fix: z.string().nullable().meta({ description: 'how to fix it; null: nothing to do' }),
   })
   .meta({ id: 'VerificationCheck' });
 
 const verificationView = z
   .object({
-    status: z.enum(VERDICTS).meta({ description: '`unreachable`: nothing of the site answered at all' }),
+    status: z.enum(VERDICTS).meta({ description: '`unreachable`: no part of the site answered' }),
     checkedAt: z.iso.datetime(),
     checks: z.array(checkView),
   })

@@ -1,104 +1,121 @@
 import type { HostReport, VerificationReport } from '../../edge/verification/contract.ts';
 import { describeSite } from '../../gitops/manifest/description.ts';
-import { demandContainer } from '../containers/change.service.ts';
+import { demandContainer } from '../access/containers.ts';
+import { ProvisionerError } from '../clients/provisioner-client.ts';
+import { VerificationUnavailable } from '../clients/verification-client.ts';
+import type { Context } from '../context/context.ts';
+import type { Actor } from '../db/database.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { canMove, isProjectionReason, type StatusReason } from '../lifecycle/status.ts';
 import {
+  type ContainerRow,
   type ContainerWithOperation,
   findContainer,
   lockContainer,
   moveContainer,
   setDetail,
-} from '../containers/containers.repository.ts';
-import { canMove, PROJECTION_REASONS, type StatusReason } from '../containers/status.ts';
-import type { Context } from '../context.ts';
-import type { Actor } from '../db/database.ts';
-import { ProblemError } from '../errors.ts';
-import { ProvisionerError } from '../provisioner-client.ts';
-import { VerificationUnavailable } from '../verification-client.ts';
+} from '../records/containers.repository.ts';
 import { addVerification } from './verification.repository.ts';
 
-/** In all, the host's part included. */
+/** For the whole verification, including the host's part. */
 const BUDGET_MS = 10_000;
-/** What is left for putting it into the database. */
+/** Reserved for recording the result. */
 const MARGIN_MS = 500;
-/** A host that doesn't answer must leave the worker the time it needs. */
+/** Timeout of the host report, so that the worker has the rest even where the host doesn't answer. */
 const HOST_MS = 4_500;
-/** TLS on the hosts, where the host itself can't say on which port. */
+/** TLS port of the hosts, where the host itself can't name it. */
 const TLS_PORT = 443;
 
-export interface VerifyRequest {
+interface VerifyRequest {
   readonly id: string;
   readonly caller: Actor;
   readonly requestId: string;
 }
 
-export interface Verified {
+interface Verified {
   readonly container: ContainerWithOperation;
   readonly verification: VerificationReport;
 }
 
-/** Verifications under way: who asks for one meanwhile gets the same, since each costs the site dozens of requests. */
-export type Underway = Map<string, Promise<VerificationReport>>;
+/** Running verifications by container. Concurrent requests get the same one: each costs the site dozens of requests. */
+export type RunningVerifications = Map<string, Promise<VerificationReport>>;
 
 /**
- * Asks the host what only it can see, hands that to the verification worker, which judges the site as a whole, and
- * moves the container's status by its word. Throws `verification_unavailable` where there is no word: nothing moves.
+ * Gets the host's report, has the verification worker judge the whole site, and sets the container's status by the
+ * verdict. Throws `verification_unavailable` where there is no verdict; then the status is unchanged.
  */
 export async function verifyContainer(
   context: Context,
-  underway: Underway,
+  running: RunningVerifications,
   { id, caller, requestId }: VerifyRequest,
 ): Promise<Verified> {
-  const row = await demandContainer(context, id, caller, 'act');
+  const row = await demandContainer(context.db, id, caller, 'act');
   if (!canMove(row.status, 'verified') && row.status !== 'verified') {
-    throw new ProblemError('wrong_status', `a container that is ${row.status} can’t be verified`);
+    const detail = `a container that is ${row.status} can’t be verified`;
+    throw new ManagementProblem('wrong_status', { detail });
   }
   const run =
-    underway.get(id) ?? begin(context, row, { id, caller, requestId }).finally(() => underway.delete(id));
-  underway.set(id, run);
+    running.get(id) ??
+    startVerification(context, row, { id, caller, requestId }).finally(() => running.delete(id));
+  running.set(id, run);
   const verification = await run;
   const container = await findContainer(context.db, id);
-  if (container === undefined) throw new ProblemError('unknown_container');
+  if (container === undefined) throw new ManagementProblem('unknown_container');
   return { container, verification };
 }
 
-async function begin(
+async function startVerification(
   context: Context,
   row: ContainerWithOperation,
   { id, caller, requestId }: VerifyRequest,
 ): Promise<VerificationReport> {
-  const verification = await ask(context, row, requestId);
-  const passed = verification.status === 'passed';
-  const to = passed ? 'verified' : 'verification_failed';
+  const verification = await requestVerdict(context, row, requestId);
   await context.db.transaction().execute(async (trx) => {
     await addVerification(trx, id, verification);
-    const { status, revision, status_reason, status_detail } = await lockContainer(trx, id);
-    const cause = { actor: caller.subject, requestId, revision };
-    const words = passed
-      ? { reason: null, detail: null }
-      : ({ reason: 'checks_failed', detail: summary(verification) } as const);
-    const kept = status_reason !== null && outlasts(status_reason, passed);
-    const said = kept ? { reason: status_reason, detail: status_detail } : words;
-    // It may be on its way out by now: the result is kept, the status is not ours any more.
-    if (status !== to) await moveContainer(trx, id, to, { ...cause, ...said });
-    else if (!kept && words.detail !== null) await setDetail(trx, id, words.detail);
+    const locked = await lockContainer(trx, id);
+    const { to, reason, detail, isKept } = statusAfter(verification, locked);
+    const cause = { actor: caller.subject, requestId, revision: locked.revision, reason, detail };
+    // A removal may have begun meanwhile. Then the transition is refused, and only the result is recorded.
+    if (locked.status !== to) await moveContainer(trx, id, to, cause);
+    else if (!isKept && detail !== null) await setDetail(trx, id, detail);
   });
   return verification;
 }
 
-/** Trouble that a verification neither finds nor ends. */
-function outlasts(reason: StatusReason, passed: boolean): boolean {
-  return PROJECTION_REASONS.includes(reason) || (passed && reason === 'host_trouble');
+interface StatusAfter {
+  readonly to: 'verified' | 'verification_failed';
+  readonly reason: StatusReason | null;
+  readonly detail: string | null;
+  /** The reason was there before and outlasts the verification. */
+  readonly isKept: boolean;
 }
 
-async function ask(
-  { provisioner, verifier, settings, log }: Context,
+/** The status that a verification leads to, with its reason. */
+export function statusAfter(
+  verification: Pick<VerificationReport, 'status' | 'checks'>,
+  { status_reason, status_detail }: Pick<ContainerRow, 'status_reason' | 'status_detail'>,
+): StatusAfter {
+  const passed = verification.status === 'passed';
+  const to = passed ? 'verified' : 'verification_failed';
+  // A verification neither finds nor ends trouble with the manifest, and a passed one doesn't end the host's.
+  if (isProjectionReason(status_reason) || (passed && status_reason === 'host_trouble')) {
+    return { to, reason: status_reason, detail: status_detail, isKept: true };
+  }
+  if (passed) return { to, reason: null, detail: null, isKept: false };
+  return { to, reason: 'checks_failed', detail: summary(verification), isKept: false };
+}
+
+async function requestVerdict(
+  { provisioner, verifier, settings, clock, log }: Context,
   { site_id, manifest }: ContainerWithOperation,
   requestId: string,
 ): Promise<VerificationReport> {
   if (verifier === null) {
-    throw new ProblemError('verification_unavailable', 'VERIFICATION_WORKER_URL is not set');
+    throw new ManagementProblem('verification_unavailable', {
+      detail: 'VERIFICATION_WORKER_URL is not set',
+    });
   }
-  const deadline = performance.now() + BUDGET_MS - MARGIN_MS;
+  const deadline = clock.elapsed() + BUDGET_MS - MARGIN_MS;
   let host: HostReport | null = null;
   let hostProblem: string | null = null;
   try {
@@ -112,17 +129,17 @@ async function ask(
   const { edgePublicUrl } = settings;
   const site = host?.site ?? describeSite(manifest, { edgePublicUrl, tlsPort: TLS_PORT });
   try {
-    const budget = Math.floor(deadline - performance.now());
+    const budget = Math.floor(deadline - clock.elapsed());
     return await verifier.verify({ site, host, hostProblem, budget }, requestId);
   } catch (error) {
     if (!(error instanceof VerificationUnavailable)) throw error;
-    throw new ProblemError('verification_unavailable', error.message, {}, { cause: error });
+    throw new ManagementProblem('verification_unavailable', { detail: error.message, cause: error });
   }
 }
 
 /** `dns (metrics.acme.example), certificate (…)` */
-function summary({ status, checks }: VerificationReport): string {
-  if (status === 'unreachable') return 'nothing of the site answered';
+function summary({ status, checks }: Pick<VerificationReport, 'status' | 'checks'>): string {
+  if (status === 'unreachable') return 'no part of the site answered';
   return checks
     .filter((check) => check.status === 'failed')
     .map(({ name, subject }) => (subject === null ? name : `${name} (${subject})`))

@@ -5,7 +5,7 @@ import { type Manifest, manifestSchema } from '../../gitops/manifest/schema.ts';
 import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { newToken } from '../../management/containers/draft.ts';
 import { leasePorts } from '../../management/ports/ports.repository.ts';
-import { recordSite } from '../../management/sites/sites.repository.ts';
+import { recordSite } from '../../management/records/sites.repository.ts';
 import type { World } from '../support/management/world.ts';
 
 /** A repository beside the one that management follows. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import { type SitesRepo, SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
-import { claimedNames } from '../../management/sites/sites.repository.ts';
+import { claimedNames } from '../../management/records/sites.repository.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { PostgresqlFixture } from '../support/management/postgresql.ts';

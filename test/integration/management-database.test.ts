@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connectPostgres } from '../../management/db/connect.ts';
 import type { Database } from '../../management/db/database.ts';
 import { MIGRATIONS, migrate } from '../../management/db/migrate.ts';
-import { prepare } from '../../management/db/prepare.ts';
+import { prepare } from '../../management/prepare.ts';
 import {
   countFreePorts,
   fitPool,

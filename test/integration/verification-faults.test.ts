@@ -401,7 +401,7 @@ describe('what the host reports is judged', () => {
       name: 'container_config',
       fix: expect.stringMatching(/Copy the configuration anew/),
     });
-    expect(found?.detail).toContain('it names no env, auth');
+    expect(found?.detail).toContain('it has no env, auth');
     expect(JSON.stringify(await stage.verify())).not.toContain('s3cret-auth-t0ken');
   });
 

@@ -1,8 +1,8 @@
 import { createHmac, createPublicKey } from 'node:crypto';
 import { type JWTPayload, UnsecuredJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createAuthenticator } from '../../management/auth.ts';
-import type { JwksOptions } from '../../management/jwks.ts';
+import { createAuthenticator } from '../../management/http/auth.ts';
+import type { JwksOptions } from '../../management/http/jwks.ts';
 import { AUDIENCE, ISSUER, Issuer } from '../support/management/issuer.ts';
 import { World } from '../support/management/world.ts';
 

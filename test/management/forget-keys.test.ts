@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { keepForgetting } from '../../management/operations/forget-keys.ts';
+import { keepForgetting } from '../../management/containers/forget-keys.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 

@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiDocument } from '../../management/api-document.ts';
-import { ERRORS } from '../../management/errors.ts';
+import { MANAGEMENT_ERRORS } from '../../management/http/errors.ts';
 import { creation, World } from '../support/management/world.ts';
 
 interface Operation {
@@ -149,7 +149,7 @@ test('describes the answers as they are', async () => {
 });
 
 test('knows every error code', () => {
-  expect(document.components.schemas.Problem.properties.code.enum).toEqual(Object.keys(ERRORS));
+  expect(document.components.schemas.Problem.properties.code.enum).toEqual(Object.keys(MANAGEMENT_ERRORS));
 });
 
 test('has pages that need nothing from elsewhere', async () => {

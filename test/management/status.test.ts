@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { canMove, STATUSES } from '../../management/containers/status.ts';
+import { canMove, STATUSES } from '../../management/lifecycle/status.ts';
 
 /** The contract's own words, as pairs; every pair that isn't here is refused. */
 const ALLOWED = new Set([

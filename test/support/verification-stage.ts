@@ -13,7 +13,7 @@ import { dnsLookup } from '../../gitops/host-report/names.ts';
 import { hostReporter } from '../../gitops/host-report/report.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { kvDocuments } from '../../gitops/manifest/documents.ts';
-import { VerificationClient } from '../../management/verification-client.ts';
+import { VerificationClient } from '../../management/clients/verification-client.ts';
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
 import { buildVendor } from '../../sites/demo/vendor/app.ts';
 import { containersSettings } from './containers/stage.ts';

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Uniqueness and foreign keys carry the rules: a port leased once, a domain held once, one operation at a time. */
+/** Unique and foreign keys enforce the rules: a port is leased once, a domain held once, one operation runs at a time. */
 const STATEMENTS = [
   sql`create table clients (
     id uuid primary key,

@@ -1,13 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * The only ways to the port pool for a role that may not touch its table. They run with the rights of the role that
- * owns the table, inside the transaction of whoever calls them, and name `pg_temp` last, so that no temporary table
- * can stand in for a real one (PostgreSQL, CREATE FUNCTION, “Writing SECURITY DEFINER Functions Safely”).
+ * The only access to the port pool for a role without rights on its table. The functions run with the rights of the
+ * table's owner, inside the caller's transaction. They name `pg_temp` last, so that no temporary table can replace a
+ * real one (PostgreSQL, CREATE FUNCTION, “Writing SECURITY DEFINER Functions Safely”).
  */
 const STATEMENTS = [
-  // The lowest free pair; no row where there is none, or where the container has one. Pairs that others are leasing
-  // are passed over.
+  // Leases the lowest free pair. No row: there is none, or the container has one. Pairs that concurrent transactions
+  // are leasing are skipped.
   sql`create function lease_ports(for_host text, for_container uuid)
     returns table (processing integer, preview integer)
     language sql security definer set search_path = public, pg_temp as $$
@@ -23,8 +23,8 @@ const STATEMENTS = [
       where pair.host = for_host and pair.processing = free.processing
       returning pair.processing, pair.preview
     $$`,
-  // Exactly these ports, instead of any others of the container; false, and nothing changed, where somebody else
-  // holds one of them. Ports outside the pool are nobody's to lease.
+  // Leases exactly these ports and releases any others of the container. False, with nothing changed: another container
+  // holds one of them. Ports outside the pool are not leased.
   sql`create function hold_ports(for_host text, for_container uuid, wanted integer[])
     returns boolean
     language plpgsql security definer set search_path = public, pg_temp as $$
@@ -47,7 +47,7 @@ const STATEMENTS = [
       return true;
     end
     $$`,
-  // Only of a container that doesn't stand any more: whatever else goes wrong, no two that run share a port.
+  // Refused while the container is live, so that two running containers never have the same port.
   sql`create function release_ports(for_container uuid)
     returns void
     language plpgsql security definer set search_path = public, pg_temp as $$

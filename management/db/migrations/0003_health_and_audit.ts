@@ -7,10 +7,10 @@ const STATEMENTS = [
   sql`alter table container_events add check (kind in ('status', 'changed', 'manifest_refused', 'host'))`,
   sql`alter table operations add check (step in ('commit', 'provision', 'record', 'follow', 'withdraw', 'tombstone',
     'clean'))`,
-  // Only what runs and hasn't been committed yet may hold the manifest, in which the encrypted configuration is.
+  // Only a running operation may hold the manifest, because it contains the encrypted configuration.
   sql`alter table operations add check (manifest is null or status = 'running')`,
   sql`create index containers_by_status on containers (status, seq)`,
-  // A row is there before the mutation is begun; what came of it is filled in. No reference: it outlives everything.
+  // The row is inserted before the mutation and updated with its outcome. No foreign keys: it outlives what it names.
   sql`create table audit_log (
     seq bigint generated always as identity primary key,
     at timestamptz not null default now(),

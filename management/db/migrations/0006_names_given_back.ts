@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 
 const STATEMENTS = [
-  // A site that is no more has no hostnames: the next one may have them, and the constraints speak of sites that stand.
+  // A removed site has no hostnames: the unique constraints hold for existing sites only, and another may use them.
   sql`alter table sites alter column edge_hostname drop not null,
     alter column origin_hostname drop not null, alter column preview_hostname drop not null`,
   sql`update sites set edge_hostname = null, origin_hostname = null, preview_hostname = null

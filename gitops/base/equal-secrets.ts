@@ -1,0 +1,9 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+
+/**
+ * Compares two secrets in constant time. Digests of equal length are compared, so that neither content nor length shows
+ * in the time it takes.
+ */
+export function equalSecrets(one: string, other: string): boolean {
+  return timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'));
+}

@@ -1,0 +1,53 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { ShownSite, SiteStatus } from '../report/report.ts';
+import type { DaemonDeps } from './deps.ts';
+import { ProvisionerProblem } from './errors.ts';
+import { renderMetrics } from './metrics.ts';
+
+const operationParams = z.object({ id: z.string() });
+/** Not by the schema of a site id: an address that can't be one answers `unknown_site`. */
+const siteParams = z.object({ site: z.string() });
+
+/** Status of the daemon, its operations and its sites. */
+export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonDeps): FastifyPluginAsyncZod {
+  /** Why passes can't plan, so that newer revisions are unknown; `null`: they can. Applied sites stay `ready`. */
+  const planProblem = () =>
+    loop.lastError === null ? null : `nothing newer is known: ${loop.lastError.message}`;
+
+  const shown = (status: SiteStatus): ShownSite => ({
+    ...status,
+    message: [status.message, planProblem() ?? ''].filter(Boolean).join('; '),
+    resources: [...status.resources, ...(certificatesOf?.(status.site) ?? [])],
+  });
+
+  return async (app) => {
+    app.get('/readyz', async (_request, reply) => {
+      return reply
+        .status(loop.ready ? 200 : 503)
+        .send({ status: loop.ready ? 'ready' : 'not_ready', revision: loop.revision });
+    });
+
+    app.get('/metrics', async (_request, reply) =>
+      reply.type('text/plain; version=0.0.4').send(await renderMetrics(loop, operations)),
+    );
+
+    app.get('/operations/:id', { schema: { params: operationParams } }, async (request) => {
+      const operation = operations.get(request.params.id);
+      if (operation === null) throw new ProvisionerProblem('unknown_operation');
+      return operation;
+    });
+
+    app.get('/sites', async () => ({
+      revision: loop.revision,
+      problem: planProblem(),
+      sites: loop.statuses().map(shown),
+    }));
+
+    app.get('/sites/:site', { schema: { params: siteParams } }, async (request) => {
+      const status = loop.status(request.params.site);
+      if (status === null) throw new ProvisionerProblem('unknown_site');
+      return { ...shown(status), history: await repo.history(status.site, 20) };
+    });
+  };
+}

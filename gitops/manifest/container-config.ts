@@ -1,0 +1,50 @@
+import { parse } from 'node:querystring';
+
+const PARAMETERS = ['id', 'env', 'auth'] as const;
+
+/** A CONTAINER_CONFIG that the tag server accepts, with its container id; or what is wrong with it. */
+export type ContainerConfig =
+  | { readonly ok: true; readonly text: string; readonly id: string }
+  | { readonly ok: false; readonly problem: string };
+
+/**
+ * Judges a CONTAINER_CONFIG as the tag server's image does, which exits on an invalid one: canonical base64 of a URL
+ * query with exactly one non-empty `id`, `env` and `auth` (docs/facts.md). A problem never quotes the value, because it
+ * holds a token.
+ */
+export function parseContainerConfig(text: string): ContainerConfig {
+  const query = decode(text);
+  if (query === null) return { ok: false, problem: 'is not base64 text' };
+  const parameters = parse(query);
+  const missing = PARAMETERS.filter((name) => parameters[name] === undefined);
+  if (missing.length > 0) return { ok: false, problem: `has no ${missing.join(', ')}` };
+  for (const name of PARAMETERS) {
+    if (Array.isArray(parameters[name])) return { ok: false, problem: `has more than one ${name}` };
+    if (parameters[name] === '') return { ok: false, problem: `has an empty ${name}` };
+  }
+  return { ok: true, text, id: String(parameters.id) };
+}
+
+/**
+ * Brings a CONTAINER_CONFIG as people paste it to the canonical form, and judges that. Accepts whitespace, the base64url
+ * alphabet and missing padding.
+ */
+export function normaliseContainerConfig(given: string): ContainerConfig {
+  const digits = given
+    .replace(/\s+/g, '')
+    .replaceAll('-', '+')
+    .replaceAll('_', '/')
+    .replace(/={1,2}$/, '');
+  return parseContainerConfig(digits.padEnd(Math.ceil(digits.length / 4) * 4, '='));
+}
+
+/** The text that canonical base64 encodes; `null`: it is not canonical, or what it encodes is not UTF-8. */
+function decode(base64: string): string | null {
+  const bytes = Buffer.from(base64, 'base64');
+  if (bytes.length === 0 || bytes.toString('base64') !== base64) return null;
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,17 @@
+import type { Actor, Database } from '../db/database.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { type ContainerWithOperation, findContainerFor } from '../records/containers.repository.ts';
+import { demandSufficient, type Purpose } from './roles.ts';
+
+/** The container, where the caller may do this with it. Throws the problem to answer otherwise. */
+export async function demandContainer(
+  db: Database,
+  id: string,
+  caller: Actor,
+  purpose: Purpose,
+): Promise<ContainerWithOperation> {
+  const found = await findContainerFor(db, id, caller.subject);
+  if (found === null) throw new ManagementProblem('unknown_container');
+  demandSufficient(found.role, purpose);
+  return found.container;
+}

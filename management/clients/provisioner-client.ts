@@ -1,0 +1,207 @@
+import { z } from 'zod';
+import { type HostReport, hostReport } from '../../edge/verification/contract.ts';
+import type { Manifest } from '../../gitops/manifest/schema.ts';
+import { HEALTHS } from '../lifecycle/status.ts';
+
+/** Longer than a commit on a slow remote takes. The provisioner applies it in the background. */
+const TIMEOUT_MS = 15_000;
+
+const accepted = z.object({ operation: z.object({ id: z.string() }).optional() });
+const operation = z.object({
+  status: z.enum(['queued', 'running', 'succeeded', 'failed']),
+  reason: z.string().optional(),
+  steps: z.array(z.object({ target: z.string(), key: z.string(), error: z.string().optional() })).default([]),
+});
+const site = z.object({
+  site: z.string(),
+  ready: z.boolean(),
+  reason: z.string(),
+  message: z.string().default(''),
+  health: z.enum(HEALTHS).default('unknown'),
+});
+const sites = z.object({ sites: z.array(site) });
+const problem = z.object({ code: z.string(), detail: z.string().optional() });
+
+export type ProvisionerOperation = z.output<typeof operation>;
+export type ProvisionerSite = z.output<typeof site>;
+
+/**
+ * `unreachable`: no connection was made, so the request did not arrive. `unanswered`: the request may have arrived.
+ * `refused`: the provisioner answered with an error `status`, and maybe a `code`.
+ */
+export class ProvisionerError extends Error {
+  override name = 'ProvisionerError';
+  readonly kind: 'unreachable' | 'unanswered' | 'refused';
+  readonly status: number | undefined;
+  readonly code: string | undefined;
+
+  constructor(
+    kind: ProvisionerError['kind'],
+    message: string,
+    { status, code, ...options }: ErrorOptions & { status?: number; code?: string | undefined } = {},
+  ) {
+    super(message, options);
+    this.kind = kind;
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** The request on whose behalf the provisioner is called. Both logs carry its id. */
+export interface CallContext {
+  readonly requestId: string;
+}
+
+interface Call {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly context: CallContext;
+  readonly body?: unknown;
+  readonly timeoutMs?: number;
+}
+
+export interface ProvisionerOptions {
+  readonly url: string;
+  readonly secret: string;
+  readonly timeoutMs?: number;
+}
+
+/** The part of the provisioner's HTTP interface that management uses (docs/http.md). */
+export class ProvisionerClient {
+  readonly #options: ProvisionerOptions;
+
+  constructor(options: ProvisionerOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves to the id of the operation to follow. */
+  async provision(manifest: Manifest, context: CallContext): Promise<string> {
+    const answer = accepted.parse(
+      await this.#call({ method: 'POST', path: '/provision', context, body: manifest }),
+    );
+    if (answer.operation !== undefined) return answer.operation.id;
+    throw new ProvisionerError('refused', 'the provisioner named no operation to follow');
+  }
+
+  /**
+   * Starts the removal of a site whose removal git holds already. Commits nothing, because git may have brought the site
+   * back since. Resolves to the operation to follow, or `null` where nothing is left to do.
+   */
+  async deprovision(name: string, context: CallContext): Promise<string | null> {
+    try {
+      const body = { site: name, commit: false };
+      const answer = accepted.parse(
+        await this.#call({ method: 'POST', path: '/deprovision', context, body }),
+      );
+      return answer.operation?.id ?? null;
+    } catch (error) {
+      if (isUnknown(error)) return null;
+      throw error;
+    }
+  }
+
+  /** Makes the provisioner fetch the sites repository now instead of at its next poll. */
+  async sync(context: CallContext): Promise<void> {
+    await this.#call({ method: 'POST', path: '/sync', context, body: {} });
+  }
+
+  /** Whether it has observed its host at least once since it started. Before that it doesn't know what runs there. */
+  async ready(context: CallContext): Promise<boolean> {
+    try {
+      await this.#call({ method: 'GET', path: '/readyz', context });
+      return true;
+    } catch (error) {
+      if (error instanceof ProvisionerError && error.status === 503) return false;
+      throw error;
+    }
+  }
+
+  /** `null`: it doesn't know the operation, or has dropped it. */
+  async operation(id: string, context: CallContext): Promise<ProvisionerOperation | null> {
+    return await this.#find(operation, `/operations/${encodeURIComponent(id)}`, context);
+  }
+
+  /** `null`: it doesn't know the site. */
+  async site(name: string, context: CallContext): Promise<ProvisionerSite | null> {
+    return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context);
+  }
+
+  /** What only its host can observe of a site; `null`: it doesn't know the site. */
+  async hostReport(name: string, context: CallContext, timeoutMs: number): Promise<HostReport | null> {
+    const path = `/sites/${encodeURIComponent(name)}/host-report`;
+    try {
+      const report = hostReport.safeParse(await this.#call({ method: 'GET', path, context, timeoutMs }));
+      if (report.success) return report.data;
+      throw new ProvisionerError(
+        'refused',
+        'the provisioner’s answer is not a host report; check that both run the same release',
+      );
+    } catch (error) {
+      if (isUnknown(error)) return null;
+      throw error;
+    }
+  }
+
+  /** All sites that it knows. */
+  async sites(context: CallContext): Promise<ProvisionerSite[]> {
+    return sites.parse(await this.#call({ method: 'GET', path: '/sites', context })).sites;
+  }
+
+  async #find<Schema extends z.ZodType>(
+    schema: Schema,
+    path: string,
+    context: CallContext,
+  ): Promise<z.output<Schema> | null> {
+    try {
+      return schema.parse(await this.#call({ method: 'GET', path, context }));
+    } catch (error) {
+      if (isUnknown(error)) return null;
+      throw error;
+    }
+  }
+
+  async #call({ method, path, context, body, timeoutMs }: Call): Promise<unknown> {
+    const { url, secret } = this.#options;
+    let response: Response;
+    try {
+      response = await fetch(new URL(path, url), {
+        method,
+        headers: {
+          'x-secret': secret,
+          'x-request-id': context.requestId,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        body: body === undefined ? null : JSON.stringify(body),
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS),
+      });
+    } catch (cause) {
+      const kind = wasNeverConnected(cause) ? 'unreachable' : 'unanswered';
+      throw new ProvisionerError(kind, `the provisioner didn't answer ${method} ${path}`, { cause });
+    }
+    const answer: unknown = await response.json().catch(() => null);
+    if (response.ok) return answer;
+    const { code, detail } = problem.safeParse(answer).data ?? {};
+    throw new ProvisionerError(
+      'refused',
+      `the provisioner answered ${response.status} to ${method} ${path}${code ? ` (${code})` : ''}${detail ? `: ${detail}` : ''}`,
+      { status: response.status, code },
+    );
+  }
+}
+
+function isUnknown(error: unknown): boolean {
+  return error instanceof ProvisionerError && error.status === 404;
+}
+
+const NEVER_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
+
+/** fetch wraps the socket's error as its cause. After several addresses the cause is an AggregateError with a code. */
+function wasNeverConnected(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return (
+    cause instanceof Error &&
+    'code' in cause &&
+    (NEVER_CONNECTED.includes(String(cause.code)) || cause.code === 'UND_ERR_CONNECT_TIMEOUT')
+  );
+}

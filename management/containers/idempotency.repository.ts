@@ -1,0 +1,54 @@
+import { sql } from 'kysely';
+import type { Database } from '../db/database.ts';
+
+export interface IdempotencyKey {
+  readonly subject: string;
+  readonly key: string;
+  /** SHA-256 of the parsed body, hexadecimal. */
+  readonly bodyHash: string;
+}
+
+/** `false`: the key was used before. Waits for a transaction that is using it. */
+export async function takeKey(
+  db: Database,
+  { subject, key, bodyHash }: IdempotencyKey,
+  container: string,
+): Promise<boolean> {
+  const taken = await db
+    .insertInto('idempotency_keys')
+    .values({ subject, key, body_hash: bodyHash, container_id: container, answer: null })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('key')
+    .executeTakeFirst();
+  return taken !== undefined;
+}
+
+export async function findKey(db: Database, { subject, key }: IdempotencyKey) {
+  return await db
+    .selectFrom('idempotency_keys')
+    .selectAll()
+    .where('subject', '=', subject)
+    .where('key', '=', key)
+    .executeTakeFirst();
+}
+
+export async function storeAnswer(
+  db: Database,
+  { subject, key }: IdempotencyKey,
+  answer: unknown,
+): Promise<void> {
+  await db
+    .updateTable('idempotency_keys')
+    .set({ answer: JSON.stringify(answer) })
+    .where('subject', '=', subject)
+    .where('key', '=', key)
+    .execute();
+}
+
+/** Deletes keys that are over a day old. */
+export async function forgetOldKeys(db: Database): Promise<void> {
+  await db
+    .deleteFrom('idempotency_keys')
+    .where('created_at', '<', sql<Date>`now() - interval '1 day'`)
+    .execute();
+}

@@ -1,0 +1,44 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { Clock } from '../../gitops/base/clock.ts';
+import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import type { ProvisionerClient } from '../clients/provisioner-client.ts';
+import type { VerificationClient } from '../clients/verification-client.ts';
+import type { Database } from '../db/database.ts';
+import type { Authenticate } from '../http/auth.ts';
+import type { Limits } from '../http/limits.ts';
+
+/** The settings of one installation. */
+export interface Settings {
+  /** The host that new sites run on, and whose port pool is used. */
+  readonly host: string;
+  /** Pinned by digest, or the id of a local image. */
+  readonly image: string;
+  readonly edgeDomain: string;
+  readonly originDomain: string;
+  /** With `{host}` in the place of the edge hostname: `https://{host}`. */
+  readonly edgePublicUrl: string;
+  /** The vendor's base URL, which a snippet falls back to. */
+  readonly vendorUrl: string;
+  /** `age1…` of the host that decrypts the container configuration. */
+  readonly ageRecipient: string;
+  /** Subjects that may create clients and members. They act on containers only as members. */
+  readonly superAdmins: readonly string[];
+  /** Milliseconds between two polls of an operation of the provisioner. */
+  readonly followMs: number;
+  /** Milliseconds between two polls of the provisioner's site statuses. */
+  readonly watchMs: number;
+  readonly limits: Limits;
+}
+
+/** What the parts of management work with. */
+export interface Context {
+  readonly authenticate: Authenticate;
+  readonly db: Database;
+  readonly repo: SitesRepo;
+  readonly provisioner: ProvisionerClient;
+  /** `null`: this installation has no verification worker. */
+  readonly verifier: VerificationClient | null;
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly log: FastifyBaseLogger;
+}

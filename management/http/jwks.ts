@@ -1,0 +1,73 @@
+import {
+  type CryptoKey,
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  type ExportedJWKSCache,
+  errors,
+  type FlattenedJWSInput,
+  type JWSHeaderParameters,
+  jwksCache,
+} from 'jose';
+import { type Clock, systemClock } from '../../gitops/base/clock.ts';
+
+export interface JwksOptions {
+  /** Milliseconds after a fetch during which an unknown `kid` causes no further fetch. */
+  readonly cooldownMs?: number;
+  /** Milliseconds after which the keys are fetched again: a withdrawn key is accepted for at most this long. */
+  readonly maxAgeMs?: number;
+  /** Milliseconds for which known keys are used while the issuer can't be reached. */
+  readonly staleMs?: number;
+  /** Milliseconds after a failed fetch during which none is tried. */
+  readonly pauseMs?: number;
+  readonly clock?: Clock;
+}
+
+/** The key that applies now to a token with this header. The same object until the keys are fetched again. */
+export type KeySource = (header?: JWSHeaderParameters, token?: FlattenedJWSInput) => Promise<CryptoKey>;
+
+/**
+ * The issuer's keys, fetched from its one URL; a token's `kid` only selects among them. While the issuer can't be
+ * reached, known keys are used for an hour. Throws jose's errors; one that isn't about the token means that the keys
+ * can't be fetched.
+ */
+export function createKeySource(url: URL, options: JwksOptions = {}): KeySource {
+  const { cooldownMs = 30_000, maxAgeMs = 600_000, staleMs = 3_600_000, pauseMs = 5_000 } = options;
+  const { clock = systemClock } = options;
+  // jose fills it in, and reads it only when it is full.
+  const cache: Partial<ExportedJWKSCache> = {};
+  const remote = createRemoteJWKSet(url, {
+    cooldownDuration: cooldownMs,
+    cacheMaxAge: maxAgeMs,
+    [jwksCache]: cache as ExportedJWKSCache, // jose's type for an empty one forbids filling it
+  });
+  let outage: { readonly since: number; readonly error: unknown } | null = null;
+
+  return async (header, token) => {
+    if (outage === null || clock.elapsed() - outage.since >= pauseMs) {
+      try {
+        const key = await remote(header, token);
+        outage = null;
+        return key;
+      } catch (error) {
+        if (isTokenFault(error)) throw error;
+        outage = { since: clock.elapsed(), error };
+      }
+    }
+    const { jwks, uat = 0 } = cache;
+    if (jwks === undefined || clock.now() - uat > staleMs) throw outage.error;
+    try {
+      return await createLocalJWKSet(jwks)(header, token);
+    } catch (error) {
+      // The issuer may have published the key since the last fetch, which can't be checked during the outage.
+      throw error instanceof errors.JWKSNoMatchingKey ? outage.error : error;
+    }
+  };
+}
+
+function isTokenFault(error: unknown): boolean {
+  return (
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys ||
+    error instanceof errors.JOSENotSupported
+  );
+}

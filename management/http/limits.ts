@@ -1,0 +1,38 @@
+import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { callerOf } from './auth.ts';
+import { ManagementProblem } from './errors.ts';
+
+const WINDOW_MS = 60_000;
+/** Addresses and subjects that are counted at once; the least recently seen are dropped first. */
+const MOST_COUNTED = 10_000;
+
+/** Requests a minute. */
+export interface Limits {
+  /** Counted before the token is checked, so that it also limits attempts to guess tokens. */
+  readonly perAddress: number;
+  readonly perSubject: number;
+}
+
+type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+
+/** The two limits as hooks: one to run before the token check and one to run after it. */
+export async function buildLimits(
+  app: FastifyInstance,
+  { perAddress, perSubject }: Limits,
+): Promise<{ readonly address: Hook; readonly subject: Hook }> {
+  await app.register(rateLimit, { global: false, cache: MOST_COUNTED });
+  const limit = (options: CreateRateLimitOptions): Hook => {
+    const count = app.createRateLimit({ timeWindow: WINDOW_MS, ...options });
+    return async (request, reply) => {
+      const state = await count(request);
+      if (state.isAllowed || !state.isExceeded) return;
+      reply.header('retry-after', state.ttlInSeconds);
+      throw new ManagementProblem('rate_limited', { detail: `try again in ${state.ttlInSeconds} seconds` });
+    };
+  };
+  return {
+    address: limit({ max: perAddress }),
+    subject: limit({ max: perSubject, keyGenerator: (request) => callerOf(request).subject }),
+  };
+}

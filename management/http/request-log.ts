@@ -1,0 +1,30 @@
+import { type FastifyReply, type FastifyRequest, LogController } from 'fastify';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A monitor requests this route every few seconds. */
+    polled?: boolean;
+  }
+}
+
+/** Fastify's two lines a request; those of polled routes at level `debug`. */
+export class RequestLog extends LogController {
+  override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
+    if (isPolled(request)) request.log.debug({ req: request }, 'incoming request');
+    else super.incomingRequest(request, reply);
+  }
+
+  override requestCompleted(
+    error: Error | null | undefined,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): void {
+    if (!error && isPolled(request)) {
+      reply.log.debug({ res: reply, responseTime: reply.elapsedTime }, 'request completed');
+    } else super.requestCompleted(error, request, reply);
+  }
+}
+
+function isPolled({ routeOptions }: FastifyRequest): boolean {
+  return routeOptions.config.polled === true;
+}

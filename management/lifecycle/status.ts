@@ -1,0 +1,69 @@
+/** The statuses in the life of a container. */
+export const STATUSES = [
+  'provisioning',
+  'active',
+  'verified',
+  'verification_failed',
+  'failed',
+  'deprovisioning',
+  'removed',
+] as const;
+export type ContainerStatus = (typeof STATUSES)[number];
+
+/** All transitions of a status. `removed → provisioning`: git brings the site back. */
+const TRANSITIONS: Readonly<Record<ContainerStatus, readonly ContainerStatus[]>> = {
+  provisioning: ['active', 'failed', 'deprovisioning'],
+  active: ['verified', 'verification_failed', 'deprovisioning'],
+  verified: ['verification_failed', 'deprovisioning'],
+  verification_failed: ['verified', 'deprovisioning'],
+  failed: ['deprovisioning'],
+  deprovisioning: ['removed'],
+  removed: ['provisioning'],
+};
+
+export function canMove(from: ContainerStatus, to: ContainerStatus): boolean {
+  return TRANSITIONS[from].includes(to);
+}
+
+/** The statuses from which `to` is one transition away. */
+export function predecessors(to: ContainerStatus): ContainerStatus[] {
+  return STATUSES.filter((from) => canMove(from, to));
+}
+
+/** The transitions that bring a removed, failed or ending container back to `provisioning`. */
+export function restorePath(from: ContainerStatus): ContainerStatus[] {
+  const path: ContainerStatus[] = ['deprovisioning', 'removed', 'provisioning'];
+  return path.slice(path.findIndex((status) => canMove(from, status)));
+}
+
+/** Statuses in which git has the site, and its infrastructure is up or being made. */
+export const LIVE: readonly ContainerStatus[] = ['provisioning', 'active', 'verified', 'verification_failed'];
+
+/** Health of what runs for a container. `degraded`: it fails its checks, or the host can't apply what git says. */
+export const HEALTHS = ['unknown', 'healthy', 'degraded'] as const;
+export type Health = (typeof HEALTHS)[number];
+
+export const EVENT_KINDS = ['status', 'changed', 'manifest_refused', 'host'] as const;
+export type EventKind = (typeof EVENT_KINDS)[number];
+
+/** Why a container has its status, or why the newest manifest in git isn't applied: a closed set for dashboards. */
+export const STATUS_REASONS = {
+  provisioner_unreachable: 'the provisioner could not be reached',
+  provisioner_refused: 'the provisioner refused the site',
+  provisioning_failed: 'the provisioner accepted the site and could not bring it up',
+  sites_repo_unavailable: 'the sites repository could not be written',
+  site_taken: 'the sites repository already holds another site of this name',
+  port_taken: 'one of the site’s ports is leased to another site',
+  domain_in_use: 'another site holds one of the domains',
+  checks_failed: 'the last verification found something that doesn’t work',
+  host_trouble: 'the host can’t apply what git says; the last good state keeps running',
+  invalid_manifest: 'the newest manifest in the sites repository is refused; the one before it stays applied',
+} as const;
+export type StatusReason = keyof typeof STATUS_REASONS;
+
+/** Reasons that say that the newest manifest in git isn't applied yet. They are cleared once it is. */
+const PROJECTION_REASONS: readonly StatusReason[] = ['port_taken', 'domain_in_use', 'invalid_manifest'];
+
+export function isProjectionReason(reason: StatusReason | null): boolean {
+  return reason !== null && PROJECTION_REASONS.includes(reason);
+}

@@ -1,0 +1,21 @@
+/** `provision`: a creation. `restore`: git brought a site back. `deprovision`: git took a site away. */
+export const SAGA_KINDS = ['provision', 'restore', 'deprovision'] as const;
+export type OperationKind = (typeof SAGA_KINDS)[number];
+
+export const OPERATION_STATUSES = ['running', 'succeeded', 'failed', 'cancelled'] as const;
+export type OperationStatus = (typeof OPERATION_STATUSES)[number];
+
+/**
+ * Each step is recorded before it is done and can be repeated, so that a restart continues where the process stopped.
+ * A creation takes `commit → provision → follow`. A failure before the provisioner accepts the site leads to
+ * `withdraw`, a failure after that to `tombstone → clean`.
+ */
+export const STEPS = ['commit', 'provision', 'follow', 'withdraw', 'tombstone', 'clean'] as const;
+export type SagaStep = (typeof STEPS)[number];
+
+/** Steps in which git doesn't hold yet what the operation has decided, so that git must not be projected. */
+const UNSETTLED: readonly SagaStep[] = ['commit', 'provision', 'withdraw', 'tombstone'];
+
+export function isUnsettled(step: SagaStep | null): boolean {
+  return step !== null && UNSETTLED.includes(step);
+}

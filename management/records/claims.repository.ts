@@ -1,0 +1,144 @@
+import { sql } from 'kysely';
+import type { Database } from '../db/database.ts';
+import { hostnamesOfOthers } from './hostnames.repository.ts';
+
+/** A change that reports no end for this long belongs to a dead process. */
+const LONGEST_CHANGE_MINUTES = 10;
+
+/**
+ * Claims domains for a container. Resolves to those that another one holds, as a domain or as a hostname. Names are
+ * claimed in sorted order, so that concurrent claims of the same names can't deadlock.
+ */
+export async function claimDomains(
+  db: Database,
+  container: string,
+  domains: readonly string[],
+): Promise<string[]> {
+  const foreign = await hostnamesOfOthers(db, container, domains);
+  const names = namesOf(domains).filter((name) => !foreign.includes(name));
+  if (names.length === 0) return foreign.sort();
+  const taken = await db
+    .insertInto('domain_claims')
+    .values(names.map((domain) => ({ domain, container_id: container })))
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('domain')
+    .execute();
+  if (taken.length === names.length) return foreign.sort();
+  const held = await db
+    .selectFrom('domain_claims')
+    .select('domain')
+    .where('domain', 'in', names)
+    .where('container_id', '!=', container)
+    .execute();
+  return [...foreign, ...held.map(({ domain }) => domain)].sort();
+}
+
+/**
+ * The same for a change that is about to be committed. Until `settleClaims` reports the end of the change, its names
+ * stay claimed, even where another change of the container fails or removes the name.
+ */
+export async function claimForChange(
+  db: Database,
+  container: string,
+  change: string,
+  domains: readonly string[],
+): Promise<string[]> {
+  const foreign = await hostnamesOfOthers(db, container, domains);
+  const names = namesOf(domains).filter((name) => !foreign.includes(name));
+  if (names.length === 0) return foreign;
+  const ours = await db
+    .insertInto('domain_claims')
+    .values(
+      names.map((domain) => ({
+        domain,
+        container_id: container,
+        changes: sql<string[]>`array[${change}::uuid]`,
+        changed_at: sql<Date>`now()`,
+      })),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .column('domain')
+        .doUpdateSet({
+          changes: sql<string[]>`domain_claims.changes || excluded.changes`,
+          changed_at: sql<Date>`now()`,
+        })
+        .where('domain_claims.container_id', '=', container),
+    )
+    .returning('domain')
+    .execute();
+  return [...foreign, ...names.filter((name) => !ours.some(({ domain }) => domain === name))];
+}
+
+/** Ends a change, committed or not. Releases those of its names that no manifest and no other change wants. */
+export async function settleClaims(db: Database, container: string, change: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    // The projection holds the same lock while it records a manifest.
+    await sql`select from containers where id = ${container} for update`.execute(trx);
+    const { rows } = await sql<{ domain: string }>`
+      update domain_claims set changes = array_remove(changes, ${change}::uuid)
+      where container_id = ${container} and ${change}::uuid = any (changes)
+      returning domain`.execute(trx);
+    await releaseUnwanted(
+      trx,
+      rows.map(({ domain }) => domain),
+    );
+  });
+}
+
+/** Whether there are changes that never reported their end: their process died, or doesn't know whether it committed. */
+export async function hasOverdueClaims(db: Database): Promise<boolean> {
+  const { rows } = await sql`select from domain_claims where ${overdue} limit 1`.execute(db);
+  return rows.length > 0;
+}
+
+/** Call it once the database matches git: an overdue change that no manifest shows by then was not committed. */
+export async function settleOverdueClaims(db: Database): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const { rows } = await sql<{ domain: string }>`
+      update domain_claims set changes = '{}' where ${overdue} returning domain`.execute(trx);
+    await releaseUnwanted(
+      trx,
+      rows.map(({ domain }) => domain),
+    );
+  });
+}
+
+/** Releases some of a container's domains and their records, except those that an unfinished change wants. */
+export async function releaseDomains(
+  db: Database,
+  container: string,
+  domains: readonly string[],
+): Promise<void> {
+  if (domains.length === 0) return;
+  await db
+    .deleteFrom('domain_claims')
+    .where('container_id', '=', container)
+    .where('domain', 'in', domains)
+    .where(sql<boolean>`changes = '{}'`)
+    .execute();
+}
+
+/** Releases all domains of a container that is gone. */
+export async function releaseAllDomains(db: Database, container: string): Promise<void> {
+  await db.deleteFrom('domain_claims').where('container_id', '=', container).execute();
+}
+
+const overdue = sql`changes <> '{}' and changed_at < now() - make_interval(mins => ${LONGEST_CHANGE_MINUTES})`;
+
+async function releaseUnwanted(db: Database, domains: readonly string[]): Promise<void> {
+  if (domains.length === 0) return;
+  await sql`
+    delete from domain_claims as claim
+    using containers as container
+    where container.id = claim.container_id
+      and claim.domain in (${sql.join(domains)})
+      and claim.changes = '{}'
+      and not container.manifest->'customDomains' @> to_jsonb(claim.domain)
+      and not container.manifest->'domains' @> jsonb_build_array(jsonb_build_object('domain', claim.domain))
+  `.execute(db);
+}
+
+function namesOf(domains: readonly string[]): string[] {
+  return [...new Set(domains)].sort();
+}

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import type { Database, Tables } from '../db/database.ts';
+import type { OperationKind, SagaStep } from '../lifecycle/steps.ts';
+import type { Cause } from './events.repository.ts';
+
+export type OperationRow = Selectable<Tables['operations']>;
+
+export async function insertOperation(
+  db: Database,
+  row: Insertable<Tables['operations']>,
+): Promise<OperationRow> {
+  return await db.insertInto('operations').values(row).returningAll().executeTakeFirstOrThrow();
+}
+
+export async function findRunning(db: Database, id: string): Promise<OperationRow | undefined> {
+  return await db
+    .selectFrom('operations')
+    .selectAll()
+    .where('id', '=', id)
+    .where('status', '=', 'running')
+    .executeTakeFirst();
+}
+
+export async function runningOperations(db: Database): Promise<Pick<OperationRow, 'id' | 'created_at'>[]> {
+  return await db
+    .selectFrom('operations')
+    .select(['id', 'created_at'])
+    .where('status', '=', 'running')
+    .orderBy('seq')
+    .execute();
+}
+
+/**
+ * Writes in one statement, and only while the operation is at `step`. Resolves to the operation as written; `undefined`:
+ * it was cancelled, or another process has moved it. A `revision` is recorded on its container.
+ */
+export async function moveOperation(
+  db: Database,
+  { id, step }: { readonly id: string; readonly step: SagaStep },
+  { revision, ...values }: Updateable<Tables['operations']> & { readonly revision?: string | undefined },
+): Promise<OperationRow | undefined> {
+  return await db
+    .with('moved', (inner) =>
+      inner
+        .updateTable('operations')
+        .set({ ...values, updated_at: new Date() })
+        .where('id', '=', id)
+        .where('status', '=', 'running')
+        .where('step', '=', step)
+        .returningAll(),
+    )
+    .with('committed', (inner) =>
+      inner
+        .updateTable('containers')
+        .from('moved')
+        .set({ revision: revision ?? null })
+        .whereRef('containers.id', '=', 'moved.container_id')
+        .where(sql<boolean>`${revision !== undefined}`)
+        .returning('containers.id'),
+    )
+    .selectFrom('moved')
+    .selectAll()
+    .executeTakeFirst();
+}
+
+/** Cancels the container's running operation, because a newer decision replaces it. */
+export async function cancelRunning(db: Database, container: string): Promise<void> {
+  await db
+    .updateTable('operations')
+    .set({ status: 'cancelled', manifest: null, updated_at: new Date() })
+    .where('container_id', '=', container)
+    .where('status', '=', 'running')
+    .execute();
+}
+
+/** Starts an operation that a commit in git demands: a restoration or a removal. */
+export async function startOperation(
+  db: Database,
+  container: string,
+  { kind, step }: { readonly kind: OperationKind; readonly step: SagaStep },
+  { actor, requestId }: Pick<Cause, 'actor' | 'requestId'>,
+): Promise<void> {
+  const name = actor ?? 'operator';
+  await insertOperation(db, {
+    id: randomUUID(),
+    container_id: container,
+    kind,
+    step,
+    actor: JSON.stringify({ subject: name, name, email: '' }),
+    request_id: requestId ?? randomUUID(),
+  });
+}

@@ -1,0 +1,71 @@
+import type { Database } from '../db/database.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
+
+/** Names that no other site may hold: the domains of its pages and its first-party hosts. */
+export function claimedNames(manifest: Pick<ManifestView, 'domains' | 'customDomains'>): string[] {
+  return [...new Set([...manifest.domains.map(({ domain }) => domain), ...manifest.customDomains])];
+}
+
+/** Whether the edge serves a manifest's domain: the first always, the others while `multi_domain` is on. */
+export function isActive(manifest: Pick<ManifestView, 'features'>, index: number): boolean {
+  return index === 0 || manifest.features.multi_domain;
+}
+
+/** Records what the manifest says of the site. `contested` names belong to another site and get no record. */
+export async function recordSite(
+  db: Database,
+  manifest: ManifestView,
+  at: { readonly revision: string | null; readonly blob: string | null },
+  contested: readonly string[] = [],
+): Promise<void> {
+  const { site, container, host, hostnames } = manifest;
+  const values = {
+    host,
+    edge_hostname: hostnames.edge,
+    origin_hostname: hostnames.origin,
+    preview_hostname: hostnames.preview,
+    ...at,
+  };
+  await db
+    .insertInto('sites')
+    .values({ site_id: site, container_id: container, ...values })
+    .onConflict((conflict) => conflict.column('site_id').doUpdateSet(values))
+    .execute();
+  await db.deleteFrom('site_domains').where('site_id', '=', site).execute();
+  const pages = manifest.domains.map(({ domain, webTagId, token }, index) => ({
+    domain,
+    kind: 'page' as const,
+    site_id: site,
+    web_tag_id: webTagId,
+    container_token: token,
+    active: isActive(manifest, index),
+  }));
+  const customs = manifest.customDomains.map((domain) => ({
+    domain,
+    kind: 'custom' as const,
+    site_id: site,
+    web_tag_id: null,
+    container_token: null,
+    active: true,
+  }));
+  const rows = [...pages, ...customs].filter(({ domain }) => !contested.includes(domain));
+  if (rows.length > 0) await db.insertInto('site_domains').values(rows).execute();
+}
+
+/** Lets other sites use the hostnames of a site that is gone. */
+export async function releaseHostnames(db: Database, container: string): Promise<void> {
+  await db
+    .updateTable('sites')
+    .set({ edge_hostname: null, origin_hostname: null, preview_hostname: null })
+    .where('container_id', '=', container)
+    .execute();
+}
+
+/** Remembers which text was projected, or refused, so that it is refused and reported only once. */
+export async function rememberBlob(
+  db: Database,
+  site: string,
+  at: { readonly revision: string; readonly blob: string | null },
+): Promise<void> {
+  await db.updateTable('sites').set(at).where('site_id', '=', site).execute();
+}

@@ -1,0 +1,61 @@
+import type { ParsedManifest } from '../../gitops/manifest/load.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
+import { type ContainerStatus, isProjectionReason, LIVE, type StatusReason } from '../lifecycle/status.ts';
+import { isUnsettled, type SagaStep } from '../lifecycle/steps.ts';
+
+/** A container as the projection found it at the start of its pass. */
+export interface KnownSite {
+  readonly id: string;
+  readonly siteId: string;
+  readonly status: ContainerStatus;
+  readonly reason: StatusReason | null;
+  readonly manifest: ManifestView;
+  readonly blob: string | null;
+  /** There is a site record: the provisioner has accepted the site at least once. */
+  readonly isRecorded: boolean;
+  /** Step of its running operation. */
+  readonly step: SagaStep | null;
+}
+
+/** Whether a site's file is projected: its text is new, or it was refused before and the obstacle may be gone. */
+export function isDue(
+  site: Pick<KnownSite, 'blob' | 'reason' | 'step'> | undefined,
+  { blob }: { readonly blob: string },
+): boolean {
+  if (site === undefined) return true;
+  if (isUnsettled(site.step)) return false;
+  return site.blob !== blob || isProjectionReason(site.reason);
+}
+
+/** Whether a site without a file in git was deleted there, so that its removal starts. */
+export function isDeleted({ isRecorded, status, step }: KnownSite): boolean {
+  return isRecorded && LIVE.includes(status) && !isUnsettled(step);
+}
+
+/**
+ * How a version of a site's file is applied. `remember`: it is a tombstone, and the site isn't live anyway. `ignore`: it
+ * is invalid, and the site is unknown.
+ */
+export type ProjectionDecision = 'remember' | 'ignore' | 'adopt' | 'refuse' | 'remove' | 'edit' | 'restore';
+
+export function decideProjection(
+  site: Pick<KnownSite, 'id' | 'status'> | undefined,
+  parsed: ParsedManifest,
+): ProjectionDecision {
+  const isAbsent = parsed.ok && parsed.manifest.state === 'absent';
+  if (isAbsent && (site === undefined || !LIVE.includes(site.status))) return 'remember';
+  if (site === undefined) return parsed.ok ? 'adopt' : 'ignore';
+  if (!parsed.ok || parsed.manifest.container !== site.id) return 'refuse';
+  if (isAbsent) return 'remove';
+  return LIVE.includes(site.status) ? 'edit' : 'restore';
+}
+
+/** Why a file is refused, in words. */
+export function describeRefusal(path: string, parsed: ParsedManifest): string {
+  if (parsed.ok) return `${path}: names a container other than that of this site`;
+  return parsed.problems
+    .map(
+      ({ path: key, message, line }) => `${path}${line === undefined ? '' : `:${line}`}: ${key} ${message}`,
+    )
+    .join('; ');
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
+import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
+
+export const containerParams = z.strictObject({ id: z.uuid() });
+
+export const statusReason = z.enum(Object.keys(STATUS_REASONS) as [StatusReason, ...StatusReason[]]); // Object.keys drops the key type
+
+/** A container as the API answers it. */
+export const containerView = z
+  .object({
+    id: z.uuid(),
+    siteId: z.string(),
+    clientId: z.uuid(),
+    name: z.string(),
+    status: z.enum(STATUSES),
+    statusReason: statusReason.nullable(),
+    statusDetail: z.string().nullable().meta({ description: 'the reason in more detail' }),
+    health: z.enum(HEALTHS).meta({ description: 'health of what runs for it on its host' }),
+    features: z.record(z.string(), z.boolean()),
+    modules: z.record(z.string(), z.unknown()),
+    hostnames: z.object({ edge: z.string(), origin: z.string(), preview: z.string() }),
+    loaderToken: z.string(),
+    snippet: z.string().meta({ description: 'what to paste into the pages of the first domain' }),
+    domains: z.array(
+      z.object({
+        domain: z.string(),
+        webTagId: z.string(),
+        containerToken: z.string(),
+        active: z.boolean(),
+        snippet: z.string(),
+      }),
+    ),
+    customDomains: z.array(z.string()),
+    revision: z.string().nullable().meta({ description: 'commit of the sites repository' }),
+    operation: z
+      .object({
+        id: z.uuid(),
+        kind: z.enum(SAGA_KINDS),
+        status: z.enum(OPERATION_STATUSES),
+        step: z.enum(STEPS),
+      })
+      .nullable(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'Container' });
+export type ContainerView = z.output<typeof containerView>;
