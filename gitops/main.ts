@@ -36,7 +36,7 @@ async function start(env: Env): Promise<{ url: string; look(): void; stop(): Pro
     cacheDir: env.STATE_DIR,
     branch: env.SITES_BRANCH,
     pollSeconds: env.SITES_POLL_SECONDS,
-    begun: known !== null && known.revision !== null,
+    initialized: known !== null && known.revision !== null,
   });
   const { appliers, certificates } = await buildAppliers(env, stack, log);
 

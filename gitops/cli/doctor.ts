@@ -2,6 +2,7 @@ import { styleText } from 'node:util';
 import { z } from 'zod';
 import {
   type CertificateState,
+  isCertificate,
   type PlanReport,
   planReportSchema,
   REASONS,
@@ -83,8 +84,8 @@ function findingsOf({ site, reason, message, resources }: ShownSite): Finding[] 
   const remedy = REMEDIES[reason];
   if (remedy !== null) return [{ site, reason, message, meaning: REASONS[reason], remedy }];
   return resources.flatMap((one): Finding[] => {
-    const amiss = one.target === 'certificate' ? CERTIFICATES[one.state] : null;
-    if (one.target !== 'certificate' || amiss === null) return [];
+    const amiss = isCertificate(one) ? CERTIFICATES[one.state] : null;
+    if (!isCertificate(one) || amiss === null) return [];
     return [{ site, reason: one.state, message: `${one.key}: ${one.reason}`, ...amiss }];
   });
 }

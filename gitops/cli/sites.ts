@@ -1,6 +1,12 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
-import { type PlanReport, planReportSchema, type ShownSite, shownSiteSchema } from '../report/report.ts';
+import {
+  isCertificate,
+  type PlanReport,
+  planReportSchema,
+  type ShownSite,
+  shownSiteSchema,
+} from '../report/report.ts';
 import { header, type Output, print, short } from './print.ts';
 import { callProvisioner, type Where } from './provisioner-client.ts';
 import { table } from './table.ts';
@@ -76,7 +82,7 @@ function renderSite(site: ShownSite): string {
 }
 
 function sayOf(one: ShownSite['resources'][number]): string {
-  if (one.target !== 'certificate') return one.lastError ?? '';
+  if (!isCertificate(one)) return one.lastError ?? '';
   return one.reason || `until ${one.notAfter?.slice(0, 10)}, by ${one.issuer}`;
 }
 

@@ -11,7 +11,7 @@ export interface Claimant {
 }
 
 /** `site` claims `name`, which `holder` has claimed for longer. */
-export interface ContestedClaim {
+export interface LostClaim {
   readonly site: string;
   readonly name: string;
   readonly holder: string;
@@ -43,7 +43,10 @@ export function claims(manifest: Manifest): string[] {
  * these claims. Asked of all sites at each revision: a text is made only of what is contested, and nothing is kept of
  * names that nobody asks about.
  */
-export function rivals(manifests: Iterable<Manifest>, among?: Iterable<Manifest>): Map<string, Set<string>> {
+export function contestedNames(
+  manifests: Iterable<Manifest>,
+  among?: Iterable<Manifest>,
+): Map<string, Set<string>> {
   const holders = new Map<string, Map<string | number, string | null>>();
   const ofKind = (kind: string) => {
     const known = holders.get(kind) ?? new Map<string | number, string | null>();
@@ -67,13 +70,13 @@ export function rivals(manifests: Iterable<Manifest>, among?: Iterable<Manifest>
 }
 
 /** The younger of two sites loses, by the first claim that collides; equal places are settled by name, so nothing flaps. */
-export function contested(claimants: readonly Claimant[]): ContestedClaim[] {
+export function lostClaims(claimants: readonly Claimant[]): LostClaim[] {
   const byAge = [...claimants].sort(
     (a, b) =>
       a.since[0] - b.since[0] || a.since[1] - b.since[1] || (a.manifest.site < b.manifest.site ? -1 : 1),
   );
   const held = new Map<string, string>();
-  const lost: ContestedClaim[] = [];
+  const lost: LostClaim[] = [];
   for (const { manifest } of byAge) {
     const names = [...new Set(claims(manifest))];
     const taken = names.find((name) => held.has(name));

@@ -4,10 +4,10 @@ import type { Manifest } from '../manifest/schema.ts';
 import { decryptSecret, Secret } from '../manifest/secrets.ts';
 import type { Reason } from '../report/report.ts';
 import type { SiteBlob, SiteFile, SitesRepo } from '../sites-repo/sites-repo.ts';
-import { type Claimant, claims, contested, rivals } from './claims.ts';
+import { type Claimant, claims, contestedNames, lostClaims } from './claims.ts';
 
 /** A site of this host at some revision. */
-export interface SiteEntry {
+export interface DesiredSite {
   readonly site: string;
   readonly blob: string;
   /** What to apply: the newest manifest, or the last valid one. `null`: nothing usable, so nothing is touched. */
@@ -17,7 +17,7 @@ export interface SiteEntry {
 }
 
 /** A site that the revision gives to another host. */
-export interface ElsewhereEntry {
+export interface OtherHostSite {
   readonly host: string;
   readonly state: Manifest['state'];
   readonly protect: boolean;
@@ -26,8 +26,8 @@ export interface ElsewhereEntry {
 export interface DesiredState {
   readonly revision: string;
   /** An entry that stays the same object from one revision to the next stands for the same wish. */
-  readonly entries: ReadonlyMap<string, SiteEntry>;
-  readonly elsewhere: ReadonlyMap<string, ElsewhereEntry>;
+  readonly sites: ReadonlyMap<string, DesiredSite>;
+  readonly onOtherHosts: ReadonlyMap<string, OtherHostSite>;
 }
 
 export interface DesiredStateSettings {
@@ -38,7 +38,7 @@ export interface DesiredStateSettings {
 }
 
 /** What one blob says. */
-type Reading = { readonly here: SiteEntry } | { readonly elsewhere: ElsewhereEntry };
+type Reading = { readonly here: DesiredSite } | { readonly onOtherHosts: OtherHostSite };
 
 /** By site, and of which blob. */
 type Readings = Map<string, { readonly blob: string; readonly reading: Reading }>;
@@ -100,20 +100,20 @@ export class DesiredStateReader {
     const unread = listed.filter(({ site, blob }) => known.readings.get(site)?.blob !== blob);
     const fresh = await this.#readAll(unread, revision);
     const readings: Readings = new Map();
-    const entries = new Map<string, SiteEntry>();
-    const elsewhere = new Map<string, ElsewhereEntry>();
+    const sites = new Map<string, DesiredSite>();
+    const onOtherHosts = new Map<string, OtherHostSite>();
     for (const { site } of listed) {
       const read = fresh.get(site) ?? known.readings.get(site);
       if (read === undefined) continue;
       readings.set(site, read);
       const { reading } = read;
-      if ('here' in reading) entries.set(site, reading.here);
-      else elsewhere.set(site, reading.elsewhere);
+      if ('here' in reading) sites.set(site, reading.here);
+      else onOtherHosts.set(site, reading.onOtherHosts);
     }
     // Where nothing was contested before, only what was read anew can be.
     const suspects = known.contested ? undefined : new Set(fresh.keys());
-    const contested = await this.#stallContested(entries, suspects, revision);
-    return { state: { revision, entries, elsewhere }, readings, contested };
+    const contested = await this.#stallContested(sites, suspects, revision);
+    return { state: { revision, sites: sites, onOtherHosts: onOtherHosts }, readings, contested };
   }
 
   async #readAll(blobs: readonly SiteBlob[], revision: string): Promise<Readings> {
@@ -138,7 +138,7 @@ export class DesiredStateReader {
     const { host, ageIdentity } = this.#settings;
     if (manifest.host !== host) {
       const { state, protect } = manifest;
-      return { elsewhere: { host: manifest.host, state, protect } };
+      return { onOtherHosts: { host: manifest.host, state, protect } };
     }
     const { site, blob } = file;
     // A tombstone needs no secret, and its host may no longer hold the identity.
@@ -167,7 +167,7 @@ export class DesiredStateReader {
       .join('; ');
     const stalled = { reason: result.reason, message };
     const { site, blob } = file;
-    const inForce = this.#current?.entries.get(site)?.manifest ?? null;
+    const inForce = this.#current?.sites.get(site)?.manifest ?? null;
     // Another host may have read a version that came since, and have the site by now.
     const since = inForce === null ? undefined : this.#current?.revision;
     const last = await this.#lastValid(file, revision, since);
@@ -218,13 +218,13 @@ export class DesiredStateReader {
    * is party to whatever is contested.
    */
   async #stallContested(
-    entries: Map<string, SiteEntry>,
+    sites: Map<string, DesiredSite>,
     suspects: ReadonlySet<string> | undefined,
     revision: string,
   ): Promise<boolean> {
     const live: LoadedManifest[] = [];
-    for (const { manifest } of entries.values()) if (manifest?.state === 'present') live.push(manifest);
-    const claiming = rivals(live, suspects && live.filter(({ site }) => suspects.has(site)));
+    for (const { manifest } of sites.values()) if (manifest?.state === 'present') live.push(manifest);
+    const claiming = contestedNames(live, suspects && live.filter(({ site }) => suspects.has(site)));
     if (claiming.size === 0) return false;
     const claimants: Claimant[] = await Promise.all(
       live
@@ -234,29 +234,29 @@ export class DesiredStateReader {
           since: await this.#claimingSince(manifest.site, claiming.get(manifest.site) ?? new Set(), revision),
         })),
     );
-    for (const { site, name, holder } of contested(claimants)) {
+    for (const { site, name, holder } of lostClaims(claimants)) {
       const message = `${name} is held by the site ${holder}, which claimed it first`;
-      const { blob = '' } = entries.get(site) ?? {};
-      const before = this.#current?.entries.get(site);
+      const { blob = '' } = sites.get(site) ?? {};
+      const before = this.#current?.sites.get(site);
       const same = before?.blob === blob && before.stalled?.message === message;
       const stalled = { reason: 'NameTaken', message } as const;
-      entries.set(site, same ? before : { site, blob, manifest: null, stalled });
+      sites.set(site, same ? before : { site, blob, manifest: null, stalled });
     }
     return true;
   }
 }
 
 /** What a revision asks of a site, here or of another host; the same object as long as it is the same wish. */
-export function desiredFor({ entries, elsewhere }: DesiredState, site: string) {
-  return entries.get(site) ?? elsewhere.get(site);
+export function desiredFor({ sites, onOtherHosts }: DesiredState, site: string) {
+  return sites.get(site) ?? onOtherHosts.get(site);
 }
 
 /** Sites of which the two revisions ask different things. */
 export function changedSites(before: DesiredState, after: DesiredState): string[] {
   if (before === after) return [];
   const sites: string[] = [];
-  for (const [site, entry] of after.entries) if (before.entries.get(site) !== entry) sites.push(site);
-  for (const site of before.entries.keys()) if (!after.entries.has(site)) sites.push(site);
+  for (const [site, entry] of after.sites) if (before.sites.get(site) !== entry) sites.push(site);
+  for (const site of before.sites.keys()) if (!after.sites.has(site)) sites.push(site);
   return sites;
 }
 
@@ -267,7 +267,7 @@ export function holdersOf(state: DesiredState): ReadonlyMap<string, string> {
   const known = HOLDERS.get(state);
   if (known !== undefined) return known;
   const holders = new Map<string, string>();
-  for (const { site, manifest } of state.entries.values()) {
+  for (const { site, manifest } of state.sites.values()) {
     if (manifest?.state === 'present') for (const name of claims(manifest)) holders.set(name, site);
   }
   HOLDERS.set(state, holders);

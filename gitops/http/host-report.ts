@@ -13,7 +13,7 @@ export function hostReportRoutes(app: FastifyInstance, { repo, reader, reportSit
   app.get('/sites/:site/host-report', async (request) => {
     const { site } = parse(siteParams, request.params);
     const revision = await repo.head();
-    const entry = revision === null ? undefined : (await reader.peek(revision)).entries.get(site);
+    const entry = revision === null ? undefined : (await reader.peek(revision)).sites.get(site);
     if (entry === undefined || entry.manifest?.state === 'absent') throw new ProblemError('unknown_site');
     if (entry.manifest === null) throw new ProblemError('site_stalled', entry.stalled?.message);
     return await reportSite(entry.manifest);

@@ -26,7 +26,7 @@ export function planRoutes(app: FastifyInstance, deps: DaemonDeps): void {
     const { ref } = parse(refBody, request.body ?? {});
     const revision = await revisionOf(ref);
     const newest = new Map((await repo.read(revision)).map((file) => [file.site, file.text]));
-    const { entries } = await reader.peek(revision);
+    const { sites: entries } = await reader.peek(revision);
     const applied = new Map(loop.statuses().map(({ site, applied }) => [site, applied]));
     const revisions = new Set([...applied.values()].filter((one) => one !== null));
     const older = new Map<string, ReadonlyMap<string, string>>();

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { TARGETS } from '../appliers/contract.ts';
 
 /** Where a name stands with its certificate, in the order in which it comes about. */
 export const CERTIFICATE_STATES = [
@@ -35,7 +34,7 @@ export const REASONS = {
 export type Reason = keyof typeof REASONS;
 
 const step = z.object({
-  target: z.enum(TARGETS),
+  target: z.string(),
   key: z.string(),
   op: z.enum(['create', 'update', 'delete']),
   status: z.enum(['queued', 'running', 'succeeded', 'failed', 'skipped']),
@@ -72,7 +71,7 @@ export const operationSchema = z.object({
 export type Operation = z.infer<typeof operationSchema>;
 
 const resource = z.object({
-  target: z.enum(TARGETS),
+  target: z.string(),
   key: z.string(),
   state: z.enum(['applied', 'pending', 'failed', 'conflict', 'drifted']),
   hash: z.string().nullable(),
@@ -117,9 +116,14 @@ export type CertificateStatus = z.infer<typeof certificate>;
 
 /** As `GET /sites` and `GET /sites/:site` answer. */
 export const shownSiteSchema = siteStatusSchema.extend({
-  resources: z.array(z.union([resource, certificate])),
+  resources: z.array(z.union([certificate, resource])),
 });
 export type ShownSite = z.infer<typeof shownSiteSchema>;
+
+/** Certificates are listed among the resources; no other target has this name. */
+export function isCertificate(one: ResourceStatus | CertificateStatus): one is CertificateStatus {
+  return one.target === 'certificate';
+}
 
 /** A plan as `POST /plan` and `tagyard plan` show it. */
 export const planReportSchema = z.object({
@@ -128,7 +132,7 @@ export const planReportSchema = z.object({
   changes: z.array(
     z.object({
       site: z.string(),
-      target: z.enum(TARGETS),
+      target: z.string(),
       key: z.string(),
       op: z.enum(['create', 'update', 'delete']),
       summary: z.string(),

@@ -29,7 +29,7 @@ export interface SitesRepoOptions {
   /** Seconds between two looks at a remote, before jitter. */
   readonly pollSeconds?: number;
   /** Somebody remembers commits of the branch: where it is gone, it is not to be begun anew. */
-  readonly begun?: boolean;
+  readonly initialized?: boolean;
 }
 
 /** Commits that a remote may yet refuse: nobody must take them for the branch's. */
@@ -68,7 +68,7 @@ export class SitesRepo {
     this.#remote = remote;
     this.#branch = options.branch ?? 'main';
     this.#pollSeconds = options.pollSeconds ?? 30;
-    this.#begun = options.begun ?? false;
+    this.#begun = options.initialized ?? false;
   }
 
   /** The newest revision, fetched first where the repository is a remote one; `null`: the branch doesn't exist. */

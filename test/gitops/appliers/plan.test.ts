@@ -99,7 +99,7 @@ describe('planResources', () => {
             state: 'present' as const,
             protect: false,
             suspend: false,
-            held: false,
+            unusable: false,
           })),
           plans: [plan],
           ownDnsRecords: 0,

@@ -23,7 +23,7 @@ import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret, Secret } from '../../../gitops/manifest/secrets.ts';
 import type { DriftModes } from '../../../gitops/pass/drift.ts';
-import { type CertificateStatus, shownSiteSchema } from '../../../gitops/report/report.ts';
+import { type CertificateStatus, isCertificate, shownSiteSchema } from '../../../gitops/report/report.ts';
 import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { freePort, KNOT_ZONE, startKnot } from '../dns/knot.ts';
 import { eventually } from '../eventually.ts';
@@ -215,7 +215,7 @@ export async function certificatesDaemon(
     },
     async certificate(site: string, host: string): Promise<CertificateStatus | undefined> {
       const { resources } = await daemon.status(site);
-      return resources.flatMap((one) => (one.target === 'certificate' && one.key === host ? [one] : []))[0];
+      return resources.flatMap((one) => (isCertificate(one) && one.key === host ? [one] : []))[0];
     },
     reaches: (site: string, host: string, expected: object) =>
       eventually(async () => expect(await daemon.certificate(site, host)).toMatchObject(expected), {

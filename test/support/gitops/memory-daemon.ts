@@ -72,7 +72,7 @@ export async function memoryDaemon(
     certificates: () => [],
   };
   /** Every look: the target, the sites it was limited to (`null`: all), and how many passes had ended by then. */
-  const looks: { target: Target; sites: string[] | null; pass: number }[] = [];
+  const observations: { target: Target; sites: string[] | null; pass: number }[] = [];
   const applied: Change[] = [];
 
   function world(target: Target): MemoryWorld {
@@ -102,7 +102,7 @@ export async function memoryDaemon(
       ...inner,
       observe(desired, signal, scope?: Scope) {
         const sites = scope === undefined ? null : [...scope.sites].sort();
-        looks.push({ target, sites, pass: running.loop.passes });
+        observations.push({ target, sites, pass: running.loop.passes });
         return inner.observe(desired, signal);
       },
       async apply(change, signal) {
@@ -153,7 +153,7 @@ export async function memoryDaemon(
     recipient,
     /** What manifests hold as `containerConfig`, unless told otherwise. */
     config,
-    looks,
+    observations: observations,
     applied,
     control,
     world,
@@ -196,12 +196,12 @@ export async function memoryDaemon(
         return running.loop.status(site);
       }),
     /** Looks at everything; resolves at the end of a pass that began after this call. */
-    async looked() {
-      const before = looks.length;
+    async fullPass() {
+      const before = observations.length;
       running.loop.sync();
       await eventually(
         () => {
-          const look = looks
+          const look = observations
             .slice(before)
             .find(({ target, sites }) => target === 'containers' && sites === null);
           expect(look).toBeDefined();
@@ -217,7 +217,7 @@ export async function memoryDaemon(
         return owner.kind === 'ours' && owner.site === site ? [key] : [];
       }),
     /** How many things of the site there are in all. */
-    held: (site: string) => TARGETS.reduce((sum, target) => sum + daemon.of(target, site).length, 0),
+    objectCount: (site: string) => TARGETS.reduce((sum, target) => sum + daemon.of(target, site).length, 0),
     async close() {
       await running.loop.stop();
       await running.app.close();
