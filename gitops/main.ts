@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import type { Applier } from './appliers/contract.ts';
 import { reachableAddress } from './appliers/proxy/backend.ts';
 import { acquireLock } from './base/lock.ts';
-import { DesiredStateReader } from './desired/desired-state.ts';
+import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildAppliers } from './host.ts';
 import { dnsLookup } from './host-report/names.ts';

@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
-import type { DesiredStateReader } from '../desired/desired-state.ts';
+import type { DesiredStateReader } from '../desired/reader.ts';
 import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';

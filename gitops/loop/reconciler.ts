@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Certificates } from '../certificates/contract.ts';
-import { changedSites, type DesiredState, type DesiredStateReader } from '../desired/desired-state.ts';
+import { changedSites, type DesiredState } from '../desired/desired-state.ts';
+import type { DesiredStateReader } from '../desired/reader.ts';
 import { changeId } from '../pass/guards.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';

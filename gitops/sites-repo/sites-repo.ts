@@ -36,7 +36,9 @@ export class SitesRepo {
   readonly #committer: Committer;
   readonly #pollSeconds: number;
 
-  constructor(git: GitDir, options: Omit<SitesRepoOptions, 'url' | 'cacheDir'> = {}) {
+  /** `remote`: the URL that the repository at `path` mirrors; `null`: it is the repository itself. */
+  constructor(path: string, remote: string | null, options: Omit<SitesRepoOptions, 'url' | 'cacheDir'> = {}) {
+    const git = new GitDir(path, remote !== null);
     this.#git = git;
     this.#branch = new Branch(git, options.branch ?? 'main', options.initialized ?? false);
     this.#files = new SiteFiles(git);
@@ -68,7 +70,9 @@ export class SitesRepo {
 
   /** All site files of a revision with their texts. */
   async read(revision: string): Promise<SiteFile[]> {
-    return (await Array.fromAsync(this.texts(await this.list(revision)))).flat();
+    const files: SiteFile[] = [];
+    for await (const batch of this.texts(await this.list(revision))) files.push(...batch);
+    return files;
   }
 
   /** `null`: the revision has no such file. */
@@ -137,11 +141,11 @@ export class SitesRepo {
 /** Opens a local bare repository in place, or mirrors a remote one under `cacheDir`. */
 export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRepo> {
   const { url, cacheDir, branch = 'main' } = options;
-  if (existsSync(join(url, 'HEAD'))) return new SitesRepo(new GitDir(url, false), options);
+  if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, options);
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
     throw new SitesRepoError(`${url} is neither a bare git repository nor a URL of one`);
   }
-  return new SitesRepo(new GitDir(await openMirror(cacheDir, url, branch), true), options);
+  return new SitesRepo(await openMirror(cacheDir, url, branch), url, options);
 }
 
 export type { HistoryEntry, Person, SiteBlob, SiteEdit, SiteFile };

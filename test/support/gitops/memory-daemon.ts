@@ -13,7 +13,7 @@ import {
 } from '../../../gitops/appliers/contract.ts';
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { contentHash, readMark } from '../../../gitops/base/ownership.ts';
-import { DesiredStateReader } from '../../../gitops/desired/desired-state.ts';
+import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
 import { buildDaemon } from '../../../gitops/http/app.ts';
 import { Loop, type LoopDeps } from '../../../gitops/loop/loop.ts';
 import { Operations } from '../../../gitops/loop/operations.ts';

@@ -1,0 +1,59 @@
+import type { LoadedManifest } from '../manifest/containers.ts';
+import type { Manifest } from '../manifest/schema.ts';
+import type { Reason } from '../report/report.ts';
+import { claims } from './claims.ts';
+
+/** A site of this host at some revision. */
+export interface DesiredSite {
+  readonly site: string;
+  readonly blob: string;
+  /** What to apply: the newest manifest, or the last valid one. `null`: none is usable, so nothing is changed. */
+  readonly manifest: LoadedManifest | null;
+  /** Why the newest manifest isn't the one to apply. */
+  readonly stalled: { readonly reason: Reason; readonly message: string } | null;
+}
+
+/** A site that the revision gives to another host. */
+export interface OtherHostSite {
+  readonly host: string;
+  readonly state: Manifest['state'];
+  readonly protect: boolean;
+}
+
+export interface DesiredState {
+  readonly revision: string;
+  /** The same object in two revisions means the same desired state of that site. */
+  readonly sites: ReadonlyMap<string, DesiredSite>;
+  readonly onOtherHosts: ReadonlyMap<string, OtherHostSite>;
+}
+
+/** The desired state of a site, on this host or another one. */
+export function desiredFor(
+  { sites, onOtherHosts }: DesiredState,
+  site: string,
+): DesiredSite | OtherHostSite | undefined {
+  return sites.get(site) ?? onOtherHosts.get(site);
+}
+
+/** Sites of this host whose desired state differs between the two revisions. */
+export function changedSites(before: DesiredState, after: DesiredState): string[] {
+  if (before === after) return [];
+  const changed: string[] = [];
+  for (const [site, desired] of after.sites) if (before.sites.get(site) !== desired) changed.push(site);
+  for (const site of before.sites.keys()) if (!after.sites.has(site)) changed.push(site);
+  return changed;
+}
+
+const HOLDERS = new WeakMap<DesiredState, ReadonlyMap<string, string>>();
+
+/** The site that holds each name, port and token. Computed on the first call for a revision. */
+export function holdersOf(state: DesiredState): ReadonlyMap<string, string> {
+  const known = HOLDERS.get(state);
+  if (known !== undefined) return known;
+  const holders = new Map<string, string>();
+  for (const { site, manifest } of state.sites.values()) {
+    if (manifest?.state === 'present') for (const name of claims(manifest)) holders.set(name, site);
+  }
+  HOLDERS.set(state, holders);
+  return holders;
+}
