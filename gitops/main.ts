@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import type { Applier } from './appliers/contract.ts';
 import { reachableAddress } from './appliers/proxy/backend.ts';
 import { acquireLock } from './base/lock.ts';
-import { DesiredStateReader } from './desired/desired-state.ts';
+import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host.ts';
 import { dnsLookup } from './host-report/names.ts';
@@ -36,7 +36,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     cacheDir: env.STATE_DIR,
     branch: env.SITES_BRANCH,
     pollSeconds: env.SITES_POLL_SECONDS,
-    begun: known !== null && known.revision !== null,
+    initialized: known !== null && known.revision !== null,
   });
   const { appliers, certificates } = await buildHost(env, stack, { log });
 

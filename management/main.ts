@@ -39,7 +39,7 @@ async function build(env: Environment, db: Database): Promise<Management> {
       cacheDir: env.STATE_DIR,
       branch: env.SITES_BRANCH,
       pollSeconds: env.SITES_POLL_SECONDS,
-      begun: await hasSites(db),
+      initialized: await hasSites(db),
     }),
     provisioner: new ProvisionerClient({ url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET }),
     verifier: verifierOf(env),

@@ -1,18 +1,7 @@
-/** Lets so many pieces of work run at once; the others wait their turn, first come, first served. */
-export function limit(width: number): <T>(work: () => Promise<T>) => Promise<T> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
+import pLimit from 'p-limit';
 
-  return async (work) => {
-    if (running < width) running += 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      // Whoever comes next takes this one's place.
-      if (next === undefined) running -= 1;
-      else next();
-    }
-  };
-}
+/**
+ * `limit(width)` answers a function that runs at most `width` pieces of work at once, in the order of the calls. A
+ * failure of one doesn't affect the others. `limit(1)` is a mutex.
+ */
+export const limit = pLimit;

@@ -1,5 +1,5 @@
 import type { TlsMode } from '../appliers/proxy/certificates.ts';
-import type { DesiredState, SiteEntry } from '../desired/desired-state.ts';
+import type { DesiredSite, DesiredState } from '../desired/desired-state.ts';
 import type { Expected } from './policy.ts';
 
 /** A name that needs a certificate. */
@@ -23,7 +23,7 @@ export function wantedNames(
   tls: TlsMode,
   addresses: readonly string[] = [],
 ): WantedNames {
-  const entries = [...desired.entries.values()];
+  const entries = [...desired.sites.values()];
   const names = entries
     .flatMap((entry) => namesOf(entry, tls, addresses))
     .map((name) => [name.host, name] as const);
@@ -31,7 +31,7 @@ export function wantedNames(
   return { names: new Map(names), unknown: new Set(unknown) };
 }
 
-function namesOf({ site, manifest }: SiteEntry, tls: TlsMode, addresses: readonly string[]): WantedName[] {
+function namesOf({ site, manifest }: DesiredSite, tls: TlsMode, addresses: readonly string[]): WantedName[] {
   if (manifest === null || manifest.state === 'absent' || manifest.tls.mode !== tls) return [];
   const { hostnames, customDomains } = manifest;
   const own = [hostnames.origin, hostnames.preview].map((host) => ({

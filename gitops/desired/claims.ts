@@ -1,9 +1,9 @@
 import type { Manifest } from '../manifest/schema.ts';
 
 /**
- * A site with the place in history of the commit since which it has claimed, without a break, what is contested. A
- * removal breaks it: whoever took the name meanwhile has it, and a revert of the removal doesn't take it back. What is
- * merged comes with the merge, however old its own commits are: these count among what one merge brought.
+ * A site, with the depth of the commit since which it has claimed the contested names without a break. A removal ends
+ * the claim: another site may take the name, and keeps it after a revert of the removal. The depth on the branch counts
+ * first. A merged commit counts from its merge on; its own depth orders only what came by the same merge.
  */
 export interface Claimant {
   readonly manifest: Manifest;
@@ -11,13 +11,13 @@ export interface Claimant {
 }
 
 /** `site` claims `name`, which `holder` has claimed for longer. */
-export interface ContestedClaim {
+interface LostClaim {
   readonly site: string;
   readonly name: string;
   readonly holder: string;
 }
 
-/** Everything that only one site of a host can have, as kind and value. */
+/** Calls `take` for everything that only one site of a host can have. */
 function eachClaim(manifest: Manifest, take: (kind: string, value: string | number) => void): void {
   for (const name of Object.values(manifest.hostnames)) take('hostname', name);
   for (const name of manifest.customDomains) take('hostname', name);
@@ -31,7 +31,7 @@ function eachClaim(manifest: Manifest, take: (kind: string, value: string | numb
   take('container', manifest.container);
 }
 
-/** The same as one text each: `hostname shop.example.net`. */
+/** The same as texts like `hostname shop.example.net`. */
 export function claims(manifest: Manifest): string[] {
   const names: string[] = [];
   eachClaim(manifest, (kind, value) => names.push(`${kind} ${value}`));
@@ -39,11 +39,13 @@ export function claims(manifest: Manifest): string[] {
 }
 
 /**
- * By site, the names that another site claims too, whoever of them will have it; with `among` only names that one of
- * these claims. Asked of all sites at each revision: a text is made only of what is contested, and nothing is kept of
- * names that nobody asks about.
+ * The names that more than one site claims, by site. With `among`, only names that one of these sites claims. This runs
+ * over all sites at each revision, so it makes texts for contested names only, and keeps no names outside `among`.
  */
-export function rivals(manifests: Iterable<Manifest>, among?: Iterable<Manifest>): Map<string, Set<string>> {
+export function contestedNames(
+  manifests: Iterable<Manifest>,
+  among?: Iterable<Manifest>,
+): Map<string, Set<string>> {
   const holders = new Map<string, Map<string | number, string | null>>();
   const ofKind = (kind: string) => {
     const known = holders.get(kind) ?? new Map<string | number, string | null>();
@@ -66,14 +68,14 @@ export function rivals(manifests: Iterable<Manifest>, among?: Iterable<Manifest>
   return found;
 }
 
-/** The younger of two sites loses, by the first claim that collides; equal places are settled by name, so nothing flaps. */
-export function contested(claimants: readonly Claimant[]): ContestedClaim[] {
+/** The younger claimant loses, by its first name that is taken. The site's name decides between equal ages, so the result never flaps. */
+export function lostClaims(claimants: readonly Claimant[]): LostClaim[] {
   const byAge = [...claimants].sort(
     (a, b) =>
       a.since[0] - b.since[0] || a.since[1] - b.since[1] || (a.manifest.site < b.manifest.site ? -1 : 1),
   );
   const held = new Map<string, string>();
-  const lost: ContestedClaim[] = [];
+  const lost: LostClaim[] = [];
   for (const { manifest } of byAge) {
     const names = [...new Set(claims(manifest))];
     const taken = names.find((name) => held.has(name));

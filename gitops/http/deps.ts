@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Clock } from '../base/clock.ts';
-import type { DesiredStateReader } from '../desired/desired-state.ts';
+import type { DesiredStateReader } from '../desired/reader.ts';
 import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';

@@ -191,7 +191,7 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
     );
 
     app.post('/prune', { schema: { querystring, body: optionalBody(pruneBody) } }, async (request) => {
-      const before = clock.now() - request.body.olderThanDays * DAY_MS;
+      const before = clock.date().getTime() - request.body.olderThanDays * DAY_MS;
       const removed = loop.statuses().filter(({ reason }) => reason === 'Removed');
       const pruned = await Promise.all(
         removed.map(async ({ site }) => {

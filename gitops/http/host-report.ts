@@ -10,7 +10,7 @@ export function hostReportRoutes({ repo, reader, reportSite }: DaemonDeps): Fast
     app.get('/sites/:site/host-report', { schema: { params: siteIdParams } }, async (request) => {
       const { site } = request.params;
       const revision = await repo.head();
-      const entry = revision === null ? undefined : (await reader.peek(revision)).entries.get(site);
+      const entry = revision === null ? undefined : (await reader.peek(revision)).sites.get(site);
       if (entry === undefined || entry.manifest?.state === 'absent') {
         throw new ProvisionerProblem('unknown_site');
       }

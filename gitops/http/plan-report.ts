@@ -3,7 +3,7 @@ import type { PlanReport } from '../report/report.ts';
 
 /** The plan as `POST /plan` answers it. */
 export function planReport(plan: PassPlan): PlanReport {
-  const left = [...plan.bySite.values()].flatMap((site) => site.left);
+  const left = [...plan.bySite.values()].flatMap((site) => site.unrepaired);
   return {
     revision: plan.desired.revision,
     checksum: plan.checksum,
@@ -19,7 +19,7 @@ export function planReport(plan: PassPlan): PlanReport {
         reason: 'observe_failed',
         detail: `${target}: ${error.message}`,
       })),
-      ...[...plan.desired.entries.values()].flatMap(({ stalled }) =>
+      ...[...plan.desired.sites.values()].flatMap(({ stalled }) =>
         stalled === null ? [] : [{ reason: stalled.reason, detail: stalled.message }],
       ),
     ],

@@ -38,7 +38,7 @@ export function planRoutes({ repo, reader, loop, operations }: DaemonDeps): Fast
     app.post('/diff', { schema: { body: refBody } }, async (request) => {
       const revision = await revisionOf(request.body.ref);
       const newest = await textsAt(revision);
-      const { entries } = await reader.peek(revision);
+      const { sites: entries } = await reader.peek(revision);
       const applied = new Map(loop.statuses().map(({ site, applied }) => [site, applied]));
       const revisions = new Set([...applied.values()].filter((one) => one !== null));
       const older = new Map<string, ReadonlyMap<string, string>>();

@@ -1,10 +1,10 @@
 import { APPROVABLE } from '../pass/guards.ts';
-import { NOTHING, type PassPlan } from '../pass/pass.ts';
+import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
 import type { Reason, ResourceStatus, SiteStatus } from '../report/report.ts';
 import type { SiteOutcome } from './execute.ts';
 
-/** What is known of a site before this pass looked at it. */
-export function unknownSite(site: string, host: string): SiteStatus {
+/** The status of a site that no pass has covered yet. */
+export function initialStatus(site: string, host: string): SiteStatus {
   return {
     site,
     host,
@@ -19,84 +19,85 @@ export function unknownSite(site: string, host: string): SiteStatus {
   };
 }
 
+/** Why a site can't become ready. */
 export interface Obstacle {
   readonly reason: Reason;
   readonly message: string;
-  /** It goes away by itself; every other one needs somebody. */
-  readonly passing?: true;
+  /** It ends without anybody's action; every other obstacle needs one. */
+  readonly transient?: true;
 }
 
-/** What stands in a site's way according to the plan alone; `null`: nothing does. */
+/** The first obstacle that the plan alone shows; `null`: none. */
 export function obstacle(plan: PassPlan, site: string): Obstacle | null {
-  const entry = plan.desired.entries.get(site);
-  if (entry?.stalled) return entry.stalled;
-  const { conflicts, blocks, changes, left } = plan.bySite.get(site) ?? NOTHING;
+  const desired = plan.desired.sites.get(site);
+  if (desired?.stalled) return desired.stalled;
+  const { conflicts, blocks, changes, unrepaired } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
   const [conflict] = conflicts;
   if (conflict !== undefined) return { reason: 'Conflict', message: conflict.detail };
-  const goes = entry === undefined || entry.manifest?.state === 'absent';
-  // What an upsert_only host leaves behind of a live site doesn't keep the site from being as it should be.
-  const block = blocks.find(({ reason }) => goes || reason !== 'upsert_only');
+  const isRemoval = desired === undefined || desired.manifest?.state === 'absent';
+  // Deletes that upsert_only stops don't keep a live site from being ready.
+  const block = blocks.find(({ reason }) => isRemoval || reason !== 'upsert_only');
   if (block?.reason === 'frozen') return { reason: 'Frozen', message: block.detail };
   if (block !== undefined) {
-    const how = APPROVABLE.has(block.reason) ? `; to let it through: tagyard approve ${plan.checksum}` : '';
-    const passing = block.reason === 'state_lost' ? ({ passing: true } as const) : {};
-    return { reason: 'Blocked', message: `${block.detail}${how}`, ...passing };
+    const hint = APPROVABLE.has(block.reason) ? `; to approve: tagyard approve ${plan.checksum}` : '';
+    const transient = block.reason === 'state_lost' ? ({ transient: true } as const) : {};
+    return { reason: 'Blocked', message: `${block.detail}${hint}`, ...transient };
   }
-  if (entry?.manifest?.suspend && changes.length > 0) {
-    const what = changes.map(({ summary }) => summary).join('; ');
-    return { reason: 'Suspended', message: `${changes.length} changes wait: ${what}` };
+  if (desired?.manifest?.suspend && changes.length > 0) {
+    const summaries = changes.map(({ summary }) => summary).join('; ');
+    return { reason: 'Suspended', message: `${changes.length} changes are pending: ${summaries}` };
   }
-  const [drifted] = left;
-  if (drifted !== undefined) {
-    const keys = left.map(({ change }) => `${change.target} ${change.key}`).join(', ');
-    return drifted.why === 'repair_loop'
-      ? { reason: 'RepairLoop', message: `repaired three times in ten minutes, now left alone: ${keys}` }
-      : { reason: 'Drifted', message: `changed from outside and left so: ${keys}` };
+  const [first] = unrepaired;
+  if (first !== undefined) {
+    const keys = unrepaired.map(({ change }) => `${change.target} ${change.key}`).join(', ');
+    return first.why === 'repair_loop'
+      ? { reason: 'RepairLoop', message: `repaired three times in ten minutes; repairs are paused: ${keys}` }
+      : { reason: 'Drifted', message: `changed from outside and not repaired: ${keys}` };
   }
-  const [unread] = plan.unobserved;
-  if (unread === undefined) return uncertified(plan, site);
-  return { reason: 'ObserveFailed', message: `${unread[0]}: ${unread[1].message}`, passing: true };
+  const [unobserved] = plan.unobserved;
+  if (unobserved === undefined) return certificateObstacle(plan, site);
+  return { reason: 'ObserveFailed', message: `${unobserved[0]}: ${unobserved[1].message}`, transient: true };
 }
 
-/** Certificates come in their own time, after everything else is applied: until then the site isn't what is asked. */
-export function uncertified(plan: PassPlan, site: string): Obstacle | null {
+/** A missing certificate keeps a site from being ready after everything else is applied. */
+export function certificateObstacle(plan: PassPlan, site: string): Obstacle | null {
   const message = plan.uncertified.get(site);
-  return message === undefined ? null : { reason: 'CertificatePending', message, passing: true };
+  return message === undefined ? null : { reason: 'CertificatePending', message, transient: true };
 }
 
-/** The condition after a run: what failed first, then the plan's obstacle. */
-export function afterRun(
+/** The condition after a run (`null`: there was nothing to run): failures first, then the plan's obstacle. */
+export function conditionAfterRun(
   plan: PassPlan,
   site: string,
   outcome: SiteOutcome | null,
 ): Pick<SiteStatus, 'ready' | 'reason' | 'message'> {
-  const failed = outcome?.failures ?? [];
-  if (failed.length > 0) {
-    const message = failed
+  const failures = outcome?.failures ?? [];
+  if (failures.length > 0) {
+    const message = failures
       .map(({ change, error }) => `${change.target} ${change.key}: ${error.message}`)
       .join('; ');
     return { ready: false, reason: outcome?.terminal ? 'Failed' : 'Retrying', message };
   }
-  const stands = obstacle(plan, site);
-  if (stands !== null) return { ready: false, reason: stands.reason, message: stands.message };
-  const entry = plan.desired.entries.get(site);
-  if (entry === undefined || entry.manifest?.state === 'absent')
+  const found = obstacle(plan, site);
+  if (found !== null) return { ready: false, reason: found.reason, message: found.message };
+  const desired = plan.desired.sites.get(site);
+  if (desired === undefined || desired.manifest?.state === 'absent')
     return { ready: true, reason: 'Removed', message: '' };
   return { ready: true, reason: 'Ready', message: '' };
 }
 
-/** One line a resource, from what is wanted and what failed; nothing wanted and nothing failed is nothing to show. */
+/** The status of each resource that the plan knows of the site. */
 export function resourceStatuses(
   plan: PassPlan,
   site: string,
   outcome: SiteOutcome | null,
   nextRetry: string | null,
 ): ResourceStatus[] {
-  const { changes, conflicts, left } = plan.bySite.get(site) ?? NOTHING;
+  const { changes, conflicts, unrepaired } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
   const done = new Set(outcome?.done.map(idOf));
   const pending = new Set(changes.map(idOf).filter((id) => !done.has(id)));
-  const drifted = new Set(left.map(({ change }) => idOf(change)));
-  const contested = new Set(conflicts.map(idOf));
+  const drifted = new Set(unrepaired.map(({ change }) => idOf(change)));
+  const inConflict = new Set(conflicts.map(idOf));
   const failures = new Map(outcome?.failures.map(({ change, error }) => [idOf(change), error.message]));
   return plan.resources(site).map((resource) => {
     const { target, key, hash } = resource;
@@ -105,7 +106,7 @@ export function resourceStatuses(
     const state =
       lastError !== undefined
         ? 'failed'
-        : contested.has(id)
+        : inConflict.has(id)
           ? 'conflict'
           : pending.has(id)
             ? 'pending'
@@ -116,7 +117,7 @@ export function resourceStatuses(
       target,
       key,
       state,
-      // Of a drifted one too: it was applied, and that is what its drift is measured by.
+      // A drifted resource keeps its hash: it was applied, and drift is a difference from what was applied.
       hash: state === 'applied' || state === 'drifted' ? hash : null,
       ...(lastError === undefined ? {} : { lastError, ...(nextRetry === null ? {} : { nextRetry }) }),
     };

@@ -1,99 +1,96 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Applier, Change, Target } from '../appliers/contract.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { TerminalError } from '../base/errors.ts';
 import type { Step } from '../report/report.ts';
 
 export interface SiteRun {
   readonly changes: readonly Change[];
-  /** Targets that couldn't be read in this pass: nothing that comes after them is done. */
+  /** Targets that couldn't be observed in this pass: their own changes and all later ones are skipped. */
   readonly unobserved: ReadonlyMap<Target, Error>;
-  /** The whole site goes: its DNS records drain before the rest is taken down. */
+  /** The whole site is removed: visitors drain after the delete of its DNS records. */
   readonly removal: boolean;
-  /** When the last DNS record of a site that goes was removed; `null`: none was, or it isn't known any more. */
-  readonly withdrawnAt: Date | null;
-  /** Aborted when another revision of this very site is known: the run ends after its current step. */
+  /** When the last DNS record of the site was deleted; `null`: none was, or the time is unknown. */
+  readonly dnsRemovedAt: Date | null;
+  /** Aborts when a newer revision changes this site: the run ends after its current step. */
   readonly superseded: AbortSignal;
 }
 
-export interface ExecuteDeps {
+interface ExecuteDeps {
   /** By target, in the order in which a site comes up. */
   readonly appliers: ReadonlyMap<Target, Applier>;
   readonly drainSeconds: number;
-  /** DNS of a site that goes is gone: a later run must know since when, which may be another process's. */
-  readonly onWithdrawn: (at: Date) => void;
+  /** The drain starts. The time must be saved: a later run, even of another process, continues this drain. */
+  readonly onDnsRemoved: (at: Date) => void;
   readonly onStep: (step: Step) => void;
+  readonly clock?: Clock;
 }
 
 export interface SiteOutcome {
   readonly done: readonly Change[];
   readonly failures: readonly { readonly change: Change; readonly error: Error }[];
-  /** A target that couldn't be observed and stood in the way. */
+  /** The failed observation that ended the run. */
   readonly unobserved: Error | null;
-  /** True where trying again is pointless until something changes. */
+  /** A retry is useless until the manifest, the host or a permission changes. */
   readonly terminal: boolean;
 }
 
 /**
- * Applies one site's changes: up in the order of `TARGETS`, then down in reverse (reconciler rule 6). What shares a
- * target runs together; the first target that fails ends the run, and the rest are skipped. What DNS led to is taken
- * down when the drain since its removal is over, whichever run removed it. Never throws for a failed change.
+ * Applies one site's changes: creates and updates in the order of `TARGETS`, then deletes in reverse order
+ * (docs/reconciler.md, rule 6). Changes of one target run together. The first target with a failure ends the run and
+ * the remaining steps are skipped. Never throws for a failed change.
  */
 export async function executeSite(
   run: SiteRun,
   deps: ExecuteDeps,
   signal: AbortSignal,
 ): Promise<SiteOutcome> {
-  const up = run.changes.filter(({ op }) => op !== 'delete');
-  const down = run.changes.filter(({ op }) => op === 'delete');
-  const targets = [...new Set([...deps.appliers.keys(), ...run.changes.map(({ target }) => target)])];
-  const stages = [
-    ...targets.map((target) => ({ target, changes: up.filter((change) => change.target === target) })),
-    ...targets.toReversed().map((target) => ({
-      target,
-      changes: down.filter((change) => change.target === target),
-    })),
-  ];
+  const { clock = systemClock } = deps;
   const { drains, waitsForDrain } = drainRules(run, deps);
   for (const change of run.changes) deps.onStep(stepOf(change, 'queued'));
 
   let failures: SiteOutcome['failures'] = [];
   let unobserved: Error | null = null;
   const done: Change[] = [];
-  const over = AbortSignal.any([signal, run.superseded]);
+  const ended = AbortSignal.any([signal, run.superseded]);
   const isStopped = () =>
-    failures.some(({ change }) => !isForgiven(run, change, deps.appliers)) ||
+    failures.some(({ change }) => !isOptional(run, change, deps.appliers)) ||
     unobserved !== null ||
-    over.aborted;
-  let { withdrawnAt } = run;
-  for (const { target, changes } of stages) {
+    ended.aborted;
+  let { dnsRemovedAt } = run;
+  const startDrain = () => {
+    const now = clock.date();
+    dnsRemovedAt = now;
+    deps.onDnsRemoved(now);
+    return now;
+  };
+  for (const { target, changes } of stagesOf(run.changes, deps.appliers)) {
     unobserved ??= run.unobserved.get(target) ?? null;
     if (changes.length === 0) continue;
     if (waitsForDrain(target) && !isStopped()) {
-      if (withdrawnAt === null) {
-        withdrawnAt = new Date();
-        deps.onWithdrawn(withdrawnAt);
-      }
-      await drain(withdrawnAt, deps.drainSeconds, over);
+      const leftMs = drainLeftMs(dnsRemovedAt ?? startDrain(), deps.drainSeconds, clock);
+      if (leftMs > 0) await clock.sleep(leftMs, { signal: ended });
     }
     if (isStopped()) {
       for (const change of changes) deps.onStep(stepOf(change, 'skipped'));
       continue;
     }
-    const errors = await Promise.all(changes.map((change) => applyOne(change, deps, signal)));
+    const errors = await Promise.all(changes.map((change) => applyOne(change, { ...deps, clock }, signal)));
     failures = [...failures, ...errors.filter((error) => error !== null)];
     done.push(...changes.filter((_, index) => errors[index] === null));
-    // Nothing begins to drain until the last of them is gone.
-    if (drains(target) && failures.length === 0) {
-      withdrawnAt = new Date();
-      deps.onWithdrawn(withdrawnAt);
-    }
+    // The drain starts with the delete of the last record.
+    if (drains(target) && failures.length === 0) startDrain();
   }
-  const hard = failures.filter(({ change }) => !isForgiven(run, change, deps.appliers));
-  return { done, failures, unobserved, terminal: hard.some(({ error }) => error instanceof TerminalError) };
+  const required = failures.filter(({ change }) => !isOptional(run, change, deps.appliers));
+  return {
+    done,
+    failures,
+    unobserved,
+    terminal: required.some(({ error }) => error instanceof TerminalError),
+  };
 }
 
 /** True for a failed delete that must not fail the removal of the site (see `Traits.mayOutliveSite`). */
-export function isForgiven(
+export function isOptional(
   run: Pick<SiteRun, 'removal'>,
   { target, op }: Change,
   appliers: ExecuteDeps['appliers'],
@@ -101,7 +98,7 @@ export function isForgiven(
   return run.removal && op === 'delete' && appliers.get(target)?.mayOutliveSite === true;
 }
 
-/** In the removal of a site, targets that visitors find it by drain; what comes before them in the order waits. */
+/** In the removal of a site, targets that visitors find it by drain; the targets before them in the order wait. */
 function drainRules(run: SiteRun, { appliers, drainSeconds }: ExecuteDeps) {
   const order = [...appliers.values()];
   const last = run.removal && drainSeconds > 0 ? order.findLastIndex((one) => one.drainsOnRemoval) : -1;
@@ -114,30 +111,42 @@ function drainRules(run: SiteRun, { appliers, drainSeconds }: ExecuteDeps) {
   };
 }
 
-/** Waits for what is left of the drain; an abort ends the wait. A clock that was set back costs one whole drain. */
-async function drain(since: Date, seconds: number, over: AbortSignal): Promise<void> {
-  const left = since.getTime() + seconds * 1000 - Date.now();
-  if (left <= 0) return;
-  await wait(Math.min(left, seconds * 1000), undefined, { signal: over }).catch(() => undefined);
+function stagesOf(
+  changes: readonly Change[],
+  appliers: ExecuteDeps['appliers'],
+): { target: Target; changes: Change[] }[] {
+  const targets = [...new Set([...appliers.keys(), ...changes.map(({ target }) => target)])];
+  const up = changes.filter(({ op }) => op !== 'delete');
+  const down = changes.filter(({ op }) => op === 'delete');
+  const of = (some: Change[]) => (target: Target) => ({
+    target,
+    changes: some.filter((change) => change.target === target),
+  });
+  return [...targets.map(of(up)), ...targets.toReversed().map(of(down))];
+}
+
+/** At most one whole drain, also where the wall clock was set back. */
+function drainLeftMs(since: Date, seconds: number, clock: Clock): number {
+  return Math.min(since.getTime() + seconds * 1000 - clock.date().getTime(), seconds * 1000);
 }
 
 async function applyOne(
   change: Change,
-  deps: ExecuteDeps,
+  deps: ExecuteDeps & { readonly clock: Clock },
   signal: AbortSignal,
 ): Promise<{ change: Change; error: Error } | null> {
-  const startedAt = performance.now();
-  const took = () => Math.round(performance.now() - startedAt);
+  const startedAt = deps.clock.now();
+  const elapsedMs = () => Math.round(deps.clock.now() - startedAt);
   deps.onStep(stepOf(change, 'running'));
   try {
     const applier = deps.appliers.get(change.target);
-    if (applier === undefined) throw new TerminalError(`nothing applies ${change.target} on this host`);
+    if (applier === undefined) throw new TerminalError(`this host has no applier for ${change.target}`);
     await applier.apply(change, signal);
-    deps.onStep({ ...stepOf(change, 'succeeded'), ms: took() });
+    deps.onStep({ ...stepOf(change, 'succeeded'), ms: elapsedMs() });
     return null;
   } catch (cause) {
     const error = cause instanceof Error ? cause : new Error(String(cause));
-    deps.onStep({ ...stepOf(change, 'failed'), error: error.message, ms: took() });
+    deps.onStep({ ...stepOf(change, 'failed'), error: error.message, ms: elapsedMs() });
     return { change, error };
   }
 }

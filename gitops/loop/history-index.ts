@@ -1,10 +1,10 @@
 import type { Log } from '../base/log.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
-/** From here on a site's history is slow to find without an index. */
-const MANY_SITES = 500;
+/** From this number of sites on, reading one site's history is slow without an index. */
+const MIN_SITES = 500;
 
-/** Renews the index of the sites repository's history beside the passes: none of them needs it. */
+/** Updates the index of the sites repository's history in the background, one update at a time. No pass waits for it. */
 export class HistoryIndex {
   readonly #repo: Pick<SitesRepo, 'indexHistory'>;
   readonly #log: Pick<Log, 'warn'>;
@@ -15,9 +15,9 @@ export class HistoryIndex {
     this.#log = log;
   }
 
-  /** After a look at everything; `sites` is how many there are. */
-  renew(sites: number): void {
-    if (sites < MANY_SITES) return;
+  /** Call it after a full pass over `sites` sites. */
+  update(sites: number): void {
+    if (sites < MIN_SITES) return;
     this.#running ??= this.#repo
       .indexHistory()
       .catch((err: unknown) => this.#log.warn({ err }, 'the history could not be indexed'))
@@ -26,6 +26,7 @@ export class HistoryIndex {
       });
   }
 
+  /** Resolves when no update is running. */
   async ended(): Promise<void> {
     await this.#running;
   }

@@ -1,17 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import { type Clock, systemClock } from '../base/clock.ts';
 import type { Operation, Step } from '../report/report.ts';
 
-/** Finished operations that are remembered; older ones are answered with 404. */
-const KEPT = 500;
+/** Finished operations that are kept; requests for older ones are answered with 404. */
+const MAX_FINISHED = 500;
 
-/** The requests in flight and what became of the last ones. Pure bookkeeping: the loop says what happened. */
+/** The operations of requests: those in progress and the last finished ones. The loop reports their steps and results. */
 export class Operations {
   readonly #all: Map<string, Operation>;
   readonly #waiting = new Map<string, (() => void)[]>();
   readonly #onChange: () => void;
+  readonly #clock: Clock;
 
-  /** `known` is what an earlier process knew; its unfinished ones are queued again, since their work is level-triggered. */
-  constructor(known: readonly Operation[], onChange: () => void) {
+  /** `known`: the operations of an earlier process. The running ones are queued again (docs/reconciler.md, rule 12). */
+  constructor(known: readonly Operation[], onChange: () => void, clock: Clock = systemClock) {
     this.#all = new Map(
       known.map((operation) => [
         operation.id,
@@ -19,6 +21,7 @@ export class Operations {
       ]),
     );
     this.#onChange = onChange;
+    this.#clock = clock;
   }
 
   create(site: string, kind: Operation['kind'], revision: string): Operation {
@@ -29,7 +32,7 @@ export class Operations {
       status: 'queued',
       revision,
       steps: [],
-      startedAt: new Date().toISOString(),
+      startedAt: this.#clock.date().toISOString(),
       finishedAt: null,
     };
     this.#put(operation);
@@ -56,7 +59,7 @@ export class Operations {
     return sites;
   }
 
-  /** True where an unfinished operation of the site has taken part in no run yet. */
+  /** True where the site has an operation that no run has started. */
   isQueued(site: string): boolean {
     return this.open(site).some((id) => this.#all.get(id)?.status === 'queued');
   }
@@ -76,7 +79,7 @@ export class Operations {
     for (const id of ids) {
       const operation = this.#all.get(id);
       if (operation === undefined || operation.finishedAt !== null) continue;
-      const finishedAt = new Date().toISOString();
+      const finishedAt = this.#clock.date().toISOString();
       this.#put({ ...operation, status, finishedAt, ...(reason === undefined ? {} : { reason }) });
       for (const resolve of this.#waiting.get(id) ?? []) resolve();
       this.#waiting.delete(id);
@@ -86,11 +89,9 @@ export class Operations {
   /** Resolves when the operation is finished or `ms` have passed, whichever comes first. */
   async finished(id: string, ms: number): Promise<void> {
     if (this.#all.get(id)?.finishedAt !== null) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.set(id, [...(this.#waiting.get(id) ?? []), resolve]);
-    const timer = setTimeout(resolve, ms);
-    await promise;
-    clearTimeout(timer);
+    const finished = new AbortController();
+    this.#waiting.set(id, [...(this.#waiting.get(id) ?? []), () => finished.abort()]);
+    await this.#clock.sleep(ms, { signal: finished.signal });
   }
 
   all(): Operation[] {
@@ -106,6 +107,6 @@ export class Operations {
 
   #forgetOld(): void {
     const finished = [...this.#all.values()].filter(({ finishedAt }) => finishedAt !== null);
-    for (const { id } of finished.slice(0, Math.max(0, finished.length - KEPT))) this.#all.delete(id);
+    for (const { id } of finished.slice(0, Math.max(0, finished.length - MAX_FINISHED))) this.#all.delete(id);
   }
 }

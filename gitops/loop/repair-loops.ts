@@ -1,31 +1,31 @@
 import type { Change } from '../appliers/contract.ts';
+import type { Clock } from '../base/clock.ts';
 
-const REPAIRS = 3;
+const MAX_REPAIRS = 3;
 const WINDOW_MS = 10 * 60_000;
 
 /**
- * Counts repairs: a thing that was repaired three times in ten minutes is being changed by somebody else all the time,
- * and is left alone until the oldest of these repairs is ten minutes ago (reconciler rule 11).
+ * Counts repairs by target and key. After three repairs within ten minutes something else keeps changing the object:
+ * it is left alone until the oldest of these repairs is ten minutes old (docs/reconciler.md, rule 11).
  */
 export class RepairLoops {
+  readonly #clock: Clock;
   readonly #repairs = new Map<string, number[]>();
-  readonly #now: () => number;
 
-  /** `now` in milliseconds. */
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
   repaired(change: Change): void {
-    this.#repairs.set(idOf(change), [...this.#recent(change), this.#now()]);
+    this.#repairs.set(idOf(change), [...this.#recent(change), this.#clock.now()]);
   }
 
   isRepairLoop(change: Change): boolean {
-    return this.#recent(change).length >= REPAIRS;
+    return this.#recent(change).length >= MAX_REPAIRS;
   }
 
   #recent(change: Change): number[] {
-    const since = this.#now() - WINDOW_MS;
+    const since = this.#clock.now() - WINDOW_MS;
     const recent = (this.#repairs.get(idOf(change)) ?? []).filter((at) => at > since);
     if (recent.length === 0) this.#repairs.delete(idOf(change));
     return recent;

@@ -1,32 +1,40 @@
 import { backoffMs } from '../base/backoff.ts';
+import type { Clock } from '../base/clock.ts';
 import { GivenUpError, RetryableError } from '../base/errors.ts';
-import type { SiteEntry } from '../desired/desired-state.ts';
+import type { DesiredSite } from '../desired/desired-state.ts';
 
-/** Failing sites that run at once: the others wait, and no healthy site waits for any of them (reconciler rule 10). */
+/** Active runs of sites whose last run failed, at most: healthy sites don't wait for them (docs/reconciler.md, rule 10). */
 const MAX_FAILING_RUNS = 8;
 
 interface Retry {
   readonly failures: number;
-  /** By `performance.now()`: a wall clock that jumps must neither hold retries back nor let them all loose. Infinity: never. */
+  /** By the monotonic clock. Infinity: never. */
   readonly at: number;
-  /** What failed: another wish starts afresh. */
-  readonly entry: SiteEntry | undefined;
+  /** What failed: another desired state of the site resets its retries. */
+  readonly desired: DesiredSite | undefined;
 }
 
 /** The sites whose last run failed, and when each is tried again. */
 export class Retries {
+  readonly #clock: Clock;
+  readonly #random: () => number;
   readonly #bySite = new Map<string, Retry>();
   readonly #running = new Set<string>();
 
-  failed(site: string, entry: SiteEntry | undefined, errors: readonly Error[]): void {
+  constructor(clock: Clock, random: () => number = Math.random) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  failed(site: string, desired: DesiredSite | undefined, errors: readonly Error[]): void {
     const before = this.#bySite.get(site);
-    const failures = (before?.entry === entry ? (before?.failures ?? 0) : 0) + 1;
-    const asked = errors.map((error) => (error instanceof RetryableError ? (error.retryAfter ?? 0) : 0));
-    const givenUp = errors.some((error) => error instanceof GivenUpError);
-    const pause = givenUp
+    const failures = (before?.desired === desired ? (before?.failures ?? 0) : 0) + 1;
+    const retryAfter = errors.map((error) => (error instanceof RetryableError ? (error.retryAfter ?? 0) : 0));
+    const isGivenUp = errors.some((error) => error instanceof GivenUpError);
+    const pause = isGivenUp
       ? Number.POSITIVE_INFINITY
-      : Math.max(backoffMs(failures, Math.random), ...asked.map((seconds) => seconds * 1000));
-    this.#bySite.set(site, { failures, entry, at: performance.now() + pause });
+      : Math.max(backoffMs(failures, this.#random), ...retryAfter.map((seconds) => seconds * 1000));
+    this.#bySite.set(site, { failures, desired, at: this.#clock.now() + pause });
   }
 
   clear(site: string): void {
@@ -37,25 +45,24 @@ export class Retries {
     return this.#bySite.get(site)?.failures ?? 0;
   }
 
-  /** ISO 8601; `null`: nothing failed, or it has been given up. */
+  /** ISO 8601; `null`: nothing failed, or the site was given up. */
   next(site: string): string | null {
     const retry = this.#bySite.get(site);
-    return retry === undefined || !Number.isFinite(retry.at)
-      ? null
-      : new Date(Date.now() + retry.at - performance.now()).toISOString();
+    if (retry === undefined || !Number.isFinite(retry.at)) return null;
+    return new Date(this.#clock.date().getTime() + retry.at - this.#clock.now()).toISOString();
   }
 
-  /** Whether the site may run now: it never failed with this wish, or its time has come and the slow lane has room. */
-  mayRun(site: string, entry: SiteEntry | undefined): boolean {
+  /** True where this desired state never failed, or its retry is due and fewer than the maximum are running. */
+  mayRun(site: string, desired: DesiredSite | undefined): boolean {
     const retry = this.#bySite.get(site);
-    if (retry === undefined || retry.entry !== entry) return true;
-    return retry.at <= performance.now() && this.#running.size < MAX_FAILING_RUNS;
+    if (retry === undefined || retry.desired !== desired) return true;
+    return retry.at <= this.#clock.now() && this.#running.size < MAX_FAILING_RUNS;
   }
 
-  started(site: string, entry: SiteEntry | undefined): void {
+  started(site: string, desired: DesiredSite | undefined): void {
     const retry = this.#bySite.get(site);
     if (retry === undefined) return;
-    if (retry.entry === entry) this.#running.add(site);
+    if (retry.desired === desired) this.#running.add(site);
     else this.#bySite.delete(site);
   }
 
@@ -63,18 +70,18 @@ export class Retries {
     this.#running.delete(site);
   }
 
-  /** Sites whose time has come; none while the slow lane is full. */
+  /** Sites whose retry is due, the oldest first, as many as may run now. */
   due(): string[] {
-    const now = performance.now();
-    const room = MAX_FAILING_RUNS - this.#running.size;
+    const now = this.#clock.now();
+    const free = MAX_FAILING_RUNS - this.#running.size;
     return [...this.#bySite]
       .filter(([site, { at }]) => at <= now && !this.#running.has(site))
       .sort(([, a], [, b]) => a.at - b.at)
-      .slice(0, room)
+      .slice(0, free)
       .map(([site]) => site);
   }
 
-  /** When the next one is due, by `performance.now()`; while the lane is full a run's end wakes us instead. */
+  /** When the next retry is due, by the monotonic clock. Infinity while the maximum is running: the end of a run is a trigger. */
   nextAt(): number {
     if (this.#running.size >= MAX_FAILING_RUNS) return Number.POSITIVE_INFINITY;
     const waiting = [...this.#bySite].filter(([site]) => !this.#running.has(site));

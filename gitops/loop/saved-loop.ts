@@ -2,7 +2,7 @@ import { Loop, type LoopDeps } from './loop.ts';
 import { Operations } from './operations.ts';
 import type { State, StateFile } from './state.ts';
 
-/** A loop and its operations that go on from what an earlier process knew, and write down what they come to know. */
+/** A loop and its operations that continue from the saved state, and save each change of it. */
 export function savedLoop(
   file: StateFile,
   known: State | null,
@@ -15,7 +15,7 @@ export function savedLoop(
       sites: loop.statuses(),
       operations: operations.all(),
     }));
-  const operations = new Operations(known?.operations ?? [], onChange);
+  const operations = new Operations(known?.operations ?? [], onChange, deps.clock);
   const loop = new Loop({ ...deps, operations, known, onChange });
   return { loop, operations };
 }

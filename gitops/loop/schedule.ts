@@ -1,18 +1,26 @@
 import { backoffMs } from '../base/backoff.ts';
+import type { Clock } from '../base/clock.ts';
 import { RetryableError } from '../base/errors.ts';
 
 /**
- * When everything is looked at again because something could not be read. Only a look at everything that goes well
- * settles it: that one site could be read since says nothing of the others. All times are by `performance.now()`.
+ * When the next full pass is due because an observation failed. Only a full pass without a failure clears it: a
+ * successful pass over some sites says nothing about the others. Times are by the monotonic clock.
  */
 export class Schedule {
+  readonly #clock: Clock;
+  readonly #random: () => number;
   #failures = 0;
   #at = Number.POSITIVE_INFINITY;
-  #everWell = false;
+  #hasSucceeded = false;
 
-  /** A look at everything has gone well since the start. */
+  constructor(clock: Clock, random: () => number = Math.random) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** At least one full pass since the start observed everything. */
   get hasSucceeded(): boolean {
-    return this.#everWell;
+    return this.#hasSucceeded;
   }
 
   get at(): number {
@@ -20,28 +28,28 @@ export class Schedule {
   }
 
   isDue(): boolean {
-    return performance.now() >= this.#at;
+    return this.#clock.now() >= this.#at;
   }
 
   /**
-   * What comes in between because something else woke the loop neither puts the next look off nor makes the pauses
-   * grow; only what the other side asks for does (`retryAfter`).
+   * Failures of passes that run before the scheduled time neither delay it nor increase the backoff. Only a longer
+   * `retryAfter` of the other side delays it.
    */
   failed(errors: Iterable<Error>): void {
-    const now = performance.now();
-    const asked = [...errors].map((error) =>
+    const now = this.#clock.now();
+    const retryAfterMs = [...errors].map((error) =>
       error instanceof RetryableError ? (error.retryAfter ?? 0) * 1000 : 0,
     );
     const isWaiting = now < this.#at && this.#at !== Number.POSITIVE_INFINITY;
     if (!isWaiting) {
       this.#failures += 1;
-      this.#at = now + backoffMs(this.#failures, Math.random);
+      this.#at = now + backoffMs(this.#failures, this.#random);
     }
-    this.#at = Math.max(this.#at, now + Math.max(0, ...asked));
+    this.#at = Math.max(this.#at, now + Math.max(0, ...retryAfterMs));
   }
 
   succeeded(): void {
-    this.#everWell = true;
+    this.#hasSucceeded = true;
     this.#failures = 0;
     this.#at = Number.POSITIVE_INFINITY;
   }

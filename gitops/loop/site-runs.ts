@@ -1,10 +1,11 @@
 import type { Applier, Target } from '../appliers/contract.ts';
+import type { Clock } from '../base/clock.ts';
 import { limit } from '../base/limit.ts';
 import type { Log } from '../base/log.ts';
 import { type DesiredState, desiredFor } from '../desired/desired-state.ts';
 import type { Inventory } from '../pass/inventory.ts';
-import { NOTHING, type PassPlan } from '../pass/pass.ts';
-import { executeSite, isForgiven, type SiteOutcome } from './execute.ts';
+import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
+import { executeSite, isOptional, type SiteOutcome } from './execute.ts';
 import type { Operations } from './operations.ts';
 import type { RepairLoops } from './repair-loops.ts';
 import type { Retries } from './retries.ts';
@@ -14,43 +15,51 @@ export interface SiteRunsDeps {
   readonly appliers: ReadonlyMap<Target, Applier>;
   readonly operations: Operations;
   readonly drainSeconds: number;
-  /** So many sites are brought about at a time, 2,000 by default; the others wait their turn. */
+  /** Active runs at most; default: 2,000. */
   readonly runsAtOnce: number | undefined;
   readonly statuses: SiteStatuses;
   readonly retries: Retries;
   readonly repairLoops: RepairLoops;
   readonly inventory: Inventory;
   readonly onChange: () => void;
-  /** A run has ended; `lookAgain`: something new is asked of its site already. */
+  /** A run has ended; `again`: its site needs another pass. */
   readonly onEnd: (site: string, again: boolean) => void;
   readonly log: Log;
+  readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
-/** A failing operation is given up after this many attempts; the site itself is tried on. */
+/** A failing operation is reported as failed after this many attempts; the site itself is tried further. */
 const ATTEMPTS_PER_OPERATION = 3;
 
 /**
- * Sites share their calls to Cloudflare, so a smaller number would make more of them; and of ten thousand at once, what
- * each holds until its end was a quarter of the daemon's memory.
+ * Active runs share their calls to Cloudflare, so a smaller number means more calls. With ten thousand active runs,
+ * their memory was a quarter of the daemon's.
  */
 const RUNS_AT_ONCE = 2_000;
 
-interface Running {
-  /** What the run brings about. */
+/** One site of a plan, with the ids of its unfinished operations. */
+interface SiteTask {
+  readonly site: string;
+  readonly plan: PassPlan;
+  readonly operations: readonly string[];
+}
+
+interface ActiveRun {
+  /** What the run applies. */
   readonly desired: ReturnType<typeof desiredFor>;
   readonly superseded: AbortController;
-  /** A look at the site was asked for meanwhile. */
+  /** A pass over the site was asked for during the run. */
   rerun: boolean;
   ended: Promise<void>;
 }
 
-/** The runs under way, one a site; each brings a plan's changes of its site into the world and says how that went. */
+/** The active runs, at most one per site. A run applies the changes that a plan allows and reports the result. */
 export class SiteRuns {
   readonly #deps: SiteRunsDeps;
-  readonly #running = new Map<string, Running>();
+  readonly #active = new Map<string, ActiveRun>();
   readonly #limit: ReturnType<typeof limit>;
-  /** By `performance.now()`: a plan from before a run's end speaks of a world that the run has changed since. */
+  /** When each site's last run ended, by the monotonic clock: a plan that was observed before is outdated. */
   readonly #endedAt = new Map<string, number>();
 
   constructor(deps: SiteRunsDeps) {
@@ -59,121 +68,146 @@ export class SiteRuns {
   }
 
   async ended(): Promise<void> {
-    await Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    await Promise.all([...this.#active.values()].map(({ ended }) => ended));
   }
 
-  /** A run of a site of which this revision asks something else, of another host even, ends after its current step. */
+  /** Ends the runs of the sites that this revision changes or gives to another host, after their current step. */
   supersede(state: DesiredState): void {
-    for (const [site, { desired, superseded }] of this.#running) {
+    for (const [site, { desired, superseded }] of this.#active) {
       if (desired !== desiredFor(state, site)) superseded.abort();
     }
   }
 
-  /** Starts the site's run where there is something to do now; otherwise says where it stands. */
-  consider(site: string, plan: PassPlan, operations: readonly string[]): void {
-    const { statuses, retries } = this.#deps;
-    const running = this.#running.get(site);
-    if (running !== undefined) {
-      // Somebody asked for a look at this very site, and the run may be past what has changed.
-      running.rerun ||= plan.scope?.has(site) ?? false;
+  /** Starts the site's run if the plan allows changes and the site may run now; without changes, writes its status. */
+  reconcile(task: SiteTask): void {
+    const { site, plan, operations } = task;
+    const active = this.#active.get(site);
+    if (active !== undefined) {
+      // The active run may be past the step that this pass was asked for.
+      active.rerun ||= plan.scope?.has(site) ?? false;
       return;
     }
     if ((this.#endedAt.get(site) ?? 0) >= plan.observedAt) {
       this.#deps.onEnd(site, true);
       return;
     }
-    if (operations.length === 0 && statuses.isConverged(plan, site)) return;
-    const entry = plan.desired.entries.get(site);
-    const { allowed } = plan.bySite.get(site) ?? NOTHING;
-    if (allowed.length === 0) {
-      retries.clear(site);
-      const before = statuses.get(site);
-      const over = entry === undefined && before?.reason === 'Removed' && !plan.bySite.has(site);
-      if (!over) this.#settle(site, plan, operations, null);
-      // One revision later there is nothing to say any more of a site that git doesn't know.
-      else if (before.desired !== plan.desired.revision) statuses.forget(site);
-    } else if (retries.mayRun(site, entry) || this.#deps.operations.isQueued(site)) {
-      retries.started(site, entry);
-      const superseded = new AbortController();
-      const desired = desiredFor(plan.desired, site);
-      const started: Running = { desired: desired, superseded, rerun: false, ended: Promise.resolve() };
-      this.#running.set(site, started);
-      const run = async () => {
-        // What it was to bring about may be past when its turn comes.
-        if (!superseded.signal.aborted && !this.#deps.signal.aborted) {
-          await this.#run(site, plan, operations, superseded.signal);
-        }
-      };
-      started.ended = this.#limit(run).finally(() => {
-        this.#running.delete(site);
-        this.#endedAt.set(site, performance.now());
-        retries.ended(site);
-        const again = started.rerun || superseded.signal.aborted || this.#deps.operations.isQueued(site);
-        this.#deps.onEnd(site, again);
-      });
+    if (operations.length === 0 && this.#isConverged(task)) return;
+    const { allowed } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
+    if (allowed.length === 0) this.#settleWithoutRun(task);
+    else if (
+      this.#deps.retries.mayRun(site, plan.desired.sites.get(site)) ||
+      this.#deps.operations.isQueued(site)
+    )
+      this.#start(task);
+  }
+
+  /** Nothing has changed since the site converged, according to this plan. */
+  #isConverged({ site, plan }: SiteTask): boolean {
+    const desired = plan.desired.sites.get(site);
+    return (
+      desired !== undefined &&
+      this.#deps.inventory.convergedTo(site) === desired &&
+      !plan.bySite.has(site) &&
+      plan.unobserved.size === 0 &&
+      !plan.uncertified.has(site)
+    );
+  }
+
+  #settleWithoutRun(task: SiteTask): void {
+    const { statuses, retries, inventory } = this.#deps;
+    const { site, plan } = task;
+    retries.clear(site);
+    const before = statuses.get(site);
+    const isGone = !plan.desired.sites.has(site) && before?.reason === 'Removed' && !plan.bySite.has(site);
+    if (!isGone) this.#settle(task, null, true);
+    // The status of a removed site is kept for one revision.
+    else if (before.desired !== plan.desired.revision) {
+      statuses.forget(site);
+      inventory.forget(site);
     }
   }
 
-  async #run(
-    site: string,
-    plan: PassPlan,
-    operations: readonly string[],
-    superseded: AbortSignal,
-  ): Promise<void> {
-    const { statuses, retries, repairLoops, inventory, log, signal } = this.#deps;
-    const entry = plan.desired.entries.get(site);
-    const removal = entry === undefined || entry.manifest?.state === 'absent';
-    const { allowed: changes } = plan.bySite.get(site) ?? NOTHING;
+  #start(task: SiteTask): void {
+    const { site, plan } = task;
+    const { retries } = this.#deps;
+    retries.started(site, plan.desired.sites.get(site));
+    const superseded = new AbortController();
+    const active: ActiveRun = {
+      desired: desiredFor(plan.desired, site),
+      superseded,
+      rerun: false,
+      ended: Promise.resolve(),
+    };
+    this.#active.set(site, active);
+    const run = async () => {
+      // The run may be superseded, or the daemon stopped, before the limit lets it start.
+      if (superseded.signal.aborted || this.#deps.signal.aborted) return;
+      await this.#run(task, superseded.signal);
+    };
+    active.ended = this.#limit(run).finally(() => {
+      this.#active.delete(site);
+      this.#endedAt.set(site, this.#deps.clock.now());
+      retries.ended(site);
+      const again = active.rerun || superseded.signal.aborted || this.#deps.operations.isQueued(site);
+      this.#deps.onEnd(site, again);
+    });
+  }
+
+  async #run(task: SiteTask, superseded: AbortSignal): Promise<void> {
+    const { statuses, retries, repairLoops, inventory, log, clock, signal } = this.#deps;
+    const { site, plan, operations } = task;
+    const desired = plan.desired.sites.get(site);
+    const removal = desired === undefined || desired.manifest?.state === 'absent';
+    const { allowed: changes } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
     for (const change of changes) {
-      if (statuses.wasApplied(change)) repairLoops.repaired(change);
+      if (inventory.wasApplied(change)) repairLoops.repaired(change);
       inventory.add(change.target, site, change.key);
     }
+    inventory.outdate(site);
     statuses.started(plan, site, changes.length);
     log.info({ site, revision: plan.desired.revision, changes: changes.length }, 'applying');
-    const withdrawnAt = statuses.withdrawnAt(site);
-    const run = { changes, unobserved: plan.unobserved, removal, withdrawnAt, superseded };
+    const dnsRemovedAt = statuses.dnsRemovedAt(site);
+    const run = { changes, unobserved: plan.unobserved, removal, dnsRemovedAt, superseded };
     const outcome = await executeSite(
       run,
       {
         appliers: this.#deps.appliers,
         drainSeconds: this.#deps.drainSeconds,
-        onWithdrawn: (at) => {
-          statuses.withdrawn(site, at);
+        onDnsRemoved: (at) => {
+          statuses.dnsRemoved(site, at);
           this.#deps.onChange();
         },
         onStep: (step) => this.#deps.operations.step(operations, step),
+        clock,
       },
       signal,
     );
     if (signal.aborted) return;
-    const unfinished = changes.length - outcome.done.length - outcome.failures.length;
-    if (superseded.aborted && outcome.failures.length === 0 && unfinished > 0) return;
+    const skipped = changes.length - outcome.done.length - outcome.failures.length;
+    if (superseded.aborted && outcome.failures.length === 0 && skipped > 0) return;
     const errors = outcome.failures.map(({ error }) => error);
     if (outcome.unobserved !== null) errors.push(outcome.unobserved);
-    if (errors.length > 0) retries.failed(site, entry, errors);
+    if (errors.length > 0) retries.failed(site, desired, errors);
     else retries.clear(site);
-    const counts =
-      outcome.failures.every(({ change }) => isForgiven(run, change, this.#deps.appliers)) &&
+    const isApplied =
+      outcome.failures.every(({ change }) => isOptional(run, change, this.#deps.appliers)) &&
       outcome.unobserved === null;
-    this.#settle(site, plan, operations, outcome, counts);
-    if (superseded.aborted) statuses.outdated(site);
+    this.#settle(task, outcome, isApplied);
+    if (superseded.aborted) inventory.outdate(site);
   }
 
-  #settle(
-    site: string,
-    plan: PassPlan,
-    operations: readonly string[],
-    outcome: SiteOutcome | null,
-    counts = outcome === null,
-  ): void {
-    const { statuses, retries, log, onChange } = this.#deps;
-    const settled = statuses.settle(plan, site, outcome, { counts, nextRetry: retries.next(site) });
+  #settle({ site, plan, operations }: SiteTask, outcome: SiteOutcome | null, isApplied: boolean): void {
+    const { statuses, retries, inventory, log, onChange } = this.#deps;
+    const nextRetry = retries.next(site);
+    const settled = statuses.settle(plan, site, outcome, { isApplied, nextRetry });
+    const desired = plan.desired.sites.get(site) ?? null;
+    inventory.settle(settled.status, settled.isConverged ? desired : null);
     const { reason, message, ready } = settled.status;
     if (settled.changed) log[ready ? 'info' : 'warn']({ site, reason, detail: message }, 'condition changed');
-    const hopeless = settled.obstacle !== null && settled.obstacle.passing !== true;
-    const gaveUp = outcome?.terminal || hopeless || retries.failures(site) >= ATTEMPTS_PER_OPERATION;
-    if (counts && settled.obstacle === null) this.#deps.operations.finish(operations, 'succeeded');
-    else if (gaveUp) this.#deps.operations.finish(operations, 'failed', `${reason}: ${message}`);
+    const needsAction = settled.obstacle !== null && settled.obstacle.transient !== true;
+    const hasFailed = outcome?.terminal || needsAction || retries.failures(site) >= ATTEMPTS_PER_OPERATION;
+    if (isApplied && settled.obstacle === null) this.#deps.operations.finish(operations, 'succeeded');
+    else if (hasFailed) this.#deps.operations.finish(operations, 'failed', `${reason}: ${message}`);
     onChange();
   }
 }

@@ -1,55 +1,63 @@
-/** Whom the next pass must look at; carries no data but names (reconciler rule 1). */
-export interface Pending {
+import type { Clock } from '../base/clock.ts';
+
+/** What the next pass must cover. It carries no data but names (docs/reconciler.md, rule 1). */
+export interface PendingChecks {
+  /** Everything, not only `sites`. */
   readonly all: boolean;
   readonly sites: ReadonlySet<string>;
 }
 
-/** Gathers what wakes the loop until its next pass takes it. */
+/** Collects triggers until the next pass takes them. */
 export class Triggers {
+  readonly #clock: Clock;
   #triggered = true;
   #all = true;
   #sites = new Set<string>();
-  #ring: () => void = () => undefined;
+  #interrupt: () => void = () => undefined;
 
-  /** Look at every site and all that is ours. */
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Asks for a pass over everything. */
   all(): void {
     this.#all = true;
     this.check();
   }
 
+  /** Asks for a pass over this site. */
   site(site: string): void {
     this.#sites.add(site);
     this.check();
   }
 
-  /** Look whether the sites repository has moved, or something is due. */
+  /** Asks for a pass that covers whatever is new or due by then. */
   check(): void {
     this.#triggered = true;
-    this.#ring();
+    this.#interrupt();
   }
 
-  take(): Pending {
-    const asked = { all: this.#all, sites: this.#sites };
+  take(): PendingChecks {
+    const pending = { all: this.#all, sites: this.#sites };
     this.#triggered = false;
     this.#all = false;
     this.#sites = new Set();
-    return asked;
+    return pending;
   }
 
-  /** After a pass that could not plan: its questions are still open. Wakes nobody. */
-  restore(asked: Pending): void {
-    this.#all ||= asked.all;
-    for (const site of asked.sites) this.#sites.add(site);
+  /** Puts the checks of a failed pass back, without starting another pass for them. */
+  restore(pending: PendingChecks): void {
+    this.#all ||= pending.all;
+    for (const site of pending.sites) this.#sites.add(site);
   }
 
-  /** Until something wakes us or `at` (by `performance.now()`) has come. */
+  /** Resolves at the next trigger, at the time `at` (by the monotonic clock), or when `signal` aborts. */
   async until(at: number, signal: AbortSignal): Promise<void> {
     if (this.#triggered || signal.aborted) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#ring = resolve;
-    const timer = setTimeout(resolve, Math.max(0, at - performance.now()));
-    signal.addEventListener('abort', () => resolve(), { once: true });
-    await promise;
-    clearTimeout(timer);
+    const interruption = new AbortController();
+    this.#interrupt = () => interruption.abort();
+    signal.addEventListener('abort', this.#interrupt);
+    await this.#clock.sleep(at - this.#clock.now(), { signal: interruption.signal });
+    signal.removeEventListener('abort', this.#interrupt);
   }
 }

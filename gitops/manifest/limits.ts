@@ -1,5 +1,5 @@
 import { Lexer } from 'yaml';
-import type { Problem } from './load.ts';
+import type { Problem } from './problem.ts';
 
 /** Of a manifest's text. */
 export const MAX_BYTES = 256 * 1024;

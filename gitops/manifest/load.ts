@@ -2,15 +2,9 @@ import { type Document, isMap, isNode, LineCounter, parseDocument, stringify } f
 import type { core } from 'zod';
 import { canonicalJson } from '../base/canonical-json.ts';
 import { refuseHostileYaml } from './limits.ts';
+import type { Problem } from './problem.ts';
 import { MANIFEST_VERSION, type Manifest, type ManifestInput, manifestSchema } from './schema.ts';
-import { upgraded } from './upgrades.ts';
-
-/** What is wrong with a manifest: dotted `path` into it, 1-based `line` where the text has one. */
-export interface Problem {
-  readonly path: string;
-  readonly message: string;
-  readonly line?: number;
-}
+import { upgradeManifest } from './upgrades.ts';
 
 export type ParsedManifest =
   | { readonly ok: true; readonly manifest: Manifest }
@@ -43,7 +37,7 @@ export function parseManifest(text: string, file: string): ParsedManifest {
       problems: [{ path: 'version', message, ...lineOf(document, lines, ['version']) }],
     };
   }
-  const result = manifestSchema.safeParse(upgraded(document.toJS()));
+  const result = manifestSchema.safeParse(upgradeManifest(document.toJS()));
   if (!result.success)
     return invalid(result.error.issues.flatMap((issue) => describe(issue, document, lines)));
   const { site } = result.data;

@@ -8,7 +8,7 @@ export type Upgrade = (manifest: Readonly<Record<string, unknown>>) => Record<st
 export const UPGRADES: readonly Upgrade[] = [];
 
 /** Any older manifest as one of the newest version; what is no manifest at all is left to the schema. */
-export function upgraded(value: unknown, upgrades: readonly Upgrade[] = UPGRADES): unknown {
+export function upgradeManifest(value: unknown, upgrades: readonly Upgrade[] = UPGRADES): unknown {
   let current = value;
   for (const [index, upgrade] of upgrades.entries()) {
     if (!isRecord(current) || current.version !== index + 1) continue;

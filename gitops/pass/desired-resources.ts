@@ -1,27 +1,27 @@
 import type { Applier, Resource } from '../appliers/contract.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 
-interface Known {
+interface CachedResources {
   readonly edition: string | undefined;
   readonly resources: readonly Resource[];
 }
 
-/** What each manifest asks of an applier, computed once an edition: the same object asks for the same. */
+/** The resources that each manifest asks for, computed once per applier, manifest object and edition. */
 export class DesiredResources {
-  readonly #byApplier = new WeakMap<Applier, WeakMap<LoadedManifest, Known>>();
+  readonly #byApplier = new WeakMap<Applier, WeakMap<LoadedManifest, CachedResources>>();
 
   of(applier: Applier, manifest: LoadedManifest): readonly Resource[] {
-    let known = this.#byApplier.get(applier);
-    if (known === undefined) {
-      known = new WeakMap();
-      this.#byApplier.set(applier, known);
+    let byManifest = this.#byApplier.get(applier);
+    if (byManifest === undefined) {
+      byManifest = new WeakMap();
+      this.#byApplier.set(applier, byManifest);
     }
     const edition = applier.edition?.(manifest);
-    let entry = known.get(manifest);
-    if (entry === undefined || entry.edition !== edition) {
-      entry = { edition, resources: applier.desired(manifest) };
-      known.set(manifest, entry);
+    let cached = byManifest.get(manifest);
+    if (cached === undefined || cached.edition !== edition) {
+      cached = { edition, resources: applier.desired(manifest) };
+      byManifest.set(manifest, cached);
     }
-    return entry.resources;
+    return cached.resources;
   }
 }

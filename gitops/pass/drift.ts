@@ -1,42 +1,43 @@
 import type { Change, Target } from '../appliers/contract.ts';
 
-/** What is done about a thing that somebody else changed: repair it, only say so, or leave it alone. */
+/** The reaction to drift: repair it, report it only, or ignore it (docs/reconciler.md, rule 11). */
 export const DRIFT_MODES = ['enforce', 'warn', 'ignore'] as const;
 export type DriftMode = (typeof DRIFT_MODES)[number];
 export type DriftModes = Readonly<Partial<Record<Target, DriftMode>>>;
 
-/** A change that would undo what happened to a thing since it was applied, and why it isn't made. */
-export interface LeftDrift {
+/** A change that would repair drift, and why it isn't made. */
+export interface UnrepairedDrift {
   readonly change: Change;
   readonly why: 'warn' | 'repair_loop';
 }
 
-export interface SortedChanges {
+export interface DriftSplit {
   readonly changes: readonly Change[];
-  /** Reported and not made. */
-  readonly left: readonly LeftDrift[];
+  /** Reported, not made. */
+  readonly unrepaired: readonly UnrepairedDrift[];
 }
 
 /**
- * Takes out what is drift and not to be repaired. `isDrift` knows a change whose very content was applied before: the
- * wish is the same, so the world has moved; deletions are never drift, since nobody wishes for what they remove.
+ * Separates the repairs that aren't made. `isDrift`: exactly this content was applied before, so the manifest is the
+ * same and the target has changed. Deletes are never drift.
  */
-export function sortDrift(
+export function splitDrift(
   changes: readonly Change[],
   rules: {
     readonly modes: DriftModes;
     isDrift(change: Change): boolean;
     isRepairLoop(change: Change): boolean;
   },
-): SortedChanges {
+): DriftSplit {
   const kept: Change[] = [];
-  const left: LeftDrift[] = [];
+  const unrepaired: UnrepairedDrift[] = [];
   for (const change of changes) {
     const mode = rules.modes[change.target] ?? 'enforce';
     if (change.op === 'delete' || !rules.isDrift(change)) kept.push(change);
-    else if (mode === 'warn') left.push({ change, why: 'warn' });
-    else if (mode === 'enforce' && rules.isRepairLoop(change)) left.push({ change, why: 'repair_loop' });
+    else if (mode === 'warn') unrepaired.push({ change, why: 'warn' });
+    else if (mode === 'enforce' && rules.isRepairLoop(change))
+      unrepaired.push({ change, why: 'repair_loop' });
     else if (mode === 'enforce') kept.push(change);
   }
-  return { changes: kept, left };
+  return { changes: kept, unrepaired: unrepaired };
 }

@@ -1,17 +1,27 @@
-import type { Observed, Target } from '../appliers/contract.ts';
+import type { Change, Observed, Target } from '../appliers/contract.ts';
+import type { DesiredSite } from '../desired/desired-state.ts';
+import type { SiteStatus } from '../report/report.ts';
 
-type Keys = Map<string, Set<string>>;
+type KeysBySite = Map<string, Set<string>>;
 
 /**
- * Which keys of ours each site was last seen to have, so that a look at a few sites knows where to look. Filled by
- * the first full look of a process and kept up by what comes after; never a reason to delete anything.
+ * What is known of each site's objects: the keys that were observed, the content that was applied, and which sites are
+ * converged. It limits what a pass must observe and tells drift from a change of the manifest. No delete follows from it.
  */
 export class Inventory {
-  readonly #keys = new Map<Target, Keys>();
+  readonly #observed = new Map<Target, KeysBySite>();
+  /** The resources of each site's status, as its last run or pass reported them. */
+  readonly #resources: Map<string, SiteStatus['resources']>;
+  readonly #converged = new Map<string, DesiredSite>();
 
-  /** Takes a look at a target in. `sites` are those that were looked at; `null`: all. */
+  /** `known`: the statuses of an earlier process. */
+  constructor(known: Iterable<Pick<SiteStatus, 'site' | 'resources'>> = []) {
+    this.#resources = new Map([...known].map(({ site, resources }) => [site, resources]));
+  }
+
+  /** Records an observation of a target. `sites`: the sites that it covered; `null`: all. */
   record(target: Target, observed: readonly Observed[], sites: ReadonlySet<string> | null): void {
-    const keys = this.#of(target);
+    const keys = this.#observedOf(target);
     if (sites === null) keys.clear();
     else for (const site of sites) keys.delete(site);
     for (const { key, owner } of observed) {
@@ -20,29 +30,65 @@ export class Inventory {
     }
   }
 
+  /** A run is about to create or change this object. */
   add(target: Target, site: string, key: string): void {
-    const keys = this.#of(target);
+    const keys = this.#observedOf(target);
     const known = keys.get(site);
     if (known === undefined) keys.set(site, new Set([key]));
     else known.add(key);
   }
 
+  /** Keys that the sites had when they were last observed, or that their manifests asked for at that time. */
   keys(target: Target, sites: ReadonlySet<string>): Set<string> {
-    const keys = this.#of(target);
-    return new Set([...sites].flatMap((site) => [...(keys.get(site) ?? [])]));
+    const observed = this.#observedOf(target);
+    const keys = new Set<string>();
+    for (const site of sites) {
+      for (const key of observed.get(site) ?? []) keys.add(key);
+      for (const one of this.#resources.get(site) ?? []) if (one.target === target) keys.add(one.key);
+    }
+    return keys;
   }
 
   count(target: Target): number {
     let sum = 0;
-    for (const keys of this.#of(target).values()) sum += keys.size;
+    for (const keys of this.#observedOf(target).values()) sum += keys.size;
     return sum;
   }
 
-  #of(target: Target): Keys {
-    const keys = this.#keys.get(target);
-    if (keys !== undefined) return keys;
-    const none: Keys = new Map();
-    this.#keys.set(target, none);
-    return none;
+  /** True where exactly this content was applied before. */
+  wasApplied({ site, target, key, desired }: Change): boolean {
+    const before = this.#resources.get(site)?.find((one) => one.target === target && one.key === key);
+    return before?.hash != null && before.hash === desired?.hash;
+  }
+
+  /** Records a site's status. `desired`: what is applied in full; `null`: something is missing. */
+  settle({ site, resources }: Pick<SiteStatus, 'site' | 'resources'>, desired: DesiredSite | null): void {
+    this.#resources.set(site, resources);
+    if (desired === null) this.#converged.delete(site);
+    else this.#converged.set(site, desired);
+  }
+
+  /** The desired state that the site has converged to; `null`: it hasn't. */
+  convergedTo(site: string): DesiredSite | null {
+    return this.#converged.get(site) ?? null;
+  }
+
+  /** The site's desired state or its objects are about to change. */
+  outdate(site: string): void {
+    this.#converged.delete(site);
+  }
+
+  forget(site: string): void {
+    this.#resources.delete(site);
+    this.#converged.delete(site);
+  }
+
+  #observedOf(target: Target): KeysBySite {
+    let keys = this.#observed.get(target);
+    if (keys === undefined) {
+      keys = new Map();
+      this.#observed.set(target, keys);
+    }
+    return keys;
   }
 }

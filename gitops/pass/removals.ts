@@ -1,33 +1,36 @@
+import { limit } from '../base/limit.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import { parseManifest } from '../manifest/load.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { Removal } from './guards.ts';
 
-/** Each question starts a git process. */
-const AT_ONCE = 8;
+/** Each read starts a git process. */
+const MAX_READS = 8;
 
 /**
- * What git says of sites that have things here but no entry any more. Absence is confirmed where the file names
- * another host, or where a commit of this very history took it out; a branch that never had it confirms nothing.
+ * Finds out why sites with objects on this host are missing from the desired state. The removal is confirmed if the file
+ * names another host, or if a commit of this branch deleted it (docs/reconciler.md, rule 2).
  */
 export async function findRemovals(
   sites: Iterable<string>,
-  desired: DesiredState,
-  repo: SitesRepo,
+  desired: Pick<DesiredState, 'revision' | 'onOtherHosts'>,
+  repo: Pick<SitesRepo, 'history' | 'readSite'>,
 ): Promise<Map<string, Removal>> {
-  const found = new Map<string, Removal>();
-  const queue = [...sites].values();
-  const reader = async () => {
-    for (const site of queue) found.set(site, await findRemoval(site, desired, repo));
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, reader));
-  return found;
+  const limited = limit(MAX_READS);
+  const found = [...sites].map((site) =>
+    limited(async () => [site, await findRemoval(site, desired, repo)] as const),
+  );
+  return new Map(await Promise.all(found));
 }
 
-async function findRemoval(site: string, desired: DesiredState, repo: SitesRepo): Promise<Removal> {
-  const elsewhere = desired.elsewhere.get(site);
-  if (elsewhere !== undefined) {
-    const { host, state, protect } = elsewhere;
+async function findRemoval(
+  site: string,
+  desired: Pick<DesiredState, 'revision' | 'onOtherHosts'>,
+  repo: Pick<SitesRepo, 'history' | 'readSite'>,
+): Promise<Removal> {
+  const moved = desired.onOtherHosts.get(site);
+  if (moved !== undefined) {
+    const { host, state, protect } = moved;
     return { confirmed: true, protect, ...(state === 'present' ? { to: host } : {}) };
   }
   const [removal] = await repo.history(site, 1, desired.revision);

@@ -120,8 +120,8 @@ export const shownSiteSchema = siteStatusSchema.extend({
 });
 export type ShownSite = z.infer<typeof shownSiteSchema>;
 
-/** Tells the certificates among a site's resources apart. */
-export function isCertificate(one: ShownSite['resources'][number]): one is CertificateStatus {
+/** Certificates are listed among the resources; no other target has this name. */
+export function isCertificate(one: ResourceStatus | CertificateStatus): one is CertificateStatus {
   return one.target === 'certificate';
 }
 

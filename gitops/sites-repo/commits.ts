@@ -1,21 +1,21 @@
 import type { FileCommit } from './fast-import.ts';
 
-/** An edit of one site's file; `edit` is called again on the newest text whenever a race was lost. */
+/** An edit of one site's file. `edit` runs again on the newest text each time another writer comes first. */
 export interface SiteEdit extends Omit<FileCommit, 'path' | 'text'> {
   readonly site: string;
-  /** From the current text (`null`: no file) to the new one (`null`: delete it); the same text makes no commit. */
+  /** From the current text (`null`: no file) to the new one (`null`: delete the file). The same text makes no commit. */
   edit(current: string | null): string | null;
 }
 
-/** What became of an edit: the revision that holds it, and whether that took a commit. */
+/** The revision that contains an edit, and whether the edit made a commit. */
 export interface Committed {
   readonly revision: string;
   readonly changed: boolean;
 }
 
 /**
- * Edits in the order in which they came, as commits one on top of the other; later edits of a site see the earlier
- * ones. An edit that throws fails alone. `outcomes` takes the ids of the commits, once they are made.
+ * Turns edits into a chain of commits, in order. Later edits of a site start from the text of the earlier ones. An edit
+ * that throws affects no other. `outcomes` maps the ids of the commits, once they are made, to the edits.
  */
 export function foldEdits(
   edits: readonly SiteEdit[],
@@ -35,7 +35,7 @@ export function foldEdits(
     } catch (reason) {
       return { status: 'rejected', reason } as const;
     }
-    // A first revision is made even of nothing: there is none yet to answer with.
+    // The first edit of an empty repository makes a commit in any case: its answer needs a revision.
     const changed = text !== before || (parent === null && commits.length === 0);
     if (changed) commits.push({ ...rest, path: `${site}.yaml`, text });
     current.set(site, text);

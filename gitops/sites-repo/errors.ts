@@ -1,9 +1,9 @@
-/** The sites repository could not be read or written; it is not known what stands in it. */
+/** The sites repository can't be read or written, so its content is unknown. */
 export class SitesRepoError extends Error {
   override name = 'SitesRepoError';
 }
 
-/** Has git's own words, without the password of the URL that it names. */
+/** Throws `SitesRepoError` with git's message, without the password of a URL in it. */
 export async function wrapGitError<T>(verb: string | undefined, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

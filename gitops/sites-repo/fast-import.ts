@@ -1,4 +1,4 @@
-/** Who is named in a commit. */
+/** Author or committer of a commit. */
 export interface Person {
   readonly name: string;
   readonly email: string;
@@ -17,8 +17,8 @@ export interface FileCommit {
 const COMMITTER: Person = { name: 'Tagyard', email: 'tagyard@localhost' };
 
 /**
- * A `git fast-import` stream of commits on top of `parent`, in order, that `ref` then names. fast-import moves it only
- * where its new tip contains the old one, so a lost race is refused by git itself; it answers each commit's id on a line.
+ * A `git fast-import` stream that makes these commits on top of `parent`, in order, and moves `ref` to the last one.
+ * fast-import refuses to move a ref to a commit that doesn't contain the old one, and prints one commit id per line.
  * Source: git-fast-import(1).
  */
 export function fastImportStream(
@@ -28,7 +28,7 @@ export function fastImportStream(
   seconds: number,
 ): Buffer {
   const parts = commits.flatMap((commit, index) => [
-    // Without parents of its own a commit would go on top of whatever the reference names.
+    // Without a reset, fast-import would put the first commit on top of whatever `ref` names.
     index === 0 && parent === null ? `reset ${ref}\n` : '',
     `commit ${ref}\nmark :${index + 1}\n`,
     `author ${person(commit.author)} ${seconds} +0000\ncommitter ${person(COMMITTER)} ${seconds} +0000\n`,
@@ -52,7 +52,7 @@ function data(text: string): string {
   return `data ${Buffer.byteLength(text)}\n${text}\n`;
 }
 
-/** Names and trailers come from callers: nothing in them may end a line or an address. */
+/** Names and trailers are input: no character of them may end a line or an address. */
 function person({ name, email }: Person): string {
   return `${oneLine(name).replace(/[<>]/g, '') || 'unknown'} <${oneLine(email).replace(/[<>\s]/g, '')}>`;
 }

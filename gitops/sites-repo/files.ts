@@ -1,10 +1,10 @@
 import { MAX_BYTES } from '../manifest/limits.ts';
 import type { SiteBlob } from './listing.ts';
 
-/** Stands for a text that no manifest can be, however large it is: refused for its size, without being read. */
+/** Replaces the text of a file above the size limit, which isn't read. The parser refuses it for its size. */
 const OVERSIZED = '#'.repeat(MAX_BYTES + 1);
 
-/** A site's file at some revision. `text` is what the blob holds, decoded as UTF-8, where it isn't too large for that. */
+/** A site's file at some revision. `text` is the blob decoded as UTF-8, or a placeholder of more than `MAX_BYTES`. */
 export interface SiteFile {
   readonly site: string;
   readonly path: string;
@@ -14,7 +14,7 @@ export interface SiteFile {
 
 type Git = (args: readonly string[], input: string) => Promise<Buffer>;
 
-/** What these files hold, in one `cat-file --batch`. Throws `UnreadableBlobError`. */
+/** Reads these files by one `cat-file --batch`. Throws `UnreadableBlobError`. */
 export async function readFiles(git: Git, blobs: readonly SiteBlob[]): Promise<SiteFile[]> {
   const texts = await readBlobs(
     git,
@@ -28,7 +28,7 @@ export async function readFiles(git: Git, blobs: readonly SiteBlob[]): Promise<S
   }));
 }
 
-/** Texts by blob id. Throws where an object is missing or corrupt: a file that can't be read is not one that isn't there. */
+/** Texts by blob id. Throws where an object is missing or corrupt: an unreadable file must not count as a missing one. */
 async function readBlobs(git: Git, blobs: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const texts = new Map<string, string>();
   const wanted = [...new Set(blobs)];
@@ -54,7 +54,7 @@ async function readBlobs(git: Git, blobs: readonly string[]): Promise<ReadonlyMa
   return texts;
 }
 
-/** git has no such object, or only a part of it. */
+/** An object is missing or corrupt. */
 export class UnreadableBlobError extends Error {
   override name = 'UnreadableBlobError';
 }

@@ -1,10 +1,10 @@
-/** A site's file in a tree: what is at the root, ends in `.yaml` and is a plain file (no link, module or folder). */
+/** A site's file in a tree: a regular file `*.yaml` at the root (no link, submodule or folder). */
 export interface SiteBlob {
   readonly site: string;
   readonly blob: string;
 }
 
-/** Site files in what `ls-tree -z` lists. */
+/** Parses the output of `ls-tree -z`. */
 export function siteBlobs(listing: Buffer): SiteBlob[] {
   return listing
     .toString()
@@ -15,7 +15,7 @@ export function siteBlobs(listing: Buffer): SiteBlob[] {
     });
 }
 
-/** Revisions by branch, of `for-each-ref` with this format. */
+/** `for-each-ref` format that `branchTips` parses: revisions by branch. */
 export const BRANCH_FORMAT = '--format=%(objectname) %(refname:lstrip=2)';
 export function branchTips(listing: Buffer): ReadonlyMap<string, string> {
   const lines = listing.toString().split('\n').filter(Boolean);

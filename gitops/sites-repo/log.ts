@@ -12,7 +12,7 @@ export interface HistoryEntry {
 const FIELD = '\x1f';
 const RECORD = '\x1e';
 
-/** `git log` format that `parseLog` reads; control characters as separators can't stand in a message of ours. */
+/** `git log` format that `parseLog` reads; the separators are control characters, which commit messages of Tagyard don't contain. */
 export const LOG_FORMAT = `--format=%H%x1f%cI%x1f%an%x1f%ae%x1f%s%x1f%(trailers:only,unfold)%x1e`;
 
 export function parseLog(text: string): HistoryEntry[] {
@@ -35,23 +35,23 @@ function parseTrailers(text: string): Record<string, string> {
   return Object.fromEntries(pairs);
 }
 
-/** A site's file as a commit left it; `null`: without it. */
-export interface FileVersion {
+/** A site's file after a commit; `null`: the commit deleted it. */
+interface FileVersion {
   readonly revision: string;
   readonly blob: string | null;
 }
 
-/** Which commits of a site's file are asked for. */
+/** Selects commits of a site's file. */
 export interface VersionRange {
-  /** Back from here. */
+  /** The newest revision to include. */
   readonly revision: string;
-  /** Not this one, nor what it stands on; it bounds nothing where it was rewritten and forgotten. */
+  /** Excludes this revision and its ancestors; ignored where the repository no longer has it. */
   readonly since?: string | undefined;
-  /** Those of the branch itself alone, not of what was merged into it. */
+  /** Only first parents: commits of the branch itself, not of what was merged into it. */
   readonly branchOnly?: boolean;
 }
 
-/** A `git log` that `parseVersions` reads. A merge counts as what it made of its first parent. */
+/** A `git log` that `parseVersions` parses. A merge is compared with its first parent. */
 export function versionsLog(site: string, { revision, since, branchOnly = false }: VersionRange): string[] {
   return [
     ...['log', '--ignore-missing', '--format=%H', '--raw', '--no-abbrev', '--diff-merges=first-parent'],

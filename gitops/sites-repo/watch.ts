@@ -1,46 +1,46 @@
 import { join } from 'node:path';
 import { watch } from 'chokidar';
 
-/** A local repository is looked at this often even if no file event came: events get lost, files don't. */
+/** A local repository is also polled, because file events can get lost. */
 const LOCAL_POLL_SECONDS = 30;
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly remote: boolean;
   readonly pollSeconds: number;
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Yields whenever a repository may have moved: at once, on every change of its refs on disk, and every
- * `pollSeconds` with a quarter of jitter (so that many hosts don't ask one remote in step). Carries no data: whoever
- * wakes reads the repository itself. Wakes that come together are one. A watch that fails (the host's inotify limit is
- * reached, say) is told to `onError` and costs promptness only.
+ * Yields when a repository may have changed: at once, on every change of its refs on disk, and every `pollSeconds` with
+ * a quarter of jitter, so that many hosts don't poll one remote at the same moment. The caller reads the repository
+ * itself. Events before the next iteration count as one. A failed watch (the inotify limit of the host, say) is
+ * reported to `onError`; polling goes on.
  */
 export async function* watchRepo(
   dir: string,
   { remote, pollSeconds, onError }: WatchOptions,
   signal: AbortSignal,
 ): AsyncGenerator<void> {
-  let wake: () => void = () => undefined;
+  let interrupt: () => void = () => undefined;
   let pending = true;
-  const nudge = () => {
+  const notify = () => {
     pending = true;
-    wake();
+    interrupt();
   };
   const files = remote
     ? null
     : watch([join(dir, 'refs', 'heads'), join(dir, 'packed-refs'), join(dir, 'HEAD')], {
         ignoreInitial: true,
       });
-  files?.on('all', nudge);
+  files?.on('all', notify);
   files?.on('error', onError);
-  signal.addEventListener('abort', nudge, { once: true });
+  signal.addEventListener('abort', notify, { once: true });
   try {
     while (!signal.aborted) {
       if (!pending) {
         const seconds = (remote ? pollSeconds : LOCAL_POLL_SECONDS) * (0.875 + Math.random() / 4);
         const { promise, resolve } = Promise.withResolvers<void>();
-        wake = resolve;
+        interrupt = resolve;
         const timer = setTimeout(resolve, seconds * 1000);
         if (!pending) await promise;
         clearTimeout(timer);

@@ -182,7 +182,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
       },
       (request) => {
         const token = newToken('lt');
-        const until = request.body.graceUntil ?? dateAfter(context.clock.now(), GRACE_DAYS);
+        const until = request.body.graceUntil ?? dateAfter(context.clock.date().getTime(), GRACE_DAYS);
         return change(request, {
           id: request.params.id,
           subject: 'Rotate the loader token of',

@@ -29,7 +29,7 @@ export async function* eventStream(
 ): AsyncGenerator<string> {
   const { db, settings, clock, log } = context;
   let after = last;
-  let sentAt = clock.elapsed();
+  let sentAt = clock.now();
   yield `retry: 2000\n\n`;
   while (!signal.aborted && (await mayListen(context, client, authorization))) {
     const events = await eventsAfter(db, id, after, PAGE);
@@ -37,10 +37,10 @@ export async function* eventStream(
       after = event.id;
       yield `id: ${event.id}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`;
     }
-    if (events.length > 0) sentAt = clock.elapsed();
-    else if (clock.elapsed() - sentAt > HEARTBEAT_MS) {
+    if (events.length > 0) sentAt = clock.now();
+    else if (clock.now() - sentAt > HEARTBEAT_MS) {
       yield ': still here\n\n';
-      sentAt = clock.elapsed();
+      sentAt = clock.now();
     }
     if (events.length < PAGE) {
       await pause(settings.followMs, undefined, { signal }).catch(() => log.debug('an event stream ended'));

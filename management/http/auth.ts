@@ -61,7 +61,7 @@ export function createAuthenticator(options: AuthOptions): Authenticate {
       audience,
       algorithms: ALGORITHMS,
       clockTolerance: CLOCK_TOLERANCE_SECONDS,
-      currentDate: new Date(clock.now()),
+      currentDate: clock.date(),
       requiredClaims: ['exp', 'sub'],
     });
     const actor = actorOf(payload);
@@ -80,7 +80,7 @@ export function createAuthenticator(options: AuthOptions): Authenticate {
       if (known !== undefined) {
         // After the keys are fetched again, even the same key is another object: then the signature is verified anew.
         const isSameKey = (await keys(known.header)) === known.key;
-        if (isSameKey && isTimely(known.payload, clock.now())) return known.actor;
+        if (isSameKey && isTimely(known.payload, clock.date().getTime())) return known.actor;
         verified.delete(token);
       }
       return await verify(token);

@@ -43,18 +43,18 @@ export function createKeySource(url: URL, options: JwksOptions = {}): KeySource 
   let outage: { readonly since: number; readonly error: unknown } | null = null;
 
   return async (header, token) => {
-    if (outage === null || clock.elapsed() - outage.since >= pauseMs) {
+    if (outage === null || clock.now() - outage.since >= pauseMs) {
       try {
         const key = await remote(header, token);
         outage = null;
         return key;
       } catch (error) {
         if (isTokenFault(error)) throw error;
-        outage = { since: clock.elapsed(), error };
+        outage = { since: clock.now(), error };
       }
     }
     const { jwks, uat = 0 } = cache;
-    if (jwks === undefined || clock.now() - uat > staleMs) throw outage.error;
+    if (jwks === undefined || clock.date().getTime() - uat > staleMs) throw outage.error;
     try {
       return await createLocalJWKSet(jwks)(header, token);
     } catch (error) {

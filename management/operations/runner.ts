@@ -22,7 +22,7 @@ export class Runner {
   readonly #parts: Parts;
   readonly #steps: Readonly<Record<SagaStep, StepFunction>>;
   readonly #active = new Map<string, Promise<void>>();
-  /** When each operation was polled last, by `clock.elapsed()`. */
+  /** When each operation was polled last, by `clock.now()`. */
   readonly #polledAt = new Map<string, number>();
   #endPause: () => void = () => undefined;
 
@@ -69,10 +69,10 @@ export class Runner {
     const operations = await runningOperations(db);
     for (const { id, created_at } of operations) {
       const polledAt = this.#polledAt.get(id);
-      const sinceMs = polledAt === undefined ? null : clock.elapsed() - polledAt;
-      const ageMs = clock.now() - created_at.getTime();
+      const sinceMs = polledAt === undefined ? null : clock.now() - polledAt;
+      const ageMs = clock.date().getTime() - created_at.getTime();
       if (this.#active.has(id) || !isPollDue(sinceMs, ageMs, settings.followMs)) continue;
-      this.#polledAt.set(id, clock.elapsed());
+      this.#polledAt.set(id, clock.now());
       this.#runOnce(id, () => this.#resume(id)).catch((err: unknown) => this.#report(id, err));
     }
     const ids = new Set(operations.map(({ id }) => id));

@@ -115,7 +115,7 @@ async function requestVerdict(
       detail: 'VERIFICATION_WORKER_URL is not set',
     });
   }
-  const deadline = clock.elapsed() + BUDGET_MS - MARGIN_MS;
+  const deadline = clock.now() + BUDGET_MS - MARGIN_MS;
   let host: HostReport | null = null;
   let hostProblem: string | null = null;
   try {
@@ -129,7 +129,7 @@ async function requestVerdict(
   const { edgePublicUrl } = settings;
   const site = host?.site ?? describeSite(manifest, { edgePublicUrl, tlsPort: TLS_PORT });
   try {
-    const budget = Math.floor(deadline - clock.elapsed());
+    const budget = Math.floor(deadline - clock.now());
     return await verifier.verify({ site, host, hostProblem, budget }, requestId);
   } catch (error) {
     if (!(error instanceof VerificationUnavailable)) throw error;

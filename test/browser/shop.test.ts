@@ -87,7 +87,9 @@ describeWith('chromium', 'the demo shop in a browser', () => {
     await using browser = await launchChromium({ colorScheme: 'dark' });
     const page = await browser.newPage();
     await page.goto(`http://shop.localhost:${portOf(shop)}/products/tide-mug`);
-    await eventually(async () => expect(await cell(page, 'loader')).toMatch(/^not loaded yet: .*lt_gone\.js$/));
+    await eventually(async () =>
+      expect(await cell(page, 'loader')).toMatch(/^not loaded yet: .*lt_gone\.js$/),
+    );
     await page.getByRole('button', { name: 'Add to basket' }).click();
     expect(await cell(page, 'basket')).toBe('1');
     expect(await cell(page, 'gtm')).toBe('has not run');

@@ -110,7 +110,7 @@ describe.each([
     await expect(put(repo, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
     // Nor does whoever starts then and remembers it.
     const url = urlOf(bare);
-    const again = await openSitesRepo({ url, cacheDir: join(dir, 'again'), begun: true });
+    const again = await openSitesRepo({ url, cacheDir: join(dir, 'again'), initialized: true });
     await expect(put(again, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
     expect(git('for-each-ref')).toBe('');
     git('update-ref', 'refs/heads/main', revision);

@@ -58,7 +58,7 @@ describeWith('docker', 'a container that can’t be removed', () => {
     stuck = true;
     const answer = await daemon.call('POST', '/deprovision?wait=60', { site: 'acme' });
     expect(answer).toMatchObject({ status: 200, body: { operation: { status: 'succeeded' } } });
-    expect(daemon.held('acme')).toBe(0);
+    expect(daemon.objectCount('acme')).toBe(0);
     // Both removals are retried, and the status says why the containers still exist.
     await eventually(() => {
       expect(refused).toBeGreaterThan(2);

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connectPostgres } from '../../management/db/connect.ts';
 import type { Database } from '../../management/db/database.ts';
 import { MIGRATIONS, migrate } from '../../management/db/migrate.ts';
-import { prepare } from '../../management/prepare.ts';
 import {
   countFreePorts,
   fitPool,
@@ -12,6 +11,7 @@ import {
   leasePorts,
   releasePorts,
 } from '../../management/ports/ports.repository.ts';
+import { prepare } from '../../management/prepare.ts';
 import { addVerification, listVerifications } from '../../management/verification/verification.repository.ts';
 import { describeWith } from '../support/components.ts';
 import { PostgresqlFixture } from '../support/management/postgresql.ts';

@@ -106,7 +106,7 @@ describeWith('reference', 'the tables of external-dns', () => {
       });
       const plan = planResources(desired, observedRecords(current, desired, identity), DNS);
       const { allowed } = judge({
-        sites: [{ site: 'site', state: 'present', protect: false, suspend: false, held: false }],
+        sites: [{ site: 'site', state: 'present', protect: false, suspend: false, unusable: false }],
         plans: [plan],
         targets: [{ ...DNS, owned: current.length }],
         policy: one.policy === 'sync' ? 'sync' : 'upsert_only',

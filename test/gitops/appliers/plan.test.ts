@@ -121,7 +121,7 @@ describe('planResources', () => {
             state: 'present' as const,
             protect: false,
             suspend: false,
-            held: false,
+            unusable: false,
           })),
           plans: [plan],
           targets: [{ target: 'dns', owned: 0 }],

@@ -62,8 +62,8 @@ describe('the certificate keeper', () => {
     const manifest = loadedManifest(site, 0, { tls: { mode: 'acme' }, customDomains: domains });
     return {
       revision: site,
-      entries: new Map([[site, { site, blob: site, manifest, stalled: null }]]),
-      elsewhere: new Map(),
+      sites: new Map([[site, { site, blob: site, manifest, stalled: null }]]),
+      onOtherHosts: new Map(),
     };
   };
 

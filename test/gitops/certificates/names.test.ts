@@ -7,13 +7,13 @@ import { loadedManifest } from '../../support/manifest.ts';
 const ADDRESSES = ['192.0.2.1'];
 const desired = (manifests: Record<string, LoadedManifest | null>): DesiredState => ({
   revision: 'x',
-  entries: new Map(
+  sites: new Map(
     Object.entries(manifests).map(([site, manifest]) => [
       site,
       { site, blob: site, manifest, stalled: null },
     ]),
   ),
-  elsewhere: new Map(),
+  onOtherHosts: new Map(),
 });
 const acme = (extra: object = {}) =>
   loadedManifest('acme-shop', 0, {

@@ -125,8 +125,8 @@ describe('certificates from files', () => {
     const manifest = loadedManifest(SITE, 0, extra);
     const desired: DesiredState = {
       revision: String(Math.random()),
-      entries: new Map([[SITE, { site: SITE, blob: '', manifest, stalled: null }]]),
-      elsewhere: new Map(),
+      sites: new Map([[SITE, { site: SITE, blob: '', manifest, stalled: null }]]),
+      onOtherHosts: new Map(),
     };
     files.follow(desired);
   };

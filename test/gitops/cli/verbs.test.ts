@@ -147,7 +147,7 @@ describe('tagyard revert', () => {
     await daemon.reaches('one', 'Removed');
     expect((await tagyard(['revert', 'one'])).exitCode).toBe(0);
     await daemon.reaches('one', 'Ready');
-    expect(daemon.held('one')).toBeGreaterThan(0);
+    expect(daemon.objectCount('one')).toBeGreaterThan(0);
   });
 
   test('undoes a given commit with all later ones, and a creation by a tombstone', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Claimant, claims, contested, rivals } from '../../../gitops/desired/claims.ts';
+import { type Claimant, claims, contestedNames, lostClaims } from '../../../gitops/desired/claims.ts';
 import { manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
@@ -36,7 +36,7 @@ describe('a contested name', () => {
   test('has one holder, and whoever loses loses to an older site that keeps it', () => {
     fc.assert(
       fc.property(claimants, (all) => {
-        const lost = new Map(contested(all).map((claim) => [claim.site, claim]));
+        const lost = new Map(lostClaims(all).map((claim) => [claim.site, claim]));
         const kept = all.filter(({ manifest }) => !lost.has(manifest.site));
         const held = kept.flatMap(names);
         expect(new Set(held).size).toBe(held.length);
@@ -58,12 +58,12 @@ describe('a contested name', () => {
     );
     fc.assert(
       fc.property(shuffled, ([all, others]) => {
-        const bySite = (list: ReturnType<typeof contested>) =>
+        const bySite = (list: ReturnType<typeof lostClaims>) =>
           list.toSorted((a, b) => (a.site < b.site ? -1 : 1));
-        expect(bySite(contested(others))).toEqual(bySite(contested(all)));
-        const concerned = rivals(all.map(({ manifest }) => manifest));
+        expect(bySite(lostClaims(others))).toEqual(bySite(lostClaims(all)));
+        const concerned = contestedNames(all.map(({ manifest }) => manifest));
         const some = all.filter(({ manifest }) => concerned.has(manifest.site));
-        expect(bySite(contested(some))).toEqual(bySite(contested(all)));
+        expect(bySite(lostClaims(some))).toEqual(bySite(lostClaims(all)));
       }),
       RUNS,
     );
@@ -75,11 +75,11 @@ describe('a contested name', () => {
       fc.property(asked, ([all, some]) => {
         const manifests = all.map(({ manifest }) => manifest);
         const claimed = new Set(some.flatMap(({ manifest }) => claims(manifest)));
-        const expected = [...rivals(manifests)].flatMap(([site, found]) => {
+        const expected = [...contestedNames(manifests)].flatMap(([site, found]) => {
           const theirs = [...found].filter((name) => claimed.has(name)).sort();
           return theirs.length === 0 ? [] : [[site, theirs] as const];
         });
-        const found = rivals(
+        const found = contestedNames(
           manifests,
           some.map(({ manifest }) => manifest),
         );

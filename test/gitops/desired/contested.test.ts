@@ -15,7 +15,7 @@ describe('a name that two sites claim', () => {
   const holds = async () => {
     await daemon.reaches('acme', 'Ready');
     expect(await daemon.reaches('aaa-rival', 'NameTaken')).toMatchObject({ ready: false });
-    expect(daemon.held('aaa-rival')).toBe(0);
+    expect(daemon.objectCount('aaa-rival')).toBe(0);
   };
 
   test('stays with the older one over many passes, after restarts, and with all state lost', async () => {
@@ -26,12 +26,12 @@ describe('a name that two sites claim', () => {
     for (const known of [{}, {}, { known: null }, { known: null }]) {
       await daemon.restart(known);
       for (let look = 0; look < 5; look += 1) {
-        await daemon.looked();
+        await daemon.fullPass();
         await holds();
       }
       // Whoever is edited last is no younger, and no older, for that.
       await daemon.push('aaa-rival', rival({ name: `Edited ${daemon.loop.passes}` }));
-      await daemon.looked();
+      await daemon.fullPass();
       await holds();
     }
     expect(daemon.applied).toEqual([]);
@@ -50,7 +50,7 @@ describe('a name that two sites claim', () => {
     await git(daemon.sitesRepo, ['fast-import', '--quiet', '--done'], { input: `${commits.join('')}done\n` });
     for (const known of [{}, { known: null }]) {
       await daemon.restart(known);
-      await daemon.looked();
+      await daemon.fullPass();
       await holds();
     }
   });
@@ -83,7 +83,7 @@ describe('a name that two sites claim', () => {
       await daemon.push('acme', text.acme());
       await daemon.reaches('acme', 'Ready');
       await commit('refs/heads/main', 'refs/heads/main^0', { 'aaa-rival': text.rival() }, 'refs/heads/side');
-      await daemon.looked();
+      await daemon.fullPass();
       await holds();
     });
 
@@ -95,7 +95,7 @@ describe('a name that two sites claim', () => {
       const files = { acme: text.acme(), 'aaa-rival': text.rival() };
       await commit('refs/heads/side', 'refs/heads/side^0', files, 'refs/heads/main');
       await git(daemon.sitesRepo, ['update-ref', 'refs/heads/main', 'refs/heads/side']);
-      await daemon.looked();
+      await daemon.fullPass();
       await holds();
     });
   });

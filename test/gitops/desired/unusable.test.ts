@@ -26,7 +26,7 @@ test.each<[string, (text: string) => string, string, RegExp]>([
       formatManifest(daemon.manifest(site, number, extra));
     await daemon.push('one', text('one', 0));
     await daemon.reaches('one', 'Ready');
-    const before = daemon.held('one');
+    const before = daemon.objectCount('one');
     const message = expect.stringMatching(says);
 
     for (const [site, number] of [['one', 0] as const, ['new', 1] as const]) {
@@ -44,10 +44,10 @@ test.each<[string, (text: string) => string, string, RegExp]>([
       await daemon.restart(known);
       for (const site of ['one', 'new'])
         expect(await daemon.reaches(site, reason)).toMatchObject({ message });
-      await daemon.looked();
+      await daemon.fullPass();
     }
     expect(daemon.applied).toEqual([]);
-    expect([daemon.held('one'), daemon.held('new')]).toEqual([before, 0]);
+    expect([daemon.objectCount('one'), daemon.objectCount('new')]).toEqual([before, 0]);
 
     await daemon.push('one', text('one', 0));
     await daemon.reaches('one', 'Ready');

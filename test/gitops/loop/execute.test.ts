@@ -44,14 +44,14 @@ async function run(
       changes,
       unobserved: new Map(),
       removal: false,
-      withdrawnAt: null,
+      dnsRemovedAt: null,
       superseded: new AbortController().signal,
       ...options,
     },
     {
       appliers: new Map(appliers),
       drainSeconds: options.drainSeconds ?? 0,
-      onWithdrawn: (at) => withdrawn.push(at),
+      onDnsRemoved: (at) => withdrawn.push(at),
       onStep: ({ op, key, status }) => steps.set(`${op} ${key}`, status),
     },
     options.signal ?? new AbortController().signal,
@@ -145,22 +145,22 @@ describe('executeSite', () => {
     const soon = () => ({ signal: AbortSignal.timeout(50), removal: true, drainSeconds: HOUR });
 
     test('takes nothing down before the drain that an earlier run began is over', async () => {
-      const waiting = await run(down, { ...soon(), withdrawnAt: ago(HOUR / 2) });
+      const waiting = await run(down, { ...soon(), dnsRemovedAt: ago(HOUR / 2) });
       expect(waiting.order).toEqual([]);
       expect(waiting.withdrawn).toEqual([]);
-      const { order } = await run(down, { removal: true, drainSeconds: HOUR, withdrawnAt: ago(HOUR + 1) });
+      const { order } = await run(down, { removal: true, drainSeconds: HOUR, dnsRemovedAt: ago(HOUR + 1) });
       expect(order).toEqual(['delete route', 'delete kv', 'delete proxy', 'delete containers']);
     });
 
     test('drains in full where it isn’t known since when, and tells when that began', async () => {
-      const waiting = await run(down, { ...soon(), withdrawnAt: null });
+      const waiting = await run(down, { ...soon(), dnsRemovedAt: null });
       expect(waiting.order).toEqual([]);
       expect(waiting.withdrawn).toHaveLength(1);
     });
 
     test('begins anew with a record that was still there, once none is', async () => {
       const all = [...down, change('dns', 'delete')];
-      const waiting = await run(all, { ...soon(), withdrawnAt: ago(2 * HOUR) });
+      const waiting = await run(all, { ...soon(), dnsRemovedAt: ago(2 * HOUR) });
       expect(waiting.order).toEqual(['delete dns']);
       expect(waiting.withdrawn).toHaveLength(1);
       const failing = { 'delete dns': new Error('busy') };

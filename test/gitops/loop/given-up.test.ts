@@ -22,8 +22,8 @@ describe('what was given up', () => {
   });
 
   test('is not tried by later looks, and has no next time', async () => {
-    await daemon.looked();
-    await daemon.looked();
+    await daemon.fullPass();
+    await daemon.fullPass();
     expect(attempts).toBe(1);
     const status = await daemon.reaches('bad', 'Failed');
     expect(status?.message).toContain('it never starts');

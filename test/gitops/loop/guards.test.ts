@@ -19,7 +19,7 @@ async function applied(names: readonly string[], options: LoopOptions = {}, extr
   for (const name of names) await daemon.reaches(name, 'Ready');
 }
 const nothingRemoved = (names: readonly string[]) =>
-  expect(names.filter((name) => daemon.held(name) === 0)).toEqual([]);
+  expect(names.filter((name) => daemon.objectCount(name) === 0)).toEqual([]);
 
 describe('what nobody asked to remove stays', () => {
   const sites = ['one', 'two', 'three'];
@@ -46,7 +46,7 @@ describe('what nobody asked to remove stays', () => {
   ])('with %s', async (_what, accident) => {
     await applied(sites);
     await accident();
-    await daemon.looked();
+    await daemon.fullPass();
     nothingRemoved(sites);
     expect(daemon.applied.filter(({ op }) => op === 'delete')).toEqual([]);
   });
@@ -55,11 +55,11 @@ describe('what nobody asked to remove stays', () => {
     await applied(sites);
     const revision = await daemon.repo.head();
     await git(daemon.sitesRepo, ['update-ref', '-d', 'refs/heads/main']);
-    const before = daemon.looks.length;
+    const before = daemon.observations.length;
     daemon.loop.sync();
     await eventually(() => expect(daemon.loop.lastError).not.toBeNull());
     nothingRemoved(sites);
-    expect(daemon.looks).toHaveLength(before);
+    expect(daemon.observations).toHaveLength(before);
     const why = expect.stringContaining('the branch of the sites repository is gone');
     expect((await daemon.call('GET', '/sites')).body).toMatchObject({
       problem: why,
@@ -115,7 +115,7 @@ describe('a single file that goes', () => {
     await applied(['one', 'two']);
     await daemon.push('one', null);
     await daemon.reaches('one', 'Removed');
-    expect(daemon.held('one')).toBe(0);
+    expect(daemon.objectCount('one')).toBe(0);
     nothingRemoved(['two']);
   });
 
@@ -135,7 +135,7 @@ describe('a single file that goes', () => {
     nothingRemoved(['one']);
     const { body } = await daemon.call('POST', '/plan', {});
     await daemon.call('POST', '/approve', { checksum: body.checksum });
-    await daemon.looked();
+    await daemon.fullPass();
     nothingRemoved(['one']);
   });
 
@@ -163,7 +163,7 @@ describe('a single file that goes', () => {
     expect(body.blocked).toMatchObject([
       { reason: 'not_taken_over', detail: expect.stringContaining('tag-2') },
     ]);
-    expect(daemon.held('one')).toBe(TARGETS.length);
+    expect(daemon.objectCount('one')).toBe(TARGETS.length);
     if (taken) {
       for (const target of SHARED) {
         for (const [key, { mark, hash }] of daemon.world(target)) {
@@ -202,7 +202,7 @@ describe('a single file that goes', () => {
         `commit refs/heads/main\ncommitter Op <op@example.test> 1 +0000\ndata 0\n${at === 0 ? 'from refs/heads/main^0\n' : ''}M 100644 inline one.yaml\ndata ${Buffer.byteLength(text)}\n${text}\n`,
     );
     await git(daemon.sitesRepo, ['fast-import', '--quiet', '--done'], { input: `${commits.join('')}done\n` });
-    await daemon.looked();
+    await daemon.fullPass();
     expect(await daemon.reaches('one', 'Blocked')).toMatchObject({
       message: expect.stringContaining('one on tag-2'),
     });
@@ -213,7 +213,7 @@ describe('a single file that goes', () => {
     await applied(sites);
     for (const [number, site] of sites.entries())
       await daemon.push(site, daemon.manifest(site, number, { host: 'tag-2' }));
-    await daemon.looked();
+    await daemon.fullPass();
     for (const site of sites)
       expect(await daemon.reaches(site, 'Blocked')).toMatchObject({
         message: expect.stringMatching(/^the new host has not taken over .*one on tag-2/),
@@ -235,10 +235,10 @@ describe('a single file that goes', () => {
     expect(await daemon.reaches('one', 'Blocked')).toMatchObject({
       message: expect.stringContaining('protect: false'),
     });
-    expect(daemon.held('one')).toBe(0);
+    expect(daemon.objectCount('one')).toBe(0);
     await daemon.push('one', daemon.manifest('one', 1));
     await daemon.reaches('one', 'Ready');
-    expect(daemon.held('one')).toBe(TARGETS.length);
+    expect(daemon.objectCount('one')).toBe(TARGETS.length);
     for (const target of SHARED)
       daemon.world(target).set('new.example.net', { mark: mark('old'), hash: 'x' });
     await daemon.push('new', daemon.manifest('new', 3));
@@ -249,7 +249,7 @@ describe('a single file that goes', () => {
   test('ends nothing by giving up one of its names', async () => {
     await applied(['one'], {}, { customDomains: ['m.one.example'] });
     await daemon.push('one', daemon.manifest('one', 0));
-    await eventually(() => expect(daemon.held('one')).toBe(TARGETS.length));
+    await eventually(() => expect(daemon.objectCount('one')).toBe(TARGETS.length));
     expect(daemon.applied.filter(({ ended }) => ended)).toEqual([]);
   });
 });
@@ -262,7 +262,7 @@ describe('the freeze file', () => {
     expect(await daemon.reaches('two', 'Frozen')).toMatchObject({
       message: expect.stringContaining('moving house'),
     });
-    expect(daemon.held('two')).toBe(0);
+    expect(daemon.objectCount('two')).toBe(0);
     expect((await daemon.call('POST', '/plan', {})).body.blocked).toMatchObject([{ reason: 'frozen' }]);
     await rm(join(daemon.dir, 'freeze'));
     await daemon.call('POST', '/sync');
@@ -307,9 +307,9 @@ describe('drift', () => {
     async (mode, reason, told) => {
       await applied(['one'], { drift: { kv: mode } });
       spoil();
-      await daemon.looked();
+      await daemon.fullPass();
       await daemon.reaches('one', reason);
-      await daemon.looked();
+      await daemon.fullPass();
       expect(spoilt()).toBe(true);
       expect((await daemon.call('POST', '/plan', {})).body).toMatchObject({ changes: [] });
       expect((await daemon.call('POST', '/plan', {})).body.blocked).toHaveLength(told);
@@ -331,7 +331,7 @@ describe('drift', () => {
     expect(await daemon.reaches('one', 'RepairLoop')).toMatchObject({
       message: expect.stringContaining('kv one.example.net'),
     });
-    await daemon.looked();
+    await daemon.fullPass();
     expect(spoilt()).toBe(true);
   });
 });

@@ -25,7 +25,7 @@ describe('the daemon', () => {
       body: { site: 'acme', operation: { status: 'succeeded', kind: 'provision' } },
     });
     expect(await reaches('acme', 'Ready')).toMatchObject({ ready: true, applied: await daemon.repo.head() });
-    expect(daemon.held('acme')).toBeGreaterThan(0);
+    expect(daemon.objectCount('acme')).toBeGreaterThan(0);
     const again = await call('POST', '/provision?wait=10', manifest('acme', 1));
     expect(again.body.revision).toBe(answer.body.revision);
     expect(await daemon.repo.history('acme')).toHaveLength(1);
@@ -46,16 +46,16 @@ describe('the daemon', () => {
     await reaches('acme', 'Ready');
     expect(await call('POST', '/deprovision?wait=10', { site: 'acme' })).toMatchObject({ status: 200 });
     await reaches('acme', 'Removed');
-    expect(daemon.held('acme')).toBe(0);
+    expect(daemon.objectCount('acme')).toBe(0);
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
-    expect(daemon.held('acme')).toBeGreaterThan(0);
+    expect(daemon.objectCount('acme')).toBeGreaterThan(0);
   });
 
   test('keeps a site with a broken manifest as it was, and says file, line and path', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
-    const before = daemon.held('acme');
+    const before = daemon.objectCount('acme');
     await push('acme', formatManifest(manifest('acme', 1)).replace('ports:', 'prots:'));
     await push('other', manifest('other', 2));
     await reaches('other', 'Ready');
@@ -63,7 +63,7 @@ describe('the daemon', () => {
       ready: false,
       message: expect.stringMatching(/acme\.yaml:\d+: prots: unknown key/),
     });
-    expect(daemon.held('acme')).toBe(before);
+    expect(daemon.objectCount('acme')).toBe(before);
   });
 
   test('lets one failing site fail alone, and stops it before what depends on the failed step', async () => {
@@ -86,14 +86,14 @@ describe('the daemon', () => {
     await reaches('acme', 'Ready');
     await push('acme', null);
     const status = await reaches('acme', 'Blocked');
-    expect(daemon.held('acme')).toBeGreaterThan(0);
+    expect(daemon.objectCount('acme')).toBeGreaterThan(0);
     const plan = await call('POST', '/plan', {});
     expect(plan.body.blocked).toMatchObject([{ reason: 'empty_desired_state' }]);
     expect(status?.message).toContain(plan.body.checksum);
     expect(await call('POST', '/approve', { checksum: 'ffff' })).toMatchObject({ status: 409 });
     expect(await call('POST', '/approve', { checksum: plan.body.checksum })).toMatchObject({ status: 202 });
     await reaches('acme', 'Removed');
-    expect(daemon.held('acme')).toBe(0);
+    expect(daemon.objectCount('acme')).toBe(0);
   });
 
   test('changes nothing where a target can’t be read, and goes on when it can', async () => {
@@ -103,7 +103,7 @@ describe('the daemon', () => {
       target === 'dns' && at === 'observe' ? new Error('the zone answers 500') : undefined;
     expect(await call('POST', '/deprovision', { site: 'acme' })).toMatchObject({ status: 202 });
     await eventually(() => expect(daemon.loop.status('acme')?.message).toContain('the zone answers 500'));
-    expect(daemon.held('acme')).toBeGreaterThan(0);
+    expect(daemon.objectCount('acme')).toBeGreaterThan(0);
     daemon.control.fault = () => undefined;
     daemon.loop.sync();
     await reaches('acme', 'Removed');
@@ -129,7 +129,7 @@ describe('the daemon', () => {
     await push('acme', formatManifest(manifest('acme', 1)));
     await reaches('acme', 'NameTaken');
     expect(daemon.loop.status('heir')).toMatchObject({ ready: true });
-    expect(daemon.held('acme')).toBe(0);
+    expect(daemon.objectCount('acme')).toBe(0);
   });
 
   test('takes no name from a younger site by naming it later', async () => {

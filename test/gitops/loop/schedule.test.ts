@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../../gitops/base/clock.ts';
 import { RetryableError } from '../../../gitops/base/errors.ts';
 import { Schedule } from '../../../gitops/loop/schedule.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
@@ -10,7 +11,7 @@ beforeEach(async () => {
   for (const [number, site] of ['one', 'two'].entries())
     await daemon.push(site, daemon.manifest(site, number));
   for (const site of ['one', 'two']) await daemon.reaches(site, 'Ready');
-  await daemon.looked();
+  await daemon.fullPass();
 });
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -30,7 +31,7 @@ describe('a look at everything that fails', () => {
     await daemon.push('one', null);
     await daemon.restart({ known: null });
     await daemon.reaches('two', 'ObserveFailed');
-    await daemon.looked();
+    await daemon.fullPass();
     expect(await ready()).toBe(503);
     daemon.control.fault = () => undefined;
     daemon.loop.sync();
@@ -62,7 +63,7 @@ describe('a look at everything that fails', () => {
     daemon.loop.sync();
     await daemon.reaches('one', 'ObserveFailed');
     // Each of these finds the routes unreadable too: ten failures in a row would make the pause minutes long.
-    for (let wake = 0; wake < 10; wake += 1) await daemon.looked();
+    for (let wake = 0; wake < 10; wake += 1) await daemon.fullPass();
     daemon.control.fault = () => undefined;
     await daemon.reaches('one', 'Ready');
     await daemon.reaches('two', 'Ready');
@@ -72,7 +73,7 @@ describe('a look at everything that fails', () => {
     ['waits as long as the other side asked for', [3600], 3600],
     ['waits for the one that asks for most', [60, 7200, 1], 7200],
   ])('%s', (_what, asked, seconds) => {
-    const look = new Schedule();
+    const look = new Schedule(systemClock);
     look.failed(asked.map((retryAfter) => new RetryableError('too many calls', { retryAfter })));
     const now = performance.now();
     expect(look.at).toBeGreaterThan(now + (seconds - 60) * 1000);

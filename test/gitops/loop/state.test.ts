@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { unknownSite } from '../../../gitops/loop/conditions.ts';
+import { initialStatus } from '../../../gitops/loop/conditions.ts';
 import { type State, StateFile } from '../../../gitops/loop/state.ts';
 
 let dir: string;
@@ -19,7 +19,7 @@ const file = () => new StateFile(path, (error) => errors.push(error));
 const stateOf = (revision: string, sites = 1): State => ({
   version: 1,
   revision,
-  sites: Array.from({ length: sites }, (_, number) => unknownSite(`site-${number}`, 'tag-1')),
+  sites: Array.from({ length: sites }, (_, number) => initialStatus(`site-${number}`, 'tag-1')),
   operations: [],
 });
 

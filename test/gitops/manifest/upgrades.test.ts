@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MANIFEST_VERSION } from '../../../gitops/manifest/schema.ts';
-import { UPGRADES, type Upgrade, upgraded } from '../../../gitops/manifest/upgrades.ts';
+import { UPGRADES, type Upgrade, upgradeManifest } from '../../../gitops/manifest/upgrades.ts';
 
 /** Two releases that may come: one renames a key, the next one makes a list of it. */
 const upgrades: Upgrade[] = [
@@ -14,7 +14,7 @@ describe('a manifest of an older version', () => {
     ['the one before', { version: 2, owner: 'a', site: 's' }],
     ['the newest', { version: 3, owners: ['a'], site: 's' }],
   ])('is read as the newest: %s', (_which, manifest) => {
-    expect(upgraded(manifest, upgrades)).toEqual({ version: 3, owners: ['a'], site: 's' });
+    expect(upgradeManifest(manifest, upgrades)).toEqual({ version: 3, owners: ['a'], site: 's' });
   });
 
   test.each([
@@ -26,7 +26,7 @@ describe('a manifest of an older version', () => {
     [{ version: 0 }],
     [{ version: 4 }],
   ])('is left to the schema where it is none: %j', (value) => {
-    expect(upgraded(value, upgrades)).toEqual(value);
+    expect(upgradeManifest(value, upgrades)).toEqual(value);
   });
 
   test('has a step from each version to the next', () => {

@@ -8,7 +8,7 @@ const site = (name: string, extra: Partial<JudgedSite> = {}): JudgedSite => ({
   state: 'present',
   protect: false,
   suspend: false,
-  held: false,
+  unusable: false,
   ...extra,
 });
 const sites = (count: number) => Array.from({ length: count }, (_, index) => site(`site-${index}`));
@@ -124,7 +124,7 @@ describe('judge', () => {
 
   test.each([
     ['a suspended site', site('shop', { suspend: true })],
-    ['a site without a usable manifest', site('shop', { held: true })],
+    ['a site without a usable manifest', site('shop', { unusable: true })],
   ])('changes nothing of %s', (_what, entry) => {
     expect(judge(input({ sites: [entry], changes: [change('shop', 'update')] })).allowed).toEqual([]);
   });

@@ -13,8 +13,8 @@ afterEach(() => daemon.close());
 async function applied(...names: string[]) {
   for (const [number, name] of names.entries()) await daemon.push(name, daemon.manifest(name, number));
   for (const name of names) await daemon.reaches(name, 'Ready');
-  await daemon.looked();
-  daemon.looks.length = 0;
+  await daemon.fullPass();
+  daemon.observations.length = 0;
 }
 
 const hostnames = (site: string, edge: string) => ({ ...daemon.manifest(site, 0).hostnames, edge });
@@ -27,7 +27,7 @@ describe('a pass', () => {
     await eventually(() =>
       expect(daemon.loop.status('two')).toMatchObject({ ready: true, applied: revision }),
     );
-    expect(daemon.looks).toMatchObject(TARGETS.map((target) => ({ target, sites: ['two'] })));
+    expect(daemon.observations).toMatchObject(TARGETS.map((target) => ({ target, sites: ['two'] })));
     // The others stand at that revision too: nothing new is asked of them in it.
     expect(daemon.loop.status('one')).toMatchObject({ ready: true, applied: revision });
   });
@@ -38,24 +38,24 @@ describe('a pass', () => {
     await eventually(() => expect(daemon.of('kv', 'two')).toContain('m.two.example'));
     await daemon.reaches('two', 'Ready');
     await daemon.push('two', daemon.manifest('two', 1));
-    await eventually(() => expect(daemon.held('two')).toBe(TARGETS.length));
-    expect(daemon.looks.filter(({ sites }) => sites === null)).toEqual([]);
+    await eventually(() => expect(daemon.objectCount('two')).toBe(TARGETS.length));
+    expect(daemon.observations.filter(({ sites }) => sites === null)).toEqual([]);
   });
 
   test('looks at everything before it takes down what git no longer has, in an interval and when told to', async () => {
     await applied('one', 'two');
     await daemon.push('two', null);
     await daemon.reaches('two', 'Removed');
-    expect(daemon.looks[0]).toMatchObject({ target: 'containers', sites: null });
-    daemon.looks.length = 0;
+    expect(daemon.observations[0]).toMatchObject({ target: 'containers', sites: null });
+    daemon.observations.length = 0;
     await daemon.call('POST', '/sync');
     await eventually(() =>
-      expect(daemon.looks).toContainEqual(expect.objectContaining({ target: 'dns', sites: null })),
+      expect(daemon.observations).toContainEqual(expect.objectContaining({ target: 'dns', sites: null })),
     );
     await daemon.restart({ intervalSeconds: 0.05 });
-    daemon.looks.length = 0;
-    await eventually(() => expect(daemon.looks.length).toBeGreaterThan(3 * TARGETS.length));
-    expect(daemon.looks.every(({ sites }) => sites === null)).toBe(true);
+    daemon.observations.length = 0;
+    await eventually(() => expect(daemon.observations.length).toBeGreaterThan(3 * TARGETS.length));
+    expect(daemon.observations.every(({ sites }) => sites === null)).toBe(true);
   });
 
   test('leaves a name alone that its site gives up and another one has come to want', async () => {
@@ -81,7 +81,7 @@ describe('a pass', () => {
     const before = daemon.loop.passes;
     daemon.loop.trigger();
     await eventually(() => expect(daemon.loop.passes).toBeGreaterThan(before));
-    expect(daemon.looks).toEqual([]);
+    expect(daemon.observations).toEqual([]);
   });
 });
 
@@ -165,14 +165,14 @@ describe('a site that goes', () => {
     for (const known of [after, {}]) {
       await daemon.restart({ drainSeconds: 3_600, ...known });
       await eventually(() => expect(daemon.loop.status('one')?.withdrawnAt).toBeDefined());
-      for (let looks = 0; looks < 3; looks += 1) await daemon.looked();
-      expect(daemon.held('one')).toBe(TARGETS.length - 1);
+      for (let looks = 0; looks < 3; looks += 1) await daemon.fullPass();
+      expect(daemon.objectCount('one')).toBe(TARGETS.length - 1);
     }
     if (!('known' in after)) expect(daemon.loop.status('one')?.withdrawnAt).toBe(since);
 
     await daemon.restart({ drainSeconds: 0.001 });
     const removed = await daemon.reaches('one', 'Removed');
-    expect(daemon.held('one')).toBe(0);
+    expect(daemon.objectCount('one')).toBe(0);
     // Whoever goes on from here, the site's next life drains anew.
     expect(removed?.withdrawnAt).toBeUndefined();
     await daemon.push('one', daemon.manifest('one', 0));

@@ -13,7 +13,7 @@ import { combineCertificates } from '../../../gitops/certificates/contract.ts';
 import { type AcmeOptions, openAcme } from '../../../gitops/certificates/open.ts';
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
 import { rfc2136Client } from '../../../gitops/clients/rfc2136.ts';
-import { DesiredStateReader } from '../../../gitops/desired/desired-state.ts';
+import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
 import { dnsLookup } from '../../../gitops/host-report/names.ts';
 import { buildDaemon } from '../../../gitops/http/app.ts';
 import { Loop } from '../../../gitops/loop/loop.ts';

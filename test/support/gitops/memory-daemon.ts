@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 import type { Applier, Change, Scope, Target, Traits } from '../../../gitops/appliers/contract.ts';
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { contentHash, readMark } from '../../../gitops/base/ownership.ts';
-import { DesiredStateReader } from '../../../gitops/desired/desired-state.ts';
+import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
 import { buildDaemon } from '../../../gitops/http/app.ts';
 import { Loop, type LoopDeps } from '../../../gitops/loop/loop.ts';
 import { Operations } from '../../../gitops/loop/operations.ts';
@@ -67,7 +67,7 @@ export async function memoryDaemon(
     certificates: () => [],
   };
   /** Every look: the target, the sites it was limited to (`null`: all), and how many passes had ended by then. */
-  const looks: { target: Target; sites: string[] | null; pass: number }[] = [];
+  const observations: { target: Target; sites: string[] | null; pass: number }[] = [];
   const applied: Change[] = [];
 
   function world(target: Target): MemoryWorld {
@@ -98,7 +98,7 @@ export async function memoryDaemon(
       ...inner,
       observe(desired, signal, scope?: Scope) {
         const sites = scope === undefined ? null : [...scope.sites].sort();
-        looks.push({ target, sites, pass: running.loop.passes });
+        observations.push({ target, sites, pass: running.loop.passes });
         return inner.observe(desired, signal);
       },
       async apply(change, signal) {
@@ -151,7 +151,7 @@ export async function memoryDaemon(
     recipient,
     /** What manifests hold as `containerConfig`, unless told otherwise. */
     config,
-    looks,
+    observations: observations,
     applied,
     control,
     world,
@@ -194,12 +194,12 @@ export async function memoryDaemon(
         return running.loop.status(site);
       }),
     /** Looks at everything; resolves at the end of a pass that began after this call. */
-    async looked() {
-      const before = looks.length;
+    async fullPass() {
+      const before = observations.length;
       running.loop.sync();
       await eventually(
         () => {
-          const look = looks
+          const look = observations
             .slice(before)
             .find(({ target, sites }) => target === 'containers' && sites === null);
           expect(look).toBeDefined();
@@ -215,7 +215,7 @@ export async function memoryDaemon(
         return owner.kind === 'ours' && owner.site === site ? [key] : [];
       }),
     /** How many things of the site there are in all. */
-    held: (site: string) => TARGETS.reduce((sum, target) => sum + daemon.of(target, site).length, 0),
+    objectCount: (site: string) => TARGETS.reduce((sum, target) => sum + daemon.of(target, site).length, 0),
     async close() {
       await running.loop.stop();
       await running.app.close();

@@ -1,0 +1,36 @@
+import type { LoadedManifest } from '../manifest/containers.ts';
+import { parseManifest } from '../manifest/load.ts';
+import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import { type Claimant, claims } from './claims.ts';
+
+/** A site that claims `names`, with the age of its claim. Reads the history of its file. */
+export async function claimantOf(
+  manifest: LoadedManifest,
+  names: ReadonlySet<string>,
+  revision: string,
+  repo: Pick<SitesRepo, 'versions' | 'depth'>,
+): Promise<Claimant> {
+  const since = (branchOnly: boolean) =>
+    firstClaim({ site: manifest.site, names, revision, branchOnly }, repo);
+  return { manifest, since: await Promise.all([since(true), since(false)]) };
+}
+
+/** The depth of the commit since which the site has claimed all of `names` without a break. */
+async function firstClaim(
+  claim: { site: string; names: ReadonlySet<string>; revision: string; branchOnly: boolean },
+  repo: Pick<SitesRepo, 'versions' | 'depth'>,
+): Promise<number> {
+  const { site, names, revision, branchOnly } = claim;
+  let first = revision;
+  for (const [older, text] of await repo.versions(site, { revision, branchOnly })) {
+    if (text === null) break;
+    const parsed = parseManifest(text, `${site}.yaml`);
+    // An invalid version neither makes a claim nor ends one.
+    if (!parsed.ok) continue;
+    if (parsed.manifest.state === 'absent') break;
+    const claimed = claims(parsed.manifest);
+    if ([...names].some((name) => !claimed.includes(name))) break;
+    first = older;
+  }
+  return await repo.depth(first);
+}

@@ -1,0 +1,124 @@
+import { limit } from '../base/limit.ts';
+import type { LoadedManifest } from '../manifest/containers.ts';
+import type { SiteBlob, SitesRepo } from '../sites-repo/sites-repo.ts';
+import { claimantOf } from './claim-age.ts';
+import { contestedNames, lostClaims } from './claims.ts';
+import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
+import { type DesiredStateSettings, type Reading, readSiteFile } from './reading.ts';
+
+/** By site, with the blob that was read. */
+type Readings = Map<string, { readonly blob: string; readonly reading: Reading }>;
+
+interface Cache {
+  readonly readings: Readings;
+  /** Two sites claim the same name. */
+  readonly isContested: boolean;
+}
+
+interface Loaded extends Cache {
+  readonly state: DesiredState;
+}
+
+/** Concurrent decryptions. */
+const MAX_DECRYPTIONS = 64;
+
+/** Reads the desired state of this host. Readings are cached by blob id, so a revision costs what it changes. */
+export class DesiredStateReader {
+  readonly #repo: SitesRepo;
+  readonly #settings: DesiredStateSettings;
+  #current: DesiredState | null = null;
+  #cache: Cache = { readings: new Map(), isContested: true };
+  /** Concurrent reads of one revision share the work: a hundred requests may wait for the same new commit. */
+  readonly #loading = new Map<string, Promise<Loaded>>();
+
+  constructor(repo: SitesRepo, settings: DesiredStateSettings) {
+    this.#repo = repo;
+    this.#settings = settings;
+  }
+
+  /** Throws `SitesRepoError` where the revision can't be read: that is never an empty desired state. */
+  async read(revision: string): Promise<DesiredState> {
+    if (this.#current?.revision === revision) return this.#current;
+    const { state, ...cache } = await this.#loadOnce(revision);
+    this.#current = state;
+    this.#cache = cache;
+    return state;
+  }
+
+  /** The same for a revision that isn't applied: the cache stays as it is. */
+  async peek(revision: string): Promise<DesiredState> {
+    if (this.#current?.revision === revision) return this.#current;
+    return (await this.#loadOnce(revision)).state;
+  }
+
+  #loadOnce(revision: string): Promise<Loaded> {
+    const active = this.#loading.get(revision);
+    if (active !== undefined) return active;
+    const loading = this.#load(revision).finally(() => this.#loading.delete(revision));
+    this.#loading.set(revision, loading);
+    return loading;
+  }
+
+  async #load(revision: string): Promise<Loaded> {
+    const cache = this.#cache;
+    const listed = await this.#repo.list(revision);
+    const changed = listed.filter(({ site, blob }) => cache.readings.get(site)?.blob !== blob);
+    const fresh = await this.#readAll(changed, revision);
+    const readings: Readings = new Map();
+    const sites = new Map<string, DesiredSite>();
+    const onOtherHosts = new Map<string, OtherHostSite>();
+    for (const { site } of listed) {
+      const read = fresh.get(site) ?? cache.readings.get(site);
+      if (read === undefined) continue;
+      readings.set(site, read);
+      const { reading } = read;
+      if ('here' in reading) sites.set(site, reading.here);
+      else onOtherHosts.set(site, reading.onOtherHost);
+    }
+    // Where no name was contested before, only a changed file can contest one.
+    const suspects = cache.isContested ? undefined : new Set(fresh.keys());
+    const isContested = await this.#stallContested(sites, suspects, revision);
+    return { state: { revision, sites, onOtherHosts }, readings, isContested };
+  }
+
+  async #readAll(blobs: readonly SiteBlob[], revision: string): Promise<Readings> {
+    const context = { revision, current: this.#current, repo: this.#repo, settings: this.#settings };
+    const readings: Readings = new Map();
+    const limited = limit(MAX_DECRYPTIONS);
+    for await (const files of this.#repo.texts(blobs)) {
+      await limited.map(files, async (file) => {
+        readings.set(file.site, { blob: file.blob, reading: await readSiteFile(file, context) });
+      });
+    }
+    return readings;
+  }
+
+  /**
+   * Stalls the sites whose names an older site claims, and answers whether there are any. `suspects`: only names that
+   * one of these sites claims can be contested.
+   */
+  async #stallContested(
+    sites: Map<string, DesiredSite>,
+    suspects: ReadonlySet<string> | undefined,
+    revision: string,
+  ): Promise<boolean> {
+    const live: LoadedManifest[] = [];
+    for (const { manifest } of sites.values()) if (manifest?.state === 'present') live.push(manifest);
+    const names = contestedNames(live, suspects && live.filter(({ site }) => suspects.has(site)));
+    if (names.size === 0) return false;
+    const claimants = await Promise.all(
+      live
+        .filter(({ site }) => names.has(site))
+        .map((manifest) => claimantOf(manifest, names.get(manifest.site) ?? new Set(), revision, this.#repo)),
+    );
+    for (const { site, name, holder } of lostClaims(claimants)) {
+      const message = `${name} is held by the site ${holder}, which claimed it first`;
+      const { blob = '' } = sites.get(site) ?? {};
+      const before = this.#current?.sites.get(site);
+      const isSame = before?.blob === blob && before.stalled?.message === message;
+      const stalled = { reason: 'NameTaken', message } as const;
+      sites.set(site, isSame ? before : { site, blob, manifest: null, stalled });
+    }
+    return true;
+  }
+}

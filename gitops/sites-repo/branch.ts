@@ -1,0 +1,71 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { coalesce } from '../base/coalesce.ts';
+import { SitesRepoError } from './errors.ts';
+import type { GitDir } from './git-dir.ts';
+import { BRANCH_FORMAT, branchTips } from './listing.ts';
+import { FETCH } from './mirror.ts';
+
+/** The branch that holds the desired state. */
+export class Branch {
+  readonly name: string;
+  readonly #git: GitDir;
+  #hasExisted: boolean;
+  /** Concurrent calls share a git process: a hundred requests start as many processes as one. */
+  readonly #heads = coalesce(
+    async (calls: readonly undefined[]) => {
+      if (this.#git.isMirror) await this.#git.run(FETCH);
+      const value = await this.tip();
+      return calls.map(() => ({ status: 'fulfilled', value }) as const);
+    },
+    { windowMs: 0 },
+  );
+
+  constructor(git: GitDir, name: string, hasExisted: boolean) {
+    this.#git = git;
+    this.name = name;
+    this.#hasExisted = hasExisted;
+  }
+
+  get ref(): string {
+    return `refs/heads/${this.name}`;
+  }
+
+  /** The newest revision, after a fetch where the repository is a mirror; `null`: the branch doesn't exist. */
+  async head(): Promise<string | null> {
+    return await this.#heads(undefined);
+  }
+
+  /** The newest revision without a fetch. `null` only where git says so: a broken repository is not an empty one. */
+  async tip(): Promise<string | null> {
+    const tip = (await this.#tips()).get(this.name) ?? null;
+    if (tip !== null) this.created();
+    return tip;
+  }
+
+  /** The first commit was made. */
+  created(): void {
+    this.#hasExisted = true;
+  }
+
+  /**
+   * Throws unless the repository is empty and the branch never existed. Otherwise a first commit would replace a branch
+   * that was lost, and with it all sites.
+   */
+  async assertMayCreate(): Promise<void> {
+    const tips = await this.#tips();
+    if (tips.has(this.name) || (!this.#hasExisted && tips.size === 0)) return;
+    throw new SitesRepoError(`the sites repository has no branch ${this.name}, or has it no longer`);
+  }
+
+  async #tips(): Promise<ReadonlyMap<string, string>> {
+    const list = async () => branchTips(await this.#git.run(['for-each-ref', BRANCH_FORMAT, 'refs/heads']));
+    const tips = await list();
+    const looseRef = join(this.#git.path, 'refs', 'heads', this.name);
+    if (tips.has(this.name) || !existsSync(looseRef)) return tips;
+    // The file exists: either it was created since the listing, or git skips it because it is damaged (empty, say).
+    const again = await list();
+    if (again.has(this.name) || !existsSync(looseRef)) return again;
+    throw new SitesRepoError(`the branch ${this.name} of the sites repository can't be read`);
+  }
+}

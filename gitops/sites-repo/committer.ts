@@ -1,0 +1,92 @@
+import type { Clock } from '../base/clock.ts';
+import { coalesce } from '../base/coalesce.ts';
+import type { Branch } from './branch.ts';
+import { type Committed, foldEdits, type SiteEdit } from './commits.ts';
+import { SitesRepoError } from './errors.ts';
+import { type FileCommit, fastImportStream } from './fast-import.ts';
+import type { GitDir } from './git-dir.ts';
+import type { History } from './history.ts';
+import type { SiteFiles } from './site-files.ts';
+
+/** Names commits until the remote has accepted them: they must not appear on the branch before. */
+const UNPUSHED = 'refs/tagyard/unpushed';
+const MAX_LOST_RACES = 20;
+/** Edits per push. */
+const MAX_EDITS = 500;
+
+interface CommitterDeps {
+  readonly git: GitDir;
+  readonly branch: Branch;
+  readonly files: SiteFiles;
+  readonly history: History;
+  readonly clock: Pick<Clock, 'date'>;
+}
+
+/** Writes commits by compare-and-swap on the branch (docs/reconciler.md, rule 13). */
+export class Committer {
+  readonly #deps: CommitterDeps;
+  /** Edits that arrive during a push share the next push. */
+  readonly #edits = coalesce((edits: readonly SiteEdit[]) => this.#commitAll(edits), {
+    windowMs: 0,
+    max: MAX_EDITS,
+  });
+
+  constructor(deps: CommitterDeps) {
+    this.#deps = deps;
+  }
+
+  async commit(edit: SiteEdit): Promise<Committed> {
+    return await this.#edits(edit);
+  }
+
+  async #commitAll(edits: readonly SiteEdit[]): Promise<readonly PromiseSettledResult<Committed>[]> {
+    const { branch, history } = this.#deps;
+    for (let lost = 0; lost < MAX_LOST_RACES; lost += 1) {
+      const parent = await branch.head();
+      if (parent === null) await branch.assertMayCreate();
+      const { commits, outcomes } = foldEdits(edits, parent, await this.#textsOf(parent, edits));
+      if (commits.length === 0) return outcomes([]);
+      let revisions: readonly string[] = [];
+      try {
+        revisions = await this.#import(parent, commits);
+        await this.#push(revisions.at(-1));
+        branch.created();
+        return outcomes(revisions);
+      } catch (error) {
+        // Either another writer came first, or the push succeeded and its answer was lost: the branch says which.
+        const head = await branch.head();
+        if (head === parent) throw error;
+        const last = revisions.at(-1);
+        if (head !== null && last !== undefined && (await history.isAncestor(last, head)))
+          return outcomes(revisions);
+      }
+    }
+    const sites = edits.map(({ site }) => site).join(', ');
+    throw new SitesRepoError(
+      `the sites repository changed ${MAX_LOST_RACES} times during the commit of ${sites}; try again`,
+    );
+  }
+
+  /** Makes the commits and answers their ids. Refused by git where the local branch is no longer at `parent`. */
+  async #import(parent: string | null, commits: readonly FileCommit[]): Promise<string[]> {
+    const { git, branch, clock } = this.#deps;
+    const [ref, force] = git.isMirror ? [UNPUSHED, ['--force']] : [branch.ref, []];
+    const stream = fastImportStream(ref, parent, commits, Math.floor(clock.date().getTime() / 1000));
+    const output = await git.run(['fast-import', '--quiet', '--done', ...force], stream);
+    return output.toString().trim().split('\n');
+  }
+
+  async #push(revision: string | undefined): Promise<void> {
+    const { git, branch } = this.#deps;
+    if (!git.isMirror) return;
+    await git.run(['push', '--quiet', 'origin', `${revision}:${branch.ref}`]);
+    await git.run(['update-ref', branch.ref, `${revision}`]);
+  }
+
+  async #textsOf(parent: string | null, edits: readonly SiteEdit[]): Promise<Map<string, string>> {
+    if (parent === null) return new Map();
+    const sites = [...new Set(edits.map(({ site }) => site))];
+    const files = await Promise.all(sites.map((site) => this.#deps.files.readSite(parent, site)));
+    return new Map(files.flatMap((file) => (file === null ? [] : [[file.site, file.text]])));
+  }
+}

@@ -1,0 +1,66 @@
+import { coalesce } from '../base/coalesce.ts';
+import { SitesRepoError } from './errors.ts';
+import { readFiles, type SiteFile, UnreadableBlobError } from './files.ts';
+import type { GitDir } from './git-dir.ts';
+import { type SiteBlob, siteBlobs } from './listing.ts';
+
+type Lookup = Pick<SiteFile, 'site'> & { readonly revision: string };
+
+/** Files per `cat-file`, and paths per command line. */
+const MAX_FILES = 500;
+
+/** Reads site files of any revision. */
+export class SiteFiles {
+  readonly #git: GitDir;
+  /** Concurrent lookups of one revision share a git process. */
+  readonly #lookups = coalesce((lookups: readonly Lookup[]) => this.#lookUp(lookups), {
+    windowMs: 0,
+    max: MAX_FILES,
+  });
+
+  constructor(git: GitDir) {
+    this.#git = git;
+  }
+
+  async list(revision: string): Promise<SiteBlob[]> {
+    return await this.#git.retryAfterRefetch(async () =>
+      siteBlobs(await this.#git.run(['ls-tree', '-z', revision])),
+    );
+  }
+
+  async *texts(blobs: readonly SiteBlob[]): AsyncGenerator<SiteFile[]> {
+    for (let start = 0; start < blobs.length; start += MAX_FILES) {
+      const batch = blobs.slice(start, start + MAX_FILES);
+      yield await this.#git.retryAfterRefetch(() => this.read(batch));
+    }
+  }
+
+  async readSite(revision: string, site: string): Promise<SiteFile | null> {
+    return await this.#lookups({ revision, site });
+  }
+
+  /** One `cat-file` for all of these. Throws `SitesRepoError` where an object is missing or corrupt. */
+  async read(blobs: readonly SiteBlob[]): Promise<SiteFile[]> {
+    return await readFiles((args, input) => this.#git.run(args, input), blobs).catch((cause: unknown) => {
+      throw cause instanceof UnreadableBlobError ? new SitesRepoError(cause.message, { cause }) : cause;
+    });
+  }
+
+  async #lookUp(lookups: readonly Lookup[]): Promise<readonly PromiseSettledResult<SiteFile | null>[]> {
+    const byRevision = new Map<string, Promise<Map<string, SiteFile>>>();
+    for (const [revision, group] of Map.groupBy(lookups, (one) => one.revision)) {
+      byRevision.set(revision, this.#readSites(revision, new Set(group.map(({ site }) => site))));
+    }
+    return await Promise.allSettled(
+      lookups.map(async ({ revision, site }) => (await byRevision.get(revision))?.get(site) ?? null),
+    );
+  }
+
+  async #readSites(revision: string, sites: ReadonlySet<string>): Promise<Map<string, SiteFile>> {
+    const paths = [...sites].map((site) => `${site}.yaml`);
+    const files = await this.#git.retryAfterRefetch(async () =>
+      this.read(siteBlobs(await this.#git.run(['ls-tree', '-z', revision, '--', ...paths]))),
+    );
+    return new Map(files.map((file) => [file.site, file]));
+  }
+}

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { splitDrift } from '../../../gitops/pass/drift.ts';
+import { change } from '../../support/gitops/plans.ts';
+
+test.each([
+  ['a change of the manifest, whatever the mode', 'ignore', 'update', false, false, 'made'],
+  ['drift', undefined, 'update', true, false, 'made'],
+  ['drift to enforce', 'enforce', 'create', true, false, 'made'],
+  ['drift in a repair loop', 'enforce', 'update', true, true, 'repair_loop'],
+  ['drift to report', 'warn', 'update', true, false, 'warn'],
+  ['drift to report, in a repair loop', 'warn', 'update', true, true, 'warn'],
+  ['drift to ignore', 'ignore', 'update', true, false, 'dropped'],
+  ['a delete, which is never drift', 'ignore', 'delete', true, true, 'made'],
+] as const)('of %s (%s)', (_what, mode, op, isDrift, isRepairLoop, expected) => {
+  const one = change('shop', 'a', { op });
+  const split = splitDrift([one], {
+    modes: mode === undefined ? {} : { kv: mode },
+    isDrift: () => isDrift,
+    isRepairLoop: () => isRepairLoop,
+  });
+  expect(split).toEqual({
+    changes: expected === 'made' ? [one] : [],
+    unrepaired: expected === 'warn' || expected === 'repair_loop' ? [{ change: one, why: expected }] : [],
+  });
+});
