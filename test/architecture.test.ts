@@ -6,7 +6,7 @@ import { files } from './architecture/tree.ts';
 
 /** Each service's closed set of error codes: an object keyed by code in its `errors.ts`. */
 const ERROR_SETS = [
-  ['edge', 'EDGE_ERRORS'],
+  ['edge/http', 'EDGE_ERRORS'],
   ['edge/verification', 'VERIFICATION_ERRORS'],
   ['gitops', 'ERRORS'],
   ['management', 'ERRORS'],
@@ -100,7 +100,7 @@ describe('the matrix refuses', () => {
     ['gitops/cli/up.ts', `import '../main.ts';`],
     ['management/app.ts', `import { reconcile } from '../gitops/pass/pass.ts';`],
     ['management/app.ts', `import { report } from '../gitops/report/report.ts';`],
-    ['management/app.ts', `import { errors } from '../edge/errors.ts';`],
+    ['management/app.ts', `import { errors } from '../edge/http/errors.ts';`],
     ['sites/demo/shop/app.ts', `import { app } from '../../../management/app.ts';`],
     ['elsewhere/app.ts', `import fastify from 'fastify';`],
   ])('%s: %s', (path, line) => {
@@ -116,7 +116,7 @@ describe('the matrix allows', () => {
     ['edge/router.ts', `import { Router } from 'itty-router';`],
     ['edge/gate.ts', `import type { IRequest } from 'itty-router';`],
     ['edge/bundle.ts', `import { build } from 'esbuild';`],
-    ['edge/front.ts', `import { WorkerEntrypoint } from 'cloudflare:workers';`],
+    ['edge/front/worker.ts', `import { WorkerEntrypoint } from 'cloudflare:workers';`],
     ['edge/host.ts', `import { Miniflare } from 'miniflare';`],
     ['gitops/appliers/plan.ts', `import type { Report } from './report.ts';`],
     ['gitops/embedded/cloudflare/main.ts', `import { host } from '../../../edge/host.ts';`],
