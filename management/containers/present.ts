@@ -1,6 +1,6 @@
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
+import { isActiveDomain } from '../../plugins/document.ts';
 import type { Settings } from '../context.ts';
-import { isActive } from '../sites/sites.repository.ts';
 import type { ContainerWithOperation } from './containers.repository.ts';
 import type { ContainerView } from './containers.schema.ts';
 
@@ -16,7 +16,7 @@ export function presentContainer(
     domain,
     webTagId,
     containerToken: token,
-    active: isActive(manifest, index),
+    active: isActiveDomain(index, manifest.features.multi_domain),
     snippet: renderSnippet({ edgeUrl, loaderToken, webTagId, vendorUrl }),
   }));
   return {

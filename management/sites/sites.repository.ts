@@ -1,13 +1,9 @@
+import { isActiveDomain } from '../../plugins/document.ts';
 import type { Database, ManifestView } from '../db/database.ts';
 
 /** Names that a site must hold for itself: its pages' domains and its first-party hosts. */
 export function claimedNames(manifest: Pick<ManifestView, 'domains' | 'customDomains'>): string[] {
   return [...new Set([...manifest.domains.map(({ domain }) => domain), ...manifest.customDomains])];
-}
-
-/** Which of a manifest's domains the edge serves: the first, and the others once `multi_domain` is on. */
-export function isActive(manifest: Pick<ManifestView, 'features'>, index: number): boolean {
-  return index === 0 || manifest.features.multi_domain;
 }
 
 /** What the manifest says of the site, as records; `contested` names are another site's and get none. */
@@ -37,7 +33,7 @@ export async function recordSite(
     site_id: site,
     web_tag_id: webTagId,
     container_token: token,
-    active: isActive(manifest, index),
+    active: isActiveDomain(index, manifest.features.multi_domain),
   }));
   const customs = manifest.customDomains.map((domain) => ({
     domain,
