@@ -1,0 +1,40 @@
+import type { Hop } from './public-url.ts';
+
+/** Carries the hop secret, which proves that a request comes from our own proxy or from the edge. */
+export const HOP_HEADER = 'x-tagyard-hop';
+
+const ADDRESS = /^[0-9a-fA-F:.]{2,45}$/;
+const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
+
+/**
+ * Reads the headers of the previous hop. With the hop secret, the proxy's own headers count. Without it, only the
+ * platform's `cf-connecting-ip` counts, which a client can set neither on Cloudflare nor on the embedded edge.
+ */
+export function readHop(headers: Headers, secret: string | undefined): Hop {
+  const address = wellFormed(headers.get('cf-connecting-ip'));
+  if (!isTrusted(headers.get(HOP_HEADER), secret)) {
+    return { address, forwardedHost: null, forwardedProto: null };
+  }
+  // Our proxy adds the last entry of the list. The client may have sent the others.
+  const forwardedFor = headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() ?? null;
+  const host = headers.get('x-forwarded-host')?.toLowerCase() ?? '';
+  const proto = headers.get('x-forwarded-proto');
+  return {
+    address: wellFormed(forwardedFor) ?? address,
+    // The pattern also matches a port out of range and an invalid IDNA name, which no URL can hold.
+    forwardedHost: HOST.test(host) && URL.canParse(`http://${host}`) ? host : null,
+    forwardedProto: proto === 'http' || proto === 'https' ? proto : null,
+  };
+}
+
+function wellFormed(address: string | null): string | null {
+  return ADDRESS.test(address ?? '') ? address : null;
+}
+
+/** Compares in a time that depends on the lengths only, so that timing reveals nothing of the secret. */
+function isTrusted(given: string | null, secret: string | undefined): boolean {
+  if (!given || !secret) return false;
+  const encoder = new TextEncoder();
+  const [a, b] = [encoder.encode(given), encoder.encode(secret)];
+  return a.byteLength === b.byteLength && crypto.subtle.timingSafeEqual(a, b);
+}
