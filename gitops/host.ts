@@ -11,7 +11,7 @@ import { nginxBackend } from './appliers/proxy/nginx/backend.ts';
 import type { ApplierFactory } from './appliers/registration.ts';
 import type { Log } from './base/log.ts';
 import type { Identity } from './base/ownership.ts';
-import { type Certificates, together } from './certificates/contract.ts';
+import { type Certificates, combineCertificates } from './certificates/contract.ts';
 import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
 import { cloudflareClient } from './clients/cloudflare.ts';
@@ -100,7 +100,7 @@ async function openServices(
   const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
   const renewed = [acme?.keeper, files instanceof OperatorFiles ? files : undefined];
   return {
-    certificates: together(renewed.filter((one) => one !== undefined)),
+    certificates: combineCertificates(renewed.filter((one) => one !== undefined)),
     services: {
       identity,
       log,

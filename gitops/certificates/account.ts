@@ -7,29 +7,29 @@ import { writeDurably } from '../base/durable.ts';
 
 const accountSchema = z.object({ url: z.string() });
 
-/** This host's account at one authority, as it lies in `directory`. */
+/** This host's account at one authority, kept in a folder. */
 export interface Account {
   /** PEM. */
   readonly key: string;
   /** `null` until it is registered. */
   readonly url: string | null;
-  /** Of the public key (RFC 7638): what answers to challenges are made of. */
+  /** Thumbprint of the public key (RFC 7638). Answers to challenges contain it. */
   readonly thumbprint: string;
   saveUrl(url: string): Promise<void>;
 }
 
-/** A folder name for an authority: what one has issued is nothing to another. */
+/** The folder's name of an authority. Accounts and certificates of two authorities are kept apart. */
 export function folderOf(directoryUrl: string): string {
   const { host, pathname } = new URL(directoryUrl);
   return `${host}${pathname}`.replace(/[^a-zA-Z0-9.]+/g, '-').replace(/-$/, '');
 }
 
-/** Reads the account's key, or makes it at the first call; a key that can't be read is never replaced. */
+/** Reads the account's key, or generates it if it is missing. Throws if it can't be read: it is never replaced. */
 export async function openAccount(directory: string): Promise<Account> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const keyFile = join(directory, 'account.key');
   const file = join(directory, 'account.json');
-  const key = (await readFile(keyFile, 'utf8').catch(absent)) ?? (await makeKey(keyFile));
+  const key = (await readFile(keyFile, 'utf8').catch(nullIfMissing)) ?? (await makeKey(keyFile));
   const jwk = createPublicKey(createPrivateKey(key)).export({ format: 'jwk' });
   return {
     key,
@@ -46,7 +46,7 @@ async function makeKey(keyFile: string): Promise<string> {
   return pem;
 }
 
-/** Lost, it is asked for with the next order: the authority knows the key. */
+/** Without it the next order asks for it: the authority knows the key. */
 async function readUrl(file: string): Promise<string | null> {
   try {
     return accountSchema.parse(JSON.parse(await readFile(file, 'utf8'))).url;
@@ -55,7 +55,7 @@ async function readUrl(file: string): Promise<string | null> {
   }
 }
 
-function absent(error: NodeJS.ErrnoException): null {
+function nullIfMissing(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null;
   throw error;
 }

@@ -1,21 +1,21 @@
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report/report.ts';
 
-/** Whoever sees to certificates beside the loop: what it is told and asked. */
+/** Keeps certificates independently of the loop. */
 export interface Certificates {
-  /** What git asks for now. */
+  /** Sets the desired state: its names get certificates, others lose theirs. */
   follow(desired: DesiredState): void;
-  /** Sites that have no valid certificate for a name of their own, which they can't do without, and why. */
+  /** Sites without a valid certificate for a name of their own, which they need, and why. */
   uncertified(): ReadonlyMap<string, string>;
-  /** Where the names of a site stand, as far as they were looked at. */
+  /** The statuses of those names of a site that have been checked. */
   statuses(site: string): readonly CertificateStatus[];
-  /** `onChange` hears of a site whose certificates or their states have changed. */
+  /** Calls `onChange` with a site whenever one of its certificates or their states changes. */
   start(onChange: (site: string) => void): void;
   stop(): Promise<void>;
 }
 
-/** Several as one; a site's names are all with one of them. */
-export function together(all: readonly Certificates[]): Certificates {
+/** Several as one. Each of them keeps all names of the sites that it is responsible for. */
+export function combineCertificates(all: readonly Certificates[]): Certificates {
   return {
     follow: (desired) => {
       for (const one of all) one.follow(desired);

@@ -1,5 +1,6 @@
 import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
 import type { CertificateSource } from '../appliers/proxy/certificates.ts';
+import { limit } from '../base/limit.ts';
 import { contentHash } from '../base/ownership.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { DnsLookup } from '../host-report/names.ts';
@@ -8,60 +9,54 @@ import type { Certificates } from './contract.ts';
 import { type WantedName, wantedNames } from './names.ts';
 import type { OrderOutcome, Orders } from './orders.ts';
 import { type CertificateVerdict, type DnsAnswer, judgeCertificate, WITHOUT } from './policy.ts';
-import { orderStatus } from './status.ts';
+import { type KeptName, orderStatus } from './status.ts';
 import type { CertificateStore } from './store.ts';
 
-/** Names that are looked at together. */
-const AT_ONCE = 16;
-/** A clock that is set, or a long sleep of the machine, is noticed after this much. */
+/** Limit of names that are observed at once. */
+const OBSERVED_AT_ONCE = 16;
+/** The longest timer: a changed clock, or a machine that was suspended, is noticed after this time. */
 const LONGEST_TIMER_MS = 60_000;
-/** Until a name is looked at again whose look came to nothing for a reason of our own. */
-const STUMBLED_MS = 60_000;
+/** Milliseconds until a name is checked again after an unexpected error. */
+const ERROR_RETRY_MS = 60_000;
 
 export interface KeeperDeps {
   readonly store: CertificateStore;
   readonly orders: Orders;
   readonly lookup: DnsLookup;
-  /** Under which this host is reached. */
+  /** The host's public addresses. */
   readonly addresses: readonly string[];
+  /** Milliseconds since the epoch. */
   readonly now: () => number;
-}
-
-/** A name as it stands. */
-export interface KeptName extends WantedName {
-  readonly verdict: CertificateVerdict;
-  readonly certificate: CertificateFacts | null;
-  /** `null`: not looked up yet, or it couldn't be. */
-  readonly dns: DnsAnswer | null;
 }
 
 interface Tracked {
   wanted: WantedName;
   readonly fraction: number;
-  /** Since when it has been waiting for something; anew when its state changes. */
+  /** When the current state began. */
   since: number;
   nextAt: number;
-  busy: boolean;
+  isBusy: boolean;
   verdict: CertificateVerdict | null;
   certificate: CertificateFacts | null;
   dns: DnsAnswer | null;
 }
 
 /**
- * Sees to it that every name of `tls: acme` has a certificate: looks its DNS up, orders when it leads here, renews in
- * time. Each name has its own timer and waits for no other; a name that git no longer has is forgotten at once.
+ * Keeps a certificate for every name of `tls: acme`: checks its DNS, orders a certificate once the name resolves to
+ * this host, and renews it in time. Each name has its own schedule and doesn't wait for others. A name that git no
+ * longer has is forgotten at once.
  */
 export class CertificateKeeper implements CertificateSource, Certificates {
   readonly #deps: KeeperDeps;
   readonly #names = new Map<string, Tracked>();
   readonly #stop = new AbortController();
+  readonly #observations = limit(OBSERVED_AT_ONCE);
+  readonly #checks = new Set<Promise<void>>();
   #bySite: ReadonlyMap<string, readonly Tracked[]> = new Map();
-  /** Before the first look at git there is no telling what may go. */
+  /** `null` until git was read: before that no certificate may be removed. */
   #desired: DesiredState | null = null;
   #onChange: (site: string) => void = () => undefined;
-  #busy = 0;
   #timer: NodeJS.Timeout | undefined;
-  #ended: Promise<unknown>[] = [];
 
   constructor(deps: KeeperDeps) {
     this.#deps = deps;
@@ -69,17 +64,16 @@ export class CertificateKeeper implements CertificateSource, Certificates {
 
   start(onChange: (site: string) => void): void {
     this.#onChange = onChange;
-    this.#tick();
+    this.#startDueChecks();
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
     clearTimeout(this.#timer);
     this.#deps.orders.stop();
-    await Promise.allSettled(this.#ended);
+    await Promise.allSettled(this.#checks);
   }
 
-  /** What git asks for now. */
   follow(desired: DesiredState): void {
     if (this.#desired === desired) return;
     this.#desired = desired;
@@ -95,7 +89,7 @@ export class CertificateKeeper implements CertificateSource, Certificates {
       else known.wanted = wanted;
     }
     this.#bySite = Map.groupBy(this.#names.values(), ({ wanted }) => wanted.site);
-    this.#tick();
+    this.#startDueChecks();
   }
 
   uncertified(): ReadonlyMap<string, string> {
@@ -103,7 +97,7 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     for (const { wanted, verdict } of this.#names.values()) {
       const { host, site, own } = wanted;
       if (!own || (verdict !== null && !WITHOUT.has(verdict.state))) continue;
-      const why = verdict === null ? 'about to be looked up' : `${verdict.state}: ${verdict.reason}`;
+      const why = verdict === null ? 'not checked yet' : `${verdict.state}: ${verdict.reason}`;
       sites.set(site, `${host}: ${why}`);
     }
     return sites;
@@ -136,76 +130,76 @@ export class CertificateKeeper implements CertificateSource, Certificates {
   #newlyTracked(wanted: WantedName): Tracked {
     const now = this.#deps.now();
     const fraction = Number.parseInt(contentHash(wanted.host).slice(0, 8), 16) / 2 ** 32;
-    const fresh = { verdict: null, certificate: null, dns: null, busy: false };
+    const fresh = { verdict: null, certificate: null, dns: null, isBusy: false };
     return { wanted, fraction, since: now, nextAt: now, ...fresh };
   }
 
-  /** Looks at the names whose time has come, and sleeps until the next one's. */
-  #tick(): void {
+  /** Starts a check of every name that is due, and sets the timer for the next name. */
+  #startDueChecks(): void {
     clearTimeout(this.#timer);
     if (this.#stop.signal.aborted) return;
     const now = this.#deps.now();
-    const idle = [...this.#names.values()].filter(({ busy }) => !busy);
+    const idle = [...this.#names.values()].filter(({ isBusy }) => !isBusy);
     const due = idle.filter(({ nextAt }) => nextAt <= now).sort((a, b) => a.nextAt - b.nextAt);
-    for (const name of due.slice(0, AT_ONCE - this.#busy)) {
-      const ended = this.#attend(name)
-        .catch((cause: unknown) => this.#stumble(name, cause))
-        .finally(() => {
-          this.#ended = this.#ended.filter((one) => one !== ended);
-        });
-      this.#ended.push(ended);
+    for (const name of due) {
+      name.isBusy = true;
+      const check = this.#check(name)
+        .catch((cause: unknown) => this.#recordError(name, cause))
+        .finally(() => this.#checks.delete(check));
+      this.#checks.add(check);
     }
-    // Of more than may be looked at together, the end of each look wakes the next.
-    if (this.#busy >= AT_ONCE) return;
     const next = Math.min(...idle.map(({ nextAt }) => nextAt).filter((at) => at > now));
     const pause = Math.min(LONGEST_TIMER_MS, Math.max(1, next - now));
-    this.#timer = setTimeout(() => this.#tick(), pause).unref();
+    this.#timer = setTimeout(() => this.#startDueChecks(), pause).unref();
   }
 
-  async #attend(name: Tracked): Promise<void> {
-    name.busy = true;
-    this.#busy += 1;
-    const { host } = name.wanted;
-    const [certificate, dns] = await Promise.all([
-      this.#deps.store.read(host).catch(() => null),
-      this.#lookUp(host),
-    ]);
-    this.#busy -= 1;
-    // Whatever becomes of this name: its order may take hours, and others wait for their look.
-    this.#tick();
-    if (this.#gone(name)) return;
+  async #check(name: Tracked): Promise<void> {
+    // Only the observation is limited: an order may take hours.
+    const observed = await this.#observations(async () => {
+      return this.#isForgotten(name) ? null : await this.#observe(name.wanted.host);
+    });
+    if (observed === null || this.#isForgotten(name)) return;
+    const { certificate, dns } = observed;
     name.certificate = certificate;
     name.dns = dns instanceof Error ? null : dns;
     const verdict = this.#judge(name, dns);
-    this.#say(name, verdict);
+    this.#setVerdict(name, verdict);
     if (verdict.order) {
+      const { host } = name.wanted;
       const outcome = await this.#deps.orders.place(host, certificate?.notAfter ?? 0, (reason) =>
-        this.#say(name, { ...verdict, reason }),
+        this.#setVerdict(name, { ...verdict, reason }),
       );
-      if (!this.#gone(name)) this.#settle(name, dns, outcome);
+      if (!this.#isForgotten(name)) this.#recordOrder(name, dns, outcome);
     }
-    name.busy = false;
-    this.#tick();
+    name.isBusy = false;
+    this.#startDueChecks();
   }
 
-  /** What nobody foresaw costs one name its turn, not the daemon its life; the reason says it to a person. */
-  #stumble(name: Tracked, cause: unknown): void {
-    name.busy = false;
-    if (this.#gone(name)) return;
+  async #observe(host: string) {
+    const [certificate, dns] = await Promise.all([
+      this.#deps.store.read(host).catch(() => null),
+      this.#resolve(host),
+    ]);
+    return { certificate, dns };
+  }
+
+  /** An unexpected error affects one name only. It shows as the reason of the name's state. */
+  #recordError(name: Tracked, cause: unknown): void {
+    name.isBusy = false;
+    if (this.#isForgotten(name)) return;
     const state = name.verdict?.state ?? 'pending_certificate';
-    const reason = `it can’t be seen to: ${cause instanceof Error ? cause.message : String(cause)}`;
-    this.#say(name, { state, reason, order: false, nextAt: this.#deps.now() + STUMBLED_MS });
-    this.#tick();
+    const reason = `the check failed: ${cause instanceof Error ? cause.message : String(cause)}`;
+    this.#setVerdict(name, { state, reason, order: false, nextAt: this.#deps.now() + ERROR_RETRY_MS });
+    this.#startDueChecks();
   }
 
-  #settle(name: Tracked, dns: DnsAnswer | Error, outcome: OrderOutcome): void {
-    const renewed = 'facts' in outcome;
-    if (renewed) name.certificate = outcome.facts;
+  #recordOrder(name: Tracked, dns: DnsAnswer | Error, outcome: OrderOutcome): void {
+    const isRenewed = 'facts' in outcome;
+    if (isRenewed) name.certificate = outcome.facts;
     const verdict = this.#judge(name, dns);
-    if ('notYet' in outcome) this.#say(name, { ...verdict, reason: outcome.notYet });
-    else this.#say(name, verdict);
-    // A renewed certificate is another file for the proxy, though the name is as live as before.
-    if (renewed) this.#onChange(name.wanted.site);
+    this.#setVerdict(name, 'notYet' in outcome ? { ...verdict, reason: outcome.notYet } : verdict);
+    // The proxy must load the new file, even if the name's state is `live` as before.
+    if (isRenewed) this.#onChange(name.wanted.site);
   }
 
   #judge({ wanted, certificate, since, fraction }: Tracked, dns: DnsAnswer | Error): CertificateVerdict {
@@ -214,7 +208,7 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     return judgeCertificate({ host, expected, dns, certificate, failure, since, fraction }, this.#deps.now());
   }
 
-  #say(name: Tracked, verdict: CertificateVerdict): void {
+  #setVerdict(name: Tracked, verdict: CertificateVerdict): void {
     const before = name.verdict;
     name.verdict = verdict;
     name.nextAt = verdict.nextAt;
@@ -223,19 +217,19 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     this.#onChange(name.wanted.site);
   }
 
-  /** An `Error` in a person's words where DNS couldn't be asked: that says nothing about the name. */
-  async #lookUp(host: string): Promise<DnsAnswer | Error> {
+  /** An `Error` if DNS gives no answer, which says nothing about the name. */
+  async #resolve(host: string): Promise<DnsAnswer | Error> {
     const { lookup } = this.#deps;
     try {
       const [addresses, alias] = await Promise.all([lookup.addresses(host), lookup.alias(host)]);
       return { addresses, alias };
     } catch (cause) {
       const why = cause instanceof Error && 'code' in cause ? cause.code : cause;
-      return new Error(`${host} can’t be looked up (${String(why)})`, { cause });
+      return new Error(`${host} can’t be resolved (${String(why)})`, { cause });
     }
   }
 
-  #gone(name: Tracked): boolean {
+  #isForgotten(name: Tracked): boolean {
     return this.#stop.signal.aborted || this.#names.get(name.wanted.host) !== name;
   }
 }

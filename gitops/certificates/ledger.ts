@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
+import { limit } from '../base/limit.ts';
 import { budgetSchema } from './budget.ts';
 
 const failure = z.object({
@@ -19,12 +20,12 @@ const ledgerSchema = z.object({
 export type LedgerState = z.output<typeof ledgerSchema>;
 
 /**
- * What was ordered and what failed, on disk: a daemon that starts again and again must not order again and again. Lost
- * or damaged, it is begun anew. Times are milliseconds since 1970.
+ * The order budget and the failed orders on disk, so that a daemon that restarts repeatedly doesn't order repeatedly. A
+ * missing or damaged file counts as empty. Times are milliseconds since the epoch.
  */
 export class Ledger {
   readonly #path: string;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #exclusive = limit(1);
 
   constructor(path: string) {
     this.#path = path;
@@ -38,11 +39,9 @@ export class Ledger {
     }
   }
 
-  /** One write after the other; resolves when this one is on disk. */
+  /** Resolves when the state is on disk. Writes are done one after the other. */
   async write(state: LedgerState): Promise<void> {
     const text = JSON.stringify(state);
-    const written = this.#writing.then(() => writeDurably(this.#path, text));
-    this.#writing = written.catch(() => undefined);
-    await written;
+    await this.#exclusive(() => writeDurably(this.#path, text));
   }
 }

@@ -2,22 +2,22 @@ import type { TlsMode } from '../appliers/proxy/certificates.ts';
 import type { DesiredState, SiteEntry } from '../desired/desired-state.ts';
 import type { Expected } from './policy.ts';
 
-/** A name that wants a certificate. */
+/** A name that needs a certificate. */
 export interface WantedName {
   readonly host: string;
   readonly site: string;
-  /** The site's own: without it the site isn't served. A custom domain is one way more to it. */
+  /** The site is not served without this name. False for a custom domain. */
   readonly own: boolean;
   readonly expected: Expected;
 }
 
 export interface WantedNames {
   readonly names: ReadonlyMap<string, WantedName>;
-  /** Sites of which isn't known what they want: their manifest is refused and there is no earlier one. */
+  /** Sites without a valid manifest, past or present: their names are unknown. */
   readonly unknown: ReadonlySet<string>;
 }
 
-/** The names of all sites with this `tls`; `addresses` are those under which this host is reached. */
+/** The names of all sites with this `tls`. `addresses` are the host's public addresses. */
 export function wantedNames(
   desired: DesiredState,
   tls: TlsMode,
@@ -38,7 +38,7 @@ function namesOf({ site, manifest }: SiteEntry, tls: TlsMode, addresses: readonl
     host,
     site,
     own: true,
-    // Its record is ours, and says the address.
+    // Tagyard writes the record, always with an address.
     expected: { addresses, alias: null },
   }));
   const custom = customDomains.map((host) => ({

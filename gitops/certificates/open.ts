@@ -13,23 +13,23 @@ import { CertificateStore } from './store.ts';
 export interface AcmeOptions extends Pick<OrdersDeps, 'perHour' | 'log' | 'pauses'> {
   readonly directoryUrl: string;
   readonly email?: string;
-  /** PEM file that the authority's own HTTPS is verified by besides what Node trusts. */
+  /** PEM file of a CA that is trusted for the authority's HTTPS, in addition to Node's own. */
   readonly caFile?: string;
-  /** Under which this host is reached. */
+  /** The host's public addresses. */
   readonly addresses: readonly string[];
   readonly lookup: DnsLookup;
-  /** Where challenges are answered; asked when there is one. */
+  /** Where the proxy answers challenges. */
   readonly endpoint: () => ProxyEndpoint;
   readonly now?: () => number;
 }
 
 export interface AcmeService {
   readonly keeper: CertificateKeeper;
-  /** What the proxy makes its answers to challenges of. */
+  /** The proxy's answers to challenges contain it. */
   readonly thumbprint: string;
 }
 
-/** This host's account at an authority and all that it has issued, kept in `directory`. Nothing is ordered yet. */
+/** Opens this host's account at an authority, and the certificates that it has issued, in `directory`. Orders nothing yet. */
 export async function openAcme(directory: string, options: AcmeOptions): Promise<AcmeService> {
   const { directoryUrl, email, caFile, endpoint, now = Date.now, addresses, lookup, ...limits } = options;
   const folder = join(directory, folderOf(directoryUrl));

@@ -17,41 +17,41 @@ import { judgeFiles, WITHOUT } from './policy.ts';
 import { fileStatus } from './status.ts';
 
 export interface OperatorFilesOptions {
-  /** The operator's own; only read. */
+  /** The operator's folder, never written. */
   readonly directory: string;
-  /** Where copies of what was found good are kept, and served from. */
+  /** The folder of the copies that are served. */
   readonly keptIn: string;
   readonly now?: () => number;
 }
 
-/** What the files of a name come to. */
-interface Look {
-  /** The copy that is served; `null`: nothing ever was any good. */
+/** The result of a check of a name's files. */
+interface FilesCheck {
+  /** The copy that is served; `null` if no files were ever valid. */
   readonly path: string | null;
   readonly certificate: CertificateFacts | null;
-  /** What is wrong with the files as they are, for the person who puts them there; `null`: nothing. */
+  /** What is wrong with the current files, for the operator; `null` if nothing is. */
   readonly fault: string | null;
-  /** None of the files is any use, and a copy of earlier ones is served on. */
+  /** The current files are invalid, and a copy of earlier ones is served. */
   readonly isOutdated: boolean;
 }
 
-type Good = Extract<Checked, { facts: CertificateFacts }>;
+type Valid = Extract<Checked, { facts: CertificateFacts }>;
 
 /**
- * `tls: files`: an operator's own files, for the exact name (`<host>.pem`, `<host>.key`), else for a wildcard of its
- * parent (`_.<parent>.pem`, `_.<parent>.key`). A pair is checked (see `checkCertificate`) and copied before it is
- * served, so that files which go bad where they are cost nobody anything: the last good copy is served on, and the
- * name's state says what is wrong. Each is looked at whenever the proxy is.
+ * `tls: files`: certificates from an operator's files, for the exact name (`<host>.pem`, `<host>.key`) or for the
+ * wildcard of its parent (`_.<parent>.pem`, `_.<parent>.key`). A valid pair (see `checkCertificate`) is copied, and the
+ * copy is served. If the files become invalid, the last valid copy stays in use and the name's state says what is
+ * wrong. The files are checked whenever the proxy is observed.
  */
 export class OperatorFiles implements CertificateSource, Certificates {
   readonly #pairs: OperatorPairs;
   readonly #kept: KeptPairs;
   readonly #now: () => number;
-  /** What the latest look at each name found. */
-  readonly #looks = new Map<string, Look>();
-  /** What was found good, by host: a check takes half a millisecond, and every look asks for all. */
-  readonly #good = new Map<string, Good & { readonly copy: string }>();
-  /** Before the first look at git there is no telling what may go. */
+  /** The latest check of each name. */
+  readonly #checks = new Map<string, FilesCheck>();
+  /** Valid pairs by host: a check takes half a millisecond, and every pass checks all names. */
+  readonly #valid = new Map<string, Valid & { readonly copy: string }>();
+  /** `null` until git was read: before that no copy may be removed. */
   #desired: DesiredState | null = null;
   #names: ReadonlyMap<string, WantedName> = new Map();
   #bySite: ReadonlyMap<string, readonly WantedName[]> = new Map();
@@ -87,9 +87,9 @@ export class OperatorFiles implements CertificateSource, Certificates {
   uncertified(): ReadonlyMap<string, string> {
     const sites = new Map<string, string>();
     for (const { host, site, own } of this.#names.values()) {
-      const look = this.#looks.get(host);
-      if (!own || look === undefined) continue;
-      const { state, reason } = judgeFiles(look, this.#now());
+      const check = this.#checks.get(host);
+      if (!own || check === undefined) continue;
+      const { state, reason } = judgeFiles(check, this.#now());
       if (WITHOUT.has(state)) sites.set(site, `${host}: ${state}: ${reason}`);
     }
     return sites;
@@ -97,50 +97,50 @@ export class OperatorFiles implements CertificateSource, Certificates {
 
   statuses(site: string): CertificateStatus[] {
     return (this.#bySite.get(site) ?? []).flatMap(({ host }) => {
-      const look = this.#looks.get(host);
-      return look === undefined ? [] : [fileStatus(host, judgeFiles(look, this.#now()), look.certificate)];
+      const check = this.#checks.get(host);
+      return check === undefined ? [] : [fileStatus(host, judgeFiles(check, this.#now()), check.certificate)];
     });
   }
 
   async pathsFor(host: string): Promise<CertificatePaths> {
-    const { path, fault } = await this.#look(host);
+    const { path, fault } = await this.#checkName(host);
     if (path === null) throw new TerminalError(`no certificate for ${host}: ${fault}`);
     return { cert: path, key: path };
   }
 
   async isLatest(host: string, { cert }: CertificatePaths): Promise<boolean> {
-    return (await this.#look(host)).path === cert;
+    return (await this.#checkName(host)).path === cert;
   }
 
   async retain(served: readonly ServedName[]): Promise<void> {
     if (this.#desired === null) return;
     const hosts = new Set([...this.#names.keys(), ...served.map(({ host }) => host)]);
-    for (const host of this.#looks.keys()) {
+    for (const host of this.#checks.keys()) {
       if (hosts.has(host)) continue;
-      this.#looks.delete(host);
-      this.#good.delete(host);
+      this.#checks.delete(host);
+      this.#valid.delete(host);
     }
     const inUse = served.flatMap(({ files }) => files?.cert ?? []);
     await this.#kept.keepOnly(() => ({
-      paths: new Set([...inUse, ...[...this.#looks.values()].flatMap(({ path }) => path ?? [])]),
-      // Of a name that wasn't looked at yet, any may be the one.
-      stems: new Set([...hosts].filter((host) => !this.#looks.has(host)).flatMap(stemsOf)),
+      paths: new Set([...inUse, ...[...this.#checks.values()].flatMap(({ path }) => path ?? [])]),
+      // A name that wasn't checked yet may need any copy of its stems.
+      stems: new Set([...hosts].filter((host) => !this.#checks.has(host)).flatMap(stemsOf)),
     }));
   }
 
-  async #look(host: string): Promise<Look> {
-    const { pair, ...look } = await this.#find(host);
-    const before = this.#looks.get(host);
-    // Before the copy is made, so that no tidying in between takes it for nobody's.
-    this.#looks.set(host, look);
-    if (look.path !== null && pair !== null) await this.#kept.keep(look.path, pair);
+  async #checkName(host: string): Promise<FilesCheck> {
+    const { pair, ...check } = await this.#find(host);
+    const before = this.#checks.get(host);
+    // Set before the copy is written, so that `retain` keeps the copy.
+    this.#checks.set(host, check);
+    if (check.path !== null && pair !== null) await this.#kept.keep(check.path, pair);
     const site = this.#names.get(host)?.site;
-    if (before !== undefined && site !== undefined && !isSame(before, look)) this.#onChange(site);
-    return look;
+    if (before !== undefined && site !== undefined && !isSame(before, check)) this.#onChange(site);
+    return check;
   }
 
-  /** `pair`: what the copy is made of; `null` where there is no other. */
-  async #find(host: string): Promise<Look & { readonly pair: Pair | null }> {
+  /** `pair` is the content of a new copy; `null` if the copy exists. */
+  async #find(host: string): Promise<FilesCheck & { readonly pair: Pair | null }> {
     const stems = stemsOf(host);
     const faults: string[] = [];
     for (const stem of stems) {
@@ -166,37 +166,37 @@ export class OperatorFiles implements CertificateSource, Certificates {
     }
     const wanted = stems.map((stem) => `${stem}.pem and ${stem}.key`).join(', or ');
     const fault = faults.join('; ') || `put ${wanted} into ${this.#pairs.directory}`;
-    const last = await this.#lastGood(host);
+    const last = await this.#lastValid(host);
     const { path, certificate } = last;
     return { path, certificate, pair: null, fault, isOutdated: path !== null };
   }
 
-  /** The copy that was served so far; after a restart, the newest that the name can be served with. */
-  async #lastGood(host: string): Promise<Pick<Look, 'path' | 'certificate'>> {
-    const before = this.#looks.get(host);
+  /** The copy in use so far; after a restart, the newest copy that is valid for the name. */
+  async #lastValid(host: string): Promise<Pick<FilesCheck, 'path' | 'certificate'>> {
+    const before = this.#checks.get(host);
     if (before?.path != null && (await this.#kept.has(before.path))) return before;
-    const newest = await this.#kept.newest(stemsOf(host), (pem) => onceGood(pem, host));
-    return { path: newest?.path ?? null, certificate: newest?.judged ?? null };
+    const newest = await this.#kept.newest(stemsOf(host), (pem) => onceValid(pem, host));
+    return { path: newest?.path ?? null, certificate: newest?.result ?? null };
   }
 
   #check(host: string, copy: string, pair: Pair): Checked {
     const now = this.#now();
-    const before = this.#good.get(host);
+    const before = this.#valid.get(host);
     if (before?.copy === copy && now < before.until) return before;
     const checked = checkCertificateFiles({ ...pair, host }, now);
-    if ('facts' in checked) this.#good.set(host, { ...checked, copy });
+    if ('facts' in checked) this.#valid.set(host, { ...checked, copy });
     return checked;
   }
 }
 
-/** A copy was good when it was made; one that has ended since is better than nothing. */
-function onceGood(pem: string, host: string): CertificateFacts | null {
+/** A copy was valid when it was written. An expired one is better than none. */
+function onceValid(pem: string, host: string): CertificateFacts | null {
   const facts = readFacts(pem);
   if (facts === null) return null;
   const checked = checkCertificateFiles({ chain: pem, key: pem, host }, facts.notBefore);
   return 'facts' in checked ? checked.facts : null;
 }
 
-function isSame(one: Look, other: Look): boolean {
+function isSame(one: FilesCheck, other: FilesCheck): boolean {
   return one.path === other.path && one.fault === other.fault;
 }

@@ -2,30 +2,30 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Pair } from './kept-pairs.ts';
 
-/** `null`: there is neither file; `fault`: one of them is missing or can't be read. */
+/** `null` if neither file exists; `fault` if one of them is missing or can't be read. */
 export type FoundPair = { readonly pair: Pair } | { readonly fault: string } | null;
 
-/** File names without their endings, in the order in which they are looked for: the name's own, its wildcard's. */
+/** File names without their endings, in order of preference: of the name itself, of its wildcard. */
 export function stemsOf(host: string): readonly string[] {
   return [host, `_.${host.split('.').slice(1).join('.')}`];
 }
 
-/** The pairs in an operator's folder, as they are now: `<stem>.pem` and `<stem>.key`. */
+/** Reads the pairs in an operator's folder: `<stem>.pem` and `<stem>.key`. */
 export class OperatorPairs {
   readonly directory: string;
-  /** A thousand names that share a wildcard are looked at together: one of them reads it for all. */
-  readonly #reading = new Map<string, Promise<FoundPair>>();
+  /** Reads in progress: a thousand names with one wildcard are checked together and need one read. */
+  readonly #reads = new Map<string, Promise<FoundPair>>();
 
   constructor(directory: string) {
     this.directory = directory;
   }
 
   read(stem: string): Promise<FoundPair> {
-    const under = this.#reading.get(stem);
-    if (under !== undefined) return under;
-    const reading = readPair(join(this.directory, stem)).finally(() => this.#reading.delete(stem));
-    this.#reading.set(stem, reading);
-    return reading;
+    const existing = this.#reads.get(stem);
+    if (existing !== undefined) return existing;
+    const read = readPair(join(this.directory, stem)).finally(() => this.#reads.delete(stem));
+    this.#reads.set(stem, read);
+    return read;
   }
 }
 

@@ -9,54 +9,55 @@ import type { CertificateStore } from './store.ts';
 const MINUTE_MS = 60_000;
 /** Let's Encrypt counts five failed validations of a name an hour. */
 const REFUSED: Bounds = { firstMs: 10 * MINUTE_MS, longestMs: 12 * 60 * MINUTE_MS };
-/** Nothing was counted against the name. */
+/** The authority counts nothing against the name. */
 const OUTAGE: Bounds = { firstMs: MINUTE_MS, longestMs: 60 * MINUTE_MS };
-/** Orders under way: an authority that takes its time with one must not hold up the others. */
-const AT_ONCE = 8;
+/** Limit of orders in progress: a slow order must not block the others. */
+const ORDERS_AT_ONCE = 8;
 
 export type OrderOutcome =
   | { readonly facts: CertificateFacts }
   | { readonly failed: OrderFailure }
-  /** No order was placed, for a reason that says when it may be. */
+  /** Why no order was placed yet. */
   | { readonly notYet: string };
 
 export interface OrdersDeps {
   readonly acme: Acme;
   readonly store: CertificateStore;
   readonly ledger: Ledger;
-  /** What an earlier process left in the ledger. */
+  /** The ledger's content at the start. */
   readonly known: LedgerState | null;
   readonly perHour: number;
-  /** `null`: the proxy answers challenges for this name; else why not. */
+  /** Checks that the proxy answers challenges for a name: `null`, or why it doesn't. */
   readonly probe: (host: string, signal: AbortSignal) => Promise<string | null>;
+  /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly random?: () => number;
-  /** How failures are spaced out; an authority's usual limits unless told. */
+  /** Pauses after failures; default: an authority's usual limits. */
   readonly pauses?: { readonly refused: Bounds; readonly outage: Bounds };
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
 
-interface Active {
+interface ActiveOrder {
   readonly host: string;
-  /** The smaller, the sooner: when the certificate ends that is to be replaced, 0 where there is none. */
+  /** When the certificate to be replaced ends; 0 if there is none. The smallest is placed first. */
   readonly urgency: number;
-  readonly over: AbortController;
-  readonly done: (outcome: OrderOutcome) => void;
-  readonly failed: (cause: unknown) => void;
+  readonly abort: AbortController;
+  readonly resolve: (outcome: OrderOutcome) => void;
+  readonly reject: (cause: unknown) => void;
 }
 
-/** Nobody wants to hear of it any more. */
-const OVER: OrderOutcome = { notYet: '' };
+/** The outcome of an order that was aborted. */
+const ABORTED: OrderOutcome = { notYet: '' };
 
-/** Places orders, the most urgent first, no more at a time and an hour than may be; remembers what failed. */
+/** Places orders, the most urgent first, within the limits at once and per hour. Remembers failures. */
 export class Orders {
   readonly #deps: OrdersDeps;
   readonly #budget: OrderBudget;
   readonly #failures: Map<string, OrderFailure>;
-  /** By host, from the wish on. */
-  readonly #active = new Map<string, Active>();
-  #waiting: Active[] = [];
-  #placed = 0;
+  /** By host, from `place` to the outcome. */
+  readonly #active = new Map<string, ActiveOrder>();
+  #waiting: ActiveOrder[] = [];
+  #inProgress = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(deps: OrdersDeps) {
@@ -65,97 +66,98 @@ export class Orders {
     this.#failures = new Map(Object.entries(deps.known?.failures ?? {}));
   }
 
-  /** Why the last order for this name failed; `null`: it didn't. */
+  /** How the last order for this name failed; `null` if it didn't. */
   failure(host: string): OrderFailure | null {
     return this.#failures.get(host) ?? null;
   }
 
-  /** The name is wanted no more: its order ends where it is, and its failures are nobody's. */
+  /** Aborts the order for a name and forgets its failures. */
   forget(host: string): void {
-    this.#end(host);
+    this.#abort(host);
     if (this.#failures.delete(host)) void this.#save().catch(() => undefined);
   }
 
   stop(): void {
     clearTimeout(this.#timer);
-    for (const host of this.#active.keys()) this.#end(host);
+    for (const host of this.#active.keys()) this.#abort(host);
   }
 
-  /** Resolves when the order is done, which may be hours later; `onWait` hears why it isn't placed at once. */
+  /** Resolves when the order is done, possibly hours later. Calls `onWait` with the reason if it can't be placed at once. */
   async place(host: string, urgency: number, onWait: (reason: string) => void): Promise<OrderOutcome> {
-    const { promise, resolve: done, reject: failed } = Promise.withResolvers<OrderOutcome>();
-    const active = { host, urgency, over: new AbortController(), done, failed };
-    this.#active.set(host, active);
-    // One that can't even be asked (no proxy yet) is a reason to wait as any other.
-    const unprepared = await this.#deps.probe(host, active.over.signal).catch(String);
-    if (unprepared === null && !active.over.signal.aborted) {
-      this.#waiting.push(active);
-      this.#pump();
-      if (this.#waiting.includes(active)) {
-        onWait(`waits its turn: this host places ${this.#deps.perHour} orders an hour`);
+    const { promise, resolve, reject } = Promise.withResolvers<OrderOutcome>();
+    const order = { host, urgency, abort: new AbortController(), resolve, reject };
+    this.#active.set(host, order);
+    // A probe that fails (the proxy doesn't run yet) is a reason to wait, too.
+    const unprepared = await this.#deps.probe(host, order.abort.signal).catch(String);
+    if (unprepared === null && !order.abort.signal.aborted) {
+      this.#waiting.push(order);
+      this.#placeDue();
+      if (this.#waiting.includes(order)) {
+        onWait(`waits: this host places ${this.#deps.perHour} orders an hour`);
       }
-    } else done(unprepared === null ? OVER : { notYet: unprepared });
+    } else resolve(unprepared === null ? ABORTED : { notYet: unprepared });
     const outcome = await promise;
-    if (this.#active.get(host) === active) this.#active.delete(host);
+    if (this.#active.get(host) === order) this.#active.delete(host);
     return outcome;
   }
 
-  #end(host: string): void {
-    const active = this.#active.get(host);
-    this.#waiting = this.#waiting.filter((one) => one !== active);
+  #abort(host: string): void {
+    const order = this.#active.get(host);
+    this.#waiting = this.#waiting.filter((other) => other !== order);
     this.#active.delete(host);
-    active?.over.abort();
-    active?.done(OVER);
+    order?.abort.abort();
+    order?.resolve(ABORTED);
   }
 
-  #pump(): void {
+  /** Places the waiting orders that the budget allows now, and sets the timer for the next one. */
+  #placeDue(): void {
     clearTimeout(this.#timer);
     const now = this.#deps.now();
     let next = Number.POSITIVE_INFINITY;
-    for (const one of this.#waiting.toSorted((a, b) => a.urgency - b.urgency)) {
-      if (this.#placed >= AT_ONCE) break;
-      const at = this.#budget.at(one.host, now);
+    for (const order of this.#waiting.toSorted((a, b) => a.urgency - b.urgency)) {
+      if (this.#inProgress >= ORDERS_AT_ONCE) break;
+      const at = this.#budget.at(order.host, now);
       if (at > now) {
         next = Math.min(next, at);
         continue;
       }
-      this.#waiting = this.#waiting.filter((other) => other !== one);
-      void this.#run(one);
+      this.#waiting = this.#waiting.filter((other) => other !== order);
+      void this.#run(order);
     }
     if (next === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimeout(() => this.#pump(), Math.min(MINUTE_MS, next - now)).unref();
+    this.#timer = setTimeout(() => this.#placeDue(), Math.min(MINUTE_MS, next - now)).unref();
   }
 
-  async #run({ host, over, done, failed }: Active): Promise<void> {
-    this.#placed += 1;
+  async #run({ host, abort, resolve, reject }: ActiveOrder): Promise<void> {
+    this.#inProgress += 1;
     this.#budget.take(this.#deps.now());
-    // What nobody foresaw is for whoever waits for the order, and no reason to place no others.
-    await this.#order(host, over.signal).then(done, failed);
-    this.#placed -= 1;
-    this.#pump();
+    // An unexpected error goes to the caller of `place`. Other orders are placed all the same.
+    await this.#order(host, abort.signal).then(resolve, reject);
+    this.#inProgress -= 1;
+    this.#placeDue();
   }
 
   async #order(host: string, signal: AbortSignal): Promise<OrderOutcome> {
     const { acme, store, log, now } = this.#deps;
-    let placed = false;
+    let isPlaced = false;
     const onOrder = () => {
-      placed = true;
+      isPlaced = true;
     };
     try {
-      // Before the authority hears of it: a crash from here on has cost an order.
+      // Before the order: a crash from here on has used up an order of the budget.
       await this.#save();
       const issued = await acme.issue(host, signal, onOrder);
-      if (signal.aborted) return OVER;
+      if (signal.aborted) return ABORTED;
       const facts = await store.write(host, issued, now());
       this.#failures.delete(host);
       await this.#save();
       log.info({ host, issuer: facts.issuer, notAfter: new Date(facts.notAfter) }, 'certificate issued');
       return { facts };
     } catch (cause) {
-      // An authority that is away must not use up what is meant for its return.
-      if (!placed) this.#budget.giveBack();
-      if (signal.aborted) return OVER;
-      const failed = this.#failed(host, cause);
+      // Attempts during an outage of the authority must not use up the budget.
+      if (!isPlaced) this.#budget.giveBack();
+      if (signal.aborted) return ABORTED;
+      const failed = this.#describeFailure(host, cause);
       this.#failures.set(host, failed);
       await this.#save().catch(() => undefined);
       log.warn({ host, detail: failed.message, retryAt: new Date(failed.retryAt) }, 'no certificate');
@@ -163,15 +165,15 @@ export class Orders {
     }
   }
 
-  #failed(host: string, cause: unknown): OrderFailure {
+  #describeFailure(host: string, cause: unknown): OrderFailure {
     const { now, random = Math.random, pauses = { refused: REFUSED, outage: OUTAGE } } = this.#deps;
     const count = (this.#failures.get(host)?.count ?? 0) + 1;
     const error = cause instanceof AcmeError ? cause : new AcmeError('unusable', String(cause), { cause });
     const bounds = OUTAGES.has(error.type) ? pauses.outage : pauses.refused;
-    const own = now() + backoffMs(count, random, bounds);
-    const told =
+    const ownRetryAt = now() + backoffMs(count, random, bounds);
+    const authorityRetryAt =
       error.type === 'rateLimited' ? this.#budget.limit(host, error.retryAt, now()) : error.retryAt;
-    return { count, message: describe(error), retryAt: Math.max(own, told ?? 0) };
+    return { count, message: describe(error), retryAt: Math.max(ownRetryAt, authorityRetryAt ?? 0) };
   }
 
   async #save(): Promise<void> {
@@ -182,7 +184,7 @@ export class Orders {
 
 const OUTAGES: ReadonlySet<string> = new Set(['unreachable', 'serverInternal', 'timeout', 'badNonce']);
 
-/** The authority's words with what they mean for the person who reads them. */
+/** The authority's message, with what it means. */
 function describe({ type, message }: AcmeError): string {
   if (type === 'rateLimited') return `the authority takes no more orders for now: ${message}`;
   if (OUTAGES.has(type)) return message;

@@ -1,23 +1,23 @@
 import type { CertificateState } from '../report/report.ts';
 
-/** There is no TLS that a client would take. */
+/** States without TLS that a client accepts. */
 export const WITHOUT: ReadonlySet<CertificateState> = new Set([
   'pending_dns',
   'pending_certificate',
   'expired',
 ]);
 
-/** Where a name must lead, so that the authority and visitors arrive at this host. */
+/** What a name must resolve to, so that the authority and visitors reach this host. */
 export interface Expected {
   readonly addresses: readonly string[];
-  /** A name of the site's that leads there, for those who'd rather have a CNAME; `null`: the record is our own. */
+  /** A name of the site that a CNAME may point to; `null` if Tagyard writes the record itself. */
   readonly alias: string | null;
 }
 
-/** What DNS says of a name; no addresses and no alias: nothing. */
+/** The DNS answer for a name; without addresses and alias the name doesn't exist. */
 export interface DnsAnswer {
   readonly addresses: readonly string[];
-  /** The target of a CNAME, `null` where there is none. */
+  /** The target of its CNAME; `null` without one. */
   readonly alias: string | null;
 }
 
@@ -30,33 +30,33 @@ export interface Lifetime {
 export interface Facts {
   readonly host: string;
   readonly expected: Expected;
-  /** `Error`: it couldn't be looked up, which says nothing about the name. */
+  /** `Error` if DNS gave no answer, which says nothing about the name. */
   readonly dns: DnsAnswer | Error;
   readonly certificate: Lifetime | null;
-  /** The last order, where it failed. */
+  /** The last order, if it failed. */
   readonly failure: { readonly message: string; readonly retryAt: number } | null;
-  /** Since when it has been waiting for DNS or a certificate. */
+  /** When the current state began. */
   readonly since: number;
-  /** The name's own share of all jitter, 0 to 1, so that names that came together part. */
+  /** The name's own jitter, 0 to 1: names that were added together are checked at different times. */
   readonly fraction: number;
 }
 
 export interface CertificateVerdict {
   readonly state: CertificateState;
-  /** For a person who can act on it; empty where there is nothing to say. */
+  /** For the operator; empty if there is nothing to do. */
   readonly reason: string;
   /** A certificate may be ordered now. */
   readonly order: boolean;
-  /** When to look again, whatever happens. */
+  /** Time of the next check. */
   readonly nextAt: number;
 }
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** A record that is being made shows within seconds; one that nobody makes is asked for ever more seldom. */
-const SOONEST_MS = 2_000;
-const LATEST_MS = 10 * MINUTE_MS;
-/** How often the DNS of a name that is well is looked at. */
+/** A new record shows within seconds. A record that stays missing is checked ever less often. */
+const SHORTEST_WAIT_MS = 2_000;
+const LONGEST_WAIT_MS = 10 * MINUTE_MS;
+/** How often the DNS of a `live` name is checked. */
 const WATCH_MS = 6 * HOUR_MS;
 
 /**
@@ -68,53 +68,53 @@ export function renewalAt({ notBefore, notAfter }: Lifetime, fraction: number): 
   return notAfter - life / 3 - (fraction * life) / 30;
 }
 
-/** What the name's state is and what is to be done about it now, from what is known of it. */
+/** The state of a name and whether to order a certificate now. */
 export function judgeCertificate(facts: Facts, now: number): CertificateVerdict {
   const { certificate, failure, dns, fraction } = facts;
-  const misled = dns instanceof Error ? null : dnsFault(facts.host, dns, facts.expected);
-  const unknown = dns instanceof Error ? dns.message : null;
-  const obstacle = misled ?? unknown;
-  const soon = now + waiting(now - facts.since) * (1 - fraction / 4);
-  const held = failure !== null && failure.retryAt > now;
+  const dnsProblem = dns instanceof Error ? null : dnsFault(facts.host, dns, facts.expected);
+  const noAnswer = dns instanceof Error ? dns.message : null;
+  const obstacle = dnsProblem ?? noAnswer;
+  const soon = now + waitAfter(now - facts.since) * (1 - fraction / 4);
+  const mustWait = failure !== null && failure.retryAt > now;
 
   if (certificate === null || certificate.notAfter <= now) {
     const ended = certificate === null ? null : `the certificate ended on ${date(certificate.notAfter)}`;
     const state = ended !== null ? 'expired' : obstacle !== null ? 'pending_dns' : 'pending_certificate';
     if (obstacle !== null) return { state, reason: sentence(ended, obstacle), order: false, nextAt: soon };
-    if (held)
+    if (mustWait)
       return { state, reason: sentence(ended, tried(failure)), order: false, nextAt: failure.retryAt };
     return { state, reason: sentence(ended, 'a certificate is being ordered'), order: true, nextAt: soon };
   }
   const renewAt = renewalAt(certificate, fraction);
   const watchAt = now + WATCH_MS * (1 - fraction / 2);
-  if (misled !== null) {
+  if (dnsProblem !== null) {
     const until = `; its certificate ends on ${date(certificate.notAfter)}`;
-    return { state: 'drifted', reason: misled + until, order: false, nextAt: Math.min(soon, watchAt) };
+    return { state: 'drifted', reason: dnsProblem + until, order: false, nextAt: Math.min(soon, watchAt) };
   }
   if (renewAt > now) return { state: 'live', reason: '', order: false, nextAt: Math.min(renewAt, watchAt) };
   const due = `due for renewal, ends on ${date(certificate.notAfter)}`;
   const ends = certificate.notAfter;
-  if (unknown !== null) {
-    return { state: 'live', reason: sentence(due, unknown), order: false, nextAt: Math.min(soon, ends) };
+  if (noAnswer !== null) {
+    return { state: 'live', reason: sentence(due, noAnswer), order: false, nextAt: Math.min(soon, ends) };
   }
-  if (held) {
+  if (mustWait) {
     const nextAt = Math.min(failure.retryAt, ends);
     return { state: 'live', reason: sentence(due, tried(failure)), order: false, nextAt };
   }
   return { state: 'live', reason: due, order: true, nextAt: Math.min(soon, ends) };
 }
 
-/** What is known of a name whose certificate is an operator's to put there. */
+/** What is known of a name whose certificate comes from an operator's files. */
 export interface FilesFacts {
-  /** What is served; `null`: there is none. */
+  /** The certificate in use; `null` without one. */
   readonly certificate: Lifetime | null;
   /** What is wrong with the operator's files. */
   readonly fault: string | null;
-  /** What is served is a copy of earlier files, since none of those of now is any use. */
+  /** The certificate in use is a copy of earlier files, because the current files are invalid. */
   readonly isOutdated: boolean;
 }
 
-/** The same where nothing is ordered, so that DNS is no condition: only the operator's files are. */
+/** The state of a name with an operator's files. Nothing is ordered, so DNS doesn't matter. */
 export function judgeFiles(
   { certificate, fault, isOutdated }: FilesFacts,
   now: number,
@@ -125,11 +125,11 @@ export function judgeFiles(
     return { state: 'expired', reason: fault ?? `the certificate ended on ${date(notAfter)}` };
   }
   if (!isOutdated) return { state: 'live', reason: fault ?? '' };
-  const meanwhile = `the last good one is served on, and ends on ${date(notAfter)}`;
-  return { state: 'drifted', reason: sentence(fault, meanwhile) };
+  const inUse = `the last valid one stays in use and ends on ${date(notAfter)}`;
+  return { state: 'drifted', reason: sentence(fault, inUse) };
 }
 
-/** What is wrong with a name's DNS and how it must be, `null` where it is well. */
+/** Why a name's DNS is wrong and what it must be; `null` if it is correct. */
 export function dnsFault(host: string, { addresses, alias }: DnsAnswer, expected: Expected): string | null {
   const wanted = expected.addresses.join(' or ');
   const must = expected.alias === null ? wanted : `${wanted} or a CNAME to ${expected.alias}`;
@@ -140,9 +140,9 @@ export function dnsFault(host: string, { addresses, alias }: DnsAnswer, expected
   return `${host} has no address, must be ${must}`;
 }
 
-/** A quarter of the time that it has waited so far, within limits. */
-function waiting(age: number): number {
-  return Math.min(LATEST_MS, Math.max(SOONEST_MS, age / 4));
+/** A quarter of the time waited so far, within limits. */
+function waitAfter(age: number): number {
+  return Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, age / 4));
 }
 
 function tried({ message, retryAt }: { message: string; retryAt: number }): string {

@@ -1,9 +1,17 @@
 import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
 import type { CertificateStatus } from '../report/report.ts';
-import type { KeptName } from './keeper.ts';
-import type { CertificateVerdict } from './policy.ts';
+import type { WantedName } from './names.ts';
+import type { CertificateVerdict, DnsAnswer } from './policy.ts';
 
-/** A name's ordered certificate as the API and the command line show it. */
+/** A name of `tls: acme` with the result of its latest check. */
+export interface KeptName extends WantedName {
+  readonly verdict: CertificateVerdict;
+  readonly certificate: CertificateFacts | null;
+  /** `null` if it could not be resolved. */
+  readonly dns: DnsAnswer | null;
+}
+
+/** The status of an ordered certificate in the API and the command. */
 export function orderStatus({ host, verdict, certificate, dns }: KeptName): CertificateStatus {
   return {
     target: 'certificate',
@@ -17,21 +25,19 @@ export function orderStatus({ host, verdict, certificate, dns }: KeptName): Cert
   };
 }
 
-/** The same of one from an operator's files, which are looked at whenever the proxy is. */
+/** The status of a certificate from an operator's files. They are checked at every pass, so it has no next check. */
 export function fileStatus(
   host: string,
   { state, reason }: Pick<CertificateVerdict, 'state' | 'reason'>,
   certificate: CertificateFacts | null,
 ): CertificateStatus {
-  const issuer = certificate?.issuer ?? null;
-  const notAfter = endOf(certificate);
   return {
     target: 'certificate',
     key: host,
     state,
     reason,
-    issuer,
-    notAfter,
+    issuer: certificate?.issuer ?? null,
+    notAfter: endOf(certificate),
     addresses: null,
     nextCheck: null,
   };

@@ -11,23 +11,23 @@ import type { Issued } from '../clients/acme.ts';
 import { AcmeError } from '../clients/acme-errors.ts';
 
 const ENDING = '.pem';
-/** Of a file that is being written, see `writeDurably`. */
+/** Ending of a file that is being written, see `writeDurably`. */
 const UNFINISHED = '.tmp';
 
 /**
- * The certificates of names, one file each, for their owner's eyes only: the key and the chain in one file, so that
- * they are replaced together or not at all.
+ * The certificates of names, one file each, readable by its owner only. A file holds the key and the chain, so they are
+ * replaced together or not at all.
  */
 export class CertificateStore {
   readonly #directory: string;
-  /** What each is, as far as this process has put or found it there. */
+  /** Of the certificates that this process has read or written. */
   readonly #known = new Map<string, CertificateFacts>();
 
   constructor(directory: string) {
     this.#directory = directory;
   }
 
-  /** Before anything is written: what is unfinished now is an earlier process's. */
+  /** Call it before any write: unfinished files are those of an earlier process. */
   async prepare(): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const unfinished = (await readdir(this.#directory)).filter((name) => name.endsWith(UNFINISHED));
@@ -35,7 +35,7 @@ export class CertificateStore {
     await Promise.all((await this.#hosts()).map((host) => this.read(host)));
   }
 
-  /** Tells the certificate of a name from the one before it. */
+  /** Another edition for each certificate of a name. */
   edition(host: string): string | undefined {
     return this.#known.get(host)?.notBefore.toString();
   }
@@ -45,9 +45,9 @@ export class CertificateStore {
     return { cert: path, key: path };
   }
 
-  /** `null` where there is none that was ever good for this name; it may have ended since. */
+  /** `null` if there is no certificate that was ever valid for this name. It may have expired. */
   async read(host: string): Promise<CertificateFacts | null> {
-    const pem = await readFile(this.#pathOf(host), 'utf8').catch(absent);
+    const pem = await readFile(this.#pathOf(host), 'utf8').catch(nullIfMissing);
     const facts = pem === null ? null : readFacts(pem);
     if (pem === null || facts === null) return null;
     if (!('facts' in checkCertificateFiles({ chain: pem, key: pem, host }, facts.notBefore))) return null;
@@ -55,11 +55,11 @@ export class CertificateStore {
     return facts;
   }
 
-  /** Throws `AcmeError` where what was issued can't be served, and keeps what is there. */
+  /** Throws `AcmeError` if the issued certificate can't be served, and keeps the existing one. */
   async write(host: string, { chain, key }: Issued, now: number): Promise<CertificateFacts> {
     const checked = checkCertificateFiles({ chain, key, host }, now);
     if ('fault' in checked)
-      throw new AcmeError('unusable', `what the authority issued is no use: ${checked.fault}`);
+      throw new AcmeError('unusable', `the issued certificate can’t be used: ${checked.fault}`);
     await writeDurably(this.#pathOf(host), `${key.trim()}\n${chain.trim()}\n`);
     this.#known.set(host, checked.facts);
     return checked.facts;
@@ -73,7 +73,7 @@ export class CertificateStore {
     await syncDirectory(this.#directory);
   }
 
-  /** Whose certificates are there. One that is just being written isn't yet, and must not be touched. */
+  /** Hosts with a certificate. Files that are being written don't count and must not be touched. */
   async #hosts(): Promise<string[]> {
     const names = await readdir(this.#directory);
     return names.filter((name) => name.endsWith(ENDING)).map((name) => name.slice(0, -ENDING.length));
@@ -84,7 +84,7 @@ export class CertificateStore {
   }
 }
 
-function absent(error: NodeJS.ErrnoException): null {
+function nullIfMissing(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null;
   throw error;
 }

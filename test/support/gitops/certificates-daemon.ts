@@ -9,7 +9,7 @@ import { memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { proxyApplier } from '../../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import { certificatesByMode } from '../../../gitops/appliers/proxy/certificates.ts';
-import { together } from '../../../gitops/certificates/contract.ts';
+import { combineCertificates } from '../../../gitops/certificates/contract.ts';
 import { type AcmeOptions, openAcme } from '../../../gitops/certificates/open.ts';
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
 import { rfc2136Client } from '../../../gitops/clients/rfc2136.ts';
@@ -91,7 +91,7 @@ export async function certificatesDaemon(
       directory: join(home.directory, 'tls'),
       keptIn: join(home.directory, 'tls-served'),
     });
-    const seenTo = together([acme.keeper, files]);
+    const seenTo = combineCertificates([acme.keeper, files]);
     const certificates = certificatesByMode({ files, acme: acme.keeper });
     const backend = backendOf({
       ...home.settings,
