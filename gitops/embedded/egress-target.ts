@@ -2,7 +2,8 @@ import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 
 /**
- * An absolute request target in its parts, or `null`. The path goes on as it was written: a URL parser would resolve its dots and re-encode it.
+ * Splits an absolute request target; `null` if it is none. The path stays as it was written: a URL parser would resolve
+ * its dots and re-encode it.
  */
 export function parseTarget(url: string) {
   const match = /^(https?:)\/\/([^/?#]+)([^#]*)$/i.exec(url);
@@ -18,7 +19,7 @@ export function parseTarget(url: string) {
   };
 }
 
-/** `*.localhost` is the loopback wherever the system doesn't know it (RFC 6761, 6.3). */
+/** Resolves by `resolve` first and by the system last. `*.localhost` is loopback (RFC 6761, 6.3). */
 export function lookupWith(resolve: (host: string) => string | null): LookupFunction {
   return (hostname, options, callback) => {
     const address = resolve(hostname) ?? (hostname.endsWith('.localhost') ? '127.0.0.1' : null);

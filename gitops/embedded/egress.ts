@@ -7,13 +7,13 @@ import { lookupWith, parseTarget } from './egress-target.ts';
 import { endToEndHeaders } from './hop-by-hop.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Below the 5 s after which the tag server's own Node closes an idle connection. */
+/** Less than the 5 s after which the tag server's Node closes an idle connection. */
 const IDLE_MS = 4000;
 
 export interface EgressOptions {
-  /** The address of a host, or `null` to ask the system. */
+  /** The address of a host; `null` to resolve it by the system. */
   readonly resolve: (host: string) => string | null;
-  /** PEM certificates to trust besides the system's. */
+  /** PEM certificates to trust in addition to Node's own. */
   readonly ca: readonly string[];
   /** Port on 127.0.0.1; 0 picks a free one. */
   readonly port?: number;
@@ -26,9 +26,9 @@ export interface Egress {
 }
 
 /**
- * The forward proxy behind the embedded edge: takes requests with an absolute target, finds the host by the zones'
- * records, speaks TLS with its name and checks its certificate, and streams both ways with the headers as they are.
- * What can't be reached is a 502. No CONNECT: the worker's runtime leaves TLS to its proxy.
+ * The forward proxy behind the embedded edge. It accepts requests with an absolute target, resolves the host by the
+ * zones' records, connects by TLS, verifies the certificate, and streams both ways with unchanged headers. It answers
+ * 502 for an unreachable host. CONNECT is not supported: the worker's runtime leaves TLS to its proxy.
  */
 export async function startEgress({ resolve, ca, port = 0 }: EgressOptions): Promise<Egress> {
   const agentOptions = { keepAlive: true, timeout: IDLE_MS, lookup: lookupWith(resolve) };
@@ -36,7 +36,7 @@ export async function startEgress({ resolve, ca, port = 0 }: EgressOptions): Pro
     'http:': new http.Agent(agentOptions),
     'https:': new https.Agent({ ...agentOptions, ca: [...getCACertificates('default'), ...ca] }),
   };
-  // The host is in the target, and workerd doesn't say it twice.
+  // workerd sends the host in the target only.
   const server = http.createServer({ requireHostHeader: false }, (request, response) =>
     forward(request, response, agents),
   );
@@ -69,13 +69,13 @@ function forward(request: IncomingMessage, response: ServerResponse, agents: Age
     return;
   }
   const { protocol, hostname, port, path, authority } = target;
-  // The target's own host wins over what a client says beside it (RFC 9112, 3.2.2).
+  // The host of an absolute target takes precedence over the Host header (RFC 9112, 3.2.2).
   const headers = ['Host', authority, ...endToEndHeaders(request.rawHeaders, ['host'])];
   const hasBody =
     request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined;
-  const onlyReads = request.method === 'GET' || request.method === 'HEAD';
-  // Without either, Node would frame an empty body as chunks.
-  if (!hasBody && !onlyReads) headers.push('content-length', '0');
+  const isReadOnly = request.method === 'GET' || request.method === 'HEAD';
+  // Without a length, Node would send an empty body in chunks.
+  if (!hasBody && !isReadOnly) headers.push('content-length', '0');
 
   const outgoing = (protocol === 'https:' ? https : http).request({
     agent: agents[protocol],
@@ -92,15 +92,15 @@ function forward(request: IncomingMessage, response: ServerResponse, agents: Age
   outgoing.once('response', (answer) => {
     response.sendDate = false;
     response.writeHead(answer.statusCode ?? 502, answer.statusMessage, endToEndHeaders(answer.rawHeaders));
-    // A break in the middle shows as a broken answer: its length or its last chunk is missing.
+    // An answer that breaks off must arrive as incomplete: without its last bytes or chunk.
     pipeline(answer, response).catch(() => response.destroy());
   });
   outgoing.once('error', (error: NodeJS.ErrnoException) => {
-    // An idle connection that the other side closed just now: a reading request can be sent again.
+    // The other side closed an idle connection: a request that only reads can be sent again.
     if (
       outgoing.reusedSocket &&
       error.code === 'ECONNRESET' &&
-      onlyReads &&
+      isReadOnly &&
       !hasBody &&
       !response.headersSent
     ) {

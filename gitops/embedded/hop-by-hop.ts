@@ -1,4 +1,4 @@
-/** Fields that belong to one connection (RFC 9110, 7.6.1); `transfer-encoding` is left to Node, which frames anew. */
+/** Fields of one connection (RFC 9110, 7.6.1). Node itself handles `transfer-encoding`. */
 const CONNECTION_FIELDS = new Set([
   'connection',
   'keep-alive',
@@ -10,7 +10,10 @@ const CONNECTION_FIELDS = new Set([
   'upgrade',
 ]);
 
-/** Raw headers (`[name, value, name, value, …]`) in their order and spelling, without those of the connection and `without`. */
+/**
+ * Raw headers (`[name, value, name, value, …]`) in their order and spelling, without the fields of the connection and
+ * `without`.
+ */
 export function endToEndHeaders(raw: readonly string[], without: readonly string[] = []): string[] {
   const pairs = Array.from({ length: raw.length / 2 }, (_, index) => [
     raw[2 * index] ?? '',

@@ -1,4 +1,4 @@
-// The certificate library's container of dependencies asks for it before anything else.
+// The certificate library requires it to be loaded first.
 import 'reflect-metadata';
 import { createPrivateKey, randomBytes, type webcrypto, X509Certificate } from 'node:crypto';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
@@ -8,19 +8,19 @@ import type { CertificatePaths, CertificateSource } from '../appliers/proxy/cert
 import { writeDurably } from '../base/durable.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-/** Stem of the CA's own files, which no host name is: those have a dot. */
+/** Stem of the CA's own files. No host name collides with it: host names contain a dot. */
 const CA = 'ca';
 const LEAF_ENDINGS: ReadonlySet<string> = new Set(['.pem', '.key']);
 const DAY_MS = 86_400_000;
 const CA_DAYS = 3650;
 const LEAF_DAYS = 397;
-/** Clocks of containers and hosts differ a little. */
+/** Clocks of containers and hosts may differ a little. */
 const BACKDATE_MS = 3_600_000;
 
 export interface LocalCa extends CertificateSource {
-  /** PEM of the CA's certificate, for those who are to trust it. */
+  /** PEM file of the CA's certificate. Clients must trust it. */
   readonly caFile: string;
-  /** Always there: it is made for whoever asks. */
+  /** Issues a missing certificate, so it never returns `null`. */
   pathsFor(host: string): Promise<CertificatePaths>;
 }
 
@@ -31,9 +31,9 @@ interface Issuer {
 }
 
 /**
- * A certificate authority of this machine's own in `directory`, made at the first call and read afterwards, and a
- * server certificate for each host that is asked for (`<host>.pem` with the CA behind it, `<host>.key`), made anew
- * when it is damaged, by another CA, or in the last third of its life. Keys are readable by their owner only.
+ * Opens a certificate authority in `directory`, and creates it at the first call. It issues a server certificate for
+ * each requested host (`<host>.pem` with the CA's certificate, `<host>.key`), and replaces one that is damaged, issued
+ * by another CA, or in the last third of its life. Keys are readable by their owner only.
  */
 export async function ensureLocalCa(
   directory: string,
@@ -46,7 +46,7 @@ export async function ensureLocalCa(
   return {
     caFile,
     pathsFor(host) {
-      // Two vhosts may ask for one name at once; a key and the certificate of another would make no pair.
+      // Two vhosts may request one name at once. Two issues at a time could mix their keys and certificates.
       const issued =
         pending.get(host) ?? ensureLeaf(directory, issuer, host, now()).finally(() => pending.delete(host));
       pending.set(host, issued);
@@ -56,28 +56,13 @@ export async function ensureLocalCa(
   };
 }
 
-/** Leaves are made again for whoever asks again, so that nothing is lost by one that goes too early. */
+/** A certificate that is removed too early is issued again at the next request. */
 async function removeOthers(directory: string, kept: ReadonlySet<string>): Promise<void> {
   const others = (await readdir(directory)).filter((name) => {
     const { name: host, ext } = parse(name);
     return LEAF_ENDINGS.has(ext) && host !== CA && !kept.has(host);
   });
   await Promise.all(others.map((name) => rm(join(directory, name), { force: true })));
-}
-
-/** The same for a place that can't wait: the CA is opened, or made, when the first certificate is asked for. */
-export function localCertificates(directory: string): Omit<LocalCa, 'caFile'> {
-  let opened: Promise<LocalCa> | undefined;
-  return {
-    async pathsFor(host) {
-      opened ??= ensureLocalCa(directory);
-      return await (await opened).pathsFor(host);
-    },
-    async retain(served) {
-      opened ??= ensureLocalCa(directory);
-      await (await opened).retain(served);
-    },
-  };
 }
 
 async function ensureLeaf(directory: string, issuer: Issuer, host: string, now: Date) {
@@ -87,7 +72,7 @@ async function ensureLeaf(directory: string, issuer: Issuer, host: string, now: 
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serial(),
     issuer: issuer.certificate.subject,
-    // The name stands in the extension, which is all that clients read; a common name ends at 64 characters.
+    // Clients read the name from the extension only. A common name is limited to 64 characters.
     subject: 'O=Tagyard',
     publicKey: keys.publicKey,
     signingKey: issuer.key,
@@ -101,7 +86,7 @@ async function ensureLeaf(directory: string, issuer: Issuer, host: string, now: 
       await x509.AuthorityKeyIdentifierExtension.create(issuer.certificate),
     ],
   });
-  // The key first: what is read back after a crash in between is no pair, and is made anew.
+  // The key first: after a crash in between, key and certificate don't match and are replaced.
   await writeDurably(paths.key, await privatePem(keys.privateKey));
   await writeDurably(paths.cert, `${certificate.toString('pem')}\n${issuer.pem}`, 0o644);
   return paths;
@@ -122,7 +107,7 @@ async function isUsable({ cert, key }: CertificatePaths, issuer: Issuer, host: s
   }
 }
 
-/** `null` where there is none, or it is damaged or past its life: everything it signed is made anew with it. */
+/** `null` if the CA is missing, damaged or expired. A new CA replaces all its certificates. */
 async function readIssuer(directory: string, now: Date): Promise<Issuer | null> {
   try {
     const pem = await readFile(join(directory, 'ca.pem'), 'utf8');
@@ -165,7 +150,7 @@ async function privatePem(key: webcrypto.CryptoKey): Promise<string> {
   return x509.PemConverter.encode(await crypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY');
 }
 
-/** Positive, and not to be guessed (RFC 5280, 4.1.2.2). */
+/** Positive and unpredictable (RFC 5280, 4.1.2.2). */
 function serial(): string {
   return `01${randomBytes(15).toString('hex')}`;
 }

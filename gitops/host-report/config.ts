@@ -2,7 +2,10 @@ import { parse } from 'node:querystring';
 import type { HostReport } from '../../edge/verification/contract.ts';
 import type { Secret } from '../manifest/secrets.ts';
 
-/** Base64 of a query in which `id`, `env` and `auth` are each one non-empty string (facts of Google's image). */
+/**
+ * Reads a CONTAINER_CONFIG: Base64 of a query with exactly one non-empty `id`, `env` and `auth` (docs/facts.md, Google's
+ * image).
+ */
 export function readConfig(config: Secret): HostReport['config'] {
   const text = config.reveal();
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(text)) return { id: null, problem: 'it isn’t Base64' };

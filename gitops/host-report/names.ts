@@ -3,19 +3,19 @@ import type { NameAnswer } from '../../edge/verification/contract.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { registrableDomain } from '../manifest/schema.ts';
 
-/** Longer chains of aliases are a loop. */
-const MOST_ALIASES = 8;
+/** A longer chain of aliases is taken for a loop. */
+const MAX_ALIASES = 8;
 
 export interface DnsLookup {
-  /** Both families; empty where there are none. Throws where nobody answers. */
+  /** IPv4 and IPv6 addresses; empty if there are none. Throws if no resolver answers. */
   addresses(name: string): Promise<string[]>;
-  /** The next alias; `null` where there is none. */
+  /** The target of the name's CNAME; `null` without one. */
   alias(name: string): Promise<string | null>;
 }
 
 /**
- * The DNS as this host's resolvers tell it (`<address>` or `<address>:<port>`; none: the system's), and loopback for
- * every name under `localhost`, which no resolver is asked about (RFC 6761, 6.3).
+ * Resolves names by these servers (`<address>` or `<address>:<port>`), or by the system's if there are none. Names under
+ * `localhost` are loopback without a query (RFC 6761, 6.3).
  */
 export function dnsLookup(servers: readonly string[], timeoutMs: number): DnsLookup {
   const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
@@ -23,27 +23,30 @@ export function dnsLookup(servers: readonly string[], timeoutMs: number): DnsLoo
   return {
     async addresses(name) {
       if (isLoopback(name)) return ['127.0.0.1'];
-      const [four, six] = await Promise.all([none(resolver.resolve4(name)), none(resolver.resolve6(name))]);
+      const [four, six] = await Promise.all([
+        emptyIfMissing(resolver.resolve4(name)),
+        emptyIfMissing(resolver.resolve6(name)),
+      ]);
       return [...four, ...six].sort();
     },
     async alias(name) {
       if (isLoopback(name)) return null;
-      return (await none(resolver.resolveCname(name)))[0]?.toLowerCase() ?? null;
+      return (await emptyIfMissing(resolver.resolveCname(name)))[0]?.toLowerCase() ?? null;
     },
   };
 }
 
 export interface NameDestinations {
-  /** Where origin and preview hostnames lead. */
+  /** The address of origin and preview hostnames. */
   readonly hostAddress: string;
-  /** Others under which this host is reached: custom domains may lead there, too. */
+  /** Other public addresses of this host: custom domains may resolve to them, too. */
   readonly otherAddresses: readonly string[];
-  /** Where edge hostnames lead, as `EDGE_TARGET` has it; unset: Cloudflare proxies them itself. */
+  /** The target of edge hostnames (`EDGE_TARGET`); unset if Cloudflare proxies them. */
   readonly edgeTarget: string | undefined;
 }
 
-/** What a site's names resolve to, and what they must. */
-export async function lookUpNames(
+/** What a site's names resolve to, and what they must resolve to. */
+export async function resolveNames(
   { hostnames, customDomains, domains }: Pick<Manifest, 'hostnames' | 'customDomains' | 'domains'>,
   { hostAddress, otherAddresses, edgeTarget }: NameDestinations,
   lookup: DnsLookup,
@@ -65,12 +68,12 @@ export async function lookUpNames(
     wanted.map(async (one) => ({
       ...one,
       registrable: registrableDomain(one.name),
-      ...(await lookUp(one.name, lookup)),
+      ...(await resolveName(one.name, lookup)),
     })),
   );
 }
 
-async function lookUp(name: string, lookup: DnsLookup) {
+async function resolveName(name: string, lookup: DnsLookup) {
   const unknown = { addresses: [], alias: null, aliasRegistrable: null };
   try {
     const [addresses, alias] = await Promise.all([lookup.addresses(name), lastAlias(name, lookup)]);
@@ -83,7 +86,7 @@ async function lookUp(name: string, lookup: DnsLookup) {
 
 async function lastAlias(name: string, lookup: DnsLookup): Promise<string | null> {
   let last: string | null = null;
-  for (let hop = 0; hop < MOST_ALIASES; hop += 1) {
+  for (let hop = 0; hop < MAX_ALIASES; hop += 1) {
     const next = await lookup.alias(last ?? name);
     if (next === null) break;
     last = next;
@@ -91,7 +94,7 @@ async function lastAlias(name: string, lookup: DnsLookup): Promise<string | null
   return last;
 }
 
-/** An address is its own. A target that can't be looked up allows anything that answers. */
+/** The addresses of a target, which may be an address itself. Empty, which allows any, if it can't be resolved. */
 async function targetAddresses(target: string, lookup: DnsLookup): Promise<string[]> {
   if (/^[\d.]+$|:/.test(target)) return [target];
   return await lookup.addresses(target).catch(() => []);
@@ -101,8 +104,8 @@ function isLoopback(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost');
 }
 
-/** That there is no such record is an answer; that nobody answers is not. */
-async function none(records: Promise<string[]>): Promise<string[]> {
+/** A missing record is an answer. No answer is an error. */
+async function emptyIfMissing(records: Promise<string[]>): Promise<string[]> {
   try {
     return await records;
   } catch (error) {

@@ -3,30 +3,30 @@ import type { HostReport } from '../../edge/verification/contract.ts';
 import type { Applier } from '../appliers/contract.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import { describeSite } from '../manifest/description.ts';
-import { arriveBy, type WayIn } from './visit.ts';
-import { lookAtCertificate, type Shown } from './served-certificate.ts';
 import { readConfig } from './config.ts';
-import { type DnsLookup, lookUpNames, type NameDestinations } from './names.ts';
+import { type DnsLookup, type NameDestinations, resolveNames } from './names.ts';
+import { type CertificateEndpoint, readServedCertificate } from './served-certificate.ts';
+import { measureArrival, type VisitTarget } from './visit.ts';
 
-/** Everything is asked at once; what hasn't answered by then is reported as that. */
-const PATIENCE_MS = 3_500;
+/** All checks run at once. A check without an answer by then is reported as failed. */
+const TIMEOUT_MS = 3_500;
 
 export interface HostReportDeps extends NameDestinations {
   readonly host: string;
   readonly edgePublicUrl: string;
-  /** Where this host itself reaches its proxy's TLS. */
+  /** The proxy's TLS socket, as seen from this host. */
   readonly proxy: { readonly address: string; readonly port: number };
   readonly lookup: DnsLookup;
   readonly containers: Pick<Applier, 'desired' | 'observe'>;
 }
 
-/** What only this host sees of one of its sites. */
+/** Reports what only this host can observe of a site. */
 export type ReportSite = (manifest: LoadedManifest) => Promise<HostReport>;
 
 /**
- * Reports on a site: DNS answers, certificates, how many preview servers run, and with which address a visitor
- * arrives. Custom domains are visited at this host's own proxy, wherever their DNS leads: a client must not be able to
- * send this host to a place of its choice.
+ * Reports on a site: DNS answers, certificates, the number of running preview servers, and the address with which a
+ * visitor arrives. Custom domains are visited at this host's own proxy, whatever they resolve to: a client must not be
+ * able to make this host connect to an address of the client's choice.
  */
 export function hostReporter(deps: HostReportDeps): ReportSite {
   const { host, hostAddress, edgePublicUrl, proxy, lookup, containers } = deps;
@@ -34,26 +34,29 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
     const site = describeSite(manifest, { edgePublicUrl, tlsPort: proxy.port });
     const edge = new URL(site.edge);
     const { origin, preview } = manifest.hostnames;
-    const shown: Shown[] = [origin, preview, ...manifest.customDomains].map((name) => ({ name, ...proxy }));
+    const endpoints: CertificateEndpoint[] = [origin, preview, ...manifest.customDomains].map((name) => ({
+      name,
+      ...proxy,
+    }));
     if (edge.protocol === 'https:') {
-      shown.unshift({ name: edge.hostname, address: edge.hostname, port: Number(edge.port) || 443 });
+      endpoints.unshift({ name: edge.hostname, address: edge.hostname, port: Number(edge.port) || 443 });
     }
-    const ways: WayIn[] = [
+    const targets: VisitTarget[] = [
       { url: edge },
       ...site.customDomains.map((url) => ({ url: new URL(url), socket: proxy })),
     ];
-    const visit = { hostAddress, lookup: nodeLookup(lookup), timeoutMs: PATIENCE_MS };
+    const visit = { hostAddress, lookup: nodeLookup(lookup), timeoutMs: TIMEOUT_MS };
     const [names, certificates, arrivals, previews] = await Promise.all([
-      lookUpNames(manifest, deps, lookup),
-      Promise.all(shown.map((one) => lookAtCertificate(one, PATIENCE_MS))),
-      Promise.all(ways.map((way) => arriveBy(way, visit))),
+      resolveNames(manifest, deps, lookup),
+      Promise.all(endpoints.map((one) => readServedCertificate(one, TIMEOUT_MS))),
+      Promise.all(targets.map((way) => measureArrival(way, visit))),
       countPreviews(manifest, containers),
     ]);
     return { host, site, config: readConfig(manifest.config), previews, names, certificates, arrivals };
   };
 }
 
-/** Running ones with our mark, whether they are wanted or not. */
+/** Counts running preview servers with our mark, desired or not. */
 async function countPreviews(
   manifest: LoadedManifest,
   containers: Pick<Applier, 'desired' | 'observe'>,
@@ -61,7 +64,7 @@ async function countPreviews(
   const desired = containers.desired(manifest);
   const scope = { sites: new Set([manifest.site]), keys: new Set(desired.map(({ key }) => key)) };
   try {
-    const observed = await containers.observe(desired, AbortSignal.timeout(PATIENCE_MS), scope);
+    const observed = await containers.observe(desired, AbortSignal.timeout(TIMEOUT_MS), scope);
     const serving = observed.filter(
       ({ key, hash, owner }) =>
         hash !== null && owner.kind === 'ours' && key.startsWith(`${manifest.site}/preview/`),
@@ -72,7 +75,7 @@ async function countPreviews(
   }
 }
 
-/** The same lookup for Node's own sockets. */
+/** A lookup function for Node's sockets. */
 function nodeLookup(lookup: DnsLookup): LookupFunction {
   return (name, { all }, done) => {
     lookup.addresses(name).then(

@@ -5,35 +5,35 @@ import { text } from 'node:stream/consumers';
 import type { HostReport } from '../../edge/verification/contract.ts';
 import { ARRIVAL_PATH } from '../appliers/proxy/policy.ts';
 
-/** A way in: the host's name in a URL, and the socket that it is visited by; none: where the name leads. */
-export interface WayIn {
+/** A URL to visit, and the socket to connect to; without one, the address of the URL's host. */
+export interface VisitTarget {
   readonly url: URL;
   readonly socket?: { readonly address: string; readonly port: number };
 }
 
-/** For documentation (RFC 5737): nobody's. A visitor may claim it, and must not be believed. */
-const CLAIMED = '192.0.2.1';
-const MOST_CHARS = 64;
+/** An address for documentation (RFC 5737). A visitor may claim any address in a header; it must not be trusted. */
+const CLAIMED_ADDRESS = '192.0.2.1';
+const MAX_CHARS = 64;
 
 export interface ArrivalOptions {
-  /** This host's address as the world sees it, where it isn't that of the socket. */
+  /** This host's public address, which may differ from the socket's. */
   readonly hostAddress: string;
   readonly lookup: LookupFunction;
   readonly timeoutMs: number;
 }
 
 /**
- * Visits a site as anybody would, by IPv4, claiming another address, and reads with which address it arrived before
- * the tag server. Certificates aren't judged: that is another check.
+ * Visits a site by IPv4 with a header that claims another address, and reads from which address the request reached the
+ * tag server's host. Certificates are not verified: another check does that.
  */
-export async function arriveBy(
-  { url, socket: at }: WayIn,
+export async function measureArrival(
+  { url, socket: endpoint }: VisitTarget,
   { hostAddress, lookup, timeoutMs }: ArrivalOptions,
 ): Promise<HostReport['arrivals'][number]> {
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
   const request = (url.protocol === 'https:' ? https : http).request({
-    host: at?.address ?? url.hostname,
-    port: at?.port ?? (url.port || undefined),
+    host: endpoint?.address ?? url.hostname,
+    port: endpoint?.port ?? (url.port || undefined),
     servername: url.hostname,
     path: ARRIVAL_PATH,
     agent: false,
@@ -42,9 +42,9 @@ export async function arriveBy(
     rejectUnauthorized: false,
     headers: {
       host: url.host,
-      'x-forwarded-for': CLAIMED,
-      'x-real-ip': CLAIMED,
-      forwarded: `for=${CLAIMED}`,
+      'x-forwarded-for': CLAIMED_ADDRESS,
+      'x-real-ip': CLAIMED_ADDRESS,
+      forwarded: `for=${CLAIMED_ADDRESS}`,
       'user-agent': 'Tagyard-Verification',
     },
     signal: AbortSignal.timeout(timeoutMs),
@@ -55,12 +55,12 @@ export async function arriveBy(
   const name = url.hostname;
   try {
     const response = await promise;
-    const mine = (response.socket.localAddress ?? '').replace(/^::ffff:/, '');
-    const from = [...new Set([mine, hostAddress])];
-    const told = (await text(response)).trim().slice(0, MOST_CHARS);
+    const own = (response.socket.localAddress ?? '').replace(/^::ffff:/, '');
+    const from = [...new Set([own, hostAddress])];
+    const arrivedAs = (await text(response)).trim().slice(0, MAX_CHARS);
     if (response.statusCode !== 200)
       return { name, from, as: null, problem: `status ${response.statusCode}` };
-    return { name, from, as: told, problem: null };
+    return { name, from, as: arrivedAs, problem: null };
   } catch (error) {
     return {
       name,

@@ -238,7 +238,9 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     await call('POST', '/sync');
     const drifted = {
       state: 'drifted',
-      reason: expect.stringContaining('holds no unencrypted private key in PEM; the last good one is served'),
+      reason: expect.stringContaining(
+        'holds no unencrypted private key in PEM; the last valid one stays in use',
+      ),
     };
     await reaches('acme-shop', ORIGIN, drifted);
     await isReady('acme-shop');
@@ -272,7 +274,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     const [folder = ''] = await readdir(join(directory, 'acme'));
     await rm(join(directory, 'acme', folder, 'names'), { recursive: true });
     await restart();
-    const reason = 'waits its turn: this host places 20 orders an hour';
+    const reason = 'waits: this host places 20 orders an hour';
     for (const host of [ORIGIN, PREVIEW]) {
       await reaches('acme-shop', host, { state: 'pending_certificate', reason });
     }

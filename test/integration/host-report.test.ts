@@ -9,9 +9,9 @@ import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { ARRIVAL_PATH } from '../../gitops/appliers/proxy/policy.ts';
 import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
-import { dnsLookup, lookUpNames } from '../../gitops/host-report/names.ts';
-import { lookAtCertificate } from '../../gitops/host-report/served-certificate.ts';
-import { arriveBy } from '../../gitops/host-report/visit.ts';
+import { dnsLookup, resolveNames } from '../../gitops/host-report/names.ts';
+import { readServedCertificate } from '../../gitops/host-report/served-certificate.ts';
+import { measureArrival } from '../../gitops/host-report/visit.ts';
 import { manifestSchema } from '../../gitops/manifest/schema.ts';
 import { describeWith } from '../support/components.ts';
 import { type Knot, startKnot } from '../support/dns/knot.ts';
@@ -58,7 +58,7 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
     }),
   );
   const look = async (edgeTarget?: string, port = knot.port) =>
-    await lookUpNames(
+    await resolveNames(
       manifest,
       { hostAddress: HOST, otherAddresses: [OTHER], edgeTarget },
       dnsLookup([`127.0.0.1:${port}`], 2_000),
@@ -136,7 +136,7 @@ describe('the certificate that is shown for a name', () => {
     const ca = await ensureLocalCa(join(home.directory, `ca-${issuedDaysAgo}`), { now: () => issued });
     const front = await startTlsFront({ pathsFor: () => ca.pathsFor(certificateOf) }, () => () => undefined);
     try {
-      return await lookAtCertificate({ name, address: '127.0.0.1', port: front.port }, 10_000);
+      return await readServedCertificate({ name, address: '127.0.0.1', port: front.port }, 10_000);
     } finally {
       await front.close();
     }
@@ -160,7 +160,7 @@ describe('the certificate that is shown for a name', () => {
   });
 
   test('that nobody shows is told with the reason', async () => {
-    const nobody = await lookAtCertificate({ name: 'a.example', address: '127.0.0.1', port: 9 }, 10_000);
+    const nobody = await readServedCertificate({ name: 'a.example', address: '127.0.0.1', port: 9 }, 10_000);
     expect(nobody).toEqual({
       name: 'a.example',
       validTo: null,
@@ -224,7 +224,7 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
       const { address, tlsPort: port } = backend.endpoint();
       const visit = { hostAddress: HOST, lookup: () => undefined, timeoutMs: 10_000 };
       const way = { url: new URL(`https://${ORIGIN}:${port}`), socket: { address, port } };
-      expect(await arriveBy(way, visit)).toEqual({
+      expect(await measureArrival(way, visit)).toEqual({
         name: ORIGIN,
         from: ['127.0.0.1', HOST],
         as: '127.0.0.1',
@@ -245,7 +245,7 @@ describe('a visit of the host itself', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo; // it listens on TCP
     try {
-      return await arriveBy(
+      return await measureArrival(
         { url: new URL(`http://shop.example.net:${port}`), socket: { address: '127.0.0.1', port } },
         visit,
       );

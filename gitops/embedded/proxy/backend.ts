@@ -25,14 +25,14 @@ interface Started {
 }
 
 /**
- * The proxy of a machine without nginx: in this process, with what was applied kept as files under the prefix.
- * Configuration changes at once and touches no connection, so that there is nothing to reload.
+ * A proxy in this process, for a machine without nginx. The applied vhosts are kept in files under the prefix. A change
+ * of configuration takes effect at once and keeps all connections, so nothing is reloaded.
  */
 export function embeddedBackend(settings: ProxySettings): ProxyBackend {
   const { prefix } = settings;
   const store = new VhostStore(join(prefix, 'sites'));
   const table = new VhostTable();
-  const quiet = new EventEmitter();
+  const events = new EventEmitter();
   let started: Started | null = null;
 
   return {
@@ -57,21 +57,21 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
     },
     async install(changes) {
       const outcomes: PromiseSettledResult<{ changed: boolean }>[] = [];
-      // One after another: of two that want one name in the same batch, the first has it.
+      // One after another: if two changes of a batch have the same name, the first one gets it.
       for (const change of changes) {
         outcomes.push(...(await Promise.allSettled([installOne(change, store, table, settings)])));
       }
       return outcomes;
     },
-    // It ends with this process, so nobody would hear that it did.
-    events: (signal) => emissions(quiet, 'lost', signal),
+    // It never yields: the proxy ends with this process.
+    events: (signal) => emissions(events, 'lost', signal),
     async close() {
       await started?.close();
     },
   };
 }
 
-/** Serves what an earlier process applied. What can't be served now shows as drift, and its site is applied again. */
+/** Serves what an earlier process applied. What can't be served is observed as drift, and its site is applied again. */
 async function restore(store: VhostStore, table: VhostTable, { identity, certificates }: ProxySettings) {
   for (const { key, mark, spec } of await store.all()) {
     if (spec === null || !isOurs(identity, mark)) continue;
@@ -94,14 +94,14 @@ async function installOne(
     await store.remove(key);
     return { changed: true };
   }
-  if (foreign && !adopt) throw new RetryableError(`${key} was taken by somebody since it was observed`);
+  if (foreign && !adopt) throw new RetryableError(`${key} was taken by another owner since it was observed`);
   const parsed = proxySpecSchema.safeParse(spec);
   if (!parsed.success) throw new TerminalError(`${key} can’t be served`, { cause: parsed.error });
   const loaded = await loadVhosts(parsed.data, certificates);
   refuseClaimed(key, loaded, table);
   const served = table.get(key);
   const stored = existing?.mark === mark && existing.spec !== null;
-  if (stored && served !== undefined && isDeepStrictEqual(signOf(served), signOf(loaded))) {
+  if (stored && served !== undefined && isDeepStrictEqual(fingerprintOf(served), fingerprintOf(loaded))) {
     return { changed: false };
   }
   await store.write(key, mark, parsed.data);
@@ -109,8 +109,8 @@ async function installOne(
   return { changed: true };
 }
 
-/** What tells two loads apart. */
-function signOf({ specHash, certificates }: LoadedVhosts) {
+/** Equal for two loads with equal specs and certificates. */
+function fingerprintOf({ specHash, certificates }: LoadedVhosts) {
   return { specHash, certificates };
 }
 

@@ -4,12 +4,12 @@ import type { ProxiedRequest } from './forward.ts';
 const CHALLENGES = '/.well-known/acme-challenge/';
 const TOKEN = /^[A-Za-z0-9_-]+$/;
 
-/** Whether somebody asks for what stands under a challenge's path (RFC 8555, 8.3). */
+/** Whether the request's path is that of a challenge (RFC 8555, 8.3). */
 export function isChallenge({ target }: ProxiedRequest): boolean {
   return target.startsWith(CHALLENGES);
 }
 
-/** Any token of the account's own: only the holder of its key can have the authority ask for one. */
+/** Answers any token: only the holder of the account's key can make the authority request one. */
 export function answerChallenge(
   { target }: ProxiedRequest,
   challengeKey: string | undefined,

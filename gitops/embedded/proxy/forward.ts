@@ -5,17 +5,17 @@ import { droppedHeaders, HOP_SECRET_HEADER, RELAYED, STATED } from '../../applie
 import type { VisitorOf } from '../../appliers/proxy/visitor-address.ts';
 import { endToEndHeaders } from '../hop-by-hop.ts';
 
-/** What a request asks for, as nginx reads it: an absolute target wins over the Host header. */
+/** The target of a request, read as nginx does: an absolute target takes precedence over the Host header. */
 export interface ProxiedRequest {
   /** Lower case, without port. */
   readonly host: string;
-  /** `:8088`, or nothing. */
+  /** `:8088`, or empty. */
   readonly port: string;
-  /** Path and query as they came. */
+  /** Path and query as received. */
   readonly target: string;
 }
 
-/** `null` where a request names no host. */
+/** `null` if the request names no host. */
 export function readRequest(request: IncomingMessage): ProxiedRequest | null {
   const absolute = /^https?:\/\/([^/?#]+)(.*)$/i.exec(request.url ?? '');
   const authority = absolute?.[1] ?? request.headers.host ?? '';
@@ -27,8 +27,8 @@ export function readRequest(request: IncomingMessage): ProxiedRequest | null {
 }
 
 /**
- * Headers of the request as it goes on to `vhost`: without those of the connection and without what a client claims,
- * unless it knows the hop secret and the vhost is the site's own.
+ * Headers of the request that is forwarded to `vhost`: without the fields of the connection, and without a client's
+ * claims about the visitor, unless it knows the hop secret and the vhost is the site's own.
  */
 export function forwardedHeaders(
   request: IncomingMessage,
@@ -51,8 +51,8 @@ export function forwardedHeaders(
     return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [HOP_SECRET_HEADER]: hopSecret };
   }
   const trusted = isEqual(request.headers[HOP_SECRET_HEADER], hopSecret);
-  const untold = trusted ? [] : [...STATED, ...RELAYED];
-  const rest = given.filter(([name]) => !untold.some((told) => told === name));
+  const unproven = trusted ? [] : [...STATED, ...RELAYED];
+  const rest = given.filter(([name]) => !unproven.some((field) => field === name));
   return { ...Object.fromEntries(rest), ...(trusted ? {} : known), host: `${host}${port}` };
 }
 
@@ -60,7 +60,7 @@ function peerAddress({ socket }: IncomingMessage): string {
   return (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
 }
 
-/** In constant time, whatever the lengths. */
+/** In constant time for any lengths. */
 function isEqual(given: string | string[] | undefined, secret: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return typeof given === 'string' && timingSafeEqual(digest(given), digest(secret));

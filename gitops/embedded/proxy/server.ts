@@ -9,42 +9,42 @@ import { visitorAddress } from '../../appliers/proxy/visitor-address.ts';
 import { answerChallenge, isChallenge } from './challenge.ts';
 import { forwardedHeaders, type ProxiedRequest, readRequest } from './forward.ts';
 
-/** A vhost that can be served: its certificate is loaded; `null`: it has none yet, and so no TLS. */
+/** A vhost with its loaded certificate; `null` if it has none yet, and so no TLS. */
 export interface ServedVhost {
   readonly vhost: Vhost;
   readonly context: SecureContext | null;
 }
 
 export interface EmbeddedProxyDeps {
-  /** Asked at every handshake and request. */
+  /** Called at each handshake and request. */
   readonly find: (host: string) => ServedVhost | undefined;
   readonly hopSecret: string;
   /** See `ProxySettings`. */
   readonly challengeKey?: string;
   readonly edgeUpstream: EdgeUpstream;
-  /** PEM that an `https` edge is verified by; Node's own unless given. */
+  /** PEM of the CA that an `https` edge is verified by; default: Node's own. */
   readonly ca?: string;
-  /** Who is believed about the visitor's address. */
+  /** Peers whose statement of the visitor's address is trusted. */
   readonly trusted?: () => TrustedPeers;
 }
 
 export interface EmbeddedProxy {
-  /** New servers of the same proxy, one for each address to listen on; they aren't listening yet. */
+  /** Creates a server that doesn't listen yet; one for each address. */
   http(): http.Server;
   https(): https.Server;
-  /** Drops idle connections to upstreams. */
+  /** Closes idle connections to upstreams. */
   close(): void;
 }
 
 const ARRIVAL_HEADERS = { 'content-type': 'text/plain', 'cache-control': 'no-store' };
-/** Long GA4 URLs and the cookies of a whole site; Node's own limit is 16 KiB. */
+/** Enough for long GA4 URLs and all cookies of a site. Node's default is 16 KiB. */
 const MAX_HEADER_BYTES = 256 * 1024;
-/** Below the 5 s after which the tag server closes an idle connection. */
+/** Less than the 5 s after which the tag server closes an idle connection. */
 const UPSTREAM_IDLE_MS = 4_000;
 const UPSTREAM_TIMEOUT_MS = 120_000;
 const CLIENT_IDLE_MS = 75_000;
 
-/** The same vhosts as nginx serves, by a library: streams both ways, rejects unknown names before it answers. */
+/** Serves the same vhosts as nginx: streams both ways, and closes the connection for an unknown name. */
 export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
   const { find, hopSecret, challengeKey, edgeUpstream, ca } = deps;
   const idle = { keepAlive: true, timeout: UPSTREAM_IDLE_MS };
@@ -52,13 +52,13 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
   const secure = new https.Agent({ ...idle, ...(ca === undefined ? {} : { ca }) });
   const proxy = createProxyServer({ proxyTimeout: UPSTREAM_TIMEOUT_MS });
   proxy.on('proxyRes', ({ headers }) => {
-    // Of the connection to the upstream, not of ours.
+    // Fields of the upstream's connection, not of the client's.
     delete headers.connection;
     delete headers['keep-alive'];
   });
   proxy.on('error', (_error, _request, response) => badGateway(response));
   const visitorOf = visitorAddress(deps.trusted ?? (() => NO_TRUSTED_PEERS));
-  let turn = 0;
+  let nextUpstream = 0;
 
   function targetOf(vhost: Vhost) {
     if (vhost.kind === 'custom') {
@@ -67,9 +67,9 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
       const target = { protocol: `${scheme}:`, host: address, port };
       return { target, agent, ssl: { servername: vhost.edgeHost } };
     }
-    turn += 1;
+    nextUpstream += 1;
     const { upstreams } = vhost;
-    const { address = '', port = 0 } = upstreams[turn % upstreams.length] ?? {};
+    const { address = '', port = 0 } = upstreams[nextUpstream % upstreams.length] ?? {};
     return { target: { protocol: 'http:', host: address, port }, agent: plain };
   }
 
@@ -122,7 +122,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
   };
 }
 
-/** A connection that was opened for one name doesn't serve another (RFC 9110, 15.5.20). */
+/** The connection was opened for another name (RFC 9110, 15.5.20). */
 function isMisdirected({ socket }: IncomingMessage, { host }: ProxiedRequest): boolean {
   const name = 'servername' in socket ? socket.servername : undefined;
   return typeof name === 'string' && name.toLowerCase() !== host;

@@ -11,7 +11,7 @@ const ENDING = '.json';
 
 const recordSchema = z.strictObject({ mark: z.string(), spec: proxySpecSchema, hash: z.string() });
 
-/** What was applied under a key; `spec: null` where the file isn't what was written. */
+/** What was applied for a key. `spec` is `null` if the file was changed since. */
 export interface StoredVhosts {
   readonly key: string;
   readonly mark: string | undefined;
@@ -19,7 +19,7 @@ export interface StoredVhosts {
   readonly path: string;
 }
 
-/** One JSON file a key, in `directory`. */
+/** Stores one JSON file per key. */
 export class VhostStore {
   readonly #directory: string;
 
@@ -31,7 +31,7 @@ export class VhostStore {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
   }
 
-  /** Throws `RetryableError` where the directory or a file of it can't be read. */
+  /** Throws `RetryableError` if the directory or a file can't be read. */
   async all(): Promise<StoredVhosts[]> {
     try {
       const names = (await readdir(this.#directory)).filter((name) => name.endsWith(ENDING)).sort();
@@ -71,7 +71,7 @@ export class VhostStore {
   }
 }
 
-/** A file that was edited or cut keeps its mark, if that can still be read, and has no spec. */
+/** A file that was edited or truncated has no spec; its mark is kept if it is readable. */
 function parseRecord(text: string): { mark: string | undefined; spec: ProxySpec | null } {
   let json: unknown;
   try {

@@ -11,14 +11,14 @@ import { TerminalError } from '../../base/errors.ts';
 import { contentHash } from '../../base/ownership.ts';
 import type { ServedVhost } from './server.ts';
 
-/** The vhosts of one key, ready to be served, and what they were made of. */
+/** The vhosts of one key, ready to be served, with the spec and certificates that they were loaded from. */
 export interface LoadedVhosts {
   readonly vhosts: readonly ServedVhost[];
   readonly specHash: string;
   readonly certificates: readonly UsedCertificate[];
 }
 
-/** Throws `TerminalError` where a certificate is missing or can't be used. */
+/** Throws `TerminalError` if a certificate is missing or can't be used. */
 export async function loadVhosts(spec: ProxySpec, source: CertificateSource): Promise<LoadedVhosts> {
   const loaded = await Promise.all(spec.vhosts.map((vhost) => loadVhost(vhost, source)));
   return {
@@ -28,7 +28,7 @@ export async function loadVhosts(spec: ProxySpec, source: CertificateSource): Pr
   };
 }
 
-/** True where this is what `spec` asks for, with the certificates that there are now. */
+/** True if these vhosts match `spec` and the current certificates. */
 export async function isCurrent(
   { specHash, certificates }: LoadedVhosts,
   spec: ProxySpec,
@@ -51,7 +51,7 @@ async function loadVhost(vhost: Vhost, source: CertificateSource) {
   }
 }
 
-/** What the proxy serves: vhosts by key, found by host at every request. */
+/** The vhosts that the proxy serves, by key and by host. */
 export class VhostTable {
   readonly #byKey = new Map<string, LoadedVhosts>();
   readonly #byHost = new Map<string, { key: string; served: ServedVhost }>();

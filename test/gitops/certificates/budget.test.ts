@@ -6,7 +6,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const fresh = (perHour = 60) => new OrderBudget(perHour, null, NOW);
 
-/** How many orders for names of one shop each could be placed by then. */
+/** Counts the orders that can be placed by a time, each for a name of another registrable domain. */
 function placed(budget: OrderBudget, until: number): number {
   let count = 0;
   let now = NOW;
@@ -27,7 +27,7 @@ test.each([
   expect(placed(fresh(perHour), until)).toBe(count);
 });
 
-test('is not filled by a restart, nor by a clock that is set back', () => {
+test('is filled neither by a restart nor by a clock that is set back', () => {
   const budget = fresh();
   for (let order = 0; order < 6; order += 1) budget.take(NOW);
   const restarted = new OrderBudget(60, budget.state, NOW);
@@ -35,7 +35,7 @@ test('is not filled by a restart, nor by a clock that is set back', () => {
   expect(restarted.at('a.example', NOW - HOUR)).toBe(NOW - HOUR + MINUTE);
 });
 
-test('waits as long as the authority says, with all names of the registrable domain and no other', () => {
+test('blocks the names of one registrable domain for as long as the authority demands', () => {
   const budget = fresh();
   expect(budget.limit('www.acme.example', NOW + HOUR, NOW)).toBe(NOW + HOUR);
   expect(budget.at('tags.acme.example', NOW)).toBe(NOW + HOUR);
@@ -43,11 +43,11 @@ test('waits as long as the authority says, with all names of the registrable dom
   expect(budget.at('tags.acme.example', NOW + HOUR)).toBe(NOW + HOUR);
 });
 
-test('waits an hour where the authority doesn’t say how long', () => {
+test('blocks a domain for an hour if the authority names no time', () => {
   expect(fresh().limit('www.acme.example', null, NOW)).toBe(NOW + HOUR);
 });
 
-test('takes limits of two domains at a time for one of the account', () => {
+test('takes limits of two domains at a time for a limit of the account', () => {
   const budget = fresh();
   budget.limit('www.acme.example', NOW + 2 * HOUR, NOW);
   budget.limit('www.beta.example', NOW + HOUR, NOW);

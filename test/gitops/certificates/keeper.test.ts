@@ -12,32 +12,32 @@ import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 const ADDRESS = '192.0.2.1';
-/** With the two of its own, two names more than are looked at together. */
+/** Together with the site's own two names, two more than are observed at once. */
 const CUSTOM_DOMAINS = 16;
 
 describe('the certificate keeper', () => {
   let home: string;
   let keeper: CertificateKeeper;
-  /** Names whose DNS was asked for. */
-  let asked: Set<string>;
+  /** Names that were resolved. */
+  let resolved: Set<string>;
   beforeEach(async () => {
     home = await mkdtemp(join(tmpdir(), 'tagyard-keeper-'));
-    asked = new Set();
+    resolved = new Set();
   });
   afterEach(async () => {
     await keeper.stop();
     await rm(home, { recursive: true, force: true });
   });
 
-  /** One whose orders all wait, each for a proxy that doesn't answer its challenge yet. */
+  /** A keeper whose orders all wait for a proxy that doesn't answer their challenges yet. */
   const open = async (
-    lookUp: (name: string) => Promise<string[]>,
+    resolve: (name: string) => Promise<string[]>,
     { known = null, now = Date.now }: { known?: LedgerState | null; now?: () => number } = {},
   ) => {
     const store = new CertificateStore(join(home, 'names'));
     await store.prepare();
     const orders = new Orders({
-      acme: { issue: () => Promise.reject(new Error('no order comes this far')) },
+      acme: { issue: () => Promise.reject(new Error('no order is expected')) },
       store,
       ledger: new Ledger(join(home, 'ledger.json')),
       known,
@@ -49,8 +49,8 @@ describe('the certificate keeper', () => {
     });
     const lookup: DnsLookup = {
       addresses(name) {
-        asked.add(name);
-        return lookUp(name);
+        resolved.add(name);
+        return resolve(name);
       },
       alias: async () => null,
     };
@@ -67,7 +67,7 @@ describe('the certificate keeper', () => {
     };
   };
 
-  test('looks at every name, however many wait for their orders', async () => {
+  test('checks every name, however many orders are waiting', async () => {
     await open(async () => [ADDRESS]);
     keeper.follow(desired('acme', CUSTOM_DOMAINS));
     await eventually(() => {
@@ -76,11 +76,11 @@ describe('the certificate keeper', () => {
     });
   });
 
-  test('outlives what nobody foresaw of one name, says it, and goes on with the others', async () => {
+  test('reports an unexpected error as the name’s reason, and checks the others', async () => {
     const known: LedgerState = {
       version: 1,
       budget: { tokens: 1, at: 0, limited: {} },
-      // Past the last moment that a date can tell.
+      // Later than the last valid date.
       failures: { 't0.acme.example': { count: 1, message: 'refused', retryAt: 1e300 } },
     };
     await open(async () => [ADDRESS], { known });
@@ -90,7 +90,7 @@ describe('the certificate keeper', () => {
         keeper.names('acme').map(({ host, verdict }) => [host, [verdict.state, verdict.reason]]),
       );
       expect(reasons).toMatchObject({
-        't0.acme.example': ['pending_certificate', 'it can’t be seen to: Invalid time value'],
+        't0.acme.example': ['pending_certificate', 'the check failed: Invalid time value'],
         't1.acme.example': ['pending_certificate', 'a certificate is being ordered'],
       });
     });
@@ -98,10 +98,10 @@ describe('the certificate keeper', () => {
 
   test('forgets a name with its timer when git no longer has it', async () => {
     let ahead = 0;
-    const lookups: string[] = [];
+    const checked: string[] = [];
     await open(
       async (name) => {
-        lookups.push(name);
+        checked.push(name);
         return ['192.0.2.9'];
       },
       { now: () => Date.now() + ahead },
@@ -110,24 +110,24 @@ describe('the certificate keeper', () => {
     await eventually(() => expect(keeper.names('acme')).toHaveLength(3));
     keeper.follow(desired('acme', 0));
     expect(keeper.names('acme').map(({ host }) => host)).not.toContain('t0.acme.example');
-    // Every timer is due by now, and each new wish looks at what is due.
+    // Every name is due now, and each new desired state starts the checks of due names.
     ahead = 86_400_000;
-    lookups.length = 0;
+    checked.length = 0;
     keeper.follow(desired('beta', 0));
     keeper.follow(desired('acme', 0));
-    await eventually(() => expect(new Set(lookups)).toContain('acme-origin.example.net'));
+    await eventually(() => expect(new Set(checked)).toContain('acme-origin.example.net'));
     await eventually(() => expect(keeper.names('acme')).toHaveLength(2));
-    expect(lookups).not.toContain('t0.acme.example');
+    expect(checked).not.toContain('t0.acme.example');
   });
 
-  test('goes on with others when names go while they are looked at', async () => {
+  test('checks other names after names were removed during their check', async () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
     await open(async (name) => {
       if (name.includes('acme')) await answered;
       return [ADDRESS];
     });
     keeper.follow(desired('acme', CUSTOM_DOMAINS));
-    await eventually(() => expect(asked.size).toBe(16));
+    await eventually(() => expect(resolved.size).toBe(16));
     keeper.follow(desired('beta', 0));
     answer();
     await eventually(() => expect(keeper.names('beta')).toHaveLength(2));

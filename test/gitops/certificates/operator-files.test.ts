@@ -29,7 +29,7 @@ describe('certificates from files', () => {
   afterAll(() => rm(home, { recursive: true, force: true }));
 
   const file = (name: string) => join(directory, name);
-  /** Puts a pair for `name` there, as an operator would. */
+  /** Writes a pair for `name`, as an operator does. */
   const put = async (stem: string, name: string) => {
     const { cert, key } = await ca.pathsFor(name);
     await copyFile(cert, file(`${stem}.pem`));
@@ -38,7 +38,7 @@ describe('certificates from files', () => {
   const keptIn = () => join(home, 'kept');
   const open = (now = Date.now) => OperatorFiles.open({ directory, keptIn: keptIn(), now });
   const asked = async (now = Date.now()) => await (await open(() => now)).pathsFor(HOST);
-  /** The certificate that is served, and the file that it came from. */
+  /** The served certificate and its file. */
   const served = async ({ cert, key }: CertificatePaths) => {
     expect(key).toBe(cert);
     expect((await stat(cert)).mode & 0o777).toBe(0o600);
@@ -52,9 +52,9 @@ describe('certificates from files', () => {
 
   test.each([
     ['the name’s own', HOST, () => Promise.resolve()],
-    ['its parent’s wildcard where there is no other', '_.example.net', () => rm(file(`${HOST}.pem`))],
-    ['the wildcard where a key is missing', '_.example.net', () => rm(file(`${HOST}.key`))],
-    ['the wildcard where its own is no use', '_.example.net', () => put(HOST, 'b.example.net')],
+    ['its parent’s wildcard if there is no other pair', '_.example.net', () => rm(file(`${HOST}.pem`))],
+    ['the wildcard if a key is missing', '_.example.net', () => rm(file(`${HOST}.key`))],
+    ['the wildcard if its own pair is invalid', '_.example.net', () => put(HOST, 'b.example.net')],
   ])('are %s', async (_case, expected, spoil) => {
     await put(HOST, HOST);
     await put('_.example.net', '*.example.net');
@@ -62,7 +62,7 @@ describe('certificates from files', () => {
     expect(await served(await asked())).toEqual({ stem: expected, serial: await serialIn(expected) });
   });
 
-  test('say which file belongs where, when there is none', async () => {
+  test('name the missing files and their folder', async () => {
     await expect(asked()).rejects.toBeInstanceOf(TerminalError);
     await expect(asked()).rejects.toThrow(
       `put a.example.net.pem and a.example.net.key, or _.example.net.pem and _.example.net.key into ${directory}`,
@@ -112,8 +112,8 @@ describe('certificates from files', () => {
   });
 
   test.each([
-    ['past its end', 398 * DAY_MS, /the certificate ended on \d{4}-\d\d-\d\d$/],
-    ['before its beginning', -2 * DAY_MS, /begins on \d{4}-\d\d-\d\d only/],
+    ['after its end', 398 * DAY_MS, /the certificate ended on \d{4}-\d\d-\d\d$/],
+    ['before its start', -2 * DAY_MS, /begins on \d{4}-\d\d-\d\d only/],
   ])('are refused %s', async (_case, away, reason) => {
     await put(HOST, HOST);
     await expect(asked(Date.now() + away)).rejects.toThrow(reason);
@@ -155,58 +155,61 @@ describe('certificates from files', () => {
       },
       /^put acme-shop-origin\.example\.net\.pem and .* into \//,
     ],
-  ])('are served on as they were when they are %s, and the state says why', async (_what, spoil, reason) => {
-    const files = await open();
-    follow(files);
-    expect(stateOf(files)).toEqual([undefined, undefined]);
-    await expect(files.pathsFor(OWN)).rejects.toThrow(`put ${OWN}.pem and ${OWN}.key`);
-    expect(stateOf(files)).toEqual(['pending_certificate', expect.stringContaining(`put ${OWN}.pem and`)]);
-    expect(files.uncertified().get(SITE)).toContain(`${OWN}: pending_certificate: put ${OWN}.pem`);
+  ])(
+    'stay in use as they were when the files are %s, and the state says why',
+    async (_what, spoil, reason) => {
+      const files = await open();
+      follow(files);
+      expect(stateOf(files)).toEqual([undefined, undefined]);
+      await expect(files.pathsFor(OWN)).rejects.toThrow(`put ${OWN}.pem and ${OWN}.key`);
+      expect(stateOf(files)).toEqual(['pending_certificate', expect.stringContaining(`put ${OWN}.pem and`)]);
+      expect(files.uncertified().get(SITE)).toContain(`${OWN}: pending_certificate: put ${OWN}.pem`);
 
-    await put(OWN, OWN);
-    const good = await files.pathsFor(OWN);
-    const before = await served(good);
-    expect(stateOf(files)).toEqual(['live', '']);
-    expect(files.uncertified().size).toBe(0);
+      await put(OWN, OWN);
+      const good = await files.pathsFor(OWN);
+      const before = await served(good);
+      expect(stateOf(files)).toEqual(['live', '']);
+      expect(files.uncertified().size).toBe(0);
 
-    await spoil();
-    expect(await files.isLatest(OWN, good)).toBe(true);
-    const again = await open();
-    follow(again);
-    for (const one of [files, again]) {
-      expect(await one.pathsFor(OWN)).toEqual(good);
-      expect(await served(good)).toEqual(before);
-      const [state, said] = stateOf(one);
-      expect(state).toBe('drifted');
-      expect(said).toMatch(reason);
-      expect(said).toMatch(/; the last good one is served on, and ends on \d{4}-\d\d-\d\d$/);
-      // Visitors notice nothing, so the site is as well as before.
-      expect(one.uncertified().size).toBe(0);
-    }
+      await spoil();
+      expect(await files.isLatest(OWN, good)).toBe(true);
+      const again = await open();
+      follow(again);
+      for (const one of [files, again]) {
+        expect(await one.pathsFor(OWN)).toEqual(good);
+        expect(await served(good)).toEqual(before);
+        const [state, message] = stateOf(one);
+        expect(state).toBe('drifted');
+        expect(message).toMatch(reason);
+        expect(message).toMatch(/; the last valid one stays in use and ends on \d{4}-\d\d-\d\d$/);
+        // Visitors notice nothing, so the site stays ready.
+        expect(one.uncertified().size).toBe(0);
+      }
 
-    await rm((await ca.pathsFor(OWN)).cert);
-    await put(OWN, OWN);
-    expect(await files.isLatest(OWN, good)).toBe(false);
-    const renewed = await served(await files.pathsFor(OWN));
-    expect(renewed.serial).not.toBe(before.serial);
-    expect(stateOf(files)).toEqual(['live', '']);
-  });
+      await rm((await ca.pathsFor(OWN)).cert);
+      await put(OWN, OWN);
+      expect(await files.isLatest(OWN, good)).toBe(false);
+      const renewed = await served(await files.pathsFor(OWN));
+      expect(renewed.serial).not.toBe(before.serial);
+      expect(stateOf(files)).toEqual(['live', '']);
+    },
+  );
 
-  test('are served on past their end, for want of others, and then the site is not well', async () => {
+  test('stay in use after their end if there are no others, and the site is not ready', async () => {
     await put(OWN, OWN);
     let now = Date.now();
     const files = await open(() => now);
     follow(files);
     const good = await files.pathsFor(OWN);
     now += 398 * DAY_MS;
-    // Also before anybody has looked again.
+    // Before the next check, too.
     expect(stateOf(files)).toEqual(['expired', expect.stringMatching(/^the certificate ended on /)]);
     expect(await files.pathsFor(OWN)).toEqual(good);
     expect(stateOf(files)).toEqual(['expired', expect.stringMatching(/\.pem: the certificate ended on /)]);
     expect(files.uncertified().get(SITE)).toContain('expired: ');
   });
 
-  test('say so to whoever listens, once for each change', async () => {
+  test('report each change once', async () => {
     const heard: string[] = [];
     const files = await open();
     follow(files);
@@ -220,7 +223,7 @@ describe('certificates from files', () => {
     expect(heard).toEqual([SITE, SITE]);
   });
 
-  test('of a wildcard that shrank are served on to the names that it has lost', async () => {
+  test('of a wildcard with fewer names stay in use for the names that it has lost', async () => {
     await put('_.example.net', '*.example.net');
     const files = await open();
     const [a, b] = [await files.pathsFor('a.example.net'), await files.pathsFor('b.example.net')];
@@ -231,12 +234,12 @@ describe('certificates from files', () => {
     expect(await files.pathsFor('b.example.net')).toEqual(b);
   });
 
-  test('leave no copy of a key behind that nothing is served with', async () => {
+  test('are removed from the copies once they are not in use', async () => {
     for (const host of [OWN, 'tags.acme.example']) await put(host, host);
     const files = await open();
     const kept = async () => (await readdir(keptIn())).map((name) => name.split('@')[0]).sort();
     const [own, custom] = [await files.pathsFor(OWN), await files.pathsFor('tags.acme.example')];
-    // Nothing goes before it is known what git asks for.
+    // Nothing is removed before the first desired state.
     await files.retain([]);
     expect(await kept()).toEqual([OWN, 'tags.acme.example']);
     follow(files);
@@ -244,7 +247,7 @@ describe('certificates from files', () => {
     expect(await kept()).toEqual([OWN, 'tags.acme.example']);
     await files.retain([]);
     expect(await kept()).toEqual([OWN]);
-    // Renewed, and not served yet: both are there until the proxy has taken the new one.
+    // Renewed, and not in use yet: both exist until the proxy has loaded the new one.
     await rm((await ca.pathsFor(OWN)).cert);
     await put(OWN, OWN);
     const renewed = await files.pathsFor(OWN);
@@ -252,7 +255,7 @@ describe('certificates from files', () => {
     expect(await kept()).toEqual([OWN, OWN]);
     await files.retain([{ host: OWN, tls: 'files', files: renewed }]);
     expect(await readdir(keptIn())).toEqual([basename(renewed.cert)]);
-    // The next process knows of none yet, and keeps what any of its names may need.
+    // The next process has checked no name yet, and keeps the copies that its names may need.
     const next = await open();
     follow(next);
     await next.retain([]);
@@ -260,9 +263,9 @@ describe('certificates from files', () => {
   });
 
   test.each<[string, (copy: string) => Promise<unknown>]>([
-    ['spoilt', (copy) => writeFile(copy, 'oops')],
+    ['damaged', (copy) => writeFile(copy, 'oops')],
     ['lost', (copy) => rm(copy)],
-  ])('are copied again where the copy is %s', async (_what, spoil) => {
+  ])('are copied again if the copy is %s', async (_what, spoil) => {
     await put(HOST, HOST);
     const files = await open();
     const before = await files.pathsFor(HOST);
@@ -271,7 +274,7 @@ describe('certificates from files', () => {
     expect((await served(before)).serial).toBe(await serialIn(HOST));
   });
 
-  test('tell nothing of the key', async () => {
+  test('reveal nothing of the key', async () => {
     await put(HOST, HOST);
     const key = await readFile(file(`${HOST}.key`), 'utf8');
     await copyFile((await ca.pathsFor('c.example.net')).key, file(`${HOST}.key`));

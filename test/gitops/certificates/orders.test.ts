@@ -20,7 +20,7 @@ describe('orders', () => {
   let ca: LocalCa;
   let store: CertificateStore;
   let ledger: Ledger;
-  /** Names in the order in which the authority was asked for them. */
+  /** Names in the order of their orders. */
   let asked: string[];
   beforeEach(async () => {
     home = await mkdtemp(join(tmpdir(), 'tagyard-orders-'));
@@ -61,7 +61,7 @@ describe('orders', () => {
     throw new AcmeError(type, 'the words of the authority', retryAt === undefined ? {} : { retryAt });
   };
 
-  test('end with the certificate in the store', async () => {
+  test('store the issued certificate', async () => {
     const outcome = await open(issued).place('a.example', 0, NO_WAIT);
     expect(outcome).toMatchObject({ facts: { issuer: expect.stringContaining('Tagyard local CA') } });
     const pem = await readFile(store.paths('a.example').cert, 'utf8');
@@ -74,7 +74,7 @@ describe('orders', () => {
     ['connection', 12, 12],
     ['unreachable', 1, 1 / 60],
     ['unreachable', 12, 1],
-  ])('that fail by %s %i times pause for at most %d hours', async (type, failures, hours) => {
+  ])('that fail by %s %i times in a row pause for at most %d hours', async (type, failures, hours) => {
     const now = Date.now();
     const orders = open(refuse(type), { now: () => now });
     for (let failure = 0; failure < failures; failure += 1) await orders.place('a.example', 0, NO_WAIT);
@@ -82,7 +82,7 @@ describe('orders', () => {
     expect(((orders.failure('a.example')?.retryAt ?? 0) - now) / HOUR).toBeCloseTo(hours, 5);
   });
 
-  test('wait as long as the authority says, across a restart too', async () => {
+  test('wait as long as the authority demands, across a restart too', async () => {
     const until = Date.now() + 30 * HOUR;
     await open(refuse('rateLimited', until)).place('www.acme.example', 0, NO_WAIT);
     const again = open(issued, { known: await ledger.read() });
@@ -98,7 +98,7 @@ describe('orders', () => {
     expect(asked).toEqual(['www.acme.example', 'www.beta.example']);
   });
 
-  test('go to names without a certificate first, then to the one that ends soonest', async () => {
+  test('are placed first for names without a certificate, then for the one that ends soonest', async () => {
     const release: (() => void)[] = [];
     const orders = open(async (host) => {
       await new Promise<void>((resolve) => release.push(resolve));
@@ -117,7 +117,7 @@ describe('orders', () => {
     expect(asked.slice(8)).toEqual(['none.example', 'soon.example', 'late.example']);
   });
 
-  test('that nobody wants any more come to nothing', async () => {
+  test('that were forgotten are not placed', async () => {
     const orders = open(async (host) => {
       orders.forget(host);
       return await issued(host);
@@ -128,8 +128,8 @@ describe('orders', () => {
 
   test.each<[string, (orders: Orders) => void]>([
     ['stops', (orders) => orders.stop()],
-    ['wants the name no more', (orders) => orders.forget('a.example')],
-  ])('that an authority leaves hanging hold nobody up who %s', async (_who, end) => {
+    ['forgets the name', (orders) => orders.forget('a.example')],
+  ])('that the authority never completes end when the caller %s', async (_who, end) => {
     const orders = open(() => new Promise(() => undefined));
     const placed = orders.place('a.example', 0, NO_WAIT);
     await expect.poll(() => asked).toEqual(['a.example']);
@@ -137,7 +137,7 @@ describe('orders', () => {
     expect(await placed).toEqual({ notYet: '' });
   });
 
-  test('keep what is there when the authority issues something else', async () => {
+  test('keep the existing certificate if the authority issues an invalid one', async () => {
     const orders = open(() => issued('b.example'));
     const outcome = await orders.place('a.example', 0, NO_WAIT);
     expect(outcome).toMatchObject({
@@ -146,20 +146,20 @@ describe('orders', () => {
     expect(await store.read('a.example')).toBeNull();
   });
 
-  test('aren’t placed before the proxy answers challenges', async () => {
+  test('are not placed before the proxy answers challenges', async () => {
     const orders = open(issued, { probe: async () => 'nothing answers' });
     expect(await orders.place('a.example', 0, NO_WAIT)).toEqual({ notYet: 'nothing answers' });
     expect(asked).toEqual([]);
   });
 
-  test('aren’t placed either, and say why, where the proxy can’t even be asked', async () => {
+  test('are not placed, with the reason, if the proxy can’t be asked', async () => {
     const probe = () => Promise.reject(new Error('nginx isn’t started yet'));
     expect(await open(issued, { probe }).place('a.example', 0, NO_WAIT)).toEqual({
       notYet: 'Error: nginx isn’t started yet',
     });
   });
 
-  test('tell whoever waits what nobody foresaw, and go on with others', async () => {
+  test('reject the caller on an unexpected error, and place the others', async () => {
     const warn = vi.fn().mockImplementationOnce(() => {
       throw new Error('the log is full');
     });
@@ -182,7 +182,7 @@ test.each([
   expect(readRetryAfter(header, 0)).toBe(at);
 });
 
-test('an authority’s refusal keeps its type, its words and how long it lasts', async () => {
+test('an authority’s refusal keeps its type, message and duration', async () => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-acme-'));
   const server = createServer((request, response) => {
     const at = (path: string) => `http://${request.headers.host}${path}`;

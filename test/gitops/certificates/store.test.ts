@@ -27,7 +27,7 @@ describe('the certificate store', () => {
     return { chain: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') };
   };
 
-  test('loses no certificate that is being written while others go', async () => {
+  test('keeps a certificate that is written while others are removed', async () => {
     const certificate = await issued(HOST);
     let writing = true;
     const write = async () => {
@@ -43,7 +43,7 @@ describe('the certificate store', () => {
     expect(await readdir(directory)).toEqual([`${HOST}.pem`]);
   });
 
-  test('forgets the certificates of all other names, and nothing else', async () => {
+  test('removes the certificates of all other names, and nothing else', async () => {
     for (const host of [HOST, 'b.example']) await store.write(host, await issued(host), Date.now());
     await writeFile(join(directory, `${HOST}.pem.1.tmp`), '');
     await store.keepOnly(new Set([HOST]));
@@ -52,7 +52,7 @@ describe('the certificate store', () => {
     expect(store.edition('b.example')).toBeUndefined();
   });
 
-  test('clears away at its start what an earlier process didn’t finish writing', async () => {
+  test('removes the unfinished files of an earlier process when it starts', async () => {
     await store.write(HOST, await issued(HOST), Date.now());
     await writeFile(join(directory, `${HOST}.pem.1.tmp`), 'half a key');
     const next = new CertificateStore(directory);

@@ -9,8 +9,8 @@ import { type EdgeHost, RAW_LOG_BUCKET, startEdgeHost } from '../../../edge/host
 import { Home } from '../../../gitops/cli/instance/home.ts';
 import type { Run } from '../../../gitops/cli/instance/run-file.ts';
 import { program } from '../../../gitops/cli/program.ts';
-import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
 import { accountId, openState } from '../../../gitops/embedded/cloudflare/api/state.ts';
+import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
 import { startUpstream, type Upstream } from '../../support/edge/upstream.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';

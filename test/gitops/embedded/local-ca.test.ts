@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ensureLocalCa, localCertificates } from '../../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 
 const HOST = 'acme-shop-preview.tagyard.localhost';
 const DAY_MS = 86_400_000;
@@ -43,7 +43,7 @@ describe('the local CA', () => {
   });
 
   test('keeps every key to its owner', async () => {
-    const { key } = await localCertificates(directory).pathsFor(HOST);
+    const { key } = await (await ensureLocalCa(directory)).pathsFor(HOST);
     for (const path of [key, join(directory, 'ca.key')]) expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
   });
