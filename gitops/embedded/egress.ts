@@ -28,7 +28,7 @@ export interface Egress {
 /**
  * The forward proxy behind the embedded edge. It accepts requests with an absolute target, resolves the host by the
  * zones' records, connects by TLS, verifies the certificate, and streams both ways with unchanged headers. It answers
- * 502 for an unreachable host. CONNECT is not supported: the worker's runtime leaves TLS to its proxy.
+ * 502 for an unreachable host. CONNECT is not supported: the worker's runtime expects its proxy to do TLS.
  */
 export async function startEgress({ resolve, ca, port = 0 }: EgressOptions): Promise<Egress> {
   const agentOptions = { keepAlive: true, timeout: IDLE_MS, lookup: lookupWith(resolve) };

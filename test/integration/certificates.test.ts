@@ -19,9 +19,9 @@ const ORIGIN = 'acme-shop-origin.example.net';
 const PREVIEW = 'acme-shop-preview.example.net';
 const CUSTOM = 'metrics.acme-shop.example.net';
 const REFUSED = /alert|handshake|reset|disconnected|hang up/i;
-const PATIENCE = { timeoutMs: 60_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 
-describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () => {
+describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
   let daemon: CertificatesDaemon | undefined;
   const nginx = (settings: ProxySettings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 });
   const open = async (
@@ -36,7 +36,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     daemon = undefined;
   });
 
-  /** The certificate that a visitor is shown. */
+  /** The certificate that is served to a visitor. */
   const shown = async ({ endpoint }: CertificatesDaemon, servername: string): Promise<X509Certificate> => {
     const { promise, resolve, reject } = Promise.withResolvers<X509Certificate>();
     const { address: host, tlsPort: port } = endpoint();
@@ -46,7 +46,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     return await promise.finally(() => socket.destroy());
   };
 
-  /** All that is kept: which files, and who may read them. */
+  /** All files of a folder; each must be readable by its owner only. */
   const isForItsOwner = async (folder: string) => {
     const entries = await readdir(folder, { recursive: true, withFileTypes: true });
     const files = entries.filter((one) => one.isFile()).map(({ parentPath, name }) => join(parentPath, name));
@@ -65,7 +65,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
       const { push, site, isReady, call, ...rest } = await open({ pebble: { refusedNonces: 15 } }, backendOf);
       const manifest = await site('acme-shop', 1);
       const answer = await call('POST', '/provision?wait=60', manifest);
-      // The request is done when visitors are served, not sooner.
+      // The request ends when visitors are served, not earlier.
       expect(answer).toMatchObject({ status: 200, body: { operation: { status: 'succeeded' } } });
       for (const host of [ORIGIN, PREVIEW]) {
         expect((await rest.ask({ host })).status).toBe(200);
@@ -93,7 +93,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     },
   );
 
-  test('wait for a custom domain’s DNS with the reason, and hold nothing else up', async () => {
+  test('wait for a custom domain’s DNS with the reason, and block nothing else', async () => {
     const { knot, push, site, isReady, reaches, call, restart, ask, certificate, ...rest } = await open();
     await knot.update('add metrics.acme-shop 1 A 192.0.2.9');
     await push('acme-shop', await site('acme-shop', 1, { customDomains: [CUSTOM] }));
@@ -106,13 +106,13 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     });
     await isReady('acme-shop');
     await isReady('beta-shop');
-    // Over plain HTTP it is served all the while.
+    // Plain HTTP is served meanwhile.
     expect((await ask({ host: CUSTOM, servername: null })).status).toBe(200);
     await expect(ask({ host: CUSTOM })).rejects.toThrow(REFUSED);
 
     await knot.update('del metrics.acme-shop A', `add metrics.acme-shop 1 CNAME ${ORIGIN}.`);
     await reaches('acme-shop', CUSTOM, { state: 'live', reason: '' });
-    await eventually(async () => expect((await ask({ host: CUSTOM })).status).toBe(200), PATIENCE);
+    await eventually(async () => expect((await ask({ host: CUSTOM })).status).toBe(200), TIMEOUT);
 
     await knot.update('del metrics.acme-shop CNAME', 'add metrics.acme-shop 1 A 192.0.2.9');
     await restart();
@@ -142,7 +142,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     expect((await stored()).filter((name) => name.includes('beta-shop'))).toHaveLength(2);
   });
 
-  test('come when the authority takes its time with each, several at once', async () => {
+  test('are ordered several at once from a slow authority', async () => {
     const { push, site, isReady, pebble } = await open({ pebble: { slowSeconds: 2 } });
     for (const [index, name] of ['acme-shop', 'beta-shop'].entries()) {
       await push(name, await site(name, index + 1));
@@ -151,7 +151,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     expect(pebble.orders()).toBe(4);
   });
 
-  test('outlast an authority that is away and forgets the account meanwhile', async () => {
+  test('are ordered again after an outage in which the authority lost the account', async () => {
     const { pebble, push, site, isReady, reaches, status, warnings } = await open();
     await push('acme-shop', await site('acme-shop', 1));
     await isReady('acme-shop');
@@ -193,9 +193,9 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     expect(pebble.requests('/order-plz')).toBe(before);
   });
 
-  test('are renewed in time, and served without a word to anybody', async () => {
+  test('are renewed in time and served without any request', async () => {
     let ahead = 0;
-    // A renewed certificate is no drift, which this host only reports.
+    // A renewed certificate doesn't count as drift, which this host only reports.
     const opened = await open({ acme: { now: () => Date.now() + ahead }, drift: { proxy: 'warn' } });
     const { push, site, isReady, pebble } = opened;
     const manifest = await site('acme-shop', 1);
@@ -204,18 +204,18 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     const first = await shown(opened, ORIGIN);
     const life = first.validToDate.getTime() - first.validFromDate.getTime();
     ahead = 0.8 * life;
-    await push('acme-shop', { ...manifest, name: 'Wakes it' });
-    await eventually(() => expect(pebble.orders()).toBeGreaterThanOrEqual(4), PATIENCE);
+    await push('acme-shop', { ...manifest, name: 'Triggers a pass' });
+    await eventually(() => expect(pebble.orders()).toBeGreaterThanOrEqual(4), TIMEOUT);
     ahead = 0;
     await eventually(async () => {
       const now = await shown(opened, ORIGIN);
       expect(now.serialNumber).not.toBe(first.serialNumber);
       expect(now.checkHost(ORIGIN)).toBe(ORIGIN);
-    }, PATIENCE);
+    }, TIMEOUT);
     await isReady('acme-shop');
   });
 
-  test('are served from files as they were last good, and each state says what to do', async () => {
+  test('are served from the last valid files, and each state says what to do', async () => {
     const opened = await open();
     const { site, push, reaches, isReady, call, certificate, putFiles, restart, directory } = opened;
     const tls = join(directory, 'tls');
@@ -231,7 +231,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     await reaches('acme-shop', ORIGIN, { state: 'live', reason: '', issuer: expect.any(String) });
     const first = await shown(opened, ORIGIN);
 
-    // Written over where it lies, and another site’s reload reads everything anew.
+    // Overwritten in place; the reload for another site reads all files again.
     await writeFile(join(tls, '_.example.net.key'), 'half a k');
     await push('beta-shop', await site('beta-shop', 2));
     await isReady('beta-shop');
@@ -254,23 +254,23 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates that are ordered', () =>
     await reaches('acme-shop', ORIGIN, { state: 'live', reason: '' });
     await eventually(async () => {
       expect((await shown(opened, ORIGIN)).serialNumber).not.toBe(first.serialNumber);
-    }, PATIENCE);
+    }, TIMEOUT);
     const kept = join(directory, 'tls-served');
-    await eventually(async () => expect(await readdir(kept)).toHaveLength(1), PATIENCE);
+    await eventually(async () => expect(await readdir(kept)).toHaveLength(1), TIMEOUT);
     expect(await call('POST', '/deprovision?wait=60', { site: 'acme-shop' })).toMatchObject({ status: 200 });
     expect(await certificate('acme-shop', ORIGIN)).toBeUndefined();
     expect(await readdir(kept)).toEqual([]);
-    // The operator's own are nobody else's to remove.
+    // The operator's own files are never removed.
     expect(await readdir(tls)).toHaveLength(2);
   });
 
-  test('come back one by one when their store is lost', async () => {
+  test('are ordered again one by one after their store is lost', async () => {
     const { push, site, isReady, pebble, directory, restart, reaches } = await open({
       acme: { perHour: 20 },
     });
     await push('acme-shop', await site('acme-shop', 1));
     await isReady('acme-shop');
-    // The two that may be placed at once are spent: the next comes in three minutes.
+    // The two orders at once are used up: the next one is allowed in three minutes.
     const [folder = ''] = await readdir(join(directory, 'acme'));
     await rm(join(directory, 'acme', folder, 'names'), { recursive: true });
     await restart();

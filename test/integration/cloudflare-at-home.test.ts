@@ -89,10 +89,10 @@ describe('Cloudflare at home', () => {
     return promise;
   }
 
-  test('serves what its API was told, and the same after a restart', async () => {
+  test('serves what was written through its API, and the same after a restart', async () => {
     const first = await start();
     const host = 'shop.tagyard.localhost';
-    // Cloudflare's own answer for a name without a worker, and then the worker's.
+    // Cloudflare answers for a name without a worker; afterwards the worker does.
     expect(await statusAt(first.edge, host)).toBe(530);
     await first.client.createRoute(first.zoneId, { pattern: `${host}/*`, script: 'tagyard-edge' }, signal);
     expect(await statusAt(first.edge, host)).not.toBe(530);
@@ -118,7 +118,7 @@ describe('Cloudflare at home', () => {
     ]);
   });
 
-  test('leads a site’s request through route, worker, zone and TLS to its origin', async () => {
+  test('forwards a site’s request through route, worker, zone and TLS to its origin', async () => {
     const seen: { url: string | undefined; hop: unknown }[] = [];
     const pem = (name: string) => readFileSync(new URL(name, TLS), 'utf8');
     const origin = https.createServer(
@@ -168,8 +168,8 @@ describe('Cloudflare at home', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  // A port that was free a moment ago may be anybody's by the next: then all of it once more.
-  test('keeps what it answered for, killed at any time, and takes its port back from the runtime left behind', {
+  // Another process may take a port that was free a moment before; then the test is retried.
+  test('keeps what it acknowledged when it is killed at any time, and ends the orphaned runtime that has its port', {
     retry: 2,
   }, async () => {
     const { child, edge, client, zoneId } = await start();

@@ -126,7 +126,7 @@ describeWith('docker', 'containers in Docker', () => {
       });
     });
 
-    test('able to reach the preview server through the host, by its name and over TLS', async () => {
+    test('able to reach the preview server through the host by name and TLS', async () => {
       const gateway = await dockerBridgeGateway(docker);
       if (gateway === null) throw new Error('the bridge has no address');
       const hosts: (string | undefined)[] = [];
@@ -159,7 +159,7 @@ describeWith('docker', 'containers in Docker', () => {
 
     test.each([
       [`sha256:${'0'.repeat(64)}`, TerminalError, 'there is no image'],
-      [`127.0.0.1:1/nobody@sha256:${'0'.repeat(64)}`, RetryableError, 'pulling'],
+      [`127.0.0.1:1/missing@sha256:${'0'.repeat(64)}`, RetryableError, 'pulling'],
     ])('refused without their image %s', async (image, type, message) => {
       const applier = build();
       const { change } = await firstChange(applier, site({ image }));
@@ -169,7 +169,7 @@ describeWith('docker', 'containers in Docker', () => {
       expect(await mine()).toEqual([]);
     });
 
-    test('gone without a trace when their port is taken', async () => {
+    test('removed completely if their port is taken', async () => {
       const applier = build();
       const { change, spec } = await firstChange(applier, site());
       const squatter = createTcpServer().listen(spec.port, spec.address);
@@ -183,7 +183,7 @@ describeWith('docker', 'containers in Docker', () => {
       await applier.apply(change, signal);
     });
 
-    test('removed where somebody renamed them', async () => {
+    test('removed if they were renamed', async () => {
       const applier = build();
       const { change } = await firstChange(applier, site());
       await applier.apply(change, signal);
@@ -197,7 +197,7 @@ describeWith('docker', 'containers in Docker', () => {
     });
   });
 
-  test('the image is made once', async () => {
+  test('the image is built once', async () => {
     const again = await buildDemoImage({ docker, repository: built.repository });
     expect(again).toBe(built.image);
     expect(await docker.listImages({ filters: { reference: [built.repository] } })).toHaveLength(1);
@@ -212,7 +212,7 @@ describe('whether Docker can be used', () => {
     expect(await isDockerUsable(options)).toEqual({ ok: false, reason: expect.stringMatching(reason) });
   });
 
-  test('gives up on an engine that never answers', async () => {
+  test('stops waiting for an engine that never answers', async () => {
     const mute = createTcpServer().listen(`/tmp/tagyard-mute-${process.pid}.sock`);
     await once(mute, 'listening');
     const started = performance.now();
@@ -239,7 +239,7 @@ describeWith('docker', 'Docker’s side of the contract', () => {
   afterAll(async () => {
     await built[Symbol.asyncDispose]();
   });
-  // Known only once it is built, and read only while a test runs.
+  // Known after the build; the tests read it when they run.
   const manifest = (name: string, number: number): LoadedManifest => ({
     ...loadedManifest(name, number),
     get image() {

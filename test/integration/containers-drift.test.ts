@@ -16,11 +16,11 @@ import { containerSecret } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-drift';
 
-/** What happens to the processing container of a site; may answer what takes away what stands in the way since. */
+/** Changes the processing container of a site from outside. It may return a function that removes an obstacle. */
 type Accident = (container: Docker.Container, spec: ContainerSpec) => Promise<unknown>;
 type Clearing = () => Promise<unknown>;
 
-describeWith('docker', 'what happens to containers from outside', () => {
+describeWith('docker', 'changes to containers from outside', () => {
   const docker = new Docker();
   const settings = containersSettings(INSTANCE, '127.85');
   const { signal } = new AbortController();
@@ -44,12 +44,12 @@ describeWith('docker', 'what happens to containers from outside', () => {
     image: built.image,
     ...extra,
   });
-  const look = async (manifest = site()) => {
+  const planFor = async (manifest = site()) => {
     const desired = applier.desired(manifest);
     return applier.plan(desired, await applier.observe(desired, signal));
   };
   const converge = async (manifest = site()) => {
-    const { changes } = await look(manifest);
+    const { changes } = await planFor(manifest);
     const up = changes.filter(({ op }) => op !== 'delete');
     await Promise.all(up.map((change) => applier.apply(change, signal)));
     const down = changes.filter(({ op }) => op === 'delete');
@@ -81,7 +81,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
       (container) => docker.getNetwork('bridge').disconnect({ Container: container.id }),
     ],
     [
-      'gone, with its port stolen meanwhile',
+      'removed, and its port is taken by another process',
       async (container, spec) => {
         await container.remove({ force: true });
         const thief = createServer().listen(spec.port, spec.address);
@@ -95,7 +95,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
       },
     ],
     [
-      'gone, with its image',
+      'removed together with its image',
       async (container) => {
         await container.remove({ force: true });
         const away = site({ image: `sha256:${'0'.repeat(64)}` });
@@ -103,63 +103,63 @@ describeWith('docker', 'what happens to containers from outside', () => {
       },
     ],
   ];
-  test.each(accidents)('is noticed and mended: one that is %s', async (_what, accident) => {
+  test.each(accidents)('is observed and repaired: a container that is %s', async (_what, accident) => {
     const { spec, container } = processing();
     const clear = (await accident(container, spec)) as Clearing | Buffer | undefined; // the library answers buffers
-    const { changes } = await look();
+    const { changes } = await planFor();
     expect(changes.map(({ op, key }) => `${op} ${key.split('/')[1]}`)).toContainEqual(
       expect.stringMatching(/^(?:create|update) processing$/),
     );
-    // The other role is nobody's business.
+    // The other role is unaffected.
     expect(changes.filter(({ key }) => key.includes('/preview/'))).toEqual([]);
     if (typeof clear === 'function') await clear();
     await converge();
-    expect((await look()).changes).toEqual([]);
+    expect((await planFor()).changes).toEqual([]);
     expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
   });
 
-  test('wakes the loop for each of them, and not for what it does itself', async () => {
+  test('triggers a pass for each change, except for those of the applier itself', async () => {
     const listening = new AbortController();
-    let woken = 0;
+    let triggers = 0;
     const follow = (async () => {
-      for await (const _ of applier.events?.(listening.signal) ?? []) woken += 1;
+      for await (const _ of applier.events?.(listening.signal) ?? []) triggers += 1;
     })();
-    // A subscription that is still being made hears nothing yet.
+    // A subscription that isn't complete yet gets no events.
     await eventually(async () => {
       await processing()
         .container.pause()
         .catch(() => undefined);
       await processing().container.unpause();
-      expect(woken).toBeGreaterThan(0);
+      expect(triggers).toBeGreaterThan(0);
     });
     const heard = async (accident: () => Promise<unknown>) => {
-      const before = woken;
+      const before = triggers;
       await accident();
-      await eventually(() => expect(woken).toBeGreaterThan(before));
+      await eventually(() => expect(triggers).toBeGreaterThan(before));
     };
     await heard(() => processing().container.kill());
     await heard(() => processing().container.rename({ name: `tagyard-${INSTANCE}-mine` }));
     await converge();
     await heard(() => processing().container.remove({ force: true }));
     await converge();
-    const before = woken;
+    const before = triggers;
     await converge(site({ config: containerSecret({ env: '2' }) }));
-    // Events come in order: this one stands after all that the swap has caused.
+    // Events arrive in order: this one follows all events of the swap.
     const [last] = (await docker.listContainers()).filter(({ Names }) =>
       Names[0]?.startsWith(`/tagyard-${INSTANCE}-`),
     );
     await docker.getContainer(last?.Id ?? '').pause();
-    await eventually(() => expect(woken).toBe(before + 1));
+    await eventually(() => expect(triggers).toBe(before + 1));
     listening.abort();
     await follow;
   });
 
-  test('leaves alone what somebody else put in its place, and says whose it is', async () => {
+  test('keeps a foreign container in its place and names the owner', async () => {
     const { spec, container } = processing();
     await container.remove({ force: true });
     const name = containerName(INSTANCE, spec);
     const { id } = await docker.createContainer({ name, Image: built.image, Labels: { owner: 'else' } });
-    const { changes, conflicts } = await look();
+    const { changes, conflicts } = await planFor();
     expect(changes).toEqual([]);
     expect(conflicts).toMatchObject([{ detail: expect.stringContaining('somebody (no mark)') }]);
     expect((await docker.getContainer(id).inspect()).Id).toBe(id);
@@ -168,7 +168,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
   const next = () => site({ config: containerSecret({ env: '2' }) });
   const moments = ['created', 'started', 'removed'] as const;
   test.each(moments)(
-    'goes on after a daemon that ended in the middle of a swap, once one was %s',
+    'continues a swap that the previous daemon did not complete, after a container was %s',
     async (moment) => {
       const dying = new AbortController();
       const runtime = dockerRuntime({ docker, stopGraceSeconds: 2 });
@@ -176,7 +176,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
         ...runtime,
         async start(launch, within) {
           if (moment === 'created') {
-            // As if the engine had made it and nobody was left to start it.
+            // The engine has created it, and the daemon has ended before the start.
             await docker.createContainer(createOptions(launch));
             dying.abort();
             within.throwIfAborted();
@@ -199,7 +199,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
         if (dying.signal.aborted) break;
       }
       expect(dying.signal.aborted).toBe(true);
-      // One of each role has served all the time.
+      // One container of each role served all the time.
       const roles = new Set<string>();
       for (const { Names, State } of await docker.listContainers()) {
         const role = /-(processing|preview)-0-/.exec(
@@ -211,7 +211,7 @@ describeWith('docker', 'what happens to containers from outside', () => {
 
       applier = build();
       await converge(next());
-      expect((await look(next())).changes).toEqual([]);
+      expect((await planFor(next())).changes).toEqual([]);
       const left = (await docker.listContainers({ all: true })).filter(({ Names }) =>
         Names[0]?.startsWith(`/tagyard-${INSTANCE}-`),
       );

@@ -20,20 +20,20 @@ import { containerConfig, containerSecret } from '../support/tag-server.ts';
 const INSTANCE = 'test-engine';
 const REPOSITORY = 'tagyard-test/engine';
 const SITE = 'acme';
-const PATIENCE = { timeoutMs: 60_000, intervalMs: 100 };
+const TIMEOUT = { timeoutMs: 60_000, intervalMs: 100 };
 
-describeWith('docker', 'containers and an engine that fails them', () => {
-  // As root only: an engine of one's own is the only one that a test may stop.
+describeWith('docker', 'containers and an engine that fails', () => {
+  // As root only: a test may stop only an engine of its own.
   describe.skipIf(process.getuid?.() !== 0)('with an engine of its own, as root', () => {
     const settings = containersSettings(INSTANCE, '127.89', { steadyMs: 1_000 });
     let engine: OwnEngine;
     let image: string;
     let daemon: MemoryDaemon;
-    /** Called as soon as a container was started or removed, in the middle of whatever that is a part of. */
+    /** Called right after a container was started or removed, within the change. */
     let after: (what: 'start' | 'remove') => Promise<void>;
     beforeAll(async () => {
       engine = await startOwnEngine(new Docker(), INSTANCE);
-      // One that is told to stop before it can hear holds the engine up for ten seconds otherwise.
+      // Otherwise a container that gets SIGTERM before its handler is set blocks the engine for ten seconds.
       const create = engine.docker.createContainer.bind(engine.docker);
       vi.spyOn(engine.docker, 'createContainer').mockImplementation((options) =>
         create({ ...options, StopTimeout: 1 }),
@@ -56,7 +56,7 @@ describeWith('docker', 'containers and an engine that fails them', () => {
           await after('remove');
         },
       };
-      daemon = await memoryDaemon({}, [containersApplier(settings, runtime) as never]); // the loop hands it its own changes
+      daemon = await memoryDaemon({}, [containersApplier(settings, runtime) as never]); // the loop passes it its own changes
     });
     afterEach(async () => {
       await daemon.close();
@@ -68,7 +68,7 @@ describeWith('docker', 'containers and an engine that fails them', () => {
       const cipher = await encryptSecret(daemon.recipient, containerConfig({ env }));
       await daemon.push(SITE, daemon.manifest(SITE, 1, { image: from, containerConfig: cipher }));
     };
-    /** The site is as its newest manifest says, and nothing else is there. */
+    /** The site matches its newest manifest, and no other container exists. */
     const settles = (env: string, from = image) =>
       eventually(async () => {
         const head = await daemon.repo.head();
@@ -80,11 +80,11 @@ describeWith('docker', 'containers and an engine that fails them', () => {
         const wanted = { ...manifest, config: containerSecret({ env }) };
         const specs = containersApplier(settings, dockerRuntime(engine)).desired(wanted);
         expect(await Promise.all(specs.map(({ spec }) => healthOf(spec)))).toEqual([200, 200]);
-      }, PATIENCE);
+      }, TIMEOUT);
 
     test.each([
       ['the new one has just started', 'start'],
-      ['the first old one has gone', 'remove'],
+      ['the first old one is removed', 'remove'],
     ] as const)('end a swap by themselves after the engine is restarted when %s', async (_what, moment) => {
       await push('1');
       await settles('1');
@@ -100,7 +100,7 @@ describeWith('docker', 'containers and an engine that fails them', () => {
       expect(restarts).toBe(1);
     });
 
-    test('say so while the engine is away, are left alone, and go on when it is back', async () => {
+    test('report an engine that is down, are not changed meanwhile, and continue when it is back', async () => {
       await push('1');
       await settles('1');
       await engine.stop();
@@ -112,16 +112,16 @@ describeWith('docker', 'containers and an engine that fails them', () => {
     });
 
     const rob = async (from: string) => {
-      // Nobody puts a container back before its image is gone, too.
+      // No container is restored before its image is removed, too.
       const freeze = join(daemon.dir, 'freeze');
-      await writeFile(freeze, 'the image goes\n');
+      await writeFile(freeze, 'the image is removed\n');
       const all = await engine.docker.listContainers({ all: true });
       await Promise.all(all.map(({ Id }) => engine.docker.getContainer(Id).remove({ force: true })));
       await engine.docker.getImage(from).remove({ force: true });
       await rm(freeze);
     };
 
-    test('say that their image is gone, and come back by themselves once somebody loads it', async () => {
+    test('report a missing image, and start again once it is loaded', async () => {
       const archive = await bytesOf(await engine.docker.getImage(image).get());
       await push('1');
       await settles('1');
@@ -133,13 +133,13 @@ describeWith('docker', 'containers and an engine that fails them', () => {
           reason: 'Failed',
           message: expect.stringContaining(`there is no image ${image} on this host`),
         });
-      }, PATIENCE);
+      }, TIMEOUT);
       const loaded = await engine.docker.loadImage(Readable.from([archive]));
       await bytesOf(loaded);
       await settles('1');
     });
 
-    test('get an image of a registry back by themselves', async () => {
+    test('pull the missing image of a registry again', async () => {
       await using registry = await startImageRegistry(engine.docker, image);
       await push('1', registry.image);
       await settles('1', registry.image);

@@ -15,8 +15,8 @@ import { containerConfig } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-image';
 const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));
-const PATIENCE = { timeoutMs: 90_000, intervalMs: 100 };
-/** The new image can't live with this one's config. */
+const TIMEOUT = { timeoutMs: 90_000, intervalMs: 100 };
+/** The new image fails with this site's config. */
 const UNLUCKY = 'beta';
 const SITES = ['alpha', UNLUCKY, 'gamma'];
 
@@ -39,7 +39,7 @@ describeWith('docker', 'tagyard image on real containers', () => {
   beforeEach(async () => {
     const runtime = dockerRuntime({ docker, stopGraceSeconds: 2 });
     const containers = containersApplier(containersSettings(INSTANCE, '127.90'), runtime);
-    daemon = await memoryDaemon({}, [containers as never]); // the loop hands it its own changes
+    daemon = await memoryDaemon({}, [containers as never]); // the loop passes it its own changes
     url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
   });
   afterEach(async () => {
@@ -47,7 +47,7 @@ describeWith('docker', 'tagyard image on real containers', () => {
     await removeContainers(docker, INSTANCE);
   });
 
-  /** The processing containers by site: which each one is, of which image, since when. */
+  /** The processing containers by site: id, image and start time. */
   const processing = async () => {
     const found = new Map<string, { id: string; image: string; created: string }>();
     for (const { Id, Names } of await docker.listContainers()) {
@@ -68,7 +68,7 @@ describeWith('docker', 'tagyard image on real containers', () => {
     return { exitCode, untouched, rolled, states: Object.fromEntries(rolled.map((s) => [s.site, s.state])) };
   };
 
-  test('tries one first, takes back those that fail, and leaves the old ones of these serving', async () => {
+  test('updates one site first, reverts those that fail, and keeps their old containers serving', async () => {
     for (const [number, site] of SITES.entries()) {
       const cipher = await encryptSecret(daemon.recipient, containerConfig({ env: site }));
       const extra = { image: built.image, containerConfig: cipher };
@@ -76,7 +76,7 @@ describeWith('docker', 'tagyard image on real containers', () => {
     }
     await eventually(() => {
       for (const site of SITES) expect(daemon.loop.status(site)).toMatchObject({ reason: 'Ready' });
-    }, PATIENCE);
+    }, TIMEOUT);
     const before = await processing();
     expect([...before.keys()].sort()).toEqual(SITES);
 
@@ -95,12 +95,12 @@ describeWith('docker', 'tagyard image on real containers', () => {
         Reason: expect.stringContaining('it died (exit code 3)'),
       },
     });
-    await eventually(() => expect(daemon.loop.status(UNLUCKY)).toMatchObject({ reason: 'Ready' }), PATIENCE);
+    await eventually(() => expect(daemon.loop.status(UNLUCKY)).toMatchObject({ reason: 'Ready' }), TIMEOUT);
     const after = await processing();
     expect(after.get(UNLUCKY)).toEqual(before.get(UNLUCKY));
     const [alpha, gamma] = [after.get('alpha'), after.get('gamma')];
     expect([alpha?.image, gamma?.image]).toEqual([picky, picky]);
-    // The first was brought up, watched and found well before another was touched.
+    // The first one was started and found healthy before the next one was changed.
     expect(Date.parse(gamma?.created ?? '') - Date.parse(alpha?.created ?? '')).toBeGreaterThan(1_000);
     for (const site of ['alpha', 'gamma']) {
       const history = await daemon.repo.history(site, 5);

@@ -15,9 +15,9 @@ import { containerConfig, containerSecret } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-recycle';
 const SITE = 'acme';
-const PATIENCE = { timeoutMs: 90_000, intervalMs: 100 };
+const TIMEOUT = { timeoutMs: 90_000, intervalMs: 100 };
 
-describeWith('docker', 'a container that asks to be replaced', () => {
+describeWith('docker', 'a container that reports itself unhealthy', () => {
   const docker = new Docker();
   let built: Awaited<ReturnType<typeof tagServerImage>>;
   let image: string;
@@ -32,11 +32,11 @@ describeWith('docker', 'a container that asks to be replaced', () => {
     await removeContainers(docker, INSTANCE);
   });
 
-  test('is replaced at once by another beside it, though nobody looks: its own health check wakes the loop', async () => {
+  test('is replaced at once by another beside it: its own health check triggers a pass', async () => {
     const recycling = new Recycling({ days: 10, now: () => 0 });
     const settings = containersSettings(INSTANCE, '127.95', { recycling });
     const containers = containersApplier(settings, dockerRuntime({ docker, stopGraceSeconds: 2 }));
-    daemon = await memoryDaemon({}, [containers as never]); // the loop hands it its own changes
+    daemon = await memoryDaemon({}, [containers as never]); // the loop passes it its own changes
     const { push, recipient, manifest, loop } = daemon;
     const extra = { image, containerConfig: await encryptSecret(recipient, containerConfig()) };
     await push(SITE, manifest(SITE, 1, extra));
@@ -50,13 +50,13 @@ describeWith('docker', 'a container that asks to be replaced', () => {
       eventually(async () => {
         expect(loop.status(SITE)).toMatchObject({ message: '', reason: 'Ready' });
         expect(await healthOf(serving())).toBe(200);
-        // Until the engine itself has found it well, its check says nothing of later.
+        // The engine reports a change to unhealthy only after it has found the container healthy.
         const all = await docker.listContainers({ all: true });
         const ours = all.filter(({ Names }) => Names[0]?.startsWith(`/tagyard-${INSTANCE}-`));
         expect(ours.map(({ Status }) => Status)).toEqual(
           Array(2).fill(expect.stringMatching(/\(healthy\)$/)),
         );
-      }, PATIENCE);
+      }, TIMEOUT);
     await settled();
     const before = serving();
     const passes = loop.passes;
@@ -66,8 +66,8 @@ describeWith('docker', 'a container that asks to be replaced', () => {
       reset: true,
     });
     await aged.body.dump();
-    await eventually(() => expect(loop.passes).toBeGreaterThan(passes), PATIENCE);
-    await eventually(() => expect(recycling.edition(SITE)).toMatch(/\+1$/), PATIENCE);
+    await eventually(() => expect(loop.passes).toBeGreaterThan(passes), TIMEOUT);
+    await eventually(() => expect(recycling.edition(SITE)).toMatch(/\+1$/), TIMEOUT);
     await settled();
     expect(serving().address).not.toBe(before.address);
     expect(await healthOf(before)).toBe(0);

@@ -65,7 +65,7 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
   });
 
   const replicated = () => site({ resources: resources({ replicas: 2 }, {}) });
-  test('spreads requests over replicas, and loses none with one of them gone', async () => {
+  test('spreads requests over replicas, and loses none after one has ended', async () => {
     await host.apply(replicated());
     const specs = host.containers.desired(replicated()).map(({ spec }) => spec);
     const [first, second] = specs.filter(({ role }) => role === 'processing');
@@ -80,18 +80,18 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
       expect(await heard(first)).toBeGreaterThan(20);
       expect(await heard(second)).toBeGreaterThan(20);
     });
-    // Its process ends as if it had crashed; nothing has been told to go elsewhere.
+    // Its process ends like after a crash; traffic was not redirected before.
     await docker.getContainer(containerName(INSTANCE, second)).stop({ t: 5 });
     const before = await heard(first);
     await eventually(async () => expect(await heard(first)).toBeGreaterThan(before + 50));
     await host.apply(replicated());
     const { failures } = await load.end();
-    // What the one that ended had in hand is gone with it; everything after it is answered by the other.
+    // Requests that the ended one was processing are lost; the other one answers all later ones.
     expect(failures.slice(2)).toEqual([]);
     expect(await host.plan([replicated()])).toEqual([]);
   });
 
-  test('holds the first preview behind nginx until the preview server has come back from its rest', async () => {
+  test('holds the first preview request behind nginx until the preview server has started', async () => {
     const thrifty = site({ resources: resources({}, { onDemand: true }) });
     host.restart({ previewIdleMs: 200 });
     await host.apply(thrifty);
@@ -110,7 +110,7 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
     await host.containers.close?.();
   });
 
-  test('takes a site down in the order that keeps traffic safe, and gives its slots back', async () => {
+  test('removes a site in the order that keeps traffic safe, and releases its slots', async () => {
     await host.apply(site());
     const specs = host.containers.desired(site()).map(({ spec }) => spec);
     await host.apply();

@@ -12,13 +12,13 @@ import { type MemoryDaemon, memoryDaemon } from '../support/gitops/memory-daemon
 import { containerConfig } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-teardown';
-const PATIENCE = { timeoutMs: 60_000, intervalMs: 100 };
+const TIMEOUT = { timeoutMs: 60_000, intervalMs: 100 };
 
-describeWith('docker', 'a container that won’t go', () => {
+describeWith('docker', 'a container that can’t be removed', () => {
   const docker = new Docker();
   let built: Awaited<ReturnType<typeof tagServerImage>>;
   let daemon: MemoryDaemon;
-  /** The engine removes nothing while this is set. */
+  /** While this is set, the engine removes nothing. */
   let stuck = false;
   let refused = 0;
   beforeAll(async () => {
@@ -37,7 +37,7 @@ describeWith('docker', 'a container that won’t go', () => {
         await runtime.remove(id, signal);
       },
     });
-    daemon = await memoryDaemon({}, [containers as never]); // the loop hands it its own changes
+    daemon = await memoryDaemon({}, [containers as never]); // the loop passes it its own changes
   });
   afterEach(async () => {
     await daemon.close();
@@ -49,25 +49,25 @@ describeWith('docker', 'a container that won’t go', () => {
     return all.filter(({ Names }) => Names.some((name) => name.startsWith(`/tagyard-${INSTANCE}-`)));
   };
 
-  test('fails no teardown, and goes as soon as it can, though nobody asks again', async () => {
+  test('doesn’t fail the removal of its site, and is removed as soon as possible without another request', async () => {
     const cipher = await encryptSecret(daemon.recipient, containerConfig());
     await daemon.push('acme', daemon.manifest('acme', 1, { image: built.image, containerConfig: cipher }));
-    await eventually(() => expect(daemon.loop.status('acme')?.reason).toBe('Ready'), PATIENCE);
+    await eventually(() => expect(daemon.loop.status('acme')?.reason).toBe('Ready'), TIMEOUT);
     expect(await containers()).toHaveLength(2);
 
     stuck = true;
     const answer = await daemon.call('POST', '/deprovision?wait=60', { site: 'acme' });
     expect(answer).toMatchObject({ status: 200, body: { operation: { status: 'succeeded' } } });
     expect(daemon.held('acme')).toBe(0);
-    // Both are tried again by themselves, and it is said why they are still there.
+    // Both removals are retried, and the status says why the containers still exist.
     await eventually(() => {
       expect(refused).toBeGreaterThan(2);
       expect(daemon.loop.status('acme')?.message).toContain('device or resource busy');
-    }, PATIENCE);
+    }, TIMEOUT);
     expect(await containers()).toHaveLength(2);
 
     stuck = false;
-    await eventually(async () => expect(await containers()).toEqual([]), PATIENCE);
-    await eventually(() => expect(daemon.loop.status('acme')?.reason ?? 'Removed').toBe('Removed'), PATIENCE);
+    await eventually(async () => expect(await containers()).toEqual([]), TIMEOUT);
+    await eventually(() => expect(daemon.loop.status('acme')?.reason ?? 'Removed').toBe('Removed'), TIMEOUT);
   });
 });

@@ -57,15 +57,15 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
       ],
     }),
   );
-  const look = async (edgeTarget?: string, port = knot.port) =>
+  const resolveAll = async (edgeTarget?: string, port = knot.port) =>
     await resolveNames(
       manifest,
       { hostAddress: HOST, otherAddresses: [OTHER], edgeTarget },
       dnsLookup([`127.0.0.1:${port}`], 2_000),
     );
 
-  test('are told with aliases, registrable parts and what they must be', async () => {
-    const names = await look();
+  test('are reported with aliases, registrable domains and expected addresses', async () => {
+    const names = await resolveAll();
     expect(names.find(({ name }) => name === 'one.example.net')).toEqual({
       name: 'one.example.net',
       kind: 'custom',
@@ -87,9 +87,9 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
     });
   });
 
-  test('are judged by them, each with what to do', async () => {
+  test('are checked, each failure with what to do', async () => {
     const host = {
-      names: await look(),
+      names: await resolveAll(),
       site: { origin: 'https://acme-shop-origin.example.net' },
     } as HostReport; // all that is read
     const found = checkDns({ host } as Parameters<typeof checkDns>[0]);
@@ -110,20 +110,20 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
 
   test.each([
     ['an address', '203.0.113.10', ['203.0.113.10']],
-    ['a name in the place of the host', '{host}', ['2001:db8::10', '203.0.113.10']],
-    ['a name that can’t be looked up', '{host}.elsewhere.example', []],
-  ])('know where the edge must be by EDGE_TARGET: %s', async (_what, target, expected) => {
-    expect((await look(target)).find(({ kind }) => kind === 'edge')).toMatchObject({ expected });
+    ['a name with {host} in it', '{host}', ['2001:db8::10', '203.0.113.10']],
+    ['a name that can’t be resolved', '{host}.elsewhere.example', []],
+  ])('have the edge’s expected addresses from EDGE_TARGET: %s', async (_what, target, expected) => {
+    expect((await resolveAll(target)).find(({ kind }) => kind === 'edge')).toMatchObject({ expected });
   });
 
-  test('are reported as unanswered where no name server answers', async () => {
-    const names = await look(undefined, 9);
+  test('are reported with a problem if no name server answers', async () => {
+    const names = await resolveAll(undefined, 9);
     expect(names.every(({ addresses, problem }) => addresses.length === 0 && problem !== null)).toBe(true);
     expect(names[0]?.problem).toMatch(/ECONNREFUSED|ETIMEOUT/);
   });
 });
 
-describe('the certificate that is shown for a name', () => {
+describe('the certificate that is served for a name', () => {
   const DAY_MS = 86_400_000;
   let home: Awaited<ReturnType<typeof proxyHome>>;
   beforeAll(async () => {
@@ -146,22 +146,22 @@ describe('the certificate that is shown for a name', () => {
     [0, 397],
     [384, 13],
     [400, -3],
-  ])('issued %i days ago is told with its end, %i days from now', async (ago, left) => {
+  ])('issued %i days ago is reported with its end, %i days from now', async (ago, left) => {
     const { validTo, covers, problem } = await shown('shop.example.net', ago);
     expect(Math.round((Date.parse(validTo ?? '') - Date.now()) / DAY_MS)).toBe(left);
     expect({ covers, problem }).toEqual({ covers: true, problem: null });
   });
 
-  test('of another name is told as such', async () => {
+  test('of another name is reported as not covering the name', async () => {
     expect(await shown('shop.example.net', 0, 'other.example.net')).toMatchObject({
       covers: false,
       problem: null,
     });
   });
 
-  test('that nobody shows is told with the reason', async () => {
-    const nobody = await readServedCertificate({ name: 'a.example', address: '127.0.0.1', port: 9 }, 10_000);
-    expect(nobody).toEqual({
+  test('that no server serves is reported with the reason', async () => {
+    const missing = await readServedCertificate({ name: 'a.example', address: '127.0.0.1', port: 9 }, 10_000);
+    expect(missing).toEqual({
       name: 'a.example',
       validTo: null,
       covers: false,
@@ -195,12 +195,12 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
       await upstream?.close();
       await home?.remove();
     });
-    const told = (headers: Record<string, string>, host = ORIGIN, path = ARRIVAL_PATH) =>
+    const arrivedAs = (headers: Record<string, string>, host = ORIGIN, path = ARRIVAL_PATH) =>
       ask(backend.endpoint(), { host, path, headers });
 
     test('is the peer’s, whatever a client claims', async () => {
       const before = upstream.seen.length;
-      expect(await told({ 'x-forwarded-for': '192.0.2.1' })).toMatchObject({
+      expect(await arrivedAs({ 'x-forwarded-for': '192.0.2.1' })).toMatchObject({
         status: 200,
         body: '127.0.0.1',
       });
@@ -209,14 +209,14 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
 
     test('is what the edge says, which knows the hop secret', async () => {
       const headers = { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-for': '203.0.113.7' };
-      expect(await told(headers)).toMatchObject({ status: 200, body: '203.0.113.7' });
-      expect(await told({ ...headers, 'x-tagyard-hop': 'guess' })).toMatchObject({ body: '127.0.0.1' });
+      expect(await arrivedAs(headers)).toMatchObject({ status: 200, body: '203.0.113.7' });
+      expect(await arrivedAs({ ...headers, 'x-tagyard-hop': 'guess' })).toMatchObject({ body: '127.0.0.1' });
     });
 
-    test('is told on no other path and no other host: those lead to the containers', async () => {
+    test('is answered on no other path and host: those are forwarded to the containers', async () => {
       const before = upstream.seen.length;
-      await told({}, ORIGIN, '/_/tagyard/other');
-      await told({}, PREVIEW);
+      await arrivedAs({}, ORIGIN, '/_/tagyard/other');
+      await arrivedAs({}, PREVIEW);
       expect(upstream.seen.slice(before).map(({ url }) => url)).toEqual(['/_/tagyard/other', ARRIVAL_PATH]);
     });
 
@@ -256,11 +256,11 @@ describe('a visit of the host itself', () => {
   }
 
   test('finds out a way on which a claim is believed', async () => {
-    const told = await answeredBy(({ headers }, response) => response.end(headers['x-forwarded-for']));
-    expect(told).toMatchObject({ as: '192.0.2.1', from: ['127.0.0.1', HOST] });
+    const arrival = await answeredBy(({ headers }, response) => response.end(headers['x-forwarded-for']));
+    expect(arrival).toMatchObject({ as: '192.0.2.1', from: ['127.0.0.1', HOST] });
   });
 
-  test('tells why it didn’t arrive', async () => {
+  test('reports why a visit did not arrive', async () => {
     expect(await answeredBy((_request, response) => response.writeHead(530).end())).toMatchObject({
       as: null,
       problem: 'status 530',

@@ -28,22 +28,22 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
     let home: Awaited<ReturnType<typeof proxyHome>>;
     let upstream: Awaited<ReturnType<typeof startUpstream>>;
     let backend: ProxyBackend;
-    /** Names whose certificate has come; what the local CA makes stands for the authority's. */
+    /** Names with a certificate. The local CA acts as the authority. */
     let issued: Set<string>;
-    /** Names of which the source can't tell. */
-    let untold: Set<string>;
+    /** Names for which the source fails. */
+    let failing: Set<string>;
     let retained: (readonly ServedName[])[];
 
     beforeEach(async () => {
       home = await proxyHome();
       upstream = await startUpstream();
       issued = new Set();
-      untold = new Set();
+      failing = new Set();
       retained = [];
       const { ca } = home;
       const certificates: CertificateSource = {
         async pathsFor(host, tls) {
-          if (untold.has(host)) throw new TerminalError(`${host} can’t be told of`);
+          if (failing.has(host)) throw new TerminalError(`${host} has no known certificate`);
           return tls === 'files' || issued.has(host) ? await ca.pathsFor(host) : null;
         },
         async retain(served) {
@@ -97,7 +97,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       ]);
     });
 
-    test('leave everything else on plain HTTP as it is', async () => {
+    test('change nothing else on plain HTTP', async () => {
       const fromFiles: ProxySpec = {
         site: 'beta',
         vhosts: [{ kind: 'custom', host: 'tags.beta.example', edgeHost: 'beta.example.net' }],
@@ -127,9 +127,9 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       await expect(over(ORIGIN, '/g/collect')).rejects.toThrow(REFUSED);
     });
 
-    test('concern nobody else where one can’t be told of', async () => {
+    test('affect no other site if the source fails for one', async () => {
       await backend.install(both());
-      untold.add(CUSTOM);
+      failing.add(CUSTOM);
       expect(await intact()).toEqual([
         ['acme', true],
         [`acme/${CUSTOM}`, false],
@@ -138,7 +138,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
     });
 
-    test('go with the custom domain, and with the site', async () => {
+    test('are removed with the custom domain, and with the site', async () => {
       const containers = { loopbackSubnet: '127.93', originPort: backend.endpoint().tlsPort };
       const certificates = home.ca;
       const applier = proxyApplier({ backend, identity: IDENTITY, containers, certificates });
@@ -151,7 +151,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
         const { changes } = applier.plan(desired, await applier.observe(desired, signal));
         await Promise.all(changes.map((change) => applier.apply(change, signal)));
       };
-      const leaves = async () => {
+      const listFiles = async () => {
         const names = await readdir(join(home.directory, 'ca'));
         return names.filter((file) => !file.startsWith('ca.')).sort();
       };
@@ -162,14 +162,14 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
         'tags.acme-shop.example',
       ];
       await reach(site({ customDomains: [tags] }));
-      expect(await leaves()).toEqual(files(own, preview, tags));
+      expect(await listFiles()).toEqual(files(own, preview, tags));
       await reach(site());
-      expect(await leaves()).toEqual(files(own, preview));
+      expect(await listFiles()).toEqual(files(own, preview));
       const renamed = 'acme-shop-o2.example.net';
       await reach(site({ hostnames: { edge: 'acme-shop.example.net', origin: renamed, preview } }));
-      expect(await leaves()).toEqual(files(renamed, preview));
+      expect(await listFiles()).toEqual(files(renamed, preview));
       await reach();
-      expect(await leaves()).toEqual([]);
+      expect(await listFiles()).toEqual([]);
       await Promise.all(running.map((one) => one.close()));
     });
   });

@@ -22,7 +22,7 @@ export async function ensureImage(docker: Docker, image: string, signal: AbortSi
 
   const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(PULL_TIMEOUT_MS)]);
   const progress = await callDocker(`pulling ${image}`, docker.pull(image, { abortSignal }));
-  // After the first byte the engine reports errors in the progress; the library turns them into an error.
+  // After the first byte the engine reports errors in the progress, and the library rejects with them.
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
   await promise.catch((cause: unknown) => {

@@ -17,7 +17,7 @@ export interface StartFailure {
 }
 
 /**
- * Counts the failed starts of each spec and turns each one into an error: retryable at first, terminal once it repeats,
+ * Counts the failed starts of each spec and maps each one to an error: retryable at first, terminal once it repeats,
  * given up after `giveUpAfter`. A spec that was healthy before is never given up: the fault is outside it (the network,
  * Google) and temporary.
  */

@@ -53,7 +53,7 @@ describe('a name’s state', () => {
       { dns: UNKNOWN },
       { state: 'pending_dns', reason: UNKNOWN.message, order: false },
     ],
-    ['orders once it leads here', {}, { state: 'pending_certificate', order: true }],
+    ['orders once it resolves to this host', {}, { state: 'pending_certificate', order: true }],
     [
       'waits after a failed order',
       { failure: failed(10) },
@@ -64,15 +64,19 @@ describe('a name’s state', () => {
         nextAt: NOW + 10 * MINUTE,
       },
     ],
-    ['orders again when its pause is over', { failure: failed(0) }, { order: true }],
-    ['says DNS first', { dns: AWAY, failure: failed(10) }, { state: 'pending_dns', reason: WRONG }],
+    ['orders again after the pause', { failure: failed(0) }, { order: true }],
     [
-      'is live, and looked at again in hours',
+      'reports DNS before a failed order',
+      { dns: AWAY, failure: failed(10) },
+      { state: 'pending_dns', reason: WRONG },
+    ],
+    [
+      'is live, and checked again in hours',
       { certificate: aged(1) },
       { state: 'live', reason: '', order: false, nextAt: NOW + 6 * HOUR },
     ],
     [
-      'is looked at for its renewal in time',
+      'is checked at the time of its renewal',
       { certificate: { notBefore: NOW - 60 * DAY + HOUR, notAfter: NOW + 30 * DAY + HOUR } },
       { state: 'live', order: false, nextAt: NOW + HOUR },
     ],
@@ -122,7 +126,7 @@ describe('a name’s state', () => {
       { state: 'expired', reason: `the certificate ended on 2026-11-20; ${WRONG}`, order: false },
     ],
     [
-      'is told of its end when it comes, whatever the pause',
+      'is checked when the certificate ends, even during a pause',
       { certificate: { notBefore: NOW - 89 * DAY, notAfter: NOW + HOUR }, failure: failed(600) },
       { state: 'live', nextAt: NOW + HOUR },
     ],
@@ -148,7 +152,7 @@ describe('renewal', () => {
     [0, 30],
     [0.5, 31.5],
     [1, 33],
-  ])('of 90 days with a share of %d of the jitter: %d days before the end', (fraction, left) => {
+  ])('of 90 days with a jitter of %d: %d days before the end', (fraction, left) => {
     const certificate = aged(0);
     expect((certificate.notAfter - renewalAt(certificate, fraction)) / DAY).toBeCloseTo(left, 6);
   });
@@ -169,7 +173,7 @@ describe('DNS', () => {
     ['one of the addresses', ['198.51.100.4'], null, null],
     ['all of them', ['198.51.100.4', '2001:db8::4'], null, null],
     ['by an alias', ['198.51.100.4'], 'acme-origin.example.net', null],
-    // An authority prefers IPv6, and would not find us there.
+    // An authority prefers IPv6 and would not reach this host.
     [
       'a foreign IPv6 address besides',
       ['198.51.100.4', '2001:db8::9'],
@@ -186,7 +190,7 @@ describe('DNS', () => {
     expect(dnsFault('a.example', { addresses, alias }, expected)).toBe(fault);
   });
 
-  test('of a name of our own is told by address alone', () => {
+  test('of a site’s own name must have an address of the host', () => {
     expect(dnsFault('a.example', AWAY, { ...expected, addresses: ['198.51.100.4'], alias: null })).toBe(
       'a.example resolves to 192.0.2.9, must be 198.51.100.4',
     );

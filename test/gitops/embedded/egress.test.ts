@@ -7,7 +7,7 @@ import { type Egress, startEgress } from '../../../gitops/embedded/egress.ts';
 
 const HOST = 'shop-origin.tagyard.localhost';
 const pem = (name: string) => readFileSync(new URL(`../../support/tls/${name}.pem`, import.meta.url), 'utf8');
-/** Signed by itself, for `HOST` alone, and known to nobody else. */
+/** Self-signed, for `HOST` only. */
 const certificate = { cert: pem('localhost.cert'), key: pem('localhost.key'), ca: pem('localhost.cert') };
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -58,7 +58,7 @@ describe('the egress proxy', () => {
   }
   const url = (path: string) => `https://${HOST}:${origin}${path}`;
 
-  test('speaks TLS with the host’s name and hands path, query and headers on as they are written', async () => {
+  test('connects by TLS with the host’s name and forwards path, query and headers unchanged', async () => {
     let seen: IncomingMessage | undefined;
     handler = (request, response) => {
       seen = request;
@@ -102,7 +102,7 @@ describe('the egress proxy', () => {
     ]);
   });
 
-  test('passes bodies both ways, framed by length, in chunks or not at all', async () => {
+  test('forwards bodies both ways: with a length, in chunks, or without a body', async () => {
     handler = (request, response) => {
       request.toArray().then((chunks: Buffer[]) => {
         const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
@@ -119,7 +119,7 @@ describe('the egress proxy', () => {
     expect(await post({ 'content-length': '0' })).toEqual({ length: '0', text: '' });
   });
 
-  test('streams: the first part arrives while the rest isn’t written yet', async () => {
+  test('streams: the first part arrives before the last one is written', async () => {
     const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
     handler = (_request, response) => {
       response.write('first ');
@@ -136,20 +136,20 @@ describe('the egress proxy', () => {
   });
 
   test.each([
-    ['a host that nobody listens for', `https://${HOST}:1/`],
+    ['a host without a listener', `https://${HOST}:1/`],
     ['a host whose certificate names another', 'https://other.tagyard.localhost:{port}/'],
-    ['a host that has no address', 'http://no-such-host.invalid/'],
+    ['a host without an address', 'http://no-such-host.invalid/'],
   ])('answers 502 for %s', async (_name, target) => {
     expect((await send(target.replace('{port}', String(origin)))).status).toBe(502);
   });
 
-  test('answers 502 for a CA that it doesn’t know', async () => {
+  test('answers 502 for an unknown CA', async () => {
     const strict = await startEgress({ resolve: () => '127.0.0.1', ca: [] });
     open.push(strict);
     expect((await send(url('/'), { host: strict.host, port: strict.port })).status).toBe(502);
   });
 
-  test('asks anew, and only what has no body, when an idle connection turns out to be closed', async () => {
+  test('repeats a request without a body if the idle connection was closed', async () => {
     const used = new WeakSet<object>();
     let connections = 0;
     handler = (request, response) => {
@@ -168,7 +168,7 @@ describe('the egress proxy', () => {
     expect((await send(url('/'), post, 'body')).status).toBe(502);
   });
 
-  test('shows a broken answer as broken', async () => {
+  test('forwards an incomplete answer as incomplete', async () => {
     handler = (_request, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('half');
@@ -177,7 +177,7 @@ describe('the egress proxy', () => {
     await expect(send(url('/'))).rejects.toThrow();
   });
 
-  test('takes the host from the target, as workerd sends no other', async () => {
+  test('takes the host from the target, because workerd sends no Host header', async () => {
     let host: string | undefined;
     handler = (request, response) => {
       host = request.headers.host;

@@ -17,7 +17,7 @@ describe('the local CA', () => {
 
   const certificate = async (path: string) => new X509Certificate(await readFile(path));
 
-  test('is made once, and read back afterwards', async () => {
+  test('is created once and read afterwards', async () => {
     const first = await ensureLocalCa(directory);
     const before = await readFile(first.caFile, 'utf8');
     expect((await ensureLocalCa(directory)).caFile).toBe(first.caFile);
@@ -25,7 +25,7 @@ describe('the local CA', () => {
     expect((await certificate(first.caFile)).ca).toBe(true);
   });
 
-  test('signs a certificate for the host that is asked for, with itself behind it', async () => {
+  test('signs a certificate for the requested host and appends its own', async () => {
     const ca = await ensureLocalCa(directory);
     const { cert } = await ca.pathsFor(HOST);
     const leaf = await certificate(cert);
@@ -36,19 +36,19 @@ describe('the local CA', () => {
     expect(await readFile(cert, 'utf8')).toContain(await readFile(ca.caFile, 'utf8'));
   });
 
-  test('takes names longer than a common name may be', async () => {
+  test('signs names that are too long for a common name', async () => {
     const long = `${'a'.repeat(60)}.${'b'.repeat(60)}.tagyard.localhost`;
     const { cert } = await (await ensureLocalCa(directory)).pathsFor(long);
     expect((await certificate(cert)).checkHost(long)).toBe(long);
   });
 
-  test('keeps every key to its owner', async () => {
+  test('writes keys readable by their owner only', async () => {
     const { key } = await (await ensureLocalCa(directory)).pathsFor(HOST);
     for (const path of [key, join(directory, 'ca.key')]) expect((await stat(path)).mode & 0o777).toBe(0o600);
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
   });
 
-  test('gives the same certificate again, also to many at once', async () => {
+  test('returns the same certificate to later and simultaneous requests', async () => {
     const ca = await ensureLocalCa(directory);
     const [first] = await Promise.all(Array.from({ length: 5 }, () => ca.pathsFor(HOST)));
     if (first === undefined) throw new Error('no certificate');

@@ -6,7 +6,7 @@ import { eventually } from '../eventually.ts';
 import { containerConfig, containerSecret } from '../tag-server.ts';
 import { containersStage, healthOf, PREVIEW, PROCESSING, type RuntimeUnderTest, slotUrl } from './stage.ts';
 
-/** What the containers applier promises, whatever it runs them with. */
+/** The behaviour of the containers applier with any runtime. */
 export function containersBehaviour(
   settings: ContainersSettings,
   setup: () => Promise<RuntimeUnderTest>,
@@ -46,21 +46,21 @@ export function containersBehaviour(
     expect(await planOf(applier, changed)).toEqual([]);
   });
 
-  test('reports one that died, and finds it running again by itself', async () => {
+  test('reports a container that died and is restarted', async () => {
     const applier = build();
     const specs = await up(applier, site());
     const listening = new AbortController();
     const events = applier.events?.(listening.signal)[Symbol.asyncIterator]();
-    const woken = events?.next();
+    const event = events?.next();
     const [name = ''] = await names();
-    // A subscription that is still being made misses what happens meanwhile, so it dies until it was heard.
-    let heard = false;
-    void woken?.then(() => {
-      heard = true;
+    // A subscription that isn't complete yet misses events, so the container is killed until one arrives.
+    let hasEvent = false;
+    void event?.then(() => {
+      hasEvent = true;
     });
     await eventually(async () => {
-      if (!heard) await stage.world.kill(name).catch(() => undefined);
-      expect(heard).toBe(true);
+      if (!hasEvent) await stage.world.kill(name).catch(() => undefined);
+      expect(hasEvent).toBe(true);
     });
     listening.abort();
     await eventually(async () => {
@@ -69,7 +69,7 @@ export function containersBehaviour(
     expect(await planOf(applier, site())).toEqual([]);
   });
 
-  test('replaces one that runs and answers nothing', async () => {
+  test('replaces a container that runs and doesn’t answer', async () => {
     const applier = build();
     const specs = await up(applier, site());
     const [name = ''] = await names();
@@ -81,7 +81,7 @@ export function containersBehaviour(
     expect(await planOf(applier, site())).toEqual([]);
   });
 
-  test('removes one that dies while starting, says why without its secret, and keeps the old one', async () => {
+  test('removes a container that dies while it starts, gives the reason without its secret, and keeps the old one', async () => {
     const applier = build();
     const old = await up(applier, site());
     const auth = 'another-s3cret';
@@ -105,7 +105,7 @@ export function containersBehaviour(
     expect(await Promise.all(old.map(healthOf))).toEqual([200, 200]);
   });
 
-  test('removes one that is not healthy by the deadline', async () => {
+  test('removes a container that is not healthy by the deadline', async () => {
     const { runtime } = stage.world;
     const applier = build(
       { startupDeadlineMs: 300 },
@@ -124,7 +124,7 @@ export function containersBehaviour(
     expect(await names()).toEqual([]);
   });
 
-  test('keeps what an aborted change had started, and goes on from there', async () => {
+  test('keeps a container that an aborted change had started, and continues with it', async () => {
     const interrupted = new AbortController();
     const { runtime } = stage.world;
     const applier = build(

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The child of this process that was given `address:port` in its environment (Linux: `/proc`). */
+/** The child of this process with `address:port` in its environment (Linux: `/proc`). */
 export function childBySlot(slot: { address: string; port: number } | null): number {
   if (slot === null) throw new Error('it does not run');
   const wanted = [`HOST=${slot.address}`, `PORT=${slot.port}`];
@@ -11,7 +11,7 @@ export function childBySlot(slot: { address: string; port: number } | null): num
       const environment = readFileSync(`/proc/${entry}/environ`, 'utf8').split('\0');
       if (wanted.every((line) => environment.includes(line))) return Number(entry);
     } catch {
-      // Ended between the listing and the look.
+      // The process ended after the listing.
     }
   }
   throw new Error(`no child of this process serves ${slot.address}:${slot.port}`);

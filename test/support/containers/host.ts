@@ -13,8 +13,8 @@ import type { containersSettings } from './stage.ts';
 type Settings = ReturnType<typeof containersSettings>;
 
 /**
- * One host with containers and a real nginx before them, driven as the daemon drives them: observe, plan, execute in
- * the order of the targets.
+ * One host with containers behind a real nginx. It runs passes as the daemon does: observe, plan, execute in the order
+ * of the targets.
  */
 export async function containersHost(runtime: Runtime, settings: Settings) {
   await using stack = new AsyncDisposableStack();
@@ -38,7 +38,7 @@ export async function containersHost(runtime: Runtime, settings: Settings) {
   const { signal } = new AbortController();
 
   async function plan(manifests: readonly LoadedManifest[]): Promise<Change[]> {
-    const wanted: Applier[] = [appliers.containers, appliers.proxy] as never; // of two kinds, told apart by target
+    const wanted: Applier[] = [appliers.containers, appliers.proxy] as never; // two kinds of appliers with distinct targets
     const plans = await Promise.all(
       wanted.map(async (applier) => {
         const desired = manifests.flatMap((manifest) => applier.desired(manifest));
@@ -50,7 +50,7 @@ export async function containersHost(runtime: Runtime, settings: Settings) {
 
   async function run(site: string, changes: readonly Change[], within = signal): Promise<SiteOutcome> {
     const all: [Change['target'], Applier][] = [
-      ['containers', appliers.containers as never], // an executor hands each its own changes
+      ['containers', appliers.containers as never], // the executor passes each applier its own changes
       ['proxy', appliers.proxy as never],
     ];
     return await executeSite(
@@ -88,7 +88,7 @@ export async function containersHost(runtime: Runtime, settings: Settings) {
       const outcomes = await Promise.all(sites.map((site) => run(site, changes)));
       for (const { failures } of outcomes) for (const { error } of failures) throw error;
     },
-    /** Another daemon in this one's place, which knows nothing. */
+    /** Replaces the daemon by a new one without state. */
     restart(changed: Partial<Settings> = {}, other = runtime): void {
       appliers = build(changed, other);
     },

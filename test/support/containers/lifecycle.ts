@@ -13,7 +13,7 @@ import { containersStage, healthOf, PREVIEW, PROCESSING, type RuntimeUnderTest, 
 
 const DAY_MS = 86_400_000;
 
-/** How containers come, age, rest and go, whatever they run on. */
+/** The lifecycle of containers with any runtime: start, age, stop on demand, removal. */
 export function containersLifecycle(
   settings: ContainersSettings,
   setup: () => Promise<RuntimeUnderTest>,
@@ -38,13 +38,13 @@ export function containersLifecycle(
     return outcome?.reason as Error; // appliers throw nothing else
   };
 
-  test('lets a first start serve at once', async () => {
+  test('lets a first start take over at once', async () => {
     const applier = build({ steadyMs: 600_000 });
     const specs = await up(applier, site());
     expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
   });
 
-  test('takes no new one that is healthy for a moment only, and keeps the old', async () => {
+  test('keeps the old container if the new one is healthy for a moment only', async () => {
     const applier = build({ steadyMs: 60_000 });
     const old = await up(applier, site());
     const change = (await planOf(applier, another())).find(
@@ -53,7 +53,7 @@ export function containersLifecycle(
     if (change?.desired === undefined) throw new Error('nothing to do');
     const { spec } = change.desired;
     const failed = failureOf(applier.apply(change, signal));
-    // Seen healthy often enough for the applier, which asks in this very process, to have seen it too.
+    // Healthy for so many probes that the applier's own probes have succeeded, too.
     let seen = 0;
     await eventually(async () => {
       expect(await healthOf(spec)).toBe(200);
@@ -68,7 +68,7 @@ export function containersLifecycle(
     expect(await Promise.all(old.map(healthOf))).toEqual([200, 200]);
   });
 
-  test('replaces one that serves but asks to be replaced by another beside it', async () => {
+  test('starts another container beside one that serves and is unhealthy', async () => {
     const recycling = new Recycling({ days: 0, now: Date.now });
     const applier = build({ recycling });
     const before = specAt(await up(applier, site()), PROCESSING);
@@ -76,10 +76,10 @@ export function containersLifecycle(
     const changes = await planOf(applier, site());
     expect(changes.map(({ op }) => op)).toEqual(['update']);
     const listening = new AbortController();
-    const heard = applier.events?.(listening.signal)[Symbol.asyncIterator]().next();
+    const triggered = applier.events?.(listening.signal)[Symbol.asyncIterator]().next();
     await applyAll(applier, changes);
-    // It still serves, and another one is wished for: the loop is told to look again.
-    await heard;
+    // It still serves, and a new edition is due: the applier triggers a pass.
+    await triggered;
     listening.abort();
     expect(await healthOf(before)).toBe(503);
     expect(applier.edition?.(site())).toBe('0+1');
@@ -90,7 +90,7 @@ export function containersLifecycle(
     expect(await healthOf(before)).toBe(0);
   });
 
-  test('replaces them before they are too old, by the date alone', async () => {
+  test('replaces containers by the date before they are too old', async () => {
     let now = 0;
     const applier = build({ recycling: new Recycling({ days: 10, now: () => now }) });
     await up(applier, site());
@@ -101,7 +101,7 @@ export function containersLifecycle(
     expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
   });
 
-  test('gives a spec up that fails every time, and says why', async () => {
+  test('gives up a spec that fails every time, with the reason', async () => {
     const applier = build({ giveUpAfter: 4 });
     const broken = site({ config: containerSecret({ auth: 'bad' }) });
     const [change] = await planOf(applier, broken);
@@ -119,7 +119,7 @@ export function containersLifecycle(
     expect(errors[3]?.message).toContain('4 times in a row');
   });
 
-  test('never gives one up that was healthy before', async () => {
+  test('never gives up a spec that was healthy before', async () => {
     const { runtime } = stage.world;
     let refused = false;
     const start: typeof runtime.start = async (launch, within) => {
@@ -141,25 +141,25 @@ export function containersLifecycle(
     expect(await opsOf(applier)).toEqual([]);
   });
 
-  test('lets a request end that is under way when its container goes', async () => {
+  test('completes a request in progress before its container is removed', async () => {
     const applier = build();
     const spec = specAt(await up(applier, site()), PROCESSING);
     const slow = http.request(`${slotUrl(spec)}/g/collect`, { method: 'POST', agent: false });
     slow.write('en=first&');
     await once(slow, 'socket');
     const deletes = applier.plan([], await applier.observe([], signal)).changes;
-    const gone = applyAll(applier, deletes);
-    // Everything that has no request under way is gone; this one waits.
+    const removal = applyAll(applier, deletes);
+    // The container without requests is removed; the other one waits.
     await eventually(async () => expect(await names()).toHaveLength(1));
     slow.end('en=last');
     const [answer] = (await once(slow, 'response')) as [http.IncomingMessage];
     answer.resume();
     expect(answer.statusCode).toBe(200);
-    await gone;
+    await removal;
     expect(await names()).toEqual([]);
   });
 
-  test('gives a slot back only when it can be had', async () => {
+  test('releases a slot only when another process can use it', async () => {
     const applier = build();
     const specs = await up(applier, site());
     await applyAll(applier, applier.plan([], await applier.observe([], signal)).changes);
@@ -170,23 +170,23 @@ export function containersLifecycle(
     }
   });
 
-  const thrifty = () => {
+  const onDemandSite = () => {
     const manifest = site();
     const preview = { ...manifest.resources.preview, onDemand: true };
     return { ...manifest, resources: { ...manifest.resources, preview } };
   };
-  const asleep = async () => {
+  const stoppedNames = async () => {
     const all = await stage.containers();
     return all.filter(({ stopped }) => stopped).map(({ name }) => name.replace(/-[0-9a-f]{8}$/, ''));
   };
-  const REST = [`tagyard-${settings.identity.instance}-acme-shop-preview-0`];
+  const PREVIEW_SERVER = [`tagyard-${settings.identity.instance}-acme-shop-preview-0`];
 
-  test('rests while nobody previews, and the first request waits for it', async () => {
+  test('stops a preview server without clients, and starts it for the first requests', async () => {
     const applier = build({ previewIdleMs: 200 });
-    const specs = await up(applier, thrifty());
-    await eventually(async () => expect(await asleep()).toEqual(REST));
-    // At rest is as it should be.
-    expect(await opsOf(applier, thrifty())).toEqual([]);
+    const specs = await up(applier, onDemandSite());
+    await eventually(async () => expect(await stoppedNames()).toEqual(PREVIEW_SERVER));
+    // A stopped one is as desired.
+    expect(await opsOf(applier, onDemandSite())).toEqual([]);
     const visits = await Promise.all(
       [1, 2, 3].map(async () => {
         const { statusCode, body } = await request(`${slotUrl(specAt(specs, PREVIEW))}/gtm/debug`, {
@@ -196,24 +196,24 @@ export function containersLifecycle(
       }),
     );
     expect(visits).toEqual([1, 2, 3].map(() => [200, true]));
-    await eventually(async () => expect(await asleep()).toEqual(REST));
+    await eventually(async () => expect(await stoppedNames()).toEqual(PREVIEW_SERVER));
     await applier.close?.();
   });
 
-  test('is found at rest by the next daemon, and wakes up for it', async () => {
+  test('takes over a stopped preview server in the next daemon, and starts it on demand', async () => {
     const { runtime } = stage.world;
     const first = build({ previewIdleMs: 200 }, { ...runtime, close: async () => undefined });
-    const specs = await up(first, thrifty());
-    await eventually(async () => expect(await asleep()).toEqual(REST));
+    const specs = await up(first, onDemandSite());
+    await eventually(async () => expect(await stoppedNames()).toEqual(PREVIEW_SERVER));
     await first.close?.();
     expect(await healthOf(specAt(specs, PREVIEW))).toBe(0);
     const next = build();
-    expect(await opsOf(next, thrifty())).toEqual(['update']);
-    await up(next, thrifty());
-    expect(await asleep()).toEqual(REST);
+    expect(await opsOf(next, onDemandSite())).toEqual(['update']);
+    await up(next, onDemandSite());
+    expect(await stoppedNames()).toEqual(PREVIEW_SERVER);
     expect(await healthOf(specAt(specs, PREVIEW))).toBe(200);
-    expect(await asleep()).toEqual([]);
-    expect(await opsOf(next, thrifty())).toEqual([]);
+    expect(await stoppedNames()).toEqual([]);
+    expect(await opsOf(next, onDemandSite())).toEqual([]);
     await next.close?.();
   });
 
@@ -227,13 +227,13 @@ export function containersLifecycle(
     return free;
   };
 
-  test('gives up the place of one that went without it and is not wanted any more', async () => {
+  test('closes the port gate of a container that vanished and is not desired any more', async () => {
     const applier = build({ previewIdleMs: 200 });
-    const preview = specAt(await up(applier, thrifty()), PREVIEW);
-    await eventually(async () => expect(await asleep()).toEqual(REST));
+    const preview = specAt(await up(applier, onDemandSite()), PREVIEW);
+    await eventually(async () => expect(await stoppedNames()).toEqual(PREVIEW_SERVER));
     const found = (await stage.containers()).find(({ stopped }) => stopped);
     await stage.world.runtime.remove(found?.id ?? '', signal);
-    // A look at other sites says nothing of this one.
+    // An observation of other sites doesn't concern this one.
     await applier.observe([], signal, { sites: new Set(['elsewhere']), keys: new Set() });
     expect(await isFree(preview)).toBe(false);
     await applier.observe([], signal);
@@ -241,10 +241,10 @@ export function containersLifecycle(
     await applier.close?.();
   });
 
-  test('takes the place over from another that is to stand there no more', async () => {
+  test('takes the slot over from a container that is not desired any more', async () => {
     const applier = build();
-    const preview = specAt(await up(applier, thrifty()), PREVIEW);
-    const desired = applier.desired(thrifty())[PREVIEW];
+    const preview = specAt(await up(applier, onDemandSite()), PREVIEW);
+    const desired = applier.desired(onDemandSite())[PREVIEW];
     if (desired === undefined) throw new Error('there is no preview server');
     const hash = 'f'.repeat(64);
     const next = { ...desired, hash, key: 'acme-shop/preview/0/ffffffff', spec: { ...preview, hash } };
@@ -255,15 +255,15 @@ export function containersLifecycle(
     await applier.close?.();
   });
 
-  test('brings one back that was removed while it rested, and keeps its visitor waiting for that', async () => {
+  test('starts a container again that was removed while it was stopped, and its client waits for that', async () => {
     const applier = build({ previewIdleMs: 200 });
-    const specs = await up(applier, thrifty());
-    await eventually(async () => expect(await asleep()).toEqual(REST));
+    const specs = await up(applier, onDemandSite());
+    await eventually(async () => expect(await stoppedNames()).toEqual(PREVIEW_SERVER));
     const found = (await stage.containers()).find(({ stopped }) => stopped);
     await stage.world.runtime.remove(found?.id ?? '', signal);
     const visit = request(`${slotUrl(specAt(specs, PREVIEW))}/healthz`, { reset: true });
-    expect(await opsOf(applier, thrifty())).toEqual(['create']);
-    await up(applier, thrifty());
+    expect(await opsOf(applier, onDemandSite())).toEqual(['create']);
+    await up(applier, onDemandSite());
     const { statusCode, body } = await visit;
     await body.dump();
     expect(statusCode).toBe(200);

@@ -8,16 +8,16 @@ import { execa } from 'execa';
 import { PATH_WITH_SBIN } from '../components.ts';
 import { eventually } from '../eventually.ts';
 
-const PATIENCE = { timeoutMs: 60_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 
 /**
- * A Docker engine of a suite's own beside the machine's, which only lends it a bridge: so that it can be stopped and
- * robbed of its images without harm to anybody. Needs root. It leaves the host's packet filter alone: what it
- * publishes goes by its own relay. As in a distribution, containerd is a service by itself and outlives it.
+ * A Docker engine of a suite's own, which can be stopped and can lose its images without effect on others. It uses a
+ * bridge of the machine's engine and needs root. It does not touch the host's packet filter: a relay publishes its
+ * ports. As in a distribution, containerd is a service of its own and outlives the engine.
  */
 export async function startOwnEngine(machine: Docker, name: string) {
   await using stack = new AsyncDisposableStack();
-  // The path of a socket ends at 107 characters.
+  // The path of a socket is limited to 107 characters.
   const home = await mkdtemp(join(tmpdir(), 'tgye-'));
   stack.defer(() => rm(home, { recursive: true, force: true, maxRetries: 10 }));
   stack.defer(() => unmountUnder(home));
@@ -50,16 +50,16 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
       ...['--iptables=false', '--ip-forward=false', '--ip-masq=false'],
     ]);
     engine = started;
-    let said = '';
+    let output = '';
     started.stderr?.setEncoding('utf8').on('data', (more: string) => {
-      said = (said + more).slice(-2_000);
+      output = (output + more).slice(-2_000);
     });
     const hasEnded = () => started.exitCode !== null;
     const answers = async () => {
-      if (hasEnded()) throw new Error(`dockerd ended instead of coming up: ${said}`);
+      if (hasEnded()) throw new Error(`dockerd ended instead of coming up: ${output}`);
       await docker.ping();
     };
-    await eventually(answers, { ...PATIENCE, until: hasEnded });
+    await eventually(answers, { ...TIMEOUT, until: hasEnded });
   }
   async function stop(): Promise<void> {
     if (engine !== null) await end(engine);
@@ -67,7 +67,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
   }
 
   stack.defer(async () => {
-    // Containers outlive an engine that a test has left stopped.
+    // A test may have stopped the engine; its containers still run.
     if (engine === null) await start();
     const all = await docker.listContainers({ all: true });
     await Promise.all(all.map(({ Id }) => docker.getContainer(Id).remove({ force: true })));
@@ -90,7 +90,7 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Containerd leaves mounts of containers behind that it was not told to remove. */
+/** Containerd keeps the mounts of containers that it did not remove. */
 async function unmountUnder(home: string): Promise<void> {
   const points = (await readFile('/proc/self/mounts', 'utf8'))
     .split('\n')

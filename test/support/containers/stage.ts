@@ -7,7 +7,7 @@ import type { Change } from '../../../gitops/appliers/contract.ts';
 import type { ContainerSpec, LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../manifest.ts';
 
-/** Settings under which nothing takes longer than it must; `subnet` is the suite's own. */
+/** Settings with short times. Each suite has a `subnet` of its own. */
 export function containersSettings(
   instance: string,
   subnet: string,
@@ -31,14 +31,14 @@ export interface RuntimeUnderTest {
   readonly image: string;
   /** Kills the server from outside, as an out-of-memory killer would. */
   kill(name: string): Promise<void>;
-  /** Lets it run and answer nothing. */
+  /** Keeps it running without answers. */
   freeze(name: string): Promise<void>;
   close(): Promise<void>;
 }
 
 export const slotUrl = ({ address, port }: ContainerSpec) => `http://${address}:${port}`;
 
-/** The status that a slot answers `/healthz` with; 0: nobody is there. */
+/** The status of a slot's `/healthz`; 0 without an answer. */
 export async function healthOf(spec: ContainerSpec): Promise<number> {
   const ask = request(`${slotUrl(spec)}/healthz`, { reset: true, headersTimeout: 2_000 });
   return await ask.then(
@@ -52,7 +52,7 @@ export async function healthOf(spec: ContainerSpec): Promise<number> {
 
 export type ContainersApplier = ReturnType<typeof containersApplier>;
 
-/** A fresh runtime for each test of a suite, and what the tests do with appliers on it. */
+/** A new runtime for each test of a suite, and helpers that use appliers on it. */
 export function containersStage(settings: ContainersSettings, setup: () => Promise<RuntimeUnderTest>) {
   const { signal } = new AbortController();
   let world: RuntimeUnderTest;
@@ -76,7 +76,7 @@ export function containersStage(settings: ContainersSettings, setup: () => Promi
     return applier.plan(desired, await applier.observe(desired, signal)).changes;
   };
   const applyAll = async (applier: ContainersApplier, changes: readonly Change<ContainerSpec>[]) => {
-    await Promise.all(changes.map((change) => applier.apply(change as never, signal))); // its own changes, handed back
+    await Promise.all(changes.map((change) => applier.apply(change as never, signal))); // changes of its own plan
   };
   const up = async (applier: ContainersApplier, manifest: LoadedManifest) => {
     await applyAll(applier, await planOf(applier, manifest));
@@ -87,7 +87,7 @@ export function containersStage(settings: ContainersSettings, setup: () => Promi
     if (spec === undefined) throw new Error(`there is no container ${index}`);
     return spec;
   };
-  /** A machine's engine also runs what isn't this suite's. */
+  /** The machine's engine runs containers of others, too. */
   const containers = async () =>
     (await world.runtime.list(new Set(), signal)).filter(({ name }) =>
       name.startsWith(`tagyard-${settings.identity.instance}-`),
@@ -110,5 +110,5 @@ export function containersStage(settings: ContainersSettings, setup: () => Promi
   };
 }
 
-/** Where a role stands among the specs of a site with one replica. */
+/** Index of a role in the specs of a site with one replica. */
 export const [PROCESSING, PREVIEW] = [0, 1];

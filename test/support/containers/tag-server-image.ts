@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import { buildDemoImage } from '../../../sites/demo/image.ts';
 
-/** The stand-in's image under a name of this test process's own; disposing takes it away with all marked `instance`. */
+/** The demo tag server's image, with a name of its own for this process. Disposing removes it and all containers of `instance`. */
 export async function tagServerImage(docker: Docker, instance: string) {
   const repository = `tagyard-test/${instance}-${process.pid}`;
   await removeContainers(docker, instance);
@@ -18,7 +18,7 @@ export async function tagServerImage(docker: Docker, instance: string) {
   };
 }
 
-/** Takes away what an instance's suite left, now or in a run that was killed. */
+/** Removes the containers of an instance, of this run or of one that was killed. */
 export async function removeContainers(docker: Docker, instance: string): Promise<void> {
   const all = await docker.listContainers({ all: true });
   const ours = all.filter(({ Names }) => Names.some((name) => name.startsWith(`/tagyard-${instance}-`)));
@@ -27,12 +27,12 @@ export async function removeContainers(docker: Docker, instance: string): Promis
 
 type BuiltImage = Awaited<ReturnType<typeof tagServerImage>>;
 
-/** Another image that runs the very same server, as a new release of it would. */
+/** Another image with the same server, like a new release. */
 export function nextRelease(docker: Docker, built: BuiltImage): Promise<string> {
   return derive(docker, built, 'next', 'LABEL release=next');
 }
 
-/** A release that some sites can't live with: the server ends at once where the `env` of its config is this one. */
+/** A release that fails for some sites: the server exits at once if the `env` of its config is this one. */
 export async function pickyRelease(docker: Docker, built: BuiltImage, env: string): Promise<string> {
   const { Config } = await docker.getImage(built.image).inspect();
   const [node = '', main = ''] = [Config.Entrypoint ?? []].flat();
@@ -47,7 +47,7 @@ export async function pickyRelease(docker: Docker, built: BuiltImage, env: strin
   return await derive(docker, built, 'picky', `ENTRYPOINT ${JSON.stringify(entry)}`);
 }
 
-/** One with a health check of its own, as the real image has, that is asked every second. */
+/** An image with a health check, like the real image, that runs every second. */
 export async function checkedRelease(docker: Docker, built: BuiltImage): Promise<string> {
   const { Config } = await docker.getImage(built.image).inspect();
   const [node = ''] = [Config.Entrypoint ?? []].flat();

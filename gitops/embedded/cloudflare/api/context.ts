@@ -20,7 +20,7 @@ export interface EmulatorDeps {
   readonly limit?: CallLimit;
 }
 
-/** What all endpoints use. `zone`, `account`, `store` and `bucket` look up a path's parameters, or throw the API's error. */
+/** What all endpoints use. `zone`, `account`, `store` and `bucket` check a path's parameters, or throw the API's error. */
 export interface EmulatorContext {
   readonly db: DatabaseSync;
   readonly scripts: readonly string[];

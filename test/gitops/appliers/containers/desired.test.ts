@@ -13,7 +13,7 @@ const SETTINGS = { loopbackSubnet: '127.77', originPort: 8443 };
 const desired = (manifest: LoadedManifest, settings = {}) =>
   desiredContainers(manifest, { ...SETTINGS, ...settings });
 
-describe('the containers that a manifest asks for', () => {
+describe('the containers of a manifest', () => {
   test('are its replicas and one preview server, each at a slot of its own', () => {
     const manifest = loadedManifest('acme-shop', 0, { resources: { processing: { replicas: 2 } } });
     const resources = desired(manifest);
@@ -42,7 +42,7 @@ describe('the containers that a manifest asks for', () => {
     ['another name', (m) => ({ ...m, name: 'Renamed' }), []],
     ['other features', (m) => ({ ...m, features: { ...m.features, multi_domain: true } }), []],
   ];
-  test.each(changes)('%s makes new ones exactly of those that it concerns', (_what, change, touched) => {
+  test.each(changes)('%s changes exactly the containers that use it', (_what, change, touched) => {
     const manifest = loadedManifest();
     const before = desired(manifest).map(({ key }) => key);
     const after = desired(change(manifest)).map(({ key }) => key);
@@ -50,7 +50,7 @@ describe('the containers that a manifest asks for', () => {
     expect(moved).toEqual(touched);
   });
 
-  test('are others in another edition, but for a preview server that ends whenever nobody uses it', () => {
+  test('change with the edition, except for a preview server on demand', () => {
     const keys = (edition: string, onDemand: boolean) =>
       desired(loadedManifest('acme-shop', 0, { resources: { preview: { onDemand } } }), {
         edition: () => edition,
@@ -61,7 +61,7 @@ describe('the containers that a manifest asks for', () => {
     expect(kept(true)).toEqual([expect.stringContaining('/preview/')]);
   });
 
-  test('are bound at their slot, but for one that is started on demand: something listens there for it', () => {
+  test('are bound at their slot, except on demand, where a port gate listens at the slot', () => {
     const manifest = loadedManifest('acme-shop', 0, { resources: { preview: { onDemand: true } } });
     const [processing, preview] = desired(manifest).map(({ spec }) => spec);
     expect(processing?.boundAddress).toBe(processing?.address);
@@ -73,7 +73,7 @@ describe('the containers that a manifest asks for', () => {
   test.each([
     ['the CA', { caFile: '/etc/ca.pem' }],
     ['the loopback range', { loopbackSubnet: '127.78' }],
-  ])('what the host alone decides (%s) replaces them where they stand', (_what, settings) => {
+  ])('a host setting (%s) changes their hash and keeps their keys', (_what, settings) => {
     const [before, after] = [desired(loadedManifest()), desired(loadedManifest(), settings)];
     expect(after.map(({ key }) => key)).toEqual(before.map(({ key }) => key));
     after.forEach(({ hash }, index) => {
@@ -81,7 +81,7 @@ describe('the containers that a manifest asks for', () => {
     });
   });
 
-  test('have names that lead back to their keys, whatever dashes the site has', () => {
+  test('have names from which their keys are read back, even if the site’s name contains dashes', () => {
     for (const { key, spec } of desired(loadedManifest('a-preview-0-b'))) {
       const name = containerName('demo-1', spec);
       expect(name).toMatch(/^tagyard-demo-1-a-preview-0-b-(processing|preview)-0-[0-9a-f]{8}$/);
@@ -89,7 +89,7 @@ describe('the containers that a manifest asks for', () => {
     }
   });
 
-  test('know other versions of themselves by their names', () => {
+  test('recognize other versions of themselves by name', () => {
     const [spec, ...rest] = desired(
       loadedManifest('acme', 0, { resources: { processing: { replicas: 2 } } }),
     ).map((one) => one.spec);

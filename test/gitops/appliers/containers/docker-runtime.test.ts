@@ -8,7 +8,7 @@ import { dockerRuntime } from '../../../../gitops/appliers/containers/docker-run
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
-test('has the engine start no more at once than the host has cores', async () => {
+test('starts at most as many containers at once as the host has cores', async () => {
   let underWay = 0;
   let most = 0;
   await using engine = createServer((request, response) => {

@@ -8,8 +8,8 @@ const launches = desiredContainers(loadedManifest(), { loopbackSubnet: '127.77',
 );
 const [processing, preview] = launches.map((launch) => createOptions(launch, '/var/ca.pem'));
 
-describe('what Docker is asked for', () => {
-  test('leaves nothing to gain: read-only, no privilege, no capability, not root, within limits', () => {
+describe('the options of a container in Docker', () => {
+  test('is read-only, without privileges and capabilities, not root, and within limits', () => {
     for (const options of [processing, preview]) {
       expect(options).toMatchObject({
         User: '65532:65532',
@@ -41,7 +41,7 @@ describe('what Docker is asked for', () => {
     });
   });
 
-  test('lets only the processing role find the preview server', () => {
+  test('resolves the preview hostname for the processing role only', () => {
     expect(processing?.HostConfig?.ExtraHosts).toEqual(['acme-shop-preview.example.net:host-gateway']);
     expect(preview?.HostConfig?.ExtraHosts).toEqual([]);
     expect(processing?.Env).toContain('PREVIEW_SERVER_URL=https://acme-shop-preview.example.net:8443');

@@ -8,7 +8,7 @@ const START = Date.UTC(2026, 10, 21);
 describe('recycling', () => {
   const sites = Array.from({ length: 200 }, (_, index) => `site-${index}`);
 
-  test('makes no container older than its days, and none younger go', () => {
+  test('replaces each container at its age limit, not earlier or later', () => {
     let now = START;
     const recycling = new Recycling({ days: 10, now: () => now });
     for (const site of sites) {
@@ -23,12 +23,12 @@ describe('recycling', () => {
       }
       const gaps = changes.slice(1).map((hour, index) => hour - (changes[index] ?? 0));
       expect(changes.length).toBe(4);
-      // By the hour that this test looks at.
+      // The test samples every hour.
       for (const gap of gaps) expect(Math.abs(gap - 240)).toBeLessThanOrEqual(1);
     }
   });
 
-  test('takes the sites one after another: about a tenth of them a day', () => {
+  test('spreads the sites over the days: about a tenth of them a day', () => {
     let now = START;
     const recycling = new Recycling({ days: 10, now: () => now });
     const editions = () => sites.map((site) => recycling.edition(site));
@@ -41,13 +41,13 @@ describe('recycling', () => {
     }
   });
 
-  test('is the same for the next process, and off where nobody wants it', () => {
+  test('gives the next process the same edition, and is off with 0 days', () => {
     const build = (days: number, now: number) => new Recycling({ days, now: () => now });
     expect(build(10, START).edition('shop')).toBe(build(10, START).edition('shop'));
     expect(build(0, START).edition('shop')).toBe(build(0, START + 1000 * DAY_MS).edition('shop'));
   });
 
-  test('gives a site that asks for it another edition at once, and no other', () => {
+  test('gives a site a new edition at each renewal, and no other site', () => {
     const recycling = new Recycling({ days: 10, now: () => START });
     const [shop, other] = [recycling.edition('shop'), recycling.edition('other')];
     recycling.renew('shop');

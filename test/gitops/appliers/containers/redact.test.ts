@@ -6,7 +6,7 @@ const query = 'id=GTM-SERVER1&env=1&auth=s3cret/t0ken+x';
 const base64 = Buffer.from(query).toString('base64');
 const AUTH = new URLSearchParams(query).get('auth') ?? '';
 
-describe('what a container wrote, shown to people', () => {
+describe('the shown output of a container', () => {
   test.each([
     [
       'GET /server.js?id=GTM-SERVER1&gtm_auth=s3cret/t0ken x failed',
@@ -20,7 +20,7 @@ describe('what a container wrote, shown to people', () => {
     expect(redact(new Secret(base64), text)).toBe(shown);
   });
 
-  test('a config that is none hides at least itself', () => {
+  test('an invalid config is hidden itself', () => {
     expect(redact(new Secret('%%% no base64'), 'got %%% no base64')).toBe('got [secret]');
   });
 });

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { drained, released } from '../../../../gitops/appliers/containers/sockets.ts';
 
 const { signal } = new AbortController();
-const NOBODY = { address: '127.99.3.5', port: 1 };
+const UNUSED = { address: '127.99.3.5', port: 1 };
 
 async function listen() {
   const server = createServer().listen(0, '127.99.3.4');
@@ -14,7 +14,7 @@ async function listen() {
 }
 
 describe('an endpoint of this host', () => {
-  test('is drained once its last connection has gone', async () => {
+  test('is drained once its last connection is closed', async () => {
     const { server, endpoint } = await listen();
     const client = connect(endpoint.port, endpoint.address);
     await once(client, 'connect');
@@ -22,16 +22,16 @@ describe('an endpoint of this host', () => {
     const drain = drained(endpoint, { leastMs: 0, mostMs: 60_000 }, signal).then(() => {
       over = true;
     });
-    // Long enough for one that nobody is connected to.
-    await drained(NOBODY, { leastMs: 0, mostMs: 60_000 }, signal);
-    await drained(NOBODY, { leastMs: 250, mostMs: 60_000 }, signal);
+    // Long enough for an endpoint without connections.
+    await drained(UNUSED, { leastMs: 0, mostMs: 60_000 }, signal);
+    await drained(UNUSED, { leastMs: 250, mostMs: 60_000 }, signal);
     expect(over).toBe(false);
     client.destroy();
     await drain;
     server.close();
   });
 
-  test('is drained by force at the latest', async () => {
+  test('counts as drained at the latest after `mostMs`', async () => {
     const { server, endpoint } = await listen();
     const client = connect(endpoint.port, endpoint.address);
     await once(client, 'connect');
@@ -40,13 +40,13 @@ describe('an endpoint of this host', () => {
     server.close();
   });
 
-  test('is released once nobody listens', async () => {
+  test('is released once no process listens', async () => {
     const { server, endpoint } = await listen();
     let over = false;
     const release = released(endpoint, signal).then(() => {
       over = true;
     });
-    await drained(NOBODY, { leastMs: 250, mostMs: 60_000 }, signal);
+    await drained(UNUSED, { leastMs: 250, mostMs: 60_000 }, signal);
     expect(over).toBe(false);
     server.close();
     await release;

@@ -25,7 +25,7 @@ describe('the emulator', () => {
     ['no token', '/zones', { authorization: '' }, 400, 6003],
     ['another scheme', '/zones', { authorization: 'Basic abc' }, 400, 6003],
     ['a wrong token', '/zones', { authorization: 'Bearer wrong' }, 401, 10000],
-    ['somebody else’s zone', `/zones/${'0'.repeat(32)}`, {}, 403, 9109],
+    ['another account’s zone', `/zones/${'0'.repeat(32)}`, {}, 403, 9109],
     ['an id that is none', '/zones/nope', {}, 404, 7003],
     ['an account that isn’t ours', `/accounts/${'0'.repeat(32)}/storage/kv/namespaces`, {}, 403, 9109],
   ])('refuses %s', async (_name, path, headers, status, code) => {
@@ -35,7 +35,7 @@ describe('the emulator', () => {
     expect(answer.json).toMatchObject({ success: false, errors: [{ code }], result: null });
   });
 
-  test('refuses an unknown path and a body that is no JSON', async () => {
+  test('refuses an unknown path and a body that isn’t JSON', async () => {
     cloudflare = await startEmulator();
     expect(await cloudflare.call('GET', '/nothing/here')).toMatchObject({
       status: 404,
@@ -45,14 +45,14 @@ describe('the emulator', () => {
     expect((await cloudflare.call('POST', path, '{"type":')).status).toBe(400);
   });
 
-  test('answers the address ranges to anybody', async () => {
+  test('answers the address ranges without a token', async () => {
     cloudflare = await startEmulator();
     const { status, json } = await cloudflare.call('GET', '/ips', undefined, { authorization: '' });
     expect(status).toBe(200);
     expect(json.result.ipv4_cidrs).toEqual(['127.0.0.0/8']);
   });
 
-  test('counts calls, says so in headers, and refuses all of them past the limit until the window ends', async () => {
+  test('counts calls, reports the count in headers, and refuses calls beyond the limit until the window ends', async () => {
     let time = Date.parse('2026-01-01T00:00:00Z');
     cloudflare = await startEmulator({ limit: { calls: 2, windowSeconds: 300 }, now: () => new Date(time) });
     const first = await cloudflare.call('GET', '/zones');
@@ -95,7 +95,7 @@ describe('the emulator', () => {
       ...(script === null ? {} : { script }),
     });
 
-    test('creates, changes and deletes them, and tells the edge before it answers', async () => {
+    test('creates, changes and deletes them, and updates the edge before it answers', async () => {
       cloudflare = await startEmulator();
       const path = `/zones/${cloudflare.zone.id}/workers/routes`;
       const created = await cloudflare.call('POST', path, route('shop.example.net/*'));
@@ -112,7 +112,7 @@ describe('the emulator', () => {
 
     test.each([
       ['one that exists', 'shop.example.net/*', EMULATOR_SCRIPT, 409, 10020],
-      ['an unknown script', 'other.example.net/*', 'nobody', 404, 10007],
+      ['an unknown script', 'other.example.net/*', 'unknown', 404, 10007],
       ['a star inside the host', 'a.*.example.net/*', EMULATOR_SCRIPT, 400, 10022],
       ['a star inside the path', 'a.example.net/*/b', EMULATOR_SCRIPT, 400, 10022],
       ['a query', 'a.example.net/?b=c', EMULATOR_SCRIPT, 400, 10022],
@@ -129,7 +129,7 @@ describe('the emulator', () => {
 });
 
 describeWith('reference', 'an emulator of the tests', () => {
-  test('doesn’t close in peace where somebody asked what Cloudflare’s document doesn’t know', async () => {
+  test('fails to close after a request that Cloudflare’s document doesn’t have', async () => {
     const cloudflare = await startEmulator();
     await cloudflare.call('GET', '/zones?nonsense=1');
     await expect(cloudflare.close()).rejects.toThrow('query nonsense is not in the document');

@@ -52,9 +52,9 @@ describe('the emulator’s DNS records', () => {
   test.each([
     ['a bad IPv4 address', { type: 'A', name: 'x', content: '999.1.1.1' }, 9005],
     ['a bad IPv6 address', { type: 'AAAA', name: 'x', content: '192.0.2.1' }, 9005],
-    ['a life that is too short', { type: 'A', name: 'x', content: '192.0.2.1', ttl: 30 }, 1004],
+    ['a TTL that is too short', { type: 'A', name: 'x', content: '192.0.2.1', ttl: 30 }, 1004],
     ['an unknown type', { type: 'NOPE', name: 'x', content: '192.0.2.1' }, 1004],
-    ['a name with blanks', { type: 'A', name: 'a b', content: '192.0.2.1' }, 1004],
+    ['a name with a space', { type: 'A', name: 'a b', content: '192.0.2.1' }, 1004],
     ['a comment of two lines', { type: 'A', name: 'x', content: '192.0.2.1', comment: 'a\nb' }, 1004],
     [
       'a comment that is too long',
@@ -75,12 +75,12 @@ describe('the emulator’s DNS records', () => {
     expect((await list()).result).toHaveLength(2);
   });
 
-  test('lets several addresses stand on one name', async () => {
+  test('allows several addresses for one name', async () => {
     await create({ type: 'A', name: 'many', content: '192.0.2.1' });
     expect((await create({ type: 'A', name: 'many', content: '192.0.2.2' })).status).toBe(200);
   });
 
-  test('gives a proxied record the automatic life', async () => {
+  test('gives a proxied record the automatic TTL', async () => {
     const { json } = await create({ type: 'AAAA', name: 'edge', content: '100::', proxied: true, ttl: 300 });
     expect(json.result).toMatchObject({ proxied: true, ttl: 1 });
   });
@@ -109,7 +109,7 @@ describe('the emulator’s DNS records', () => {
   });
 
   describe('in a batch', () => {
-    test('deletes before it patches, puts and posts, so that a name can change hands in one', async () => {
+    test('deletes before it patches, puts and posts, so one batch can replace a record', async () => {
       const old = (await create({ type: 'CNAME', name: 'shop', content: 'old.example' })).json.result;
       const other = (await create({ type: 'A', name: 'other', content: '192.0.2.1' })).json.result;
       const { status, json } = await cloudflare.call('POST', `${records}/batch`, {
@@ -120,7 +120,7 @@ describe('the emulator’s DNS records', () => {
       });
       expect(status).toBe(200);
       expect(json.result.deletes).toMatchObject([{ id: old.id }]);
-      // The put came after the patch, and overwrites with defaults.
+      // The put came after the patch and set defaults.
       expect(json.result.puts[0]).not.toHaveProperty('comment');
       expect((await list()).result).toHaveLength(2);
     });

@@ -25,7 +25,7 @@ test.each([
   ['an IPv6 address', 'six.example.net', '::1'],
   ['an alias', 'alias.example.net', '127.0.0.1'],
   ['nothing for a proxied name', 'edge.example.net', null],
-  ['nothing for an alias that leaves the zone', 'outside.example.net', null],
+  ['nothing for an alias to another zone', 'outside.example.net', null],
   ['nothing for a loop', 'loop.example.net', null],
   ['nothing for an unknown name', 'unknown.example.net', null],
 ])('resolves %s', (_name, host, address) => {

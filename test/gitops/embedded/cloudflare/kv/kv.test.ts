@@ -80,7 +80,7 @@ describe('the emulator’s KV', () => {
     expect((await call('GET', '/keys')).json.result).toEqual([]);
   });
 
-  test('lists keys by prefix with a cursor, metadata beside them', async () => {
+  test('lists keys with their metadata, by prefix and cursor', async () => {
     const pairs = Array.from({ length: 25 }, (_, index) => ({
       key: `p${String(index).padStart(2, '0')}`,
       value: 'v',
@@ -101,7 +101,7 @@ describe('the emulator’s KV', () => {
     ]);
   });
 
-  test('forgets a key when its time is over', async () => {
+  test('removes a key when it expires', async () => {
     await call('PUT', '/values/short?expiration_ttl=60', 'text', octets);
     time += 59_000;
     expect((await call('GET', '/values/short')).text).toBe('text');

@@ -1,0 +1,44 @@
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { folderOf, openAccount } from '../../../gitops/certificates/account.ts';
+
+test.each([
+  ['https://acme-v02.api.letsencrypt.org/directory', 'acme-v02.api.letsencrypt.org-directory'],
+  ['https://127.0.0.1:14000/dir/', '127.0.0.1-14000-dir'],
+])('the folder of %s is %s', (url, folder) => {
+  expect(folderOf(url)).toBe(folder);
+});
+
+describe('an account at an authority', () => {
+  let home: string;
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'tagyard-account-'));
+  });
+  afterEach(() => rm(home, { recursive: true }));
+
+  test('keeps its key and its URL across restarts, readable by its owner only', async () => {
+    const first = await openAccount(home);
+    expect(first.url).toBeNull();
+    await first.saveUrl('https://authority.example/1');
+    const { key, thumbprint, url } = await openAccount(home);
+    expect({ key, thumbprint, url }).toEqual({
+      key: first.key,
+      thumbprint: first.thumbprint,
+      url: 'https://authority.example/1',
+    });
+    expect((await stat(join(home, 'account.key'))).mode & 0o777).toBe(0o600);
+  });
+
+  test('keeps an unreadable key and throws', async () => {
+    await writeFile(join(home, 'account.key'), 'damaged');
+    await expect(openAccount(home)).rejects.toThrow();
+  });
+
+  test('is registered again if its URL is damaged', async () => {
+    const { key } = await openAccount(home);
+    await writeFile(join(home, 'account.json'), '{');
+    expect(await openAccount(home)).toMatchObject({ key, url: null });
+  });
+});
