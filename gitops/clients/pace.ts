@@ -1,18 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, SYSTEM_CLOCK } from '../base/clock.ts';
 import { RetryableError } from '../base/errors.ts';
-
-/** Time as the pacing needs it, in milliseconds; tests bring their own. */
-export interface Clock {
-  now(): number;
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-}
-
-const systemClock: Clock = {
-  now: () => performance.now(),
-  async sleep(milliseconds, signal) {
-    await sleep(milliseconds, undefined, { signal });
-  },
-};
 
 export interface Pace {
   /** Waits for a turn, first come first served. Throws `RetryableError` while the whole service is paused. */
@@ -24,7 +11,7 @@ export interface Pace {
 /** A token bucket: `perSecond` turns in the long run, `burst` of them at once after a quiet time. */
 export function createPace(
   { perSecond, burst }: { perSecond: number; burst: number },
-  clock: Clock = systemClock,
+  clock: Clock = SYSTEM_CLOCK,
 ): Pace {
   let tokens = burst;
   let filledAt = clock.now();

@@ -1,7 +1,7 @@
 import { get } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
+import { type Clock, SYSTEM_CLOCK } from '../../base/clock.ts';
 import { limit } from '../../base/limit.ts';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** A healthy server answers at once. */
@@ -14,7 +14,7 @@ const DEATH_INTERVAL_MS = 1_000;
 const LONGEST_DEATH_INTERVAL_MS = 4_000;
 
 /** `unhealthy`: it answers with an error status, and may go on serving. `unreachable`: it doesn't answer. */
-export type ContainerHealth = 'healthy' | 'unhealthy' | 'unreachable';
+type ContainerHealth = 'healthy' | 'unhealthy' | 'unreachable';
 
 /** Probes from outside, because the image has no shell. Only the status counts (docs/facts.md, Health). */
 export async function healthOf({ address, port }: Endpoint, signal: AbortSignal): Promise<ContainerHealth> {
@@ -41,7 +41,7 @@ export async function healthOf({ address, port }: Endpoint, signal: AbortSignal)
 /** Why it doesn't run any more (see `Runtime.death`), or the last probe's result by the deadline. */
 export type HealthOutcome = { readonly death: string } | ContainerHealth;
 
-export interface WaitOptions {
+interface WaitOptions {
   readonly deadlineMs: number;
   /** See `Runtime.death`. */
   readonly death: () => Promise<string | null>;
@@ -88,7 +88,7 @@ async function probeInSlot(endpoint: Endpoint, signal: AbortSignal): Promise<Con
   return await health;
 }
 
-export interface SteadyOptions {
+interface SteadyOptions {
   readonly forMs: number;
   /** See `Runtime.death`. */
   readonly death: () => Promise<string | null>;

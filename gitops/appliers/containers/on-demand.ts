@@ -1,12 +1,12 @@
+import { type Clock, SYSTEM_CLOCK } from '../../base/clock.ts';
 import { RetryableError } from '../../base/errors.ts';
 import { limit } from '../../base/limit.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import { healthOf, waitForHealth } from './health.ts';
 import { openPortGate, type PortGate } from './port-gate.ts';
 import { boundEndpoint, type ContainerInstance, type Runtime } from './runtime.ts';
 
-export interface OnDemandOptions {
+interface OnDemandOptions {
   readonly runtime: Pick<Runtime, 'list' | 'stop' | 'resume'>;
   /** Milliseconds without a client until a container is stopped. */
   readonly idleMs: number;

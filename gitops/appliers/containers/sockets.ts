@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { type Clock, SYSTEM_CLOCK } from '../../base/clock.ts';
 import { RetryableError } from '../../base/errors.ts';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** How long connections may take to end after traffic was sent elsewhere, milliseconds. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../gitops/appliers/containers/clock.ts';
+import type { Clock } from '../../../gitops/base/clock.ts';
 
 /** A clock on which every sleep is over at once. */
 export function fakeClock(): Clock {

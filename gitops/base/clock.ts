@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Time as decisions about containers see it. */
+/** Time for decisions and pauses. Tests pass a clock of their own. */
 export interface Clock {
   /** Milliseconds, monotonic. */
   readonly now: () => number;
