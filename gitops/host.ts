@@ -15,11 +15,11 @@ import { type Certificates, combineCertificates } from './certificates/contract.
 import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
 import { cloudflareClient } from './clients/cloudflare.ts';
+import { dnsLookup } from './clients/dns-lookup.ts';
 import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
 import { embeddedBackend } from './embedded/proxy/backend.ts';
 import type { Env } from './env.ts';
-import { dnsLookup } from './host-report/names.ts';
 
 /** For each resolver that is asked whether a name points here. */
 const DNS_TIMEOUT_MS = 3_000;

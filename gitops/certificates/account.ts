@@ -8,7 +8,7 @@ import { writeDurably } from '../base/durable.ts';
 const accountSchema = z.object({ url: z.string() });
 
 /** This host's account at one authority, kept in a folder. */
-export interface Account {
+interface Account {
   /** PEM. */
   readonly key: string;
   /** `null` until it is registered. */

@@ -12,7 +12,7 @@ export const budgetSchema = z.object({
   /** By registrable domain: until when the authority takes no order. */
   limited: z.record(z.string(), z.number()),
 });
-export type BudgetState = z.output<typeof budgetSchema>;
+type BudgetState = z.output<typeof budgetSchema>;
 
 /**
  * Limits the orders of this host, so that a lost store of certificates doesn't cause a burst of orders. It is a token

@@ -2,8 +2,8 @@ import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
 import type { CertificateSource } from '../appliers/proxy/certificates.ts';
 import { limit } from '../base/limit.ts';
 import { contentHash } from '../base/ownership.ts';
+import type { DnsLookup } from '../clients/dns-lookup.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
-import type { DnsLookup } from '../host-report/names.ts';
 import type { CertificateStatus } from '../report/report.ts';
 import type { Certificates } from './contract.ts';
 import { type WantedName, wantedNames } from './names.ts';
@@ -19,7 +19,7 @@ const LONGEST_TIMER_MS = 60_000;
 /** Milliseconds until a name is checked again after an unexpected error. */
 const ERROR_RETRY_MS = 60_000;
 
-export interface KeeperDeps {
+interface KeeperDeps {
   readonly store: CertificateStore;
   readonly orders: Orders;
   readonly lookup: DnsLookup;

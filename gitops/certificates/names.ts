@@ -11,7 +11,7 @@ export interface WantedName {
   readonly expected: Expected;
 }
 
-export interface WantedNames {
+interface WantedNames {
   readonly names: ReadonlyMap<string, WantedName>;
   /** Sites without a valid manifest, past or present: their names are unknown. */
   readonly unknown: ReadonlySet<string>;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
 import { probeChallenge } from '../appliers/proxy/probe.ts';
 import { acmeAccount } from '../clients/acme.ts';
-import type { DnsLookup } from '../host-report/names.ts';
+import type { DnsLookup } from '../clients/dns-lookup.ts';
 import { folderOf, openAccount } from './account.ts';
 import { CertificateKeeper } from './keeper.ts';
 import { Ledger } from './ledger.ts';

@@ -16,7 +16,7 @@ import { OperatorPairs, stemsOf } from './operator-pairs.ts';
 import { judgeFiles, WITHOUT } from './policy.ts';
 import { fileStatus } from './status.ts';
 
-export interface OperatorFilesOptions {
+interface OperatorFilesOptions {
   /** The operator's folder, never written. */
   readonly directory: string;
   /** The folder of the copies that are served. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Pair } from './kept-pairs.ts';
 
 /** `null` if neither file exists; `fault` if one of them is missing or can't be read. */
-export type FoundPair = { readonly pair: Pair } | { readonly fault: string } | null;
+type FoundPair = { readonly pair: Pair } | { readonly fault: string } | null;
 
 /** File names without their endings, in order of preference: of the name itself, of its wildcard. */
 export function stemsOf(host: string): readonly string[] {

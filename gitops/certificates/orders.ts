@@ -131,7 +131,7 @@ export class Orders {
   async #run({ host, abort, resolve, reject }: ActiveOrder): Promise<void> {
     this.#inProgress += 1;
     this.#budget.take(this.#deps.now());
-    // An unexpected error goes to the caller of `place`. Other orders are placed all the same.
+    // An unexpected error rejects the caller of `place`. Other orders are still placed.
     await this.#order(host, abort.signal).then(resolve, reject);
     this.#inProgress -= 1;
     this.#placeDue();

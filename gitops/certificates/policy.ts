@@ -22,7 +22,7 @@ export interface DnsAnswer {
 }
 
 /** Times are milliseconds since 1970. */
-export interface Lifetime {
+interface Lifetime {
   readonly notBefore: number;
   readonly notAfter: number;
 }
@@ -105,7 +105,7 @@ export function judgeCertificate(facts: Facts, now: number): CertificateVerdict 
 }
 
 /** What is known of a name whose certificate comes from an operator's files. */
-export interface FilesFacts {
+interface FilesFacts {
   /** The certificate in use; `null` without one. */
   readonly certificate: Lifetime | null;
   /** What is wrong with the operator's files. */

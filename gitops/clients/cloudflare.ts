@@ -1,12 +1,13 @@
 import createClient from 'openapi-fetch';
 import type { z } from 'zod';
+import type { Clock } from '../base/clock.ts';
 import * as answers from './cloudflare-answers.ts';
 import { type ApiCall, parsedAnswer } from './cloudflare-call.ts';
 import type { ApiEndpoint } from './cloudflare-errors.ts';
 import { everyCursorPage, everyPage } from './cloudflare-paging.ts';
 import { pacedFetch } from './cloudflare-transport.ts';
 import type { components, paths } from './generated/cloudflare-api.d.ts';
-import { type Clock, createPace } from './pace.ts';
+import { createPace } from './pace.ts';
 
 export type { DnsRecord, KvKey, KvNamespaceInfo, WorkersRoute } from './cloudflare-answers.ts';
 

@@ -1,18 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { RetryableError } from '../base/errors.ts';
-
-/** The clock of a rate limit, in milliseconds; tests have their own. */
-export interface Clock {
-  now(): number;
-  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
-}
-
-const systemClock: Clock = {
-  now: () => performance.now(),
-  async sleep(milliseconds, signal) {
-    await sleep(milliseconds, undefined, { signal });
-  },
-};
 
 export interface Pace {
   /** Takes a token; waits for one in order of arrival. Throws `RetryableError` during a pause. */
@@ -49,7 +36,8 @@ export function createPace(
       // A negative number is the position in the queue.
       tokens -= 1;
       if (tokens >= 0) return;
-      await clock.sleep((-tokens / perSecond) * 1000, signal);
+      await clock.sleep((-tokens / perSecond) * 1000, { signal });
+      signal.throwIfAborted();
       refuseWhilePaused();
     },
     pause(seconds) {

@@ -10,7 +10,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Less than the 5 s after which the tag server's Node closes an idle connection. */
 const IDLE_MS = 4000;
 
-export interface EgressOptions {
+interface EgressOptions {
   /** The address of a host; `null` to resolve it by the system. */
   readonly resolve: (host: string) => string | null;
   /** PEM certificates to trust in addition to Node's own. */

@@ -9,7 +9,7 @@ import {
 } from '../appliers/containers/runtime.ts';
 import { describeEnd, type Supervised, supervise } from './supervisor.ts';
 
-export interface ProcessRuntimeOptions {
+interface ProcessRuntimeOptions {
   /** The script that every child runs instead of its spec's image: the stand-in tag server's main file. */
   readonly entry: string;
   /** PEM file of a CA that children trust beside Node's own. */

@@ -1,40 +1,10 @@
-import { Resolver } from 'node:dns/promises';
 import type { NameAnswer } from '../../edge/verification/contract.ts';
+import type { DnsLookup } from '../clients/dns-lookup.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { registrableDomain } from '../manifest/schema.ts';
 
 /** A longer chain of aliases is taken for a loop. */
 const MAX_ALIASES = 8;
-
-export interface DnsLookup {
-  /** IPv4 and IPv6 addresses; empty if there are none. Throws if no resolver answers. */
-  addresses(name: string): Promise<string[]>;
-  /** The target of the name's CNAME; `null` without one. */
-  alias(name: string): Promise<string | null>;
-}
-
-/**
- * Resolves names by these servers (`<address>` or `<address>:<port>`), or by the system's if there are none. Names under
- * `localhost` are loopback without a query (RFC 6761, 6.3).
- */
-export function dnsLookup(servers: readonly string[], timeoutMs: number): DnsLookup {
-  const resolver = new Resolver({ timeout: timeoutMs, tries: 1 });
-  if (servers.length > 0) resolver.setServers(servers);
-  return {
-    async addresses(name) {
-      if (isLoopback(name)) return ['127.0.0.1'];
-      const [four, six] = await Promise.all([
-        emptyIfMissing(resolver.resolve4(name)),
-        emptyIfMissing(resolver.resolve6(name)),
-      ]);
-      return [...four, ...six].sort();
-    },
-    async alias(name) {
-      if (isLoopback(name)) return null;
-      return (await emptyIfMissing(resolver.resolveCname(name)))[0]?.toLowerCase() ?? null;
-    },
-  };
-}
 
 export interface NameDestinations {
   /** The address of origin and preview hostnames. */
@@ -98,24 +68,4 @@ async function lastAlias(name: string, lookup: DnsLookup): Promise<string | null
 async function targetAddresses(target: string, lookup: DnsLookup): Promise<string[]> {
   if (/^[\d.]+$|:/.test(target)) return [target];
   return await lookup.addresses(target).catch(() => []);
-}
-
-function isLoopback(name: string): boolean {
-  return name === 'localhost' || name.endsWith('.localhost');
-}
-
-/** A missing record is an answer. No answer is an error. */
-async function emptyIfMissing(records: Promise<string[]>): Promise<string[]> {
-  try {
-    return await records;
-  } catch (error) {
-    if (
-      error instanceof Error &&
-      'code' in error &&
-      (error.code === 'ENODATA' || error.code === 'ENOTFOUND')
-    ) {
-      return [];
-    }
-    throw error;
-  }
 }

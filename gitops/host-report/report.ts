@@ -1,17 +1,18 @@
 import type { LookupFunction } from 'node:net';
 import type { HostReport } from '../../edge/verification/contract.ts';
 import type { Applier } from '../appliers/contract.ts';
+import type { DnsLookup } from '../clients/dns-lookup.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import { describeSite } from '../manifest/description.ts';
 import { readConfig } from './config.ts';
-import { type DnsLookup, type NameDestinations, resolveNames } from './names.ts';
+import { type NameDestinations, resolveNames } from './names.ts';
 import { type CertificateEndpoint, readServedCertificate } from './served-certificate.ts';
 import { measureArrival, type VisitTarget } from './visit.ts';
 
 /** All checks run at once. A check without an answer by then is reported as failed. */
 const TIMEOUT_MS = 3_500;
 
-export interface HostReportDeps extends NameDestinations {
+interface HostReportDeps extends NameDestinations {
   readonly host: string;
   readonly edgePublicUrl: string;
   /** The proxy's TLS socket, as seen from this host. */

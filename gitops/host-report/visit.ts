@@ -15,7 +15,7 @@ export interface VisitTarget {
 const CLAIMED_ADDRESS = '192.0.2.1';
 const MAX_CHARS = 64;
 
-export interface ArrivalOptions {
+interface ArrivalOptions {
   /** This host's public address, which may differ from the socket's. */
   readonly hostAddress: string;
   readonly lookup: LookupFunction;

@@ -36,14 +36,14 @@ export interface ContainersSettings {
   readonly giveUpAfter?: number;
 }
 
-export interface ContainerRef {
+interface ContainerRef {
   readonly id: string;
   readonly name: string;
   /** `null` if it wasn't running. */
   readonly endpoint: Endpoint | null;
 }
 
-export interface ContainersApplier extends Applier<ContainerSpec, ContainerRef> {
+interface ContainersApplier extends Applier<ContainerSpec, ContainerRef> {
   /** At least one container is starting. */
   isBringingUp(): boolean;
 }

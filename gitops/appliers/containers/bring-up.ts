@@ -1,15 +1,15 @@
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { RetryableError } from '../../base/errors.ts';
 import { limit } from '../../base/limit.ts';
 import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import type { Resource } from '../contract.ts';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import { containerName, isOfSamePlace } from './desired.ts';
 import { Failures } from './failures.ts';
 import { type HealthOutcome, staysHealthy, waitForHealth } from './health.ts';
 import { boundEndpoint, type ContainerInstance, type Launch, type Runtime } from './runtime.ts';
 
-export interface BringUpDeps {
+interface BringUpDeps {
   readonly runtime: Runtime;
   readonly identity: Identity;
   /** Milliseconds until a new container must be healthy. */
@@ -37,7 +37,7 @@ const SECOND_CHANCE_MS = 5_000;
  * pass.
  */
 export function buildBringUp(deps: BringUpDeps) {
-  const { runtime, identity, startupDeadlineMs, steadyMs, renew, closeGate, clock = SYSTEM_CLOCK } = deps;
+  const { runtime, identity, startupDeadlineMs, steadyMs, renew, closeGate, clock = systemClock } = deps;
   const failures = new Failures(deps.giveUpAfter);
   const starts = limit(deps.startsAtOnce);
 

@@ -9,7 +9,7 @@ import type { Resource, Traits } from '../contract.ts';
 
 export const CONTAINERS = { target: 'containers', mayOutliveSite: true } as const satisfies Traits;
 
-export interface DesiredSettings extends ContainerSettings {
+interface DesiredSettings extends ContainerSettings {
   /** PEM file, on this host, of a CA that containers trust in addition to Node's own. */
   readonly caFile?: string;
 }
@@ -45,7 +45,7 @@ export function desiredContainers(
 type Identifying = Pick<ContainerSpec, 'site' | 'role' | 'replica' | 'hash'>;
 
 /** `<site>/<role>/<replica>/<hash8>` */
-export function containerKey({ site, role, replica, hash }: Identifying): string {
+function containerKey({ site, role, replica, hash }: Identifying): string {
   return `${site}/${role}/${replica}/${hash.slice(0, 8)}`;
 }
 

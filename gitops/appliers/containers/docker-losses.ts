@@ -11,7 +11,7 @@ const RECONNECT_MS = 5_000;
 const event = z.object({ Actor: z.object({ Attributes: z.object({ name: z.string() }) }) });
 
 /**
- * Names of marked containers that died, vanished or turned unhealthy. The stream ends with the engine and is opened
+ * Names of marked containers that died, vanished or became unhealthy. The stream ends with the engine and is opened
  * again until `signal` aborts. Each reconnection yields an empty name, because events may have been missed.
  */
 export async function* dockerLosses(docker: Docker, signal: AbortSignal): AsyncGenerator<string> {

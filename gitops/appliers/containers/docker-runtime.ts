@@ -9,7 +9,7 @@ import { dockerLosses } from './docker-losses.ts';
 import { CONTAINER_PORT, createOptions, MARK_LABEL } from './docker-spec.ts';
 import type { ContainerInstance, Launch, Runtime } from './runtime.ts';
 
-export interface DockerRuntimeOptions {
+interface DockerRuntimeOptions {
   readonly docker: Docker;
   /** PEM file of a CA that containers trust in addition to Node's own; mounted read-only. */
   readonly caFile?: string;

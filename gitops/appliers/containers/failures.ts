@@ -7,7 +7,7 @@ const FAILURES_UNTIL_TERMINAL = 3;
 const SHOWN_LINES = 5;
 const LONGEST_LINE = 300;
 
-export interface StartFailure {
+interface StartFailure {
   readonly name: string;
   readonly spec: ContainerSpec;
   /** What happened, for example `it died (exit code 1)`. */

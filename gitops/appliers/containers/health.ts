@@ -1,7 +1,7 @@
 import { get } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { limit } from '../../base/limit.ts';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** A healthy server answers at once. */
@@ -14,7 +14,7 @@ const DEATH_INTERVAL_MS = 1_000;
 const LONGEST_DEATH_INTERVAL_MS = 4_000;
 
 /** `unhealthy`: it answers with an error status, and may go on serving. `unreachable`: it doesn't answer. */
-export type ContainerHealth = 'healthy' | 'unhealthy' | 'unreachable';
+type ContainerHealth = 'healthy' | 'unhealthy' | 'unreachable';
 
 /** Probes from outside, because the image has no shell. Only the status counts (docs/facts.md, Health). */
 export async function healthOf({ address, port }: Endpoint, signal: AbortSignal): Promise<ContainerHealth> {
@@ -41,7 +41,7 @@ export async function healthOf({ address, port }: Endpoint, signal: AbortSignal)
 /** Why it doesn't run any more (see `Runtime.death`), or the last probe's result by the deadline. */
 export type HealthOutcome = { readonly death: string } | ContainerHealth;
 
-export interface WaitOptions {
+interface WaitOptions {
   readonly deadlineMs: number;
   /** See `Runtime.death`. */
   readonly death: () => Promise<string | null>;
@@ -51,7 +51,7 @@ export interface WaitOptions {
 /** Probes until the container is healthy, the deadline is over, or the container is dead. */
 export async function waitForHealth(
   endpoint: Endpoint,
-  { deadlineMs, death, clock = SYSTEM_CLOCK }: WaitOptions,
+  { deadlineMs, death, clock = systemClock }: WaitOptions,
   signal: AbortSignal,
 ): Promise<HealthOutcome> {
   const startedAt = clock.now();
@@ -67,7 +67,8 @@ export async function waitForHealth(
       interval = Math.min(LONGEST_DEATH_INTERVAL_MS, interval * 2);
     }
     if (isOver) return health;
-    await clock.sleep(INTERVAL_MS, signal);
+    await clock.sleep(INTERVAL_MS, { signal });
+    signal.throwIfAborted();
   }
 }
 
@@ -88,7 +89,7 @@ async function probeInSlot(endpoint: Endpoint, signal: AbortSignal): Promise<Con
   return await health;
 }
 
-export interface SteadyOptions {
+interface SteadyOptions {
   readonly forMs: number;
   /** See `Runtime.death`. */
   readonly death: () => Promise<string | null>;
@@ -98,12 +99,13 @@ export interface SteadyOptions {
 /** Probes for `forMs`. Returns early with the first result that isn't `healthy`. */
 export async function staysHealthy(
   endpoint: Endpoint,
-  { forMs, death, clock = SYSTEM_CLOCK }: SteadyOptions,
+  { forMs, death, clock = systemClock }: SteadyOptions,
   signal: AbortSignal,
 ): Promise<HealthOutcome> {
   const deadline = clock.now() + forMs;
   while (clock.now() < deadline) {
-    await clock.sleep(Math.min(INTERVAL_MS, forMs), signal);
+    await clock.sleep(Math.min(INTERVAL_MS, forMs), { signal });
+    signal.throwIfAborted();
     const health = await healthOf(endpoint, signal);
     if (health === 'healthy') continue;
     const reason = await death();

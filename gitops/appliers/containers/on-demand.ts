@@ -1,12 +1,12 @@
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { RetryableError } from '../../base/errors.ts';
 import { limit } from '../../base/limit.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import { healthOf, waitForHealth } from './health.ts';
 import { openPortGate, type PortGate } from './port-gate.ts';
 import { boundEndpoint, type ContainerInstance, type Runtime } from './runtime.ts';
 
-export interface OnDemandOptions {
+interface OnDemandOptions {
   readonly runtime: Pick<Runtime, 'list' | 'stop' | 'resume'>;
   /** Milliseconds without a client until a container is stopped. */
   readonly idleMs: number;
@@ -43,7 +43,7 @@ export class OnDemand {
 
   constructor(options: OnDemandOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? SYSTEM_CLOCK;
+    this.#clock = options.clock ?? systemClock;
   }
 
   /** A gate listens for the container, which is stopped or about to start. */
@@ -128,7 +128,8 @@ export class OnDemand {
       if (found?.running) await whileBusy(name, () => runtime.stop(found.id, signal));
     };
     const retry = async () => {
-      await this.#clock.sleep(stopRetryMs, signal);
+      await this.#clock.sleep(stopRetryMs, { signal });
+      signal.throwIfAborted();
       // With a new client the container stays up, and the gate reports when it is idle again.
       if (this.#entries.get(name) === entry && !entry.gate.hasClients()) this.#stopIdle(name);
     };

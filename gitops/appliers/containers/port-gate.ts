@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { RetryableError } from '../../base/errors.ts';
 import type { Endpoint } from './runtime.ts';
 
-export interface PortGateOptions {
+interface PortGateOptions {
   readonly listen: Endpoint;
   readonly target: Endpoint;
   /** Called for each connection. Resolves when the target accepts connections; the client waits until then. */

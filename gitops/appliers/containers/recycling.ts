@@ -2,7 +2,7 @@ import { contentHash } from '../../base/ownership.ts';
 
 const DAY_MS = 86_400_000;
 
-export interface RecyclingOptions {
+interface RecyclingOptions {
   /** The age at which a container is replaced; 0: never. */
   readonly days: number;
   /** Milliseconds since the epoch: a clock that a restart does not reset. */

@@ -49,7 +49,7 @@ export interface Runtime {
   lastLines(id: string, signal: AbortSignal): Promise<readonly string[]>;
   /** Stops it after a grace period and removes it. A missing container is no error. */
   remove(id: string, signal: AbortSignal): Promise<void>;
-  /** Names of containers that died, vanished or turned unhealthy; an empty name if events were missed. */
+  /** Names of containers that died, vanished or became unhealthy; an empty name if events were missed. */
   losses(signal: AbortSignal): AsyncIterable<string>;
   close(): Promise<void>;
 }

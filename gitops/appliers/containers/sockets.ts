@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { RetryableError } from '../../base/errors.ts';
-import { type Clock, SYSTEM_CLOCK } from './clock.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** How long connections may take to end after traffic was sent elsewhere, milliseconds. */
@@ -25,12 +25,14 @@ export async function drained(
   endpoint: Endpoint,
   { leastMs, mostMs }: Drain,
   signal: AbortSignal,
-  clock: Clock = SYSTEM_CLOCK,
+  clock: Clock = systemClock,
 ): Promise<void> {
   const deadline = clock.now() + mostMs;
-  await clock.sleep(Math.min(leastMs, mostMs), signal);
+  await clock.sleep(Math.min(leastMs, mostMs), { signal });
+  signal.throwIfAborted();
   while (clock.now() < deadline && (await hasConnections(endpoint))) {
-    await clock.sleep(INTERVAL_MS, signal);
+    await clock.sleep(INTERVAL_MS, { signal });
+    signal.throwIfAborted();
   }
 }
 
@@ -38,14 +40,15 @@ export async function drained(
 export async function released(
   endpoint: Endpoint,
   signal: AbortSignal,
-  clock: Clock = SYSTEM_CLOCK,
+  clock: Clock = systemClock,
 ): Promise<void> {
   const deadline = clock.now() + RELEASE_TIMEOUT_MS;
   while (await isListening(endpoint)) {
     if (clock.now() >= deadline) {
       throw new RetryableError(`another process still listens on ${endpoint.address}:${endpoint.port}`);
     }
-    await clock.sleep(INTERVAL_MS, signal);
+    await clock.sleep(INTERVAL_MS, { signal });
+    signal.throwIfAborted();
   }
 }
 

@@ -15,7 +15,7 @@ export interface ServedVhost {
   readonly context: SecureContext | null;
 }
 
-export interface EmbeddedProxyDeps {
+interface EmbeddedProxyDeps {
   /** Called at each handshake and request. */
   readonly find: (host: string) => ServedVhost | undefined;
   readonly hopSecret: string;
@@ -28,7 +28,7 @@ export interface EmbeddedProxyDeps {
   readonly trusted?: () => TrustedPeers;
 }
 
-export interface EmbeddedProxy {
+interface EmbeddedProxy {
   /** Creates a server that doesn't listen yet; one for each address. */
   http(): http.Server;
   https(): https.Server;

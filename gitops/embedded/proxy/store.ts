@@ -12,7 +12,7 @@ const ENDING = '.json';
 const recordSchema = z.strictObject({ mark: z.string(), spec: proxySpecSchema, hash: z.string() });
 
 /** What was applied for a key. `spec` is `null` if the file was changed since. */
-export interface StoredVhosts {
+interface StoredVhosts {
   readonly key: string;
   readonly mark: string | undefined;
   readonly spec: ProxySpec | null;

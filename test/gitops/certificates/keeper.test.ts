@@ -6,8 +6,8 @@ import { CertificateKeeper } from '../../../gitops/certificates/keeper.ts';
 import { Ledger, type LedgerState } from '../../../gitops/certificates/ledger.ts';
 import { Orders } from '../../../gitops/certificates/orders.ts';
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
+import type { DnsLookup } from '../../../gitops/clients/dns-lookup.ts';
 import type { DesiredState } from '../../../gitops/desired/desired-state.ts';
-import type { DnsLookup } from '../../../gitops/host-report/names.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 

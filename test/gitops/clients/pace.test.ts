@@ -1,25 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { createPace } from '../../../gitops/clients/pace.ts';
-
-/** A clock that advances only by sleeping, or when a test sets it. */
-function virtualClock() {
-  let time = 0;
-  return {
-    now: () => time,
-    async sleep(milliseconds: number) {
-      time += milliseconds;
-    },
-    advance(milliseconds: number) {
-      time += milliseconds;
-    },
-  };
-}
+import { fakeClock } from '../../support/fake-clock.ts';
 
 describe('the pace', () => {
   const { signal } = new AbortController();
 
   test('gives a burst at once, and then so many tokens per second', async () => {
-    const clock = virtualClock();
+    const clock = fakeClock();
     const pace = createPace({ perSecond: 3.5, burst: 10 }, clock);
     for (let token = 0; token < 10; token += 1) await pace.take(signal);
     expect(clock.now()).toBe(0);
@@ -28,7 +15,7 @@ describe('the pace', () => {
   });
 
   test('stays under 1,200 calls in any five minutes with the defaults of the client', async () => {
-    const clock = virtualClock();
+    const clock = fakeClock();
     const pace = createPace({ perSecond: 3.5, burst: 100 }, clock);
     const times: number[] = [];
     clock.advance(3_600_000);
@@ -44,11 +31,11 @@ describe('the pace', () => {
   });
 
   test('refuses all tokens during a pause, also to callers that already wait', async () => {
-    const clock = virtualClock();
+    const clock = fakeClock();
     const pace = createPace(
       { perSecond: 1, burst: 1 },
       {
-        now: clock.now,
+        ...clock,
         async sleep(milliseconds) {
           clock.advance(milliseconds);
           pace.pause(10);

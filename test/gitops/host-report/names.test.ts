@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type DnsLookup, dnsLookup, resolveNames } from '../../../gitops/host-report/names.ts';
+import { type DnsLookup, dnsLookup } from '../../../gitops/clients/dns-lookup.ts';
+import { resolveNames } from '../../../gitops/host-report/names.ts';
 
 const SITE = {
   hostnames: { edge: 'shop.edge.example', origin: 'shop-origin.example', preview: 'shop-preview.example' },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { RepairLoops } from '../../../gitops/loop/repair-loops.ts';
-import { testClock } from '../../support/gitops/clock.ts';
+import { testClock } from '../../support/test-clock.ts';
 import { change } from '../../support/gitops/plans.ts';
 
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { Triggers } from '../../../gitops/loop/triggers.ts';
-import { testClock } from '../../support/gitops/clock.ts';
+import { testClock } from '../../support/test-clock.ts';
 
 let clock: ReturnType<typeof testClock>;
 let triggers: Triggers;

@@ -12,9 +12,9 @@ import { certificatesByMode } from '../../../gitops/appliers/proxy/certificates.
 import { combineCertificates } from '../../../gitops/certificates/contract.ts';
 import { type AcmeOptions, openAcme } from '../../../gitops/certificates/open.ts';
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
+import { dnsLookup } from '../../../gitops/clients/dns-lookup.ts';
 import { rfc2136Client } from '../../../gitops/clients/rfc2136.ts';
 import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
-import { dnsLookup } from '../../../gitops/host-report/names.ts';
 import { buildDaemon } from '../../../gitops/http/app.ts';
 import { Loop } from '../../../gitops/loop/loop.ts';
 import { Operations } from '../../../gitops/loop/operations.ts';

@@ -2,7 +2,7 @@
  * Cloudflare's answer: an envelope around every JSON result, with numbered errors. The meaning of a code depends on
  * the endpoint: 10009 is a missing route under `/workers` and an unknown namespace under `/storage/kv`.
  */
-export interface Envelope {
+interface Envelope {
   readonly success: boolean;
   readonly errors: readonly ApiMessage[];
   readonly messages: readonly ApiMessage[];
@@ -10,7 +10,7 @@ export interface Envelope {
   readonly result_info?: Readonly<Record<string, unknown>>;
 }
 
-export interface ApiMessage {
+interface ApiMessage {
   readonly code: number;
   readonly message: string;
   readonly error_chain?: readonly ApiMessage[];
@@ -60,7 +60,7 @@ const FAULTS = {
   invalidKv: [400, 10019],
 } as const;
 
-export type Fault = keyof typeof FAULTS;
+type Fault = keyof typeof FAULTS;
 
 export class ApiError extends Error {
   override name = 'ApiError';

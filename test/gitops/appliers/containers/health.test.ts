@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { healthOf, staysHealthy, waitForHealth } from '../../../../gitops/appliers/containers/health.ts';
 import type { Endpoint } from '../../../../gitops/appliers/containers/runtime.ts';
-import { fakeClock } from '../../../support/containers/fake-clock.ts';
+import { fakeClock } from '../../../support/fake-clock.ts';
 
 const { signal } = new AbortController();
 
