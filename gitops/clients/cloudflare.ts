@@ -6,9 +6,7 @@ import type { ApiEndpoint } from './cloudflare-errors.ts';
 import { everyCursorPage, everyPage } from './cloudflare-paging.ts';
 import { pacedFetch } from './cloudflare-transport.ts';
 import type { components, paths } from './generated/cloudflare-api.d.ts';
-import { type Clock, createPace } from './pace.ts';
-
-export type { DnsRecord, KvKey, KvNamespaceInfo, WorkersRoute } from './cloudflare-answers.ts';
+import { createPace, type PaceClock } from './pace.ts';
 
 type DnsRecordBody =
   | components['schemas']['dns-records_ARecord']
@@ -51,7 +49,7 @@ export interface CloudflareOptions {
   /** The pause after a 429 without `retry-after`; default: a minute. */
   readonly pauseSeconds?: number;
   /** The clock of the rate limit. */
-  readonly clock?: Clock;
+  readonly clock?: PaceClock;
   /** Milliseconds since 1970, for dates in answers. */
   readonly now?: () => number;
 }

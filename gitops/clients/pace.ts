@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RetryableError } from '../base/errors.ts';
 
 /** The clock of a rate limit, in milliseconds; tests have their own. */
-export interface Clock {
+export interface PaceClock {
   now(): number;
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
 }
 
-const systemClock: Clock = {
+const systemClock: PaceClock = {
   now: () => performance.now(),
   async sleep(milliseconds, signal) {
     await sleep(milliseconds, undefined, { signal });
@@ -27,7 +27,7 @@ export interface Pace {
  */
 export function createPace(
   { perSecond, burst }: { perSecond: number; burst: number },
-  clock: Clock = systemClock,
+  clock: PaceClock = systemClock,
 ): Pace {
   let tokens = burst;
   let filledAt = clock.now();
