@@ -18,7 +18,6 @@ const dnsRecord = z.object({
   proxied: z.boolean().default(false),
   comment: z.string().nullish(),
 });
-export type DnsRecord = z.infer<typeof dnsRecord>;
 
 /** A route without `script` bypasses the workers. */
 const workersRoute = z.object({ id: z.string(), pattern: z.string(), script: z.string().nullish() });
@@ -33,7 +32,6 @@ const kvKey = z.object({
 export type KvKey = z.infer<typeof kvKey>;
 
 const kvNamespace = z.object({ id: z.string(), title: z.string() });
-export type KvNamespaceInfo = z.infer<typeof kvNamespace>;
 
 export const ipsAnswer = enveloped(
   z.object({ ipv4_cidrs: z.array(z.string()), ipv6_cidrs: z.array(z.string()) }),

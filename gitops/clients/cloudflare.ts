@@ -9,8 +9,6 @@ import { pacedFetch } from './cloudflare-transport.ts';
 import type { components, paths } from './generated/cloudflare-api.d.ts';
 import { createPace } from './pace.ts';
 
-export type { DnsRecord, KvKey, KvNamespaceInfo, WorkersRoute } from './cloudflare-answers.ts';
-
 type DnsRecordBody =
   | components['schemas']['dns-records_ARecord']
   | components['schemas']['dns-records_AAAARecord']

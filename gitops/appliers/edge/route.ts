@@ -1,6 +1,7 @@
 import { RetryableError } from '../../base/errors.ts';
 import type { Identity, Ownership } from '../../base/ownership.ts';
-import type { CloudflareClient, KvKey, WorkersRoute } from '../../clients/cloudflare.ts';
+import type { CloudflareClient } from '../../clients/cloudflare.ts';
+import type { KvKey, WorkersRoute } from '../../clients/cloudflare-answers.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
