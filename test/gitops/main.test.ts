@@ -56,7 +56,7 @@ beforeEach(async () => {
     INFRA_SECRET_PREVIOUS: 'old-secret',
     HOP_SECRET: 'a-hop-secret-of-a-test',
     PROVISIONER_PORT: '0',
-    // Nobody looks but who is told to.
+    // No timer starts a pass: only a signal or a request does.
     RECONCILE_INTERVAL_SECONDS: '3600',
     CLOUDFLARE_API_URL: emulator.url,
     CLOUDFLARE_API_TOKEN: EMULATOR_TOKEN,
@@ -108,7 +108,7 @@ function start(extra: NodeJS.ProcessEnv = {}) {
   return { child, exited, ready };
 }
 
-/** A record that this host made for a site of which git knows nothing. */
+/** A record that this host made for a site that git doesn't have. */
 async function plantGhost(): Promise<void> {
   const comment = 'tgy1 wired tag-9 ghost 0123abcd';
   const record = { type: 'A', name: 'ghost', content: '198.51.100.9', comment };
@@ -124,7 +124,7 @@ async function pushNothing(): Promise<void> {
 }
 
 describe('the provisioner’s own process', () => {
-  test('looks at everything on SIGHUP, and stops cleanly on SIGTERM or with its parent', async () => {
+  test('observes everything on SIGHUP, and stops cleanly on SIGTERM or with its parent', async () => {
     await pushNothing();
     for (const stop of [
       (child: ChildProcess) => child.kill('SIGTERM'),
@@ -132,16 +132,16 @@ describe('the provisioner’s own process', () => {
     ]) {
       const { child, exited, ready } = start();
       await ready();
-      const looks = () => emulator.calls.filter((call) => call === 'GET /zones/{zone_id}/dns_records').length;
-      const before = looks();
+      const observations = () => emulator.calls.filter((call) => call === 'GET /zones/{zone_id}/dns_records').length;
+      const before = observations();
       child.kill('SIGHUP');
-      await eventually(() => expect(looks()).toBeGreaterThan(before), DEADLINE);
+      await eventually(() => expect(observations()).toBeGreaterThan(before), DEADLINE);
       stop(child);
       expect(await exited).toMatchObject({ code: 0 });
     }
   });
 
-  test('isn’t ended by a SIGHUP that comes before it is up', async () => {
+  test('survives a SIGHUP during its start', async () => {
     const { child, ready } = start();
     await eventually(() => expect(existsSync(join(dir, 'state', 'lock'))).toBe(true), {
       ...DEADLINE,
@@ -151,7 +151,7 @@ describe('the provisioner’s own process', () => {
     await ready();
   });
 
-  test('takes both secrets, and tells with its policy whose things of which site it leaves', async () => {
+  test('accepts both secrets, and reports which resources its policy keeps, by site', async () => {
     await pushNothing();
     await plantGhost();
     const { ready } = start({ RECONCILE_POLICY: 'upsert_only' });
@@ -163,7 +163,7 @@ describe('the provisioner’s own process', () => {
     expect(plan.blocked.map(({ reason }: { reason: string }) => reason)).toContain('upsert_only');
   });
 
-  test('changes nothing while the freeze file is there, and knows another host’s things for foreign', async () => {
+  test('changes nothing while the freeze file exists, and treats resources of another host as foreign', async () => {
     await pushNothing();
     await plantGhost();
     const frozen = start();
@@ -177,7 +177,7 @@ describe('the provisioner’s own process', () => {
     expect(JSON.parse((await other.call('POST', '/plan')).text).changes).toEqual([]);
   });
 
-  test('says of a name whose certificate is missing which files belong where, and serves it once they are there', async () => {
+  test('names the missing certificate files of a name, and serves the name once they exist', async () => {
     const ageIdentity = readFileSync(join(dir, 'identity'), 'utf8').trim();
     const recipient = await identityToRecipient(ageIdentity);
     const cipher = await encryptSecret(recipient, containerConfig());
@@ -226,7 +226,7 @@ describe('the provisioner’s own process', () => {
     ['no secret between the hops', { HOP_SECRET: '' }, 'HOP_SECRET'],
     ['an identity file that is not there', { AGE_IDENTITY_FILE: '/nowhere/identity' }, '/nowhere/identity'],
     ['a repository that is not there', { SITES_REPO: '/nowhere/sites.git' }, '/nowhere/sites.git'],
-  ])('says of %s in one line what is wrong, and ends', async (_what, extra, word) => {
+  ])('exits with a message of one line about %s', async (_what, extra, word) => {
     const { exited } = start(extra);
     const { code, errors } = await exited;
     expect(code).toBe(1);
