@@ -34,7 +34,7 @@ export function normaliseContainerConfig(given: string): ContainerConfig {
     .replace(/\s+/g, '')
     .replaceAll('-', '+')
     .replaceAll('_', '/')
-    .replace(/={1,2}$/, '');
+    .replace(/^([^=]*)={1,2}$/, '$1');
   return parseContainerConfig(digits.padEnd(Math.ceil(digits.length / 4) * 4, '='));
 }
 

@@ -20,7 +20,12 @@ export interface Draft {
 }
 
 /** The manifest of a new site with this site id and these ports. */
-export function draftManifest(draft: Draft, site: string, ports: PortPair, settings: Settings): Manifest {
+export function draftManifest(
+  draft: Draft,
+  site: string,
+  ports: PortPair,
+  settings: Pick<Settings, 'host' | 'image' | 'edgeDomain' | 'originDomain'>,
+): Manifest {
   const { id, clientId, ...rest } = draft;
   return manifestSchema.parse({
     version: 1,

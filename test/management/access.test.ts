@@ -15,7 +15,7 @@ afterAll(() => world.close());
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 const at = () => `/server-containers/${container}`;
 
-/** Each endpoint of a client's, with a body that is fine and changes nothing when it is refused. */
+/** Each endpoint of a container, with a valid body that changes nothing when it is refused. */
 const ENDPOINTS: [string, Method, () => string, () => unknown, 'read' | 'act'][] = [
   ['create', 'POST', () => '/server-containers', () => creation(client, 'other.example'), 'act'],
   ['list', 'GET', () => `/server-containers?clientId=${client}`, () => undefined, 'read'],
@@ -37,7 +37,7 @@ const ENDPOINTS: [string, Method, () => string, () => unknown, 'read' | 'act'][]
 ];
 
 describe.each(ENDPOINTS)('%s', (_name, method, url, body, purpose) => {
-  test('is unknown to somebody who is no member, the super-admin included', async () => {
+  test('is unknown to callers who are not members, including the super-admin', async () => {
     for (const as of ['stranger', 'root']) {
       const answer = await world.call(method, url(), { as, body: body() });
       expect([answer.status, answer.body.code]).toEqual([404, expect.stringMatching(/^unknown_/)]);
@@ -50,31 +50,31 @@ describe.each(ENDPOINTS)('%s', (_name, method, url, body, purpose) => {
   });
 });
 
-test.each(['owner', 'admin'])('lets an %s act', async (as) => {
+test.each(['owner', 'admin'])('an %s may act', async (as) => {
   const answer = await world.call('PATCH', at(), { as, body: { name: `By ${as}` } });
   expect([answer.status, answer.body.name]).toEqual([200, `By ${as}`]);
 });
 
-test('says the same of a container that never was', async () => {
+test('answers the same for a container that never existed', async () => {
   const answer = await world.call('GET', '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7', {
     as: 'owner',
   });
   expect([answer.status, answer.body.code]).toEqual([404, 'unknown_container']);
 });
 
-test('lists nothing of other people’s clients', async () => {
+test('lists no containers of clients that the caller is not a member of', async () => {
   const { body } = await world.call('GET', '/server-containers', { as: 'stranger' });
   expect(body).toEqual({ containers: [], next: null });
 });
 
 describe('clients', () => {
-  test.each(['owner', 'stranger'])('are not made by %s', async (as) => {
+  test.each(['owner', 'stranger'])('can’t be created by %s', async (as) => {
     const made = await world.call('POST', '/clients', { as, body: { name: 'Mine' } });
     const put = await world.call('PUT', `/clients/${client}/members/${as}`, { as, body: { role: 'owner' } });
     expect([made.status, put.status]).toEqual([403, 403]);
   });
 
-  test('are given members by a super-admin, whose role then counts', async () => {
+  test('get members from a super-admin, and the role of each applies', async () => {
     const put = (role: string) =>
       world.call('PUT', `/clients/${client}/members/late%20comer`, { as: 'root', body: { role } });
     expect((await put('viewer')).body).toEqual({ subject: 'late comer', role: 'viewer' });
@@ -84,7 +84,7 @@ describe('clients', () => {
     expect((await change()).status).toBe(200);
   });
 
-  test('lose members by a super-admin’s word, and those lose everything, at once', async () => {
+  test('lose members by a super-admin’s request, and those lose all access at once', async () => {
     const member = `/clients/${client}/members/leaver`;
     await world.call('PUT', member, { as: 'root', body: { role: 'admin' } });
     const read = async () => (await world.call('GET', at(), { as: 'leaver' })).status;
@@ -110,7 +110,7 @@ describe('clients', () => {
     ]);
   });
 
-  test('have members of as long a name as a token may bear', async () => {
+  test('accept a subject of the longest length that a token may have', async () => {
     const subject = 'ü'.repeat(255);
     const member = `/clients/${client}/members/${encodeURIComponent(subject)}`;
     const put = await world.call('PUT', member, { as: 'root', body: { role: 'viewer' } });
@@ -118,7 +118,7 @@ describe('clients', () => {
     expect((await world.call('DELETE', member, { as: 'root' })).status).toBe(204);
   });
 
-  test('have no members of a name that no database holds', async () => {
+  test('refuse a subject that the database can’t store', async () => {
     for (const method of ['PUT', 'DELETE'] as const) {
       const body = method === 'PUT' ? { role: 'viewer' } : undefined;
       const answer = await world.call(method, `/clients/${client}/members/a%00b`, { as: 'root', body });
@@ -130,8 +130,8 @@ describe('clients', () => {
     ['PUT', { role: 'owner' }],
     ['DELETE', undefined],
   ])('must exist: %s', async (method, body) => {
-    const nobody = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
-    const answer = await world.call(method, `/clients/${nobody}/members/x`, { as: 'root', body });
+    const unknownClient = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
+    const answer = await world.call(method, `/clients/${unknownClient}/members/x`, { as: 'root', body });
     expect([answer.status, answer.body.code]).toEqual([404, 'unknown_client']);
   });
 });

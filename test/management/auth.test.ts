@@ -25,7 +25,7 @@ function authenticate(authorization: string | undefined) {
   return createAuthenticator({ jwksUrl, issuer: ISSUER, audience: AUDIENCE })(authorization);
 }
 
-/** Key confusion: the public key, which everybody knows, as the secret of an HMAC. */
+/** Key confusion: the public key, which is no secret, used as the secret of an HMAC. */
 function signedWithThePublicKey(): string {
   const pem = createPublicKey({ key: issuer.published[0] ?? {}, format: 'jwk' }).export({
     type: 'spki',
@@ -37,7 +37,7 @@ function signedWithThePublicKey(): string {
 }
 
 describe('a bearer token', () => {
-  test('names the caller by its subject, name and e-mail', async () => {
+  test('identifies the caller by subject, name and e-mail', async () => {
     const token = await issuer.token('ada', { name: 'Ada', email: 'ada@example.test' });
     expect(await authenticate(`Bearer ${token}`)).toEqual({
       subject: 'ada',
@@ -76,7 +76,7 @@ describe('a bearer token', () => {
       'invalid_token',
       async () => `Bearer ${await issuer.token('ada', {}, { kid: '../../etc/passwd' })}`,
     ],
-    ['somebody else’s key', 'invalid_token', async () => `Bearer ${await other.token('ada')}`],
+    ['a key of another issuer', 'invalid_token', async () => `Bearer ${await other.token('ada')}`],
     ['a changed payload', 'invalid_token', async () => `Bearer ${tamper(await issuer.token('ada'))}`],
     [
       'a kid that is an address',
@@ -190,7 +190,7 @@ describe('a bearer token', () => {
     await expect(authenticate(await header())).rejects.toMatchObject({ code });
   });
 
-  test('is nobody’s fault while the keys can’t be fetched', async () => {
+  test('answers 503 while the keys can’t be fetched', async () => {
     const gone = await Issuer.start();
     const token = await gone.token('ada');
     await gone.stop();
@@ -227,7 +227,7 @@ describe('the issuer’s keys', () => {
     expect(keys.fetches).toBe(1);
   });
 
-  test('rotate: a new one counts at once, a withdrawn one until the keys are fetched again', async () => {
+  test('rotate: a new key is accepted at once, a withdrawn one until the keys are fetched again', async () => {
     const asks = check(keys, { cooldownMs: 0 });
     expect(await asks('key-1')).toBe('ada');
     await keys.publish('key-2');
@@ -240,7 +240,7 @@ describe('the issuer’s keys', () => {
     expect([await strict('key-4'), await strict('key-2')]).toEqual(['ada', 'invalid_token']);
   });
 
-  test('count for a token that has passed before as for any other', async () => {
+  test('are checked again for a token that was verified before', async () => {
     const { jwksUrl } = keys;
     const jwks = { cooldownMs: 0 };
     const authenticate = createAuthenticator({ jwksUrl, issuer: ISSUER, audience: AUDIENCE, jwks });
@@ -263,7 +263,7 @@ describe('the issuer’s keys', () => {
     expect(await asks(token), 'its key was withdrawn').toBe('invalid_token');
   });
 
-  test('aren’t all that counts for a token that has passed before: its time must not be over', async () => {
+  test('don’t keep a verified token valid after it has expired', async () => {
     const { jwksUrl } = keys;
     const authenticate = createAuthenticator({ jwksUrl, issuer: ISSUER, audience: AUDIENCE });
     const token = `Bearer ${await keys.token('ada', { exp: now() + 30, nbf: now() - 30 })}`;
@@ -285,7 +285,7 @@ describe('the issuer’s keys', () => {
     }
   });
 
-  test('aren’t fetched again and again for names that nobody has', async () => {
+  test('aren’t fetched for every token with an unknown key id', async () => {
     const asks = check(keys, {});
     for (let index = 0; index < 10; index += 1) expect(await asks(`made-up-${index}`)).toBe('invalid_token');
     expect(keys.fetches).toBe(1);
@@ -308,7 +308,7 @@ describe('the issuer’s keys', () => {
     },
   );
 
-  test('aren’t asked for by every request while the issuer is away', async () => {
+  test('aren’t requested by every request while the issuer is unreachable', async () => {
     const asks = check(keys, {});
     keys.down = 503;
     for (let index = 0; index < 10; index += 1) expect(await asks('key-1')).toBe('auth_unavailable');
@@ -316,7 +316,7 @@ describe('the issuer’s keys', () => {
   });
 });
 
-test('is asked for on every route but the public ones', async () => {
+test('a token is required on every route except the public ones', async () => {
   const world = await World.open();
   try {
     for (const path of ['/healthz', '/readyz', '/openapi.json']) {

@@ -90,7 +90,7 @@ describe('a creation', () => {
     }
   });
 
-  test('gives every container a site id of its own, and no site another’s hostname', async () => {
+  test('gives every container a unique site id, and no site the hostname of another', async () => {
     const first = await create({ name: 'Twin' });
     const second = await create({ name: 'Twin' });
     const origin = await create({ name: 'Twin origin' });
@@ -99,7 +99,7 @@ describe('a creation', () => {
     expect(origin.body.siteId).toMatch(/^twin-origin-[a-z0-9]{5}$/);
   });
 
-  test('keeps further domains inert until multi_domain is on', async () => {
+  test('serves further domains only while multi_domain is on', async () => {
     const [a, b] = [freshDomain(), freshDomain()];
     const { body } = await world.call('POST', '/server-containers', {
       as: 'owner',
@@ -115,7 +115,7 @@ describe('a creation', () => {
     expect(active(changed)).toEqual([true, true]);
   });
 
-  test('refuses a domain that another site holds, and takes nothing for it', async () => {
+  test('refuses a domain that another site holds, and leases nothing', async () => {
     const { domain } = await create();
     const leased = await world.leased();
     const { status, body } = await world.call('POST', '/server-containers', {
@@ -156,7 +156,7 @@ describe('a creation', () => {
     },
   );
 
-  test('refuses another site’s hostname in whatever zone it was put by hand', async () => {
+  test('refuses the hostname of another site, also one that an operator chose in another zone', async () => {
     const [held, own] = [await create(), await create()];
     await becomes(held.body.id, 'active');
     const dir = await world.clone();
@@ -185,7 +185,7 @@ describe('an Idempotency-Key', () => {
   const send = (body: unknown, key: string) =>
     world.call('POST', '/server-containers', { as: 'owner', body, headers: { 'idempotency-key': key } });
 
-  test('gives the first answer again, and refuses another body', async () => {
+  test('repeats the first answer, and refuses another body', async () => {
     const body = creation(client, freshDomain());
     const first = await send(body, 'key-a');
     const again = await send(body, 'key-a');
@@ -220,7 +220,7 @@ describe('an Idempotency-Key', () => {
 });
 
 describe('changes', () => {
-  test('are commits in the caller’s name that the API shows at once', async () => {
+  test('are commits in the caller’s name, and the API shows them at once', async () => {
     const { body, domain } = await create();
     await becomes(body.id, 'active');
     const at = `/server-containers/${body.id}`;
@@ -263,7 +263,7 @@ describe('changes', () => {
     }
   });
 
-  test('brings a container to an image, and leaves it there when something else is changed', async () => {
+  test('changes the image, and keeps it when something else is changed', async () => {
     const { body } = await create();
     await becomes(body.id, 'active');
     const image = `registry.example/gtm@sha256:${'c'.repeat(64)}`;
@@ -325,7 +325,7 @@ describe('changes', () => {
     expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
   });
 
-  test('refuses to take the last domain, and another site’s domain', async () => {
+  test('refuses to remove the last domain, and to add a domain of another site', async () => {
     const [one, two] = [await create(), await create()];
     const last = await world.call(
       'DELETE',
@@ -344,7 +344,7 @@ describe('changes', () => {
 });
 
 describe('a removal', () => {
-  test('gives ports and domains back only when the provisioner says that the site is gone', async () => {
+  test('releases ports and domains only when the provisioner reports that the site is gone', async () => {
     const { body, domain } = await create();
     await becomes(body.id, 'active');
     const leased = await world.leased();
@@ -389,7 +389,7 @@ describe('a removal', () => {
     });
   });
 
-  test('tells the whole life in its events', async () => {
+  test('records every status in events', async () => {
     const { body } = await create();
     await becomes(body.id, 'active');
     await world.call('DELETE', `/server-containers/${body.id}`, { as: 'owner' });

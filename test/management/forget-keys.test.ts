@@ -28,7 +28,7 @@ const keys = async () =>
     ({ key }) => key,
   );
 
-test('forgets keys of yesterday at a start, and keeps today’s', async () => {
+test('deletes keys that are over a day old at the start, and keeps newer ones', async () => {
   await age('a', 25);
   await age('b', 23);
   await world.stop();
@@ -36,7 +36,7 @@ test('forgets keys of yesterday at a start, and keeps today’s', async () => {
   await eventually(async () => expect(await keys()).toEqual(['b', 'c']));
 });
 
-test('goes on forgetting them until the signal, whatever goes wrong in between', async () => {
+test('keeps deleting them until the signal, also after a failure', async () => {
   const stop = new AbortController();
   const { log } = world.management?.app ?? {};
   if (log === undefined) throw new Error('the API is stopped');

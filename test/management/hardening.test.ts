@@ -32,7 +32,7 @@ const inject = async (request: {
 describe('limits', () => {
   test.each<[string, object, (n: number) => { as: string; headers: Record<string, string> }]>([
     [
-      'an address, whoever it says that it is',
+      'an address, whatever subject and address it claims',
       { perAddress: 3, perSubject: 99 },
       (n) => ({ as: `someone-${n}`, headers: { 'x-forwarded-for': '192.0.2.7' } }),
     ],
@@ -41,7 +41,7 @@ describe('limits', () => {
       { perAddress: 99, perSubject: 3 },
       (n) => ({ as: 'owner', headers: { 'x-forwarded-for': `192.0.2.${n}` } }),
     ],
-  ])('stop %s, and nobody else', async (_who, limits, caller) => {
+  ])('stop %s, and no other caller', async (_who, limits, caller) => {
     await world.stop();
     Object.assign(world.settings.limits, limits);
     await world.start();
@@ -93,7 +93,7 @@ test.each<[string, Parameters<typeof inject>[0], number, string]>([
   expect(answer.body).not.toMatch(/select |insert |node_modules|\.ts\b|at .*:\d+:\d+|SyntaxError/i);
 });
 
-test('says nothing of the inside when it breaks, and all of it in the log', async () => {
+test('an internal error is described in the log, but not in the answer', async () => {
   const broken = await World.open();
   const id = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
   try {
@@ -135,7 +135,7 @@ test.each(['/server-containers', '/nowhere', '/healthz', '/openapi.json'])(
   },
 );
 
-test('lets its own pages run their own scripts and nothing else', async () => {
+test('the pages may run only their own scripts', async () => {
   const { headers } = await inject({ url: '/docs/' });
   expect(headers['content-security-policy']).toMatch(/script-src 'self'(?! 'unsafe)/);
 });
@@ -146,7 +146,7 @@ describe('the audit log', () => {
   const call = (requestId: string, ...[method, url, options]: Parameters<World['call']>) =>
     world.call(method, url, { ...options, headers: { 'x-request-id': requestId } });
 
-  test('has a row for each mutation: who, what, to which container, in which commit', async () => {
+  test('has a row for each mutation, with actor, action, container and commit', async () => {
     const made = await call('audit-1', 'POST', '/server-containers', { as: 'owner', body: creation(client) });
     const { id, revision } = made.body;
     expect(await of('audit-1')).toMatchObject([
@@ -187,20 +187,20 @@ describe('the audit log', () => {
     [404, 'unknown_container', ['DELETE', `/server-containers/${nobodys}`], { container_id: nobodys }],
     [409, 'domain_in_use', ['POST', '/server-containers'], { action: 'createContainer', revision: null }],
     [413, 'body_too_large', ['POST', '/clients', { body: { name: 'x'.repeat(200_000) } }], {}],
-  ])('has the refused ones too: %i %s', async (status, code, [method, url, options], row) => {
+  ])('has a row for a refused mutation: %i %s', async (status, code, [method, url, options], row) => {
     const id = `audit-${method}-${code}`;
-    // The one that the test before has made.
+    // The container that the previous test has created.
     const body = method === 'POST' ? creation(client) : undefined;
     expect((await call(id, method, url, { as: 'owner', body, ...options })).status).toBe(status);
     expect(await of(id)).toMatchObject([{ actor: 'owner', status, code, ...row }]);
   });
 
-  test('has no reads', async () => {
+  test('has no row for a read', async () => {
     await call('audit-7', 'GET', '/server-containers', { as: 'owner' });
     expect(await of('audit-7')).toEqual([]);
   });
 
-  test('has a row before anything is done', async () => {
+  test('has its row before the mutation starts', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     world.provisioner.gate = promise;
     const { length } = world.provisioner.calls;
@@ -217,7 +217,7 @@ describe('the audit log', () => {
   });
 });
 
-test('isn’t ready while the sites repository can’t be reached, and is again when it can', async () => {
+test('is not ready while the sites repository is unreachable', async () => {
   const away = await mkdtemp(join(tmpdir(), 'tagyard-away-'));
   await rename(world.bare, join(away, 'sites.git'));
   const broken = await world.call('GET', '/readyz');
@@ -230,9 +230,9 @@ test('isn’t ready while the sites repository can’t be reached, and is again 
   expect((await world.call('GET', '/readyz')).status).toBe(200);
 });
 
-test('tells a caller nothing of where the sites repository is and what git said of it', async () => {
+test('hides the address of the sites repository and git’s messages from callers', async () => {
   const body = creation(client, 'unwritten.example', { name: 'Unwritten' });
-  // What a git that was killed in the middle of a write leaves behind.
+  // The lock file of a git process that was killed during a write.
   const lock = join(world.bare, 'refs', 'heads', 'main.lock');
   await writeFile(lock, '');
   const refused = await world.call('POST', '/server-containers', { as: 'owner', body });
@@ -249,7 +249,7 @@ test('tells a caller nothing of where the sites repository is and what git said 
   expect(JSON.stringify(gone.body)).not.toContain(world.bare);
 });
 
-test('counts requests by route, sagas by outcome, and what is left of the pool', async () => {
+test('counts requests by route, operations by status, and free ports', async () => {
   const { body } = await inject({ url: '/metrics' });
   expect(body).toMatch(
     /tagyard_management_request_seconds_count\{method="POST",route="\/server-containers",status="202"\} [1-9]/,
@@ -258,7 +258,7 @@ test('counts requests by route, sagas by outcome, and what is left of the pool',
   expect(body).toMatch(/^tagyard_ports_free 48$/m);
 });
 
-test('logs what is polled for who debugs, and the rest for everybody', async () => {
+test('logs polled routes at level debug, and the others at level info', async () => {
   const levelsOf = async (url: string) => {
     const headers = { 'x-request-id': `levels-${url.slice(1)}` };
     await inject({ url, headers });

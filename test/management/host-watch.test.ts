@@ -25,7 +25,7 @@ const VERDICTS: Record<Reason, 'well' | 'trouble' | 'silent'> = {
   Removed: 'silent',
 };
 
-test.each(Object.keys(REASONS) as Reason[])('%s is judged', (reason) => {
+test.each(Object.keys(REASONS) as Reason[])('the health of a site with reason %s', (reason) => {
   const verdict = judgeHealth({ site: 'a', ready: false, reason, message: 'why', health: 'healthy' });
   expect(verdict).toEqual(
     {
@@ -36,7 +36,7 @@ test.each(Object.keys(REASONS) as Reason[])('%s is judged', (reason) => {
   );
 });
 
-test('a site that is as git says can still answer badly', () => {
+test('a converged site can still be degraded', () => {
   const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'degraded' as const };
   expect(judgeHealth(said)).toEqual({ health: 'degraded', trouble: null });
 });
@@ -60,7 +60,7 @@ describe('trouble on the host', () => {
     });
   const says = (reason: Reason, message = '') => world.provisioner.sites.set(site, { reason, message });
 
-  test('shows on the container with its words, and goes when the host is well again', async () => {
+  test('shows on the container with its message, until the host is healthy again', async () => {
     says('Failed', 'containers processing: exited with code 1');
     const statusDetail = 'Failed: containers processing: exited with code 1';
     await shows({ status: 'active', health: 'degraded', statusReason: 'host_trouble', statusDetail });
@@ -75,7 +75,7 @@ describe('trouble on the host', () => {
     ]);
   });
 
-  test('is found after a restart, also where it came and went meanwhile', async () => {
+  test('is found after a restart, also where it has changed meanwhile', async () => {
     await world.stop();
     says('Retrying', 'the image can’t be pulled');
     await world.start();
@@ -86,7 +86,7 @@ describe('trouble on the host', () => {
     await shows({ health: 'healthy', statusReason: null });
   });
 
-  test('doesn’t hide that git’s newest word isn’t followed', async () => {
+  test('doesn’t hide that the newest manifest isn’t applied', async () => {
     const text = (await world.file(site)) ?? '';
     const commit = (edited: string) =>
       world.repo.commit({

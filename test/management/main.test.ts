@@ -60,7 +60,7 @@ async function ready(child: ChildProcess): Promise<string> {
   return message.url;
 }
 
-test('says when it is ready, keeps its database over a restart, and stops cleanly', async () => {
+test('reports that it is ready, keeps its database over a restart, and stops cleanly', async () => {
   for (const stop of [
     (child: ChildProcess) => child.kill('SIGTERM'),
     (child: ChildProcess) => child.disconnect(),
@@ -78,7 +78,7 @@ test('says when it is ready, keeps its database over a restart, and stops cleanl
   }
 });
 
-test('follows the branch that it is told to, of a remote as often as it is told to', {
+test('follows the configured branch, and polls a remote at the configured interval', {
   timeout: 90_000,
 }, async () => {
   const bare = join(dir, 'sites.git');
@@ -121,14 +121,14 @@ test.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
     () => ({ DATABASE_URL: 'postgres://x@127.0.0.1:9/x' }),
     /^management: .*database.*\n$/,
   ],
-])('ends with one line where %s', async (_what, extra, line) => {
+])('exits with a message of one line where %s', async (_what, extra, line) => {
   const { code, errors } = await start(extra()).exited;
   expect(code).toBe(1);
   expect(errors).toMatch(line);
   expect(errors.trim().split('\n')).toHaveLength(1);
 });
 
-test('ends with one line where its port is taken', async () => {
+test('exits with a message of one line where its port is taken', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo; // a TCP server's

@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('is an OpenAPI 3.1 document of the endpoints that exist, and of no others', () => {
+test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
   expect(document.openapi).toBe('3.1.0');
   expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual([
     'DELETE /clients/{id}/members/{subject}',
@@ -49,11 +49,11 @@ test('is an OpenAPI 3.1 document of the endpoints that exist, and of no others',
   ]);
 });
 
-test('is the one that the types of its clients are made from', async () => {
+test('is the document from which the types of its clients are generated', async () => {
   expect(document).toEqual(JSON.parse(JSON.stringify(await apiDocument())));
 });
 
-test('passes a validator of the specification, which would find a fault', async () => {
+test('passes a validator of the specification, which finds a planted fault', async () => {
   const validator = new Validator();
   expect(await validator.validate(structuredClone(document))).toEqual({ valid: true });
   expect(validator.version).toBe('3.1');
@@ -63,12 +63,12 @@ test('passes a validator of the specification, which would find a fault', async 
   expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
 });
 
-test('has an example for every body, and each of them works as it is', async () => {
+test('has an example for every body, and each example is accepted', async () => {
   const client = await world.client();
   const bodied = operations.filter(({ operation }) => operation.requestBody !== undefined);
   expect(bodied.length).toBeGreaterThan(5);
   let id = '';
-  // Creation first: the others are about what it made.
+  // The creation comes first, because the others change the created container.
   for (const { path, method, operation } of bodied.toSorted((a, b) => rank(a.path) - rank(b.path))) {
     const examples = Object.values(operation.requestBody?.content['application/json'].examples ?? {});
     expect(examples.length, operation.operationId).toBeGreaterThan(0);
@@ -87,13 +87,13 @@ test('has an example for every body, and each of them works as it is', async () 
   }
 });
 
-test('has no other examples, which nobody would try', () => {
+test('has no examples that the test above doesn’t send', () => {
   const bodies = operations.map(
     ({ operation }) => operation.requestBody?.content['application/json'].examples,
   );
   const given = new Set(bodies.filter((examples) => examples !== undefined));
   const others: unknown[] = [];
-  // `examples` of a body; an `example`, or `examples` of a schema or a parameter, would be tried by no test.
+  // Only `examples` of a body are sent. An `example`, or `examples` of a schema or a parameter, are not.
   JSON.stringify(document, (key, value) => {
     if (/^examples?$/.test(key) && !given.has(value)) others.push(value);
     return value;
@@ -104,7 +104,7 @@ test('has no other examples, which nobody would try', () => {
 
 const rank = (path: string) => (path === '/server-containers' ? 0 : 1);
 
-test('names each operation once, declares its path parameters and says what it answers', () => {
+test('names each operation once, and declares its path parameters and answers', () => {
   const ids = operations.map(({ operation }) => operation.operationId);
   expect(new Set(ids).size).toBe(ids.length);
   for (const { path, operation } of operations) {
@@ -118,7 +118,7 @@ test('names each operation once, declares its path parameters and says what it a
   }
 });
 
-test('has no reference that leads nowhere, and only schemas that a validator understands', () => {
+test('has no dangling reference, and only schemas that a validator can compile', () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });
   const references = new Set<string>();
@@ -132,7 +132,7 @@ test('has no reference that leads nowhere, and only schemas that a validator und
   }
 });
 
-test('describes the answers as they are', async () => {
+test('describes the actual answers', async () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });
   const schemaOf = (name: string) => {
@@ -148,11 +148,11 @@ test('describes the answers as they are', async () => {
   expect(schemaOf('Problem')(refused.body)).toBe(true);
 });
 
-test('knows every error code', () => {
+test('lists every error code', () => {
   expect(document.components.schemas.Problem.properties.code.enum).toEqual(Object.keys(MANAGEMENT_ERRORS));
 });
 
-test('has pages that need nothing from elsewhere', async () => {
+test('has pages that load nothing from other hosts', async () => {
   const page = await world.management?.app.inject('/docs/');
   expect(page?.statusCode).toBe(200);
   expect([...(page?.body ?? '').matchAll(/(?:src|href)="(https?:[^"]+)"/g)]).toEqual([]);

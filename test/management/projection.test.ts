@@ -41,7 +41,7 @@ function shows(expected: object, which = id) {
   });
 }
 
-/** An operator at work: pull, edit or remove the site's file, commit, push. */
+/** Works as an operator: pulls, edits or removes the site's file, commits and pushes. */
 async function operate(change: ((text: string) => string) | null, which = site): Promise<void> {
   await world.git(clone, 'pull', '--quiet', '--rebase');
   const path = join(clone, `${which}.yaml`);
@@ -56,7 +56,7 @@ async function operate(change: ((text: string) => string) | null, which = site):
   await world.git(clone, 'push', '--quiet', 'origin', 'HEAD:main');
 }
 
-/** Reverts the commit that `operate` made, whatever came after it. */
+/** Reverts the commit that `operate` made, also where others follow it. */
 async function revert(): Promise<void> {
   await world.git(clone, 'pull', '--quiet', '--rebase');
   await world.git(clone, 'revert', '--no-edit', edited);
@@ -72,7 +72,7 @@ const holder = async () =>
       .executeTakeFirst()
   )?.processing;
 
-describe('what an operator commits shows in the API', () => {
+describe('an operator’s commit shows in the API', () => {
   test.each<[string, (text: string) => string, () => object]>([
     ['a name', (text) => text.replace(/^name: .*/m, 'name: By hand'), () => ({ name: 'By hand' })],
     [
@@ -97,7 +97,7 @@ describe('what an operator commits shows in the API', () => {
     expect(body.events.at(-1)).toMatchObject({ kind: 'changed', actor: 'Olga' });
   });
 
-  test('a manifest that is refused: with file, line and path, while the last good one stays', async () => {
+  test('a refused manifest: with file, line and path, while the last valid one stays applied', async () => {
     await operate((text) => text.replace(/^name: .*/m, 'nmae: Typo'));
     const broken = await shows({ status: 'active', statusReason: 'invalid_manifest', name: domain });
     expect(broken.statusDetail).toMatch(new RegExp(`${site}\\.yaml:\\d+: nmae`));
@@ -105,7 +105,7 @@ describe('what an operator commits shows in the API', () => {
     await shows({ status: 'active', statusReason: null });
   });
 
-  test('a domain that another site holds: nothing is taken from the holder', async () => {
+  test('a domain that another site holds: the other site keeps it', async () => {
     const other = await create(`held${count}.example`);
     await operate((text) => text.replaceAll(domain, `held${count}.example`));
     await shows({ status: 'active', statusReason: 'domain_in_use' });
@@ -120,12 +120,12 @@ describe('what an operator commits shows in the API', () => {
   });
 });
 
-describe('a hostname that another site has', () => {
+describe('a hostname that another site holds', () => {
   const take = (other: { siteId: string }) => (text: string) =>
     text.replace(`edge: ${site}.edge`, `edge: ${other.siteId}.edge`).replace(/^name: .*/m, 'name: Greedy');
   const unprojected = () => world.logs.filter((line) => line.includes('could not be projected'));
 
-  test('is taken from nobody: nothing of the edit is followed, until it is reverted', async () => {
+  test('stays with that site: nothing of the edit is applied, until it is reverted', async () => {
     const other = await create(`host${count}.example`);
     const before = await shows({ status: 'active' });
     await operate(take(other));
@@ -142,8 +142,8 @@ describe('a hostname that another site has', () => {
     expect(unprojected()).toEqual([]);
   });
 
-  test('goes over to who waits for it when the other site is gone', async () => {
-    const other = await create(`leaves${count}.example`);
+  test('moves to the site that waits for it once the other site is gone', async () => {
+    const other = await create(`other${count}.example`);
     await operate(take(other));
     await shows({ statusReason: 'domain_in_use' });
     await world.call('DELETE', `/server-containers/${other.id}`, { as: 'owner' });
@@ -160,7 +160,7 @@ describe('a hostname that another site has', () => {
   });
 });
 
-test('a second site of one container is nobody’s, and harms nobody', async () => {
+test('a second site of one container is ignored, and changes nothing', async () => {
   const text = (await world.file(site)) ?? '';
   await world.repo.commit({
     site: `copy${count}`,
@@ -179,7 +179,7 @@ describe.each<[string, ((text: string) => string) | null]>([
   ['a tombstone', (text) => text.replace('state: present', 'state: absent')],
   ['a deleted file', null],
 ])('a removal by %s', (_kind, change) => {
-  test('goes to removed and gives everything back; its revert takes all of it again', async () => {
+  test('ends in removed and releases everything; its revert leases all of it again', async () => {
     const port = await holder();
     await operate(change);
     await shows({ status: 'removed' });
@@ -190,7 +190,7 @@ describe.each<[string, ((text: string) => string) | null]>([
     expect(await holder()).toBe(port);
   });
 
-  test('is not reverted over somebody who leased the ports meanwhile', async () => {
+  test('is not reverted while another site leases its ports', async () => {
     await operate(change);
     await shows({ status: 'removed' });
     const taker = await create(`taker${count}.example`);
@@ -200,7 +200,7 @@ describe.each<[string, ((text: string) => string) | null]>([
     expect(body).toMatchObject({ status: 'active', statusReason: null });
   });
 
-  test('comes back when the other gives its ports up, though nothing is committed then', async () => {
+  test('is reverted once the other site releases the ports, without a further commit', async () => {
     await operate(change);
     await shows({ status: 'removed' });
     const taker = await create(`leaver${count}.example`);
@@ -211,7 +211,7 @@ describe.each<[string, ((text: string) => string) | null]>([
     await shows({ status: 'active', statusReason: null });
   });
 
-  test('can be asked to go again while it waits for others', async () => {
+  test('can be requested again while the site waits for others', async () => {
     await operate(change);
     await shows({ status: 'removed' });
     await create(`stayer${count}.example`);

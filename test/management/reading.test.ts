@@ -40,7 +40,7 @@ test('pages by a cursor that new containers don’t shift', async () => {
   ids.unshift(late);
 });
 
-test('answers 304 to who has it already, and the container to who doesn’t', async () => {
+test('answers 304 while the container is unchanged, and the container otherwise', async () => {
   const { headers } = await eventually(async () => {
     const answer = await world.call('GET', at(), { as: 'viewer' });
     expect(answer.body).toMatchObject({ status: 'active', health: 'healthy' });
@@ -58,7 +58,7 @@ const raw = async (method: 'GET' | 'PATCH', url: string, headers: Record<string,
   return answer;
 };
 
-test('lets one of two that changed the same version through, and tells the other', async () => {
+test('accepts one of two changes of the same version, and refuses the other with 412', async () => {
   const read = await world.call('GET', at(), { as: 'owner' });
   const headers = { 'if-match': String(read.headers.etag) };
   const change = (name: string, extra: Record<string, string> = headers) =>
@@ -70,7 +70,7 @@ test('lets one of two that changed the same version through, and tells the other
   expect((await change('Five', {})).status).toBe(200);
 });
 
-/** Listens to the events of a container over HTTP. */
+/** Reads the event stream of a container over HTTP. */
 async function listen(authorization: string, headers: Record<string, string> = {}) {
   const stop = new AbortController();
   const answer = await fetch(`${world.management?.app.listeningOrigin}${at()}/events`, {
@@ -87,7 +87,7 @@ async function listen(authorization: string, headers: Record<string, string> = {
   return { kinds, lastId, text: () => text, reading, stop };
 }
 
-test('streams events as they come, and goes on after the last one that was seen', async () => {
+test('streams new events, and resumes after the last event that was received', async () => {
   await world.management?.app.listen({ host: '127.0.0.1', port: 0 });
   const authorization = `Bearer ${await world.issuer.token('viewer')}`;
   const open = (headers?: Record<string, string>) => listen(authorization, headers);
@@ -107,7 +107,7 @@ test('streams events as they come, and goes on after the last one that was seen'
   await world.call('PATCH', at(), { as: 'owner', body: { name: 'Meanwhile' } });
   const second = await open({ 'last-event-id': first.lastId() });
   await eventually(() => expect(second.kinds()).toEqual(['changed']));
-  // A stop of the API isn't held up by who listens.
+  // Open streams don't delay a stop of the API.
   await world.stop();
   await second.reading;
   await world.start();
@@ -128,7 +128,7 @@ describe('a stream ends by itself', () => {
       'when the token that opened it has expired',
       async () => {
         vi.useFakeTimers({ toFake: ['Date'] });
-        // A token of ten minutes, and the minute that clocks may differ by.
+        // Ten minutes until the token expires, and one minute of clock tolerance.
         vi.setSystemTime(Date.now() + 11 * 60_000);
       },
     ],
@@ -142,7 +142,7 @@ describe('a stream ends by itself', () => {
     const other = await listen(`Bearer ${await world.issuer.token('viewer', { exp: 4_000_000_000 })}`);
     await eventually(() => expect(stream.kinds().length).toBeGreaterThan(2));
     await end();
-    // It would wait for ever otherwise: nobody aborts it.
+    // Without an end of its own, the stream would never finish, because this signal never aborts.
     await stream.reading;
     const before = other.kinds().length;
     const token = await world.issuer.token('owner', { exp: 4_000_000_000 });
@@ -151,7 +151,7 @@ describe('a stream ends by itself', () => {
   });
 });
 
-test('takes the request’s id through to log, commit, provisioner, operation and event', async () => {
+test('passes the request id on to log, commit, provisioner, operation and event', async () => {
   const headers = { 'x-request-id': 'trace-1' };
   const body = creation(client, 'trace.example');
   const made = await world.call('POST', '/server-containers', { as: 'owner', body, headers });

@@ -23,8 +23,8 @@ const becomes = (id: string, expected: object) =>
   eventually(async () => expect(await read(id)).toMatchObject(expected));
 const claims = () => world.owner.selectFrom('domain_claims').selectAll().execute();
 
-describe('a provisioner that doesn’t take a site', () => {
-  test('down: 502, ports and domains free, the manifest out of git, the record failed', async () => {
+describe('a provisioner that doesn’t accept a site', () => {
+  test('unreachable: 502, ports and domains are released, the manifest is deleted, the record is failed', async () => {
     await world.provisioner.stop();
     const answer = await create('retry');
     expect([answer.status, answer.body.code]).toEqual([502, 'provisioning_failed']);
@@ -41,7 +41,7 @@ describe('a provisioner that doesn’t take a site', () => {
     expect((await create('retry')).body).toMatchObject({ code: 'provisioning_failed', container });
   });
 
-  test('refusing: the same, with a tombstone for what it may have seen', async () => {
+  test('refusing: the same, with a tombstone because the provisioner may have seen the site', async () => {
     world.provisioner.refuse = { status: 422, code: 'wrong_host' };
     const answer = await create();
     expect(answer.status).toBe(502);
@@ -53,7 +53,7 @@ describe('a provisioner that doesn’t take a site', () => {
     expect(await world.file('acme-shop')).toContain('state: absent');
   });
 
-  test('leaves name and domains to the next try, under another site id', async () => {
+  test('frees name and domains for the next try, which gets another site id', async () => {
     world.provisioner.refuse = { status: 500, code: 'internal' };
     await create();
     world.provisioner.refuse = null;
@@ -63,7 +63,7 @@ describe('a provisioner that doesn’t take a site', () => {
     await becomes(body.id, { status: 'active' });
   });
 
-  test('failing after it had accepted: the record fails at once, the ports wait until all is gone', async () => {
+  test('failing after acceptance: the record fails at once, the ports are released when the site is gone', async () => {
     world.provisioner.auto = false;
     const { status, body } = await create();
     expect(status).toBe(202);
@@ -77,7 +77,7 @@ describe('a provisioner that doesn’t take a site', () => {
     expect(await world.leased()).toBe(1);
     await eventually(() =>
       expect(world.provisioner.calls).toContainEqual(
-        // Git was told before: by now somebody may have brought the site back.
+        // Git has the tombstone already. A commit now could undo a revert that was made since.
         expect.objectContaining({ path: '/deprovision', body: { site: 'acme-shop', commit: false } }),
       ),
     );
@@ -87,7 +87,7 @@ describe('a provisioner that doesn’t take a site', () => {
   });
 });
 
-test('says when the pool is empty, and leaves no record of it', async () => {
+test('answers no_free_port when the pool is empty, and creates no record', async () => {
   for (const domain of ['a.example', 'b.example']) {
     const answer = await world.call('POST', '/server-containers', {
       as: 'owner',
@@ -106,7 +106,7 @@ test('says when the pool is empty, and leaves no record of it', async () => {
 });
 
 describe('a restart', () => {
-  test('goes on following a creation, also when the provisioner has forgotten its operation', async () => {
+  test('resumes a creation, also when the provisioner has lost its operation', async () => {
     world.provisioner.auto = false;
     const { body } = await create();
     await world.stop();
@@ -116,32 +116,38 @@ describe('a restart', () => {
     await becomes(body.id, { status: 'active', operation: { status: 'succeeded' } });
   });
 
-  test.each(['commit', 'provision'] as const)('finishes what stopped before “%s”', async (step) => {
-    world.provisioner.auto = false;
-    const { body } = await create();
-    await world.stop();
-    // What a process killed at that step leaves: the step is recorded, and nothing after it has happened.
-    const manifest = await world.owner.selectFrom('operations').select('manifest').executeTakeFirstOrThrow();
-    expect(manifest.manifest).not.toBeNull();
-    await world.owner.deleteFrom('site_domains').execute();
-    await world.owner.deleteFrom('sites').execute();
-    await world.owner.updateTable('operations').set({ step }).execute();
-    if (step === 'commit') {
-      const edit = { site: 'acme-shop', subject: 'Undo', author: { name: 'x', email: 'x@example.test' } };
-      await world.repo.commit({ ...edit, trailers: {}, edit: () => null });
-    }
-    world.provisioner.auto = true;
-    world.provisioner.operations.forEach((operation) => {
-      operation.status = 'succeeded';
-    });
-    await world.start();
-    await becomes(body.id, { status: 'active' });
-    expect(await world.file('acme-shop')).toContain('state: present');
-    const sites = await world.owner.selectFrom('sites').select('site_id').execute();
-    expect(sites).toEqual([{ site_id: 'acme-shop' }]);
-  });
+  test.each(['commit', 'provision'] as const)(
+    'resumes an operation that stopped before “%s”',
+    async (step) => {
+      world.provisioner.auto = false;
+      const { body } = await create();
+      await world.stop();
+      // The state after a kill at that step: the step is recorded, and nothing after it has happened.
+      const manifest = await world.owner
+        .selectFrom('operations')
+        .select('manifest')
+        .executeTakeFirstOrThrow();
+      expect(manifest.manifest).not.toBeNull();
+      await world.owner.deleteFrom('site_domains').execute();
+      await world.owner.deleteFrom('sites').execute();
+      await world.owner.updateTable('operations').set({ step }).execute();
+      if (step === 'commit') {
+        const edit = { site: 'acme-shop', subject: 'Undo', author: { name: 'x', email: 'x@example.test' } };
+        await world.repo.commit({ ...edit, trailers: {}, edit: () => null });
+      }
+      world.provisioner.auto = true;
+      world.provisioner.operations.forEach((operation) => {
+        operation.status = 'succeeded';
+      });
+      await world.start();
+      await becomes(body.id, { status: 'active' });
+      expect(await world.file('acme-shop')).toContain('state: present');
+      const sites = await world.owner.selectFrom('sites').select('site_id').execute();
+      expect(sites).toEqual([{ site_id: 'acme-shop' }]);
+    },
+  );
 
-  test('answers a repeated request from where the killed one left it', async () => {
+  test('answers a repeated request by the state after the kill', async () => {
     const { body } = await create('lost');
     await becomes(body.id, { status: 'active' });
     await world.stop();
@@ -151,7 +157,7 @@ describe('a restart', () => {
     expect([again.status, again.body.id]).toEqual([202, body.id]);
   });
 
-  test('sees what an operator did while nobody looked', async () => {
+  test('projects what an operator committed while the API was stopped', async () => {
     const { body } = await create();
     await becomes(body.id, { status: 'active' });
     await world.stop();
@@ -164,7 +170,7 @@ describe('a restart', () => {
     expect(await world.leased()).toBe(0);
   });
 
-  test('gives back a domain that was claimed for a change that never came, once it can’t come any more', async () => {
+  test('releases a domain whose change was never committed, once the change is overdue', async () => {
     const { body } = await create();
     await becomes(body.id, { status: 'active' });
     await world.stop();
@@ -187,10 +193,10 @@ describe('a restart', () => {
   });
 });
 
-test('doesn’t take a provisioner’s word that a site is gone before it has looked', async () => {
+test('doesn’t treat a site as gone before the provisioner has observed its host', async () => {
   const { body } = await create();
   await becomes(body.id, { status: 'active' });
-  // Just started again: it knows of no site, and containers may well be running.
+  // A provisioner that has just started knows no site, although containers may be running.
   world.provisioner.sites.clear();
   world.provisioner.ready = false;
   await world.call('DELETE', `/server-containers/${body.id}`, { as: 'owner' });
@@ -202,7 +208,7 @@ test('doesn’t take a provisioner’s word that a site is gone before it has lo
   await becomes(body.id, { status: 'removed' });
 });
 
-test('removes a container that is still coming up, or has failed', async () => {
+test('removes a container that is still provisioning, or has failed', async () => {
   world.provisioner.auto = false;
   const { body } = await create();
   const early = await world.call('DELETE', `/server-containers/${body.id}`, { as: 'owner' });

@@ -48,21 +48,21 @@ test.each<[string, object, string[]]>([
   ['an unknown module', { modules: { magic: {} } }, ['modules.magic']],
   ['a reserved path', { modules: { server_proxy: { paths: ['/l/x'] } } }, ['modules.server_proxy.paths.0']],
   ['two faults at once', { name: '', domains: ['intranet'] }, ['name', 'domains.0']],
-])('a creation with %s is refused with its path', async (_what, extra, paths) => {
+])('a creation with %s is refused with the path of the fault', async (_what, extra, paths) => {
   const answer = await world.call('POST', '/server-containers', {
     as: 'owner',
     body: creation(client, 'acme.example', extra),
   });
   expect([answer.status, answer.body.code]).toEqual([400, 'invalid_request']);
-  // Some names break two rules at once.
+  // Some names violate two rules at once.
   const named = new Set(answer.body.errors.map(({ path }: { path: string }) => path));
   expect([...named]).toEqual(paths);
   expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
 });
 
 test.each([
-  ['text that is no base64', 'id=GTM-A&env=1&auth=x', 'is not base64 text'],
-  ['bytes that are no text', Buffer.from([0xff, 0xfe, 0xfd]).toString('base64'), 'is not base64 text'],
+  ['text that is not base64', 'id=GTM-A&env=1&auth=x', 'is not base64 text'],
+  ['bytes that are not UTF-8', Buffer.from([0xff, 0xfe, 0xfd]).toString('base64'), 'is not base64 text'],
   ['no id', base64('env=1&auth=x'), 'has no id'],
   ['no auth', base64('id=GTM-A&env=1'), 'has no auth'],
   ['an empty env', base64('id=GTM-A&env=&auth=x'), 'has an empty env'],
@@ -77,7 +77,7 @@ test.each([
   expect(JSON.stringify(answer.body)).not.toContain(containerConfigB64);
 });
 
-test('takes names as people write them', async () => {
+test('accepts names as people write them', async () => {
   const answer = await world.call('POST', '/server-containers', {
     as: 'owner',
     body: creation(client, 'unused', {
@@ -106,7 +106,7 @@ test('takes names as people write them', async () => {
 });
 
 test.each([
-  ['text that is no JSON', '{', 'application/json', 400, 'invalid_request'],
+  ['text that is not JSON', '{', 'application/json', 400, 'invalid_request'],
   ['another content type', 'a=b', 'application/x-www-form-urlencoded', 415, 'unsupported_media_type'],
   ['a body of megabytes', `"${'x'.repeat(200_000)}"`, 'application/json', 413, 'body_too_large'],
 ] as const)('refuses %s', async (_what, payload, contentType, status, code) => {
@@ -121,9 +121,9 @@ test.each([
 });
 
 test.each([
-  ['a sane request id', 'abc-123._X', true],
-  ['one with a line break in disguise', 'a%0ab c', false],
-  ['one that is too long', 'x'.repeat(65), false],
+  ['a safe request id', 'abc-123._X', true],
+  ['a request id with other characters', 'a%0ab c', false],
+  ['a request id that is too long', 'x'.repeat(65), false],
 ])('%s is kept or replaced', async (_what, id, kept) => {
   const answer = await world.call('GET', '/nowhere', { headers: { 'x-request-id': id } });
   expect(answer.body).toMatchObject({

@@ -44,7 +44,7 @@ const events = async (id: string) =>
   (await world.call('GET', `/server-containers/${id}/events`, { as: 'viewer' })).body.events;
 
 describe('a verification', () => {
-  test('moves active → verified → verification_failed → verified, and says each time why', async () => {
+  test('moves active → verified → verification_failed → verified, each time with its reason', async () => {
     const id = await container();
     const first = await verify(id, 'admin');
     expect(first).toMatchObject({
@@ -75,7 +75,7 @@ describe('a verification', () => {
     ]);
   });
 
-  test('that says the same again moves nothing, but keeps its result and newest words', async () => {
+  test('with the same verdict changes no status, but its result and detail are recorded', async () => {
     const id = await container();
     verifier.fails({ name: 'dns', subject: 'a.example' });
     await verify(id);
@@ -92,16 +92,16 @@ describe('a verification', () => {
     ]);
   });
 
-  test('of a site that nothing answers for is a failure in its own words', async () => {
+  test('of a site without any answer fails with a detail of its own', async () => {
     const id = await container();
     verifier.status = 'unreachable';
     expect((await verify(id)).body).toMatchObject({
-      container: { status: 'verification_failed', statusDetail: 'nothing of the site answered' },
+      container: { status: 'verification_failed', statusDetail: 'no part of the site answered' },
       verification: { status: 'unreachable' },
     });
   });
 
-  test('tells the worker of the site as git has it, and why the host said nothing', async () => {
+  test('sends the worker the site as git has it, and why there is no host report', async () => {
     const id = await container({ features: { multi_domain: false } });
     const { hostnames, loaderToken, domains } = await read(id);
     await verify(id);
@@ -121,7 +121,7 @@ describe('a verification', () => {
     expect(verifier.requests[0]?.budget).toBeLessThanOrEqual(10_000);
   });
 
-  test('hands on what the host reports', async () => {
+  test('sends the worker the host’s report', async () => {
     const id = await container();
     const { siteId, hostnames, loaderToken } = await read(id);
     const site = {
@@ -146,14 +146,14 @@ describe('a verification', () => {
     world.provisioner.hostReport = report;
     try {
       await verify(id);
-      // The host knows its own ports.
+      // The ports are those that the host reports.
       expect(verifier.requests).toMatchObject([{ site, host: report, hostProblem: null }]);
     } finally {
       world.provisioner.hostReport = null;
     }
   });
 
-  test('goes on without a host that doesn’t answer, in the time that is left', async () => {
+  test('continues without the report of a host that doesn’t answer, in the remaining time', async () => {
     const id = await container();
     world.provisioner.hostReport = 'silence';
     try {
@@ -167,7 +167,7 @@ describe('a verification', () => {
     }
   });
 
-  test('keeps the last ten', async () => {
+  test('keeps the last ten results', async () => {
     const id = await container();
     for (let run = 0; run < 12; run += 1) {
       verifier.fails({ name: 'dns', subject: `run${run}.example` });
@@ -180,7 +180,7 @@ describe('a verification', () => {
     expect(await countRows(id)).toBe(10);
   });
 
-  test('that is asked for while one is under way is that one', async () => {
+  test('that is requested while one runs gets the result of that one', async () => {
     const id = await container();
     const held = Promise.withResolvers<void>();
     verifier.gate = held.promise;
@@ -193,7 +193,7 @@ describe('a verification', () => {
     expect(await kept(id)).toHaveLength(1);
   });
 
-  test('leaves a container alone that goes away meanwhile', async () => {
+  test('doesn’t change the status of a container whose removal has begun meanwhile', async () => {
     const id = await container();
     const held = Promise.withResolvers<void>();
     verifier.gate = held.promise;
@@ -207,7 +207,7 @@ describe('a verification', () => {
     expect(await kept(id)).toHaveLength(1);
   });
 
-  test('is refused of a container that is gone', async () => {
+  test('is refused for a container that is gone', async () => {
     const id = await container();
     await world.call('DELETE', `/server-containers/${id}`, { as: 'owner' });
     await eventually(async () => expect(await read(id)).toMatchObject({ status: 'removed' }));
@@ -215,7 +215,7 @@ describe('a verification', () => {
     expect(verifier.requests).toEqual([]);
   });
 
-  test('is an act: a viewer may read results, a stranger sees nothing', async () => {
+  test('needs a role that may act: a viewer may only read results, a stranger sees nothing', async () => {
     const id = await container();
     expect(await verify(id, 'viewer')).toMatchObject({ status: 403, body: { code: 'forbidden' } });
     expect(await verify(id, 'stranger')).toMatchObject({ status: 404, body: { code: 'unknown_container' } });
@@ -226,26 +226,26 @@ describe('a verification', () => {
   });
 });
 
-describe('without a word of the worker', () => {
+describe('without a verdict of the worker', () => {
   const unavailable = { status: 502, body: { code: 'verification_unavailable' } };
 
   test.each<[what: string, instead: { status: number; body: object }]>([
     ['a worker that errs', { status: 500, body: {} }],
     ['a worker of another secret', { status: 401, body: { code: 'wrong_secret' } }],
     ['an answer that is no report', { status: 200, body: { status: 'fine' } }],
-  ])('the status stays as it is, and nothing is kept: %s', async (_what, instead) => {
+  ])('the status is unchanged, and no result is recorded: %s', async (_what, instead) => {
     const id = await container();
     await verify(id);
     verifier.instead = instead;
     expect(await verify(id)).toMatchObject(unavailable);
     expect(await read(id)).toMatchObject({ status: 'verified' });
     expect(await kept(id)).toHaveLength(1);
-    // The next one starts anew.
+    // The next request starts a new verification.
     verifier.instead = null;
     expect(await verify(id)).toMatchObject({ status: 200 });
   });
 
-  test('the same where it is down, or there is none', async () => {
+  test('the same where the worker is unreachable, or there is none', async () => {
     const id = await container();
     await verifier.stop();
     expect(await verify(id)).toMatchObject(unavailable);
@@ -263,7 +263,7 @@ describe('without a word of the worker', () => {
   });
 });
 
-test('answers what the document says', async () => {
+test('its answers match the OpenAPI document', async () => {
   const { body: document } = await world.call('GET', '/openapi.json');
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });

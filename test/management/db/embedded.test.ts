@@ -22,7 +22,7 @@ const insert = (target: Database, id: string) =>
 const names = async () =>
   (await db.selectFrom('clients').select('name').orderBy('name').execute()).map(({ name }) => name);
 
-test('keeps transactions and queries beside them apart on its one connection', async () => {
+test('separates transactions from concurrent queries on its one connection', async () => {
   const rolledBack = db.transaction().execute(async (trx) => {
     await insert(trx, '01');
     throw new Error('no');
@@ -34,7 +34,7 @@ test('keeps transactions and queries beside them apart on its one connection', a
   expect(await names()).toEqual(['02', '03']);
 });
 
-test('keeps its rows, and its schema is migrated once', async () => {
+test('keeps its rows over a restart, and its schema is migrated once', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-embedded-'));
   try {
     for (const again of [false, true]) {
@@ -49,7 +49,7 @@ test('keeps its rows, and its schema is migrated once', async () => {
   }
 });
 
-test('fits the port pool to its range without overlap, and keeps what is leased', async () => {
+test('fits the port pool to its range without overlap, and keeps leased pairs', async () => {
   const pairs = async () =>
     (await db.selectFrom('port_pool').select('processing').orderBy('processing').execute()).map(
       ({ processing }) => processing,
@@ -66,7 +66,7 @@ test('fits the port pool to its range without overlap, and keeps what is leased'
   expect(await leasePorts(db, 'tag-1', container)).toEqual({ processing: 20000, preview: 20001 });
   expect(await leasePorts(db, 'tag-2', container)).toBeNull();
 
-  // Another start, an odd number of ports, and another parity.
+  // Another first port of the other parity, and an odd number of ports.
   await fitPool(db, 'tag-1', { first: 20003, last: 20009 });
   expect(await pairs()).toEqual([20000, 20004, 20007]);
   expect(await countFreePorts(db)).toBe(2);

@@ -4,11 +4,11 @@ import type { Run } from '../../../gitops/cli/instance/run-file.ts';
 import type { paths } from '../../../gitops/clients/generated/management-api.d.ts';
 import { eventually } from '../eventually.ts';
 
-/** An answer with its JSON, or its text where it isn't JSON. */
+/** An answer with its body, parsed where it is JSON. */
 export interface Answer {
   readonly status: number;
   readonly headers: Record<string, string | string[] | undefined>;
-  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever the other side answered, and says what it expects of it
+  // biome-ignore lint/suspicious/noExplicitAny: each test states the shape that it expects
   readonly body: any;
 }
 
@@ -28,7 +28,7 @@ async function call(
 
 type Method = Parameters<typeof call>[1];
 
-/** An answer of the management API, its body typed as the API's document has it; one that is no 2xx is thrown. */
+/** The body of an answer of the management API, typed by the API's document. Throws unless the status is 2xx. */
 export async function ok<Data>(
   call: Promise<{ readonly data?: Data; readonly error?: unknown; readonly response: Response }>,
 ): Promise<{ readonly status: number; readonly headers: Headers; readonly body: Data }> {
@@ -40,7 +40,7 @@ export async function ok<Data>(
 /** Parameters of an endpoint of one container. */
 export const at = (id: string) => ({ params: { path: { id } } });
 
-/** The three services of a running instance, each called as its own user does. */
+/** The three services of a running instance, each called as its users call it. */
 export function api(run: Run, token = run.demo.token) {
   const management = createClient<paths>({
     baseUrl: run.management.url,
@@ -65,7 +65,7 @@ export function api(run: Run, token = run.demo.token) {
   /** A custom domain, on the proxy's plain port. */
   const proxy = (host: string, method: Method, path: string, headers: Record<string, string> = {}) =>
     call(`${run.proxy.url}${path}`, method, { host: `${host}:${new URL(run.proxy.url).port}`, ...headers });
-  /** Waits until a container's status is one of `wanted`; fails at once where it `failed` unasked. */
+  /** Waits until a container has the status `wanted`. Throws at once where it is `failed` instead. */
   const reaches = (id: string, wanted: string) =>
     eventually(
       async () => {

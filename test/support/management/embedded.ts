@@ -13,7 +13,7 @@ import { migrate } from '../../../management/db/migrate.ts';
 const MIGRATIONS = fileURLToPath(new URL('../../../management/db/migrations/', import.meta.url));
 const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/tagyard/', import.meta.url));
 
-/** Making an embedded database takes seconds, loading a copy of one a fraction: the copy is kept between runs. */
+/** Creating an embedded database takes seconds, loading a copy a fraction of one: the copy is kept between runs. */
 export async function migratedDatabase(): Promise<Database> {
   const copy = await migratedCopy();
   return new Kysely<Tables>({
@@ -21,10 +21,10 @@ export async function migratedDatabase(): Promise<Database> {
   });
 }
 
-/** Named by all that it depends on: the engine and every migration. */
+/** The name contains a digest of all that the copy depends on: the engine and every migration. */
 function cachedAt(): string {
   const engine = createRequire(import.meta.url).resolve('@electric-sql/pglite');
-  const manifest = join(dirname(engine), '../../fixtures', 'package.json');
+  const manifest = join(dirname(engine), '..', 'package.json');
   const parts = [manifest, ...readdirSync(MIGRATIONS).map((name) => join(MIGRATIONS, name))];
   const hash = createHash('sha256');
   for (const path of parts.sort()) hash.update(path).update(readFileSync(path));
@@ -47,7 +47,7 @@ async function readOrMake(path: string): Promise<Blob> {
   const made = await pglite.dumpDataDir('none');
   await db.destroy();
   await mkdir(CACHE, { recursive: true });
-  // Several workers may make it at once; whoever reads sees a whole file.
+  // Several workers may create it at once. A rename makes sure that each reads a complete file.
   const draft = `${path}.${process.pid}`;
   await writeFile(draft, Buffer.from(await made.arrayBuffer()));
   await rename(draft, path);

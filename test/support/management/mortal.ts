@@ -10,7 +10,7 @@ import { mortalReport, type mortalSettings, mortalTask } from './mortal-settings
 const COMPILE_CACHE = join(tmpdir(), 'tagyard-compile-cache');
 const MAIN = fileURLToPath(new URL('mortal-main.ts', import.meta.url));
 
-/** A management process that ends itself at a boundary; the next one is started while the first one lives. */
+/** A management process that kills itself at a boundary. The next one is started while the first one runs. */
 export class Mortals {
   readonly #settings: z.input<typeof mortalSettings>;
   readonly #all: ChildProcess[] = [];
@@ -21,8 +21,8 @@ export class Mortals {
   }
 
   /**
-   * Does a request and what follows from it until `idle` says that nothing is left. Answers its report; `null`: it was
-   * killed on the way.
+   * Makes a request and waits until `idle` reports that nothing is left to do. Resolves to the process's report; `null`:
+   * it was killed before.
    */
   async run(
     task: z.input<typeof mortalTask>,
@@ -39,7 +39,7 @@ export class Mortals {
     const alive = await Promise.race([once(child, 'message'), exited.then(() => null)]);
     if (alive !== null) {
       await eventually(async () => {
-        if (child.signalCode === null && !(await idle())) throw new Error('something is still going on');
+        if (child.signalCode === null && !(await idle())) throw new Error('the process is not idle yet');
       });
     }
     if (child.signalCode === null && child.connected) {
@@ -60,7 +60,7 @@ export class Mortals {
   async #start(): Promise<ChildProcess> {
     const child = fork(MAIN, [JSON.stringify(this.#settings)], {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
-      // Each of the many is the same program.
+      // All of the processes run the same program.
       env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
       execArgv: [],
     });

@@ -1,11 +1,10 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import getPort from 'get-port';
 import pg from 'pg';
 import { connectPostgres } from '../../../management/db/connect.ts';
 import type { Database } from '../../../management/db/database.ts';
@@ -19,7 +18,7 @@ export interface DatabaseUrls {
   readonly api: string;
 }
 
-/** A PostgreSQL cluster of the suite's own, on loopback; the server refuses to run as root, so it runs as `postgres`. */
+/** A PostgreSQL cluster for one suite, on loopback. The server refuses to run as root, so it runs as `postgres`. */
 export class PostgresqlFixture {
   readonly #dir: string;
   readonly #launch: () => ChildProcess;
@@ -45,7 +44,7 @@ export class PostgresqlFixture {
     if (identity !== null) await chown(data, identity.uid, identity.gid);
     const options = ['--auth=trust', '--username=tagyard', '--encoding=UTF8', '--locale=C', '--no-sync'];
     await run(bin('initdb'), ['-D', data, ...options], { ...identity, cwd: data });
-    const port = await freePort();
+    const port = await getPort({ host: '127.0.0.1' });
     const settings = [
       'listen_addresses=127.0.0.1',
       `port=${port}`,
@@ -61,7 +60,7 @@ export class PostgresqlFixture {
     return fixture;
   }
 
-  /** A new, empty database, as its owner and as a role that owns nothing. */
+  /** A new, empty database, with a connection of its owner and one of a role that owns nothing. */
   async database(): Promise<DatabaseUrls> {
     const name = `suite_${++this.#databases}`;
     await this.#query(`create database ${name}`);
@@ -80,7 +79,7 @@ export class PostgresqlFixture {
     };
   }
 
-  /** Stops the server, does the work without it, and starts it again on the same data. */
+  /** Stops the server, runs the work meanwhile, and starts the server again on the same data. */
   async without(work: () => Promise<void>): Promise<void> {
     await this.#halt();
     try {
@@ -97,7 +96,7 @@ export class PostgresqlFixture {
     await rm(this.#dir, { recursive: true, force: true });
   }
 
-  /** A pool that has ended closes its connections a moment later: ended by the server, each would be an error to nobody. */
+  /** Waits for the connections of ended pools, which close a moment later. The server's stop would make each an error. */
   async #left(): Promise<void> {
     const others = `from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
     await eventually(() =>
@@ -107,7 +106,7 @@ export class PostgresqlFixture {
 
   async #halt(): Promise<void> {
     const exited = once(this.#server, 'exit');
-    // Fast shutdown: open connections are ended, not waited for.
+    // Fast shutdown: the server closes open connections instead of waiting for them.
     this.#server.kill('SIGINT');
     await exited;
   }
@@ -131,7 +130,7 @@ export class PostgresqlFixture {
   }
 }
 
-/** A connection that breaks while nobody uses it is a fault of the suite. */
+/** An idle connection that breaks is a fault of the suite. */
 function raise(error: Error): never {
   throw error;
 }
@@ -139,13 +138,4 @@ function raise(error: Error): never {
 async function identityOf(user: string): Promise<{ uid: number; gid: number }> {
   const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, user])));
   return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP server's
-  server.close();
-  await once(server, 'close');
-  return port;
 }

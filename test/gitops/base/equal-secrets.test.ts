@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest';
+import { equalSecrets } from '../../../gitops/base/equal-secrets.ts';
+
+test.each([
+  ['a secret', 'a secret', true],
+  ['a secret', 'a secreT', false],
+  ['a secret', 'a longer secret', false],
+  ['a secret', '', false],
+])('%s, %s', (one, other, expected) => {
+  expect(equalSecrets(one, other)).toBe(expected);
+});

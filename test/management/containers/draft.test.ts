@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { type Draft, draftManifest, newToken } from '../../../management/containers/draft.ts';
+import { manifestInput } from '../../support/manifest.ts';
+
+const settings = {
+  host: 'tag-1',
+  image: `sha256:${'a'.repeat(64)}`,
+  edgeDomain: 'edge.example.net',
+  originDomain: 'origin.example.net',
+};
+
+const draft: Draft = {
+  id: '3f0a6679-7425-40de-944b-e07fc1f90000',
+  clientId: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+  name: 'Acme Shop',
+  domains: [{ domain: 'acme.example', webTagId: 'GTM-ABC1234', token: 'ct_0123456789abcdef' }],
+  features: { multi_domain: true },
+  modules: {},
+  containerConfig: manifestInput().containerConfig,
+};
+
+test('a draft becomes a manifest with hostnames in the zones of the installation', () => {
+  const manifest = draftManifest(draft, 'acme-shop', { processing: 20000, preview: 20001 }, settings);
+  expect(manifest).toMatchObject({
+    version: 1,
+    site: 'acme-shop',
+    client: draft.clientId,
+    container: draft.id,
+    host: 'tag-1',
+    state: 'present',
+    hostnames: {
+      edge: 'acme-shop.edge.example.net',
+      origin: 'acme-shop-origin.origin.example.net',
+      preview: 'acme-shop-preview.origin.example.net',
+    },
+    ports: { processing: 20000, preview: 20001 },
+    image: settings.image,
+    domains: draft.domains,
+    features: { multi_domain: true, cookie_restoration: false },
+  });
+  expect(manifest.loaderToken).toMatch(/^lt_[0-9a-f]{32}$/);
+});
+
+test('tokens are random and carry their prefix', () => {
+  const tokens = Array.from({ length: 10 }, () => newToken('ct'));
+  expect(new Set(tokens).size).toBe(10);
+  for (const token of tokens) expect(token).toMatch(/^ct_[0-9a-f]{32}$/);
+});

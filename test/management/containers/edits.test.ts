@@ -1,0 +1,104 @@
+import { describe, expect, test } from 'vitest';
+import { manifestSchema } from '../../../gitops/manifest/schema.ts';
+import {
+  addDomain,
+  patch,
+  removeDomain,
+  rotateLoaderToken,
+  tombstone,
+  withCustomDomain,
+  withoutCustomDomain,
+} from '../../../management/containers/edits.ts';
+import { manifestInput } from '../../support/manifest.ts';
+
+const current = manifestSchema.parse(
+  manifestInput('acme-shop', 0, {
+    customDomains: ['metrics.acme-shop.example'],
+    features: { multi_domain: true },
+    modules: { server_proxy: { paths: ['/data'] } },
+  }),
+);
+const [first] = current.domains;
+
+describe('a patch', () => {
+  test.each([
+    ['a name', { name: 'Other' }, { name: 'Other', image: current.image }],
+    [
+      'a feature',
+      { features: { cookie_restoration: true } },
+      { features: { multi_domain: true, cookie_restoration: true } },
+    ],
+    ['no module', { modules: {} }, { modules: current.modules }],
+    [
+      'an image',
+      { image: `sha256:${'b'.repeat(64)}` },
+      { image: `sha256:${'b'.repeat(64)}`, name: current.name },
+    ],
+  ])('with %s changes nothing else', (_what, given, expected) => {
+    expect(patch(current, given)).toMatchObject(expected);
+  });
+});
+
+describe('domains', () => {
+  test('a known domain keeps its token and gets the web tag id', () => {
+    expect(addDomain(current, 'acme-shop.example', 'GTM-NEW1').domains).toEqual([
+      { ...first, webTagId: 'GTM-NEW1' },
+    ]);
+  });
+
+  test('a new domain is appended with a token of its own', () => {
+    const { domains } = addDomain(current, 'shop.example', 'GTM-NEW1');
+    expect(domains).toEqual([
+      first,
+      { domain: 'shop.example', webTagId: 'GTM-NEW1', token: expect.stringMatching(/^ct_/) },
+    ]);
+  });
+
+  test.each([
+    ['an unknown domain', 'other.example', 'unknown_domain'],
+    ['the last domain', 'acme-shop.example', 'last_domain'],
+  ])('%s is not removed', (_what, domain, code) => {
+    expect(() => removeDomain(current, domain)).toThrow(expect.objectContaining({ code }));
+  });
+});
+
+describe('custom domains', () => {
+  test('one that exists already changes nothing', () => {
+    expect(withCustomDomain(current, 'metrics.acme-shop.example')).toBe(current);
+  });
+
+  test('one under the registrable part of a domain is added, and removed again', () => {
+    const added = withCustomDomain(current, 'a.acme-shop.example');
+    expect(added.customDomains).toEqual(['metrics.acme-shop.example', 'a.acme-shop.example']);
+    expect(withoutCustomDomain(manifestSchema.parse(added), 'a.acme-shop.example').customDomains).toEqual([
+      'metrics.acme-shop.example',
+    ]);
+  });
+
+  test('a foreign one is not added, and an unknown one not removed', () => {
+    expect(() => withCustomDomain(current, 'other.example')).toThrow(
+      expect.objectContaining({ code: 'foreign_domain' }),
+    );
+    expect(() => withoutCustomDomain(current, 'a.acme-shop.example')).toThrow(
+      expect.objectContaining({ code: 'unknown_domain' }),
+    );
+  });
+});
+
+test('a rotation keeps the newest ten previous loader tokens', () => {
+  let rotated = current;
+  for (let number = 0; number < 12; number += 1) {
+    const token = `lt_${String(number).padStart(16, '0')}`;
+    rotated = manifestSchema.parse(rotateLoaderToken(rotated, token, '2030-01-31'));
+  }
+  expect(rotated.loaderToken).toBe('lt_0000000000000011');
+  expect(rotated.previousLoaderTokens).toHaveLength(10);
+  expect(rotated.previousLoaderTokens[0]).toEqual({ token: 'lt_0000000000000010', until: '2030-01-31' });
+});
+
+test('a removal is a tombstone, unless the manifest is protected', () => {
+  expect(tombstone(current)).toEqual({ ...current, state: 'absent' });
+  expect(() => tombstone({ ...current, protect: true })).toThrow(
+    expect.objectContaining({ code: 'site_protected' }),
+  );
+});

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { needsSuffix, slug, withSuffix } from '../../../management/containers/site-id.ts';
+
+test.each([
+  ['Acme Shop', 'acme-shop'],
+  ['  Crème brûlée & Söhne  ', 'creme-brulee-sohne'],
+  ['a'.repeat(60), 'a'.repeat(40)],
+  [`${'a'.repeat(39)} b`, 'a'.repeat(39)],
+  ['漢字', 'site'],
+  ['--', 'site'],
+])('the site id of %s', (name, expected) => {
+  expect(slug(name)).toBe(expected);
+});
+
+test.each([
+  ['acme-origin', true],
+  ['acme-preview', true],
+  ['origin', true],
+  ['preview', true],
+  ['originals', false],
+  ['acme-previews', false],
+])('%s could be a hostname of another site: %s', (id, expected) => {
+  expect(needsSuffix(id)).toBe(expected);
+});
+
+test('a suffix makes other ids of one name, which fit into a DNS label with -preview', () => {
+  const ids = Array.from({ length: 20 }, () => withSuffix('a'.repeat(40)));
+  expect(new Set(ids).size).toBeGreaterThan(15);
+  for (const id of ids) {
+    expect(id).toMatch(/^a{40}-[a-z2-9]{5}$/);
+    expect(`${id}-preview`.length).toBeLessThan(63);
+  }
+});

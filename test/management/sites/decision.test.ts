@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import { formatManifest, type ParsedManifest, parseManifest } from '../../../gitops/manifest/load.ts';
+import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
+import { withoutConfig } from '../../../management/db/manifest-view.ts';
+import type { ContainerStatus } from '../../../management/lifecycle/status.ts';
+import {
+  decideProjection,
+  describeRefusal,
+  isDeleted,
+  isDue,
+  type KnownSite,
+} from '../../../management/sites/decision.ts';
+import { findObstacle } from '../../../management/sites/project-site.ts';
+import { manifestInput } from '../../support/manifest.ts';
+
+const parsed = (extra: Partial<ManifestInput> = {}): ParsedManifest =>
+  parseManifest(formatManifest(manifestInput('acme-shop', 0, extra)), 'acme-shop.yaml');
+const invalid = parseManifest('version: 1\nsite: acme-shop\n', 'acme-shop.yaml');
+const id = manifestInput().container;
+
+describe('a version of a site’s file', () => {
+  const known = (status: ContainerStatus) => ({ id, status });
+  test.each<[string, Pick<KnownSite, 'id' | 'status'> | undefined, ParsedManifest, string]>([
+    ['of an unknown site', undefined, parsed(), 'adopt'],
+    ['that is invalid, of an unknown site', undefined, invalid, 'ignore'],
+    ['that is a tombstone, of an unknown site', undefined, parsed({ state: 'absent' }), 'remember'],
+    ['that is a tombstone, of a removed site', known('removed'), parsed({ state: 'absent' }), 'remember'],
+    ['that is a tombstone, of a live site', known('verified'), parsed({ state: 'absent' }), 'remove'],
+    ['that is invalid', known('active'), invalid, 'refuse'],
+    ['that names another container', { id: 'other', status: 'active' }, parsed(), 'refuse'],
+    ['of a live site', known('active'), parsed(), 'edit'],
+    ['of a site that is being created', known('provisioning'), parsed(), 'edit'],
+    ['of a removed site', known('removed'), parsed(), 'restore'],
+    ['of a site that is being removed', known('deprovisioning'), parsed(), 'restore'],
+    ['of a failed site', known('failed'), parsed(), 'restore'],
+  ])('%s', (_what, site, version, decision) => {
+    expect(decideProjection(site, version)).toBe(decision);
+  });
+});
+
+test.each([
+  ['an unknown site', undefined, true],
+  ['the same text', { blob: 'a', reason: null, step: null }, false],
+  ['new text', { blob: 'b', reason: null, step: null }, true],
+  ['text that was refused before', { blob: 'a', reason: 'port_taken', step: null }, true],
+  ['a failed verification', { blob: 'a', reason: 'checks_failed', step: null }, false],
+  ['an operation that hasn’t committed yet', { blob: 'b', reason: null, step: 'commit' }, false],
+  ['an operation that waits for the provisioner', { blob: 'b', reason: null, step: 'follow' }, true],
+] as const)('%s is due: %s', (_what, site, expected) => {
+  expect(isDue(site, { blob: 'a' })).toBe(expected);
+});
+
+test.each<[string, Partial<KnownSite>, boolean]>([
+  ['is live', {}, true],
+  ['is removed already', { status: 'removed' }, false],
+  ['was never accepted by the provisioner', { isRecorded: false }, false],
+  ['is being withdrawn', { step: 'withdraw' }, false],
+  ['is being followed', { step: 'follow' }, true],
+])('a site without a file that %s', (_what, extra, expected) => {
+  const site: KnownSite = {
+    id,
+    siteId: 'acme-shop',
+    status: 'active',
+    reason: null,
+    manifest: withoutConfig(manifestSchema.parse(manifestInput())),
+    blob: 'a',
+    isRecorded: true,
+    step: null,
+    ...extra,
+  };
+  expect(isDeleted(site)).toBe(expected);
+});
+
+test('a refusal names file, line and path', () => {
+  expect(describeRefusal('acme-shop.yaml', parsed())).toBe(
+    'acme-shop.yaml: names a container other than that of this site',
+  );
+  const broken = parseManifest('version: 1\ncolour: red\n', 'acme-shop.yaml');
+  expect(describeRefusal('acme-shop.yaml', broken)).toContain('acme-shop.yaml:2: colour unknown key');
+});
+
+test.each([
+  [[], true, null],
+  [[], false, { reason: 'port_taken', detail: 'another site holds port 20000 or 20001' }],
+  [['a.example'], false, { reason: 'port_taken', detail: 'another site holds port 20000 or 20001' }],
+  [
+    ['a.example', 'b.example'],
+    true,
+    { reason: 'domain_in_use', detail: 'another site holds a.example, b.example' },
+  ],
+])('contested %j, ports held: %s', (contested, holdsPorts, obstacle) => {
+  expect(findObstacle(contested, holdsPorts, manifestInput())).toEqual(obstacle);
+});
