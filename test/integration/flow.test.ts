@@ -5,7 +5,7 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildShop } from '../../sites/demo/shop/app.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
-import { describeWith, missing } from '../support/components.ts';
+import { describeWith, testWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api, at, ok } from '../support/management/api.ts';
@@ -133,39 +133,36 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(debug.headers['content-type']).toContain('text/html');
   });
 
-  test.skipIf(missing('chromium') !== null)(
-    'loads its tags in a real browser, and its events arrive',
-    async () => {
-      const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
-      const edgeUrl = `http://${edgeHost}:${new URL(instance.run.edge.url).port}`;
-      const shop = buildShop({ site: () => ({ snippet: container.snippet, edgeUrl }) });
-      await shop.listen({ port: 0, host: '127.0.0.1' });
-      await using browser = await launchChromium();
-      const page = await browser.newPage();
-      const shows = (name: string, text: RegExp) =>
-        eventually(async () => expect(await page.locator(`#${name}`).textContent()).toMatch(text));
+  testWith('chromium', 'loads its tags in a real browser, and its events arrive', async () => {
+    const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
+    const edgeUrl = `http://${edgeHost}:${new URL(instance.run.edge.url).port}`;
+    const shop = buildShop({ site: () => ({ snippet: container.snippet, edgeUrl }) });
+    await shop.listen({ port: 0, host: '127.0.0.1' });
+    await using browser = await launchChromium();
+    const page = await browser.newPage();
+    const shows = (name: string, text: RegExp) =>
+      eventually(async () => expect(await page.locator(`#${name}`).textContent()).toMatch(text));
 
-      await page.goto(`http://store.localhost:${new URL(shop.listeningOrigin).port}/`);
-      await shows('gtm', /^ran for GTM-FLOW123, from the edge/);
-      await shows('session', /\(new\)$/);
-      await shows('profile', /\(new\)$/);
-      const [cookie] = await browser.cookies();
-      expect(cookie).toMatchObject({
-        name: '_fpid',
-        domain: '.store.localhost',
-        secure: true,
-        sameSite: 'Lax',
-      });
-      await page.getByRole('navigation').getByText('Marsh jug').click();
-      await page.getByRole('button', { name: 'Add to basket' }).click();
-      await shows('event', /^add_to_cart: 2\d\d from /);
-      await shows('profile', /returning/);
-      await page.screenshot({ path: `test/screenshots/shop-${drivers.proxy}.png`, fullPage: true });
-      const events = await call.edge(edgeHost, 'GET', '/tagyard-demo/events');
-      expect(JSON.stringify(events.body)).toContain('en=add_to_cart');
-      await shop.close();
-    },
-  );
+    await page.goto(`http://store.localhost:${new URL(shop.listeningOrigin).port}/`);
+    await shows('gtm', /^ran for GTM-FLOW123, from the edge/);
+    await shows('session', /\(new\)$/);
+    await shows('profile', /\(new\)$/);
+    const [cookie] = await browser.cookies();
+    expect(cookie).toMatchObject({
+      name: '_fpid',
+      domain: '.store.localhost',
+      secure: true,
+      sameSite: 'Lax',
+    });
+    await page.getByRole('navigation').getByText('Marsh jug').click();
+    await page.getByRole('button', { name: 'Add to basket' }).click();
+    await shows('event', /^add_to_cart: 2\d\d from /);
+    await shows('profile', /returning/);
+    await page.screenshot({ path: `test/screenshots/shop-${drivers.proxy}.png`, fullPage: true });
+    const events = await call.edge(edgeHost, 'GET', '/tagyard-demo/events');
+    expect(JSON.stringify(events.body)).toContain('en=add_to_cart');
+    await shop.close();
+  });
 
   test('adds a custom domain that serves the loader with its own addresses, and an operator reverts it', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
