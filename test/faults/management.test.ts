@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { z } from 'zod';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
@@ -20,9 +20,12 @@ describeWith('postgresql', 'a management process killed before and after each ef
   let client: string;
   let mortals: Mortals;
   let nowhere: Mortals;
-  // A world a case: what earlier ones have left would be looked at again by every process.
-  beforeEach(async () => {
+  beforeAll(async () => {
     postgresql = await PostgresqlFixture.start();
+  });
+  afterAll(() => postgresql?.stop());
+  // A database and a world for each case: every process checks again what earlier cases have left in them.
+  beforeEach(async () => {
     const { urls, db, owner } = await postgresql.connections();
     world = await World.open({ db, owner, ports: { first: 20000, last: 20999 } });
     client = await world.client();
@@ -44,7 +47,6 @@ describeWith('postgresql', 'a management process killed before and after each ef
     mortals?.end();
     nowhere?.end();
     await world?.close();
-    await postgresql?.stop();
   });
 
   const running = () =>
