@@ -24,7 +24,7 @@ export async function migratedDatabase(): Promise<Database> {
 /** Named by all that it depends on: the engine and every migration. */
 function cachedAt(): string {
   const engine = createRequire(import.meta.url).resolve('@electric-sql/pglite');
-  const manifest = join(dirname(engine), '../../fixtures', 'package.json');
+  const manifest = join(dirname(engine), '..', 'package.json');
   const parts = [manifest, ...readdirSync(MIGRATIONS).map((name) => join(MIGRATIONS, name))];
   const hash = createHash('sha256');
   for (const path of parts.sort()) hash.update(path).update(readFileSync(path));
