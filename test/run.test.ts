@@ -18,7 +18,7 @@ async function run(filters: string | readonly string[], env: Record<string, stri
 const WITHOUT_BROWSER = { CHROMIUM_PATH: '/nonexistent/chromium' };
 
 describe('npm test', () => {
-  test('leaves out what the machine lacks, says so, and ends with the counts alone', async () => {
+  test('skips what the machine lacks, says so, and ends with the counts alone', async () => {
     const { exitCode, stdout } = await run('test/components.test.ts', WITHOUT_BROWSER);
     expect(stdout.at(-1)).toMatch(/^\d+ passed, 0 failed$/);
     expect(stdout.filter((line) => line.startsWith('Left out'))).toHaveLength(1);
@@ -28,7 +28,7 @@ describe('npm test', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('leaves nothing out, and says nothing of it, for a file that does not need the missing component', async () => {
+  test('skips nothing, and says nothing of it, for a file that does not need the missing component', async () => {
     const { exitCode, stdout, stderr } = await run('test/report.test.ts', WITHOUT_BROWSER);
     expect([...stdout, ...stderr].filter((line) => /^Left out|chromium/.test(line))).toEqual([]);
     expect(stdout.at(-1)).toMatch(/^[1-9]\d* passed, 0 failed$/);

@@ -19,7 +19,10 @@ const refusal = (status: number, code: number, message: string): Fault => ({
   status,
   body: JSON.stringify({ success: false, errors: [{ code, message }], messages: [], result: null }),
 });
-/** What each case may cost beyond the calls of a creation that goes well; a retry is a look (6 calls) and its writes. */
+/**
+ * How many calls each case may take beyond those of a creation without faults. A retry is one observation (6 calls)
+ * and its writes.
+ */
 const LOOK = 6;
 
 describe('a daemon whose Cloudflare misbehaves', () => {
@@ -90,7 +93,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     ['500 after the records were written', { kind: 'fail after' }, dnsBatch, 1],
     ['500 after the route was made', { kind: 'fail after' }, routeCreate, 1],
     ['500 after the documents were written', { kind: 'fail after' }, kvWrite, 2],
-    ['503 with somebody’s error page to everything', { kind: 'refuse', status: 503, body: '<html>' }, any, 8],
+    ['503 with an HTML error page to everything', { kind: 'refuse', status: 503, body: '<html>' }, any, 8],
     ['no answer to a read', { kind: 'hang' }, reads, 1],
     ['no answer to a write', { kind: 'hang' }, dnsBatch, 1],
     ['a connection cut before an answer', { kind: 'drop' }, routeCreate, 1],
@@ -117,12 +120,12 @@ describe('a daemon whose Cloudflare misbehaves', () => {
       routeCreate,
       1,
     ],
-    ['half a bulk', { kind: 'change', change: leaveOneOut }, kvWrite, 4],
+    ['half a bulk', { kind: 'change', change: omitOne }, kvWrite, 4],
     ['a full quota', refusal(400, 81045, 'Record quota exceeded'), dnsBatch, 2],
     ['a token that is revoked in the middle', refusal(403, 9109, 'Unauthorized'), any, 3 * LOOK],
   ])('%s: lives, makes nothing twice, and gets there', async (name, fault, when, times) => {
     const site = `case-${number + 1}`;
-    // In the middle is where something of the site stands already.
+    // In the middle: a part of the site already exists.
     if (name.includes('middle')) faulty.plan(fault, afterThe(kvWrite, when), times);
     else faulty.plan(fault, when, times);
     const calls = await callsOf(() => create(site));
@@ -130,8 +133,8 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     expect(faulty.faulted.length).toBe(times);
     expect(daemon.exited()).toBe(false);
     expect(standing(on.snapshot(), site)).toEqual(whole);
-    if (leavesDoubt(fault)) expect(blindCreates(faulty)).toEqual([]);
-    console.log(`${name}: ${calls} calls (${untroubled} where all goes well)`);
+    if (hasUnknownOutcome(fault)) expect(blindCreates(faulty)).toEqual([]);
+    console.log(`${name}: ${calls} calls (${untroubled} without faults)`);
     expect(calls).toBeLessThanOrEqual(untroubled + times + 5 * LOOK);
     await converged(daemon);
   });
@@ -180,12 +183,12 @@ function afterThe(first: When, when: When): When {
 }
 
 /** The pair is there, but Cloudflare says that it isn't. */
-function leaveOneOut(body: { result: object }) {
+function omitOne(body: { result: object }) {
   return { ...body, result: { ...body.result, unsuccessful_keys: ['acme'] } };
 }
 
 /** A refusal is certain: nothing was done. */
-function leavesDoubt(fault: Fault): boolean {
+function hasUnknownOutcome(fault: Fault): boolean {
   return fault.kind !== 'refuse' || fault.status >= 500;
 }
 

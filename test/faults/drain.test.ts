@@ -73,14 +73,14 @@ describe('a drain', () => {
     expect(standing(on.snapshot(), 'acme')).toEqual(NOTHING);
   });
 
-  test('is never cut short by a kill before it or at its end, and the rest goes after it', async () => {
+  test('is never cut short by a kill before it or at its end, and the rest is removed after it', async () => {
     const drainSeconds = 1;
     await start({ drainSeconds });
     await create('stays');
     const cuts: readonly [what: string, isCut: (label: string, moment: Moment) => boolean][] = [
-      ['before the records go', (label, moment) => DNS.test(label) && moment === 'before'],
+      ['before the records are removed', (label, moment) => DNS.test(label) && moment === 'before'],
       ['once they are gone', (label, moment) => DNS.test(label) && moment === 'after'],
-      ['before what comes next goes', (label, moment) => !DNS.test(label) && moment === 'before'],
+      ['before the next resource is removed', (label, moment) => !DNS.test(label) && moment === 'before'],
       ['once that is gone', (label, moment) => !DNS.test(label) && moment === 'after'],
     ];
     for (const [what, isCut] of cuts) {
@@ -107,7 +107,7 @@ describe('a drain', () => {
       await remove('acme');
       await eventually(() => expect(daemon.exited()).toBe(true));
       const left = standing(on.snapshot(), 'acme');
-      if (what === 'before the records go') expect(left).toEqual(WHOLE);
+      if (what === 'before the records are removed') expect(left).toEqual(WHOLE);
       else if (what !== 'once that is gone') expect(left).toEqual(DRAINING);
       await start({ drainSeconds });
       await converged(daemon);

@@ -96,7 +96,7 @@ describe('a site that is given to another host', () => {
       return up ? short : [...short, `${site} leads to ${address}, where it isn't up`];
     });
   }
-  /** Marks of what hosts share. */
+  /** Ownership marks of the resources that all hosts can write to. */
   const hostsOf = (site: string) => {
     const { kv, dns } = on.snapshot();
     const marks = [...kv.map(({ metadata }) => metadata), ...dns.map(({ comment }) => comment)];
@@ -104,7 +104,7 @@ describe('a site that is given to another host', () => {
     return new Set(owned.filter((_, at) => at % 3 === 1 && owned[at + 1] === site));
   };
 
-  test('is taken over name by name, without a gap or a fight, there and back', async () => {
+  test('moves name by name to another host and back, without a gap and without both hosts writing alternately', async () => {
     const foreign = on.snapshot().dns.filter(({ comment }) => !/ (acme|beta|core) /.test(String(comment)));
     for (const [from, to] of [
       ['tag-1', 'tag-3'],

@@ -75,7 +75,7 @@ describe('an instance that is killed with SIGKILL', () => {
     home[Symbol.dispose]();
   });
 
-  test('leaves no process, and goes on with what it had', async () => {
+  test('ends all its processes, and the next start continues with its data', async () => {
     const before = await ok(
       api(instance.run).management.GET('/server-containers/{id}', at(instance.run.demo.container)),
     );
@@ -104,7 +104,7 @@ describe('an instance that is killed with SIGKILL', () => {
     expect((await call.edge(made.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
   });
 
-  test('finishes a removal that it was in the middle of, and leaves nothing of the site', async () => {
+  test('finishes a removal that it was in the middle of, and nothing of the site remains', async () => {
     const { body: site } = await create(api(instance.run), 'half-gone');
     await api(instance.run).reaches(site.id, 'active');
     expect(
@@ -143,7 +143,7 @@ describe('an instance that is killed with SIGKILL', () => {
 
 describe('a start that is stopped', () => {
   test.each([1, 2, 3, 4])(
-    'with %i of its processes there leaves none, no lock and no run.json',
+    'with %i of its processes running ends them, and no lock and no run.json remain',
     async (count) => {
       using home = temporaryHome();
       const env = { ...process.env, ...FREE, ...EMBEDDED, TAGYARD_HOME: home.path };

@@ -53,7 +53,10 @@ describeWith('postgresql', 'a management process killed before and after each ef
     world.owner.selectFrom('operations').select('id').where('status', '=', 'running').execute();
   const idle = async () => (await running()).length === 0;
 
-  /** Nothing half done, nothing held by what doesn't stand, nothing that stands without what it needs. */
+  /**
+   * No operation is running, nothing is leased to a container that does not exist, and every container has all that it
+   * needs.
+   */
   async function consistent(domain: string): Promise<{ id: string; status: string } | null> {
     const { owner, provisioner, repo } = world;
     expect(await running()).toEqual([]);

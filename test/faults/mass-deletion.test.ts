@@ -45,7 +45,7 @@ describe.each([
     await on.close();
   });
 
-  test.each(ACCIDENTS)('removes nothing where $name, and goes on when it is mended', async (accident) => {
+  test.each(ACCIDENTS)('removes nothing where $name, and continues when it is repaired', async (accident) => {
     let writes = 0;
     on.gate.watch(({ kind }) => {
       if (kind === 'world') writes += 1;
@@ -76,7 +76,7 @@ describe.each([
       expect(await on.repo.head()).toBeNull();
     }
 
-    await accident.mend(whole);
+    await accident.repair(whole);
     await daemon.call('POST', '/sync');
     await eventually(async () => expect((await daemon.figures()).ready).toBe(SITES.length), {
       timeoutMs: 60_000,

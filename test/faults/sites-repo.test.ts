@@ -108,7 +108,7 @@ describe.each([
     git('update-ref', '-d', 'refs/heads/main');
     expect(await repo.head()).toBeNull();
     await expect(put(repo, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
-    // Nor does whoever starts then and remembers it.
+    // Nor does a process that starts then and remembers the branch.
     const url = urlOf(bare);
     const again = await openSitesRepo({ url, cacheDir: join(dir, 'again'), initialized: true });
     await expect(put(again, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
@@ -254,7 +254,7 @@ describe('a remote', () => {
     await writeFile(join(bare, 'hooks', name), `#!${process.execPath}\n${script}\n`, { mode: 0o755 });
   }
 
-  test('that goes away is waited for: what is known stays readable, and its news come when it is back', async () => {
+  test('that is unreachable is retried: what was fetched stays readable, and new commits arrive when it is back', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     const stop = new AbortController();
@@ -275,7 +275,7 @@ describe('a remote', () => {
     await following;
   });
 
-  test('that somebody else pushes to in the same moment loses neither commit', async () => {
+  test('that another client pushes to at the same moment loses neither commit', async () => {
     const repo = await open();
     await put(repo, 'acme', 'x: 1\n');
     const rival = commitTree(
@@ -324,7 +324,7 @@ describe('a remote', () => {
     expect(git('show', 'main:acme.yaml')).toBe('n: 1\nmore: 1');
   });
 
-  test('that is still asked whether it takes a commit shows it to nobody, and never if it is refused', async () => {
+  test('shows a commit to no reader before its hook has accepted it, and never if it is refused', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     await hook(

@@ -121,7 +121,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       },
     );
 
-    test('is put right where somebody edited, doubled or removed it', async () => {
+    test('is restored where another client edited, doubled or removed it', async () => {
       await converge(applierOf(), acme);
       await knot.update(
         'del acme-shop-origin A',
@@ -141,7 +141,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop', 'CNAME')).toHaveLength(1);
     });
 
-    test('goes away with the site, marks that lost their record too', async () => {
+    test('is removed with the site, marks that lost their record too', async () => {
       await converge(applierOf(), acme);
       await knot.update('del acme-shop-origin A', 'add acme-shop-preview 300 TXT "their own"');
       await converge(applierOf());
@@ -227,7 +227,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     const beta = loadedManifest('beta-shop', 1);
     const MARK = '_tagyard-a.acme-shop-origin';
 
-    // What somebody does between observation and apply, and what must be as they left it.
+    // What another client does between observation and apply, and which of its records must remain.
     test.each([
       ['takes the name', [], ['add acme-shop-origin 300 A 203.0.113.9'], { MARK: 0 }],
       ['takes it for an alias', [], ['add acme-shop-origin 300 CNAME elsewhere.example.'], { MARK: 0 }],
@@ -236,7 +236,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       ['changes the mark of a changed record', ['edit'], [`add ${MARK} 300 TXT "other"`], { MARK: 2 }],
       ['removes a changed record', ['edit'], ['del acme-shop-origin A'], { A: 0 }],
     ] as const)(
-      'is refused by the server when somebody %s; the rest is done',
+      'is refused by the server when another client %s; the other changes are applied',
       async (_what, first, lines, left) => {
         const applier = applierOf();
         if (first.length > 0) {
@@ -267,7 +267,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('_tagyard-cname.acme-shop', 'TXT')).toEqual([]);
     });
 
-    test('keeps a record that somebody took between observation and removal', async () => {
+    test('keeps a record that another client took over between observation and removal', async () => {
       const applier = applierOf();
       await converge(applier, acme);
       const { changes } = await planOf(applier);
@@ -282,7 +282,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 
   describe('a server that misbehaves', () => {
-    test('never has an update repeated of which nobody knows whether it was carried out', async () => {
+    test('never repeats an update whose outcome is unknown', async () => {
       const relay = await relayTo(knot.port);
       const applier = applierOf({ port: relay.port, silenceSeconds: 1 });
       const { changes } = await planOf(applier, acme);
@@ -313,12 +313,12 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       await converge(applier, acme);
     });
 
-    test('is tried again when nobody listens', async () => {
+    test('is tried again when nothing listens on its port', async () => {
       await knot.stop();
       expect(await failure(planOf(applierOf(), acme))).toBeInstanceOf(RetryableError);
     });
 
-    test('stops when it is told to', async () => {
+    test('stops when its signal is aborted', async () => {
       const relay = await relayTo(0);
       const aborting = new AbortController();
       const applier = applierOf({ port: relay.port, silenceSeconds: 600 });
@@ -330,7 +330,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     test('that answers from an old serial has nothing written twice, and converges when it caught up', async () => {
       const secondary = await startKnot({ primary: knot.port });
       cleanups.push(() => secondary.close());
-      // Transfers from the secondary, which passes updates on to the primary and isn't told what became of them.
+      // Transfers from the secondary, which forwards updates to the primary and does not learn their outcome.
       const applier = applierOf({ port: secondary.port });
       const { changes } = await planOf(applier, acme);
       expect(await applyAll(applier, changes)).toEqual([]);
@@ -354,7 +354,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       ['a zone that it doesn’t hold', { zone: 'example.org' }, /NOTAUTH.*DNS_ZONE/],
       ['a key that it doesn’t know', { keyFile: 'unknown' }, /BADKEY.*DNS_TSIG_NAME/],
       ['a key with another secret', { keyFile: 'wrong' }, /BADSIG.*DNS_TSIG_SECRET_FILE/],
-    ])('to show the zone is told apart, for people to mend: %s', async (_what, options, says) => {
+    ])('to show the zone has an error of its own, with what to fix: %s', async (_what, options, says) => {
       const secretFile = join(knot.dir, 'other.secret');
       await writeFile(secretFile, Buffer.alloc(32, 1).toString('base64'));
       const keyFile = join(knot.dir, 'other.key');
@@ -462,7 +462,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 
   describe('the key', () => {
-    test('is read by its owner only, whoever could read the file before', async () => {
+    test('is readable by its owner only, whatever the file’s mode was before', async () => {
       const path = join(knot.dir, 'again.key');
       await writeFile(path, 'old', { mode: 0o644 });
       const key = { name: 'tagyard', algorithm: 'hmac-sha256', secretFile: join(knot.dir, 'tagyard.secret') };

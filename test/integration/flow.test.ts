@@ -125,7 +125,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
       expect(JSON.stringify(read.body)).toContain('en=purchase');
       return JSON.stringify(read.body);
     });
-    // The test is the visitor, at 127.0.0.1; the address that it claims for itself is nobody's.
+    // The test is the visitor, at 127.0.0.1; the address that it claims for itself is ignored.
     expect(events).not.toContain(VISITOR);
     expect(events).toContain('127.0.0.1');
     const debug = await call.edge(edgeHost, 'GET', '/gtm/debug?id=GTM-FLOWSRV&gtm_auth=x&gtm_preview=env-3');
@@ -210,7 +210,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     });
   });
 
-  test('turns a feature off at the edge when an operator reverts it, and the API shows it', async () => {
+  test('switches a feature off at the edge when an operator reverts it, and the API shows it', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const flag = async () => {
       const request = { loader: container.loaderToken, url: 'http://store.localhost/' };
@@ -268,7 +268,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     });
   });
 
-  test('is removed, comes back by a plain revert, is removed again, and leaves nothing', async () => {
+  test('is removed, comes back by a plain revert, is removed again, and nothing remains', async () => {
     const present = await traces(home.path, site);
     for (const found of Object.values(present)) expect(found).not.toEqual([]);
     expect(await ok(call.management.DELETE('/server-containers/{id}', at(id)))).toMatchObject({

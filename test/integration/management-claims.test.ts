@@ -79,7 +79,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     return { reached: reached.promise, release: held.resolve };
   }
 
-  /** Whoever has a name in git holds it, nobody else does, and nothing is in flight any more. */
+  /** Exactly the containers that have a name in git hold its claim, and no operation is running. */
   async function consistent(): Promise<Record<string, string>> {
     const files = await world.repo.read((await world.repo.head()) ?? '');
     const inGit = files.flatMap(({ text, path }) => {

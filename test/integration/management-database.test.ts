@@ -65,9 +65,9 @@ describeWith('postgresql', 'the database of management', () => {
       'delete from containers',
       'delete from clients',
       'delete from container_events',
-      "update container_events set actor = 'somebody else'",
+      "update container_events set actor = 'another'",
       'delete from audit_log',
-      "update audit_log set actor = 'somebody else'",
+      "update audit_log set actor = 'another'",
       "update verifications set status = 'passed'",
       'update domain_claims set container_id = gen_random_uuid()',
       'create table public.mine (id integer)',
@@ -223,13 +223,13 @@ describeWith('postgresql', 'the database of management', () => {
       ['a port pair twice', `insert into port_pool values ('tag-1', 20000, 29999)`, '23505'],
       ['a preview port twice', `insert into port_pool values ('tag-1', 29998, 20001)`, '23505'],
       ['one port for both', `insert into port_pool values ('tag-1', 29998, 29998)`, '23514'],
-      ['a lease of nobody', `update port_pool set leased_by = gen_random_uuid()`, '23503'],
+      ['a lease without a container', `update port_pool set leased_by = gen_random_uuid()`, '23503'],
       [
-        'a domain served that nobody claimed',
+        'a domain served without a claim',
         `insert into site_domains values ('z.example', 'custom', 'a', null, null, true)`,
         '23503',
       ],
-      ['a client that goes before its containers', 'delete from clients', '23503'],
+      ['a client that is removed before its containers', 'delete from clients', '23503'],
     ])('refuse %s', async (_what, statement, code) => {
       await expect(sql.raw(statement).execute(db)).rejects.toMatchObject({ code });
     });

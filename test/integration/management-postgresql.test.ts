@@ -95,7 +95,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
-  test('isn’t ready while PostgreSQL is down, says nothing of the inside, and goes on when it is back', async () => {
+  test('is not ready while PostgreSQL is down, reveals nothing internal, and continues when it is back', async () => {
     const broken: Error[] = [];
     const { db, owner } = await postgresql.connections((error) => broken.push(error));
     const world = await World.open({ db, owner });
@@ -135,7 +135,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
         await sql`select pg_terminate_backend(${rows[0]?.pid}, 30000)`.execute(owner);
         await sql`select 1`.execute(trx);
       });
-      // An error event that nobody listens to would end the process, and so this run.
+      // An error event without a listener would end the process, and so this run.
       await expect(broken).rejects.toThrow(/terminat|connection error/i);
       expect((await sql`select 1 as one`.execute(owner)).rows).toEqual([{ one: 1 }]);
     } finally {

@@ -19,7 +19,7 @@ import { type Ask, ask, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 const KIB = 1024;
-const PATIENCE = { timeoutMs: 60_000 };
+const LONG_WAIT = { timeoutMs: 60_000 };
 
 describeWith('nginx', 'nginx at its limits', () => {
   let home: Awaited<ReturnType<typeof proxyHome>>;
@@ -96,7 +96,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     }
   });
 
-  test('lets a flood of one site leave the others alone', async () => {
+  test('keeps a flood of requests to one site from the others', async () => {
     const server = await upstream();
     const backend = await start({ limits: { requestsPerSecond: 1, connections: 500 } });
     await backend.install([put('flooded', origin('flooded', server)), put('quiet', origin('quiet', server))]);
@@ -108,7 +108,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       const text = await readFile(join(settings.prefix, 'logs', 'sites', 'flooded.log'), 'utf8');
       expect(text.trim().split('\n')).toHaveLength(60);
       return text;
-    }, PATIENCE);
+    }, LONG_WAIT);
     expect(log).toContain('"limited":"REJECTED');
   });
 
@@ -124,14 +124,14 @@ describeWith('nginx', 'nginx at its limits', () => {
     const other = await upstream();
     await backend.install([put('hanging', origin('hanging', hanging)), put('quiet', origin('quiet', other))]);
     const held3 = [1, 2, 3].map(() => get(backend, 'hanging'));
-    await eventually(() => expect(held).toHaveLength(3), PATIENCE);
+    await eventually(() => expect(held).toHaveLength(3), LONG_WAIT);
     expect((await get(backend, 'hanging')).status).toBe(503);
     expect((await get(backend, 'quiet')).status).toBe(200);
     for (const response of held) response.end('at last');
     expect((await Promise.all(held3)).map(({ body }) => body)).toEqual(['at last', 'at last', 'at last']);
   });
 
-  test('takes what GA4 sends, and says 414, 400 and 413 to what nobody sends', async () => {
+  test('accepts what GA4 sends, and answers 414, 400 and 413 to what no client sends', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server))]);
@@ -177,7 +177,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     const poll = get(backend, 'acme', { path: '/gtm/get_memo', timeoutMs: 120_000 });
     expect((await get(backend, 'acme')).status).toBe(200);
     const [old] = await workersOf((await runningMaster(settings.prefix)) ?? 0);
-    await eventually(() => expect(ends).toEqual(['nginx closed it']), PATIENCE);
+    await eventually(() => expect(ends).toEqual(['nginx closed it']), LONG_WAIT);
     await backend.install([put('beta', origin('beta', preview))]);
     expect((await poll).status).toBe(204);
     expect(old).toBeDefined();
@@ -192,7 +192,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     const [old = 0] = await workersOf(master);
     await backend.install([put('beta', origin('beta', hanging))]);
     await cut;
-    await eventually(async () => expect(await workersOf(master)).not.toContain(old), PATIENCE);
+    await eventually(async () => expect(await workersOf(master)).not.toContain(old), LONG_WAIT);
   });
 
   test('tries a request on the other replica where one is down', async () => {
@@ -236,7 +236,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       const text = await readFile(file('acme'), 'utf8');
       expect(text.trim().split('\n')).toHaveLength(paths.length);
       return text.trim().split('\n');
-    }, PATIENCE);
+    }, LONG_WAIT);
     const records = lines.map((line) => JSON.parse(line));
     expect(records.map(({ path }) => path)).toEqual(paths.map((path) => path.split('?')[0]));
     expect(records[0]).toMatchObject({
@@ -250,7 +250,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(await readFile(file('beta'), 'utf8')).toBe('');
   });
 
-  test('puts a full log aside and goes on in a new one, without losing a line', async () => {
+  test('rotates a full log without losing a line', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server))]);
@@ -263,7 +263,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       asked += 1;
       expect((await get(backend, 'acme', { path: `/number-${asked}` })).status).toBe(200);
       expect(await readFile(file, 'utf8')).toContain(`/number-${asked}`);
-    }, PATIENCE);
+    }, LONG_WAIT);
     const [aside, now] = await Promise.all([readFile(`${file}.1`, 'utf8'), readFile(file, 'utf8')]);
     for (let number = 1; number <= asked; number += 1) expect(aside + now).toContain(`/number-${number}"`);
   });
@@ -302,7 +302,7 @@ describeWith('nginx', 'nginx at its limits', () => {
           const url = `http://127.0.0.1:${ports.statusPort}/generation`;
           return await (await fetch(url, { headers: { connection: 'close' } })).text();
         },
-        { ...PATIENCE, until: () => nginx.exitCode !== null },
+        { ...LONG_WAIT, until: () => nginx.exitCode !== null },
       );
       expect(version).toBe(await readFile(join(prefix, 'current', 'version'), 'utf8'));
       // All of the one tree or all of the other.

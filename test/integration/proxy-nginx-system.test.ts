@@ -21,7 +21,7 @@ import { ask, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));
-const PATIENCE = { timeoutMs: 60_000, intervalMs: 200 };
+const LONG_WAIT = { timeoutMs: 60_000, intervalMs: 200 };
 
 describeWith('nginx', 'the system’s nginx', () => {
   let home: Awaited<ReturnType<typeof proxyHome>>;
@@ -88,7 +88,7 @@ describeWith('nginx', 'the system’s nginx', () => {
   });
   const includeLine = () => `include ${settings.prefix}/current/*/*.conf;`;
 
-  test('is told by one line, which is named until it is there, and serves the sites beside its own', async () => {
+  test('is configured by one line, which is reported until it is there, and serves the sites beside its own', async () => {
     await startSystem();
     const before = await readFile(config, 'utf8');
     const backend = await start();
@@ -141,19 +141,19 @@ describeWith('nginx', 'the system’s nginx', () => {
     const line = await eventually(async () => {
       const { stdout, exitCode } = await doctor();
       expect(exitCode).toBe(1);
-      const told = /add to its http block the line "(.*)"$/m.exec(stdout)?.[1];
-      expect(told).toBe(includeLine());
-      return told ?? '';
-    }, PATIENCE);
+      const line = /add to its http block the line "(.*)"$/m.exec(stdout)?.[1];
+      expect(line).toBe(includeLine());
+      return line ?? '';
+    }, LONG_WAIT);
     await writeConfig(line);
-    await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ ready: true }), PATIENCE);
+    await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ ready: true }), LONG_WAIT);
     expect(await doctor()).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^1 of 1 sites are/) });
     expect(
       (await ask(backend.endpoint(), { host: 'acme-origin.example.net', path: '/healthz' })).status,
     ).toBe(200);
   });
 
-  test('leaves out a site that claims one of the operator’s names, and no other', async () => {
+  test('excludes a site that claims one of the operator’s names, and no other', async () => {
     await writeConfig('');
     await startSystem();
     const backend = await start();
@@ -181,7 +181,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect(await operator()).toBe('operator');
   });
 
-  test('leaves the operator’s own conflicts alone, and keeps back only the site that they concern', async () => {
+  test('ignores the operator’s own conflicts, and holds back only the site that they concern', async () => {
     await startSystem();
     const backend = await start();
     await writeConfig(includeLine());

@@ -75,7 +75,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     expect(await current()).toBe(generation);
   });
 
-  test('goes on after its owner was killed, and is adopted by the next one', async () => {
+  test('keeps serving after its owner was killed, and is adopted by the next one', async () => {
     const first = await start();
     await install(first.backend, 'acme');
     await first.backend.close();
@@ -107,9 +107,9 @@ describeWith('nginx', 'an nginx of its own', () => {
       let { backend } = await start();
       await install(backend, 'acme');
       if (who === 'one that adopted it') ({ backend } = await start());
-      const woken = backend.events(AbortSignal.timeout(15_000))[Symbol.asyncIterator]().next();
+      const event = backend.events(AbortSignal.timeout(15_000))[Symbol.asyncIterator]().next();
       sendSignal(await master(), 'SIGKILL', settings.prefix);
-      expect(await woken).toEqual({ done: false, value: undefined });
+      expect(await event).toEqual({ done: false, value: undefined });
       expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': false });
       await install(backend, 'acme');
       await serves(backend, 'acme');
@@ -189,7 +189,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(backend, 'beta');
   });
 
-  test('sees what was edited by hand, and a certificate that was replaced, and mends both', async () => {
+  test('detects a file edited by hand and a replaced certificate, and restores both', async () => {
     const { backend } = await start();
     await install(backend, 'acme', 'beta');
     const [acme] = await backend.installed();

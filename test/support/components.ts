@@ -99,7 +99,7 @@ export function missing(component: Component): string | null {
   return found;
 }
 
-/** `TAGYARD_REQUIRE_ALL=1`: a missing component fails the run instead of leaving out what needs it. */
+/** `TAGYARD_REQUIRE_ALL=1`: a missing component fails the run; otherwise its suites are skipped. */
 export const allRequired = (): boolean => process.env.TAGYARD_REQUIRE_ALL === '1';
 
 /** Why the components can't all be used, or `null` where they can. */

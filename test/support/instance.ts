@@ -23,8 +23,8 @@ export interface Instance extends AsyncDisposable {
 }
 
 /**
- * A home folder for one instance, gone with the scope: `using home = temporaryHome();`. With it go the containers that
- * a stopped instance leaves for its next start, since this home has none.
+ * A home folder for one instance, gone with the scope: `using home = temporaryHome();`. The containers that a
+ * stopped instance keeps for its next start are removed with it.
  */
 export function temporaryHome(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'tagyard-home-'));
@@ -62,7 +62,7 @@ function readJson(file: string): unknown {
 /** `npm start` on a home folder and free ports, as a person runs it; answers when it is ready. */
 export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): Promise<Instance> {
   const file = join(home, 'run.json');
-  // A killed instance leaves its file behind until the next one takes it away.
+  // A killed instance's file stays until the next one removes it.
   rmSync(file, { force: true });
   const started = performance.now();
   const child = spawn('npm', ['start', '--silent'], {

@@ -12,7 +12,7 @@ export interface LoadReport {
 }
 
 /**
- * So many requests a second through a proxy until it is ended: GET and POST by turns, three in four on connections of
+ * So many requests a second through a proxy until it is ended: GET and POST alternately, three in four on connections of
  * their own, one on a kept one. Each is sent on time, whatever became of those before. A kept connection may be closed
  * by the other side at the very moment in which it is used again, which no server can prevent; it is met as Node's
  * manual says (sent again, see `request.reusedSocket`), and counted.

@@ -29,7 +29,7 @@ export async function startUpstream({
   /** Sent back as `x-upstream`. */
   name?: string;
   handle?: (...exchange: Parameters<RequestListener>) => boolean;
-  /** How long an idle connection is kept; as the tag server does unless told. */
+  /** How long an idle connection is kept; by default as long as the tag server's. */
   keepAliveMs?: number;
   onConnection?: (socket: Socket) => void;
 } = {}) {

@@ -6,7 +6,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
  * What wrangler prints in a project's folder; it and its build command run by this very Node, its own files
- * are kept under `home`, and it reports to nobody.
+ * are kept under `home`, and it sends no telemetry.
  */
 export async function wrangler(project: string, home: string, ...args: readonly string[]): Promise<string> {
   const { stdout } = await execaNode(join(root, 'node_modules/wrangler/bin/wrangler.js'), args, {

@@ -19,13 +19,13 @@ export interface Outcome {
   readonly cut: Cut;
   readonly label: string;
   /** Effects that the next start needed until all was as asked. */
-  readonly mended: number;
+  readonly writes: number;
 }
 
 /** What is there when everything of a life's step is applied, by step. */
 export type Reference = ReadonlyMap<string, { readonly world: Snapshot; readonly files: unknown }>;
 
-/** Runs a life through without a kill: what stands after each step, and how many effects each took. */
+/** Runs a whole life without a kill. Answers the state after each step, and how many effects each step took. */
 export async function reference(stage: Stage, life: readonly Asked[]) {
   const steps = new Map<string, { world: Snapshot; files: unknown }>();
   const effects = new Map<string, number>();
@@ -84,9 +84,9 @@ export async function killOnce(
   if (!['create', 'remove'].includes(name)) expectServed(left, sites);
   expectForeign(left, expected);
 
-  let mended = 0;
+  let writes = 0;
   stage.gate.watch(({ kind }, moment) => {
-    if (kind === 'world' && moment === 'after') mended += 1;
+    if (kind === 'world' && moment === 'after') writes += 1;
     return false;
   });
   const next = await stage.start();
@@ -96,10 +96,10 @@ export async function killOnce(
   const wanted = expected.get(name);
   expect(stage.snapshot()).toEqual(wanted?.world);
   expect(await files(stage)).toEqual(wanted?.files);
-  return { daemon: next, outcome: { asked: name, cut, label: label ?? 'commit', mended } };
+  return { daemon: next, outcome: { asked: name, cut, label: label ?? 'commit', writes } };
 }
 
-/** A name never leads to something that is not there: each kind of thing stands only on the kinds before it. */
+/** A name never leads to a missing target: a resource exists only if those of the kinds before it exist. */
 function expectFoundations(world: Snapshot, sites: readonly string[]): void {
   for (const site of sites) {
     const counts = Object.values(standing(world, site));
@@ -119,7 +119,7 @@ function expectServed(world: Snapshot, sites: readonly string[]): void {
   }
 }
 
-/** After everything was removed, what is left is other people's: each of it stands at every other moment too. */
+/** After everything was removed, only foreign resources remain; each of them must exist at every other moment too. */
 function expectForeign(world: Snapshot, expected: Reference): void {
   const foreign = expected.get('remove')?.world;
   for (const kind of ['containers', 'proxy', 'kv', 'routes', 'dns'] as const) {
@@ -137,10 +137,10 @@ export function table(outcomes: readonly Outcome[]): string {
   const rows = Map.groupBy(outcomes, ({ asked, cut }) => `${asked} ${cut.kind} ${cut.index}`);
   const lines = [...rows.values()].map((both) => {
     const [{ asked, cut, label }] = both as [Outcome, ...Outcome[]]; // groupBy makes no empty groups
-    const mended = (moment: Moment) =>
-      String(both.find((one) => one.cut.moment === moment)?.mended ?? '–').padStart(6);
+    const writesAt = (moment: Moment) =>
+      String(both.find((one) => one.cut.moment === moment)?.writes ?? '–').padStart(6);
     const which = `${cut.kind} ${cut.index}`.padEnd(10);
-    return `${asked.padEnd(24)}${which}${mended('before')} ${mended('after')}  ${label}`;
+    return `${asked.padEnd(24)}${which}${writesAt('before')} ${writesAt('after')}  ${label}`;
   });
   const head = `${'asked'.padEnd(24)}${'killed at'.padEnd(10)}before  after  what it was at; figures: writes that the next start made`;
   return [head, ...lines].join('\n');

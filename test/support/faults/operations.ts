@@ -8,7 +8,7 @@ export interface Request {
   readonly body: unknown;
 }
 
-/** Things that somebody asks of the daemon, one request a site. */
+/** Requests to the daemon, one for each site. */
 export interface Asked {
   readonly name: string;
   readonly requests: readonly Request[];
@@ -63,7 +63,7 @@ export async function ask(daemon: RunningDaemon, requests: readonly Request[]): 
   return answers.flatMap(({ request, accepted }) => (accepted ? [] : [request]));
 }
 
-/** How many things of each kind stand for a site; what comes later stands on what comes before. */
+/** How many resources of each kind a site has, in the order of dependency. */
 export function standing({ containers, proxy, kv, routes, dns }: Snapshot, site: string) {
   const host = `${site}.example.net`;
   const marked = (mark: unknown) => String(mark).includes(` ${site} `);

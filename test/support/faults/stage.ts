@@ -16,7 +16,7 @@ import { startGate } from '../gitops/gate.ts';
 import type { DaemonSettings } from '../gitops/settings.ts';
 import { manifestInput } from '../manifest.ts';
 
-/** Answers whatever stands in front of it: the cause of a row of SQLite's being `unknown`. */
+/** Rows as SQLite answers them; their columns differ by statement. */
 const rows = z.array(z.record(z.string(), z.unknown()));
 
 /** Everything that a daemon works on, none of it in the daemon's own process: what it did outlives it. */
@@ -54,7 +54,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
   let next: ChildProcess | undefined;
   const select = (sql: string) => rows.parse(emulator.db.prepare(sql).all());
 
-  /** All that stands, ids and times left out, in one order: two equal snapshots are one world. */
+  /** All resources in one order, without ids and times: equal worlds have equal snapshots. */
   const snapshot = () => ({
     containers: sorted(gate.world.containers ?? []),
     proxy: sorted(gate.world.proxy ?? []),
