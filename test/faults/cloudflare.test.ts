@@ -23,7 +23,7 @@ const refusal = (status: number, code: number, message: string): Fault => ({
  * How many calls each case may take beyond those of a creation without faults. A retry is one observation (6 calls)
  * and its writes.
  */
-const LOOK = 6;
+const OBSERVATION = 6;
 
 describe('a daemon whose Cloudflare misbehaves', () => {
   let on: Stage;
@@ -122,7 +122,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     ],
     ['half a bulk', { kind: 'change', change: omitOne }, kvWrite, 4],
     ['a full quota', refusal(400, 81045, 'Record quota exceeded'), dnsBatch, 2],
-    ['a token that is revoked in the middle', refusal(403, 9109, 'Unauthorized'), any, 3 * LOOK],
+    ['a token that is revoked in the middle', refusal(403, 9109, 'Unauthorized'), any, 3 * OBSERVATION],
   ])('%s: lives, makes nothing twice, and gets there', async (name, fault, when, times) => {
     const site = `case-${number + 1}`;
     // In the middle: a part of the site already exists.
@@ -135,7 +135,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     expect(standing(on.snapshot(), site)).toEqual(whole);
     if (hasUnknownOutcome(fault)) expect(blindCreates(faulty)).toEqual([]);
     console.log(`${name}: ${calls} calls (${untroubled} without faults)`);
-    expect(calls).toBeLessThanOrEqual(untroubled + times + 5 * LOOK);
+    expect(calls).toBeLessThanOrEqual(untroubled + times + 5 * OBSERVATION);
     await converged(daemon);
   });
 
@@ -192,7 +192,7 @@ function hasUnknownOutcome(fault: Fault): boolean {
   return fault.kind !== 'refuse' || fault.status >= 500;
 }
 
-/** Creates (of records and routes) that came after one with an unknown end, without a look in between. */
+/** Creates (of records and routes) that came after one with an unknown end, without an observation in between. */
 function blindCreates({ calls, faulted }: FaultyCloudflare): string[] {
   return faulted.flatMap((place) => {
     const [method = '', path = ''] = calls[place]?.split(' ') ?? [];

@@ -38,9 +38,9 @@ describe('a drain', () => {
     return sites.find(({ site }: { site: string }) => site === 'acme');
   };
   const withdrawnAt = () => known()?.withdrawnAt;
-  /** Looks at everything, from beginning to end. */
-  async function looked(): Promise<void> {
-    for (let look = 0; look < 2; look += 1) {
+  /** Waits for a full pass: the first one to end may have begun before the request. */
+  async function fullPass(): Promise<void> {
+    for (let pass = 0; pass < 2; pass += 1) {
       const { passes } = await daemon.figures();
       await daemon.call('POST', '/sync');
       await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
@@ -59,12 +59,12 @@ describe('a drain', () => {
       on.prepare();
       await daemon.kill();
       await start({ drainSeconds: HOUR, clockMs });
-      await looked();
+      await fullPass();
       expect(standing(on.snapshot(), 'acme'), `${clockMs}`).toEqual(DRAINING);
       expect(withdrawnAt()).toBe(since);
       // Its own drain is under way by now: the clock of the wall doesn't shorten it.
       daemon.setClock(48 * HOUR * 1000);
-      await looked();
+      await fullPass();
       expect(standing(on.snapshot(), 'acme'), `${clockMs}, and on`).toEqual(DRAINING);
     }
     await daemon.kill();

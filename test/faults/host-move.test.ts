@@ -62,9 +62,9 @@ describe('a site that is given to another host', () => {
     if (running === undefined) throw new Error(`${host} doesn't run`);
     return running;
   };
-  /** A whole look: the first pass to end may have begun before it was asked for. */
-  async function looked(host: Host): Promise<void> {
-    for (let look = 0; look < 2; look += 1) {
+  /** Waits for a full pass: the first one to end may have begun before the request. */
+  async function fullPass(host: Host): Promise<void> {
+    for (let pass = 0; pass < 2; pass += 1) {
       const { passes } = await daemon(host).figures();
       await daemon(host).call('POST', '/sync');
       await eventually(async () => expect((await daemon(host).figures()).passes).toBeGreaterThan(passes));
@@ -114,7 +114,7 @@ describe('a site that is given to another host', () => {
       await on.push({ acme: of('acme', to) });
       await settled(to);
       expect(hostsOf('acme')).toEqual(new Set([to]));
-      await looked(from);
+      await fullPass(from);
       await settled(from);
       expect(gaps).toEqual([]);
       expect(local(to, 'acme')).toEqual(WHOLE);
@@ -123,7 +123,7 @@ describe('a site that is given to another host', () => {
       expect(on.snapshot().dns).toEqual(expect.arrayContaining(foreign));
       // Neither has anything left to say.
       writes = 0;
-      for (let round = 0; round < 2; round += 1) for (const host of HOSTS) await looked(host);
+      for (let round = 0; round < 2; round += 1) for (const host of HOSTS) await fullPass(host);
       expect(writes).toBe(0);
     }
     expect(local('tag-1', 'beta')).toEqual(WHOLE);
@@ -141,13 +141,13 @@ describe('a site that is given to another host', () => {
         message: expect.stringContaining('acme on tag-3'),
       }),
     );
-    await looked('tag-1');
+    await fullPass('tag-1');
     expect(missing()).toEqual([]);
     expect(local('tag-1', 'acme')).toEqual(WHOLE);
 
     await start('tag-3');
     await settled('tag-3');
-    await looked('tag-1');
+    await fullPass('tag-1');
     await settled('tag-1');
     expect(gaps).toEqual([]);
     expect(hostsOf('acme')).toEqual(new Set(['tag-3']));

@@ -292,7 +292,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(failed.map(({ error }) => error)).toEqual(changes.map(() => expect.any(RetryableError)));
       await eventually(async () => expect(await knot.serial()).toBe(before + 1));
       relay.fault = 'none';
-      // Whether looked at again or asked for again: it is done.
+      // The record exists, whether the client observed again or sent the update again.
       expect((await planOf(applier, acme)).changes).toEqual([]);
       expect(await applyAll(applier, changes)).toEqual([]);
       expect(await knot.serial()).toBe(before + 1);
@@ -502,7 +502,7 @@ async function everything(knot: Knot, lines: readonly string[]): Promise<string[
 
 async function argumentLists(): Promise<string[]> {
   const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  // A process may end while we look.
+  // A process may end during the search.
   const lists = await Promise.allSettled(processes.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8')));
   return lists.flatMap((list) => (list.status === 'fulfilled' ? [list.value] : []));
 }

@@ -293,7 +293,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     const files = readdirSync(home.path, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => relative(home.path, join(entry.parentPath, entry.name)));
-    // The edge's stores make and take away files of their own while this looks.
+    // The edge's stores create and delete files during the search.
     const read = (name: string) =>
       existsSync(join(home.path, name)) ? [{ name, bytes: readFileSync(join(home.path, name)) }] : [];
     const there = files.flatMap(read);
