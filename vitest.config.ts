@@ -31,7 +31,7 @@ export default defineConfig({
   test: {
     sequence: { sequencer: InOrder },
     projects: [
-      project('unit', { ...UNIT, maxWorkers: 2 }),
+      project('unit', { ...UNIT, maxWorkers: 2, isolate: false }),
       project('daemons', { ...UNIT, fileParallelism: false }),
       project('services', REAL),
       project('containers', REAL),

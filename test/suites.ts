@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
  * other. Each pool is one or more projects of `vitest.config.ts`.
  */
 export const POOLS = {
-  /** One process each, no component: most of the processor's time. */
+  /** No component. `unit` is the quick loop; `daemons` start whole daemons, workerd, git or this runner many times. */
   unit: ['unit', 'daemons'],
   /** Name servers, proxies, databases and authorities on free ports. */
   services: ['services'],
@@ -38,8 +38,23 @@ export const SUITES: readonly Suite[] = [
   {
     name: 'daemons',
     project: 'daemons',
-    files: [],
-    budget: 60,
+    files: [
+      'test/run.test.ts',
+      'test/edge/{host,logs,rude-plugins}.test.ts',
+      'test/edge/**/deploy.test.ts',
+      'test/plugins/{cookie-restoration,detection,kit,server-proxy}.test.ts',
+      'test/gitops/main.test.ts',
+      'test/gitops/appliers/registration.test.ts',
+      'test/gitops/cli/*.test.ts',
+      'test/gitops/desired/{claims,contested,unusable}.test.ts',
+      'test/gitops/loop/{given-up,guards,loop,remote-away,schedule}.test.ts',
+      'test/gitops/pass/pass.test.ts',
+      'test/gitops/sites-repo/sites-repo.test.ts',
+      'test/management/{access,containers,forget-keys,hardening,host-watch,main}.test.ts',
+      'test/management/{openapi,projection,reading,saga,validation,verification}.test.ts',
+      'test/management/db/*.test.ts',
+    ],
+    budget: 240,
   },
   { name: 'check', project: 'unit', files: ['test/*.test.ts'], budget: 20 },
   { name: 'plugins', project: 'unit', files: ['test/plugins/**/*.test.ts'], budget: 15 },
