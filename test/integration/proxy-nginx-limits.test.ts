@@ -19,7 +19,7 @@ import { type Ask, ask, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 const KIB = 1024;
-const LONG_WAIT = { timeoutMs: 60_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 
 describeWith('nginx', 'nginx at its limits', () => {
   let home: Awaited<ReturnType<typeof proxyHome>>;
@@ -108,7 +108,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       const text = await readFile(join(settings.prefix, 'logs', 'sites', 'flooded.log'), 'utf8');
       expect(text.trim().split('\n')).toHaveLength(60);
       return text;
-    }, LONG_WAIT);
+    }, TIMEOUT);
     expect(log).toContain('"limited":"REJECTED');
   });
 
@@ -124,7 +124,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     const other = await upstream();
     await backend.install([put('hanging', origin('hanging', hanging)), put('quiet', origin('quiet', other))]);
     const held3 = [1, 2, 3].map(() => get(backend, 'hanging'));
-    await eventually(() => expect(held).toHaveLength(3), LONG_WAIT);
+    await eventually(() => expect(held).toHaveLength(3), TIMEOUT);
     expect((await get(backend, 'hanging')).status).toBe(503);
     expect((await get(backend, 'quiet')).status).toBe(200);
     for (const response of held) response.end('at last');
@@ -177,7 +177,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     const poll = get(backend, 'acme', { path: '/gtm/get_memo', timeoutMs: 120_000 });
     expect((await get(backend, 'acme')).status).toBe(200);
     const [old] = await workersOf((await runningMaster(settings.prefix)) ?? 0);
-    await eventually(() => expect(ends).toEqual(['nginx closed it']), LONG_WAIT);
+    await eventually(() => expect(ends).toEqual(['nginx closed it']), TIMEOUT);
     await backend.install([put('beta', origin('beta', preview))]);
     expect((await poll).status).toBe(204);
     expect(old).toBeDefined();
@@ -192,7 +192,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     const [old = 0] = await workersOf(master);
     await backend.install([put('beta', origin('beta', hanging))]);
     await cut;
-    await eventually(async () => expect(await workersOf(master)).not.toContain(old), LONG_WAIT);
+    await eventually(async () => expect(await workersOf(master)).not.toContain(old), TIMEOUT);
   });
 
   test('tries a request on the other replica where one is down', async () => {
@@ -236,7 +236,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       const text = await readFile(file('acme'), 'utf8');
       expect(text.trim().split('\n')).toHaveLength(paths.length);
       return text.trim().split('\n');
-    }, LONG_WAIT);
+    }, TIMEOUT);
     const records = lines.map((line) => JSON.parse(line));
     expect(records.map(({ path }) => path)).toEqual(paths.map((path) => path.split('?')[0]));
     expect(records[0]).toMatchObject({
@@ -263,7 +263,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       asked += 1;
       expect((await get(backend, 'acme', { path: `/number-${asked}` })).status).toBe(200);
       expect(await readFile(file, 'utf8')).toContain(`/number-${asked}`);
-    }, LONG_WAIT);
+    }, TIMEOUT);
     const [aside, now] = await Promise.all([readFile(`${file}.1`, 'utf8'), readFile(file, 'utf8')]);
     for (let number = 1; number <= asked; number += 1) expect(aside + now).toContain(`/number-${number}"`);
   });
@@ -302,7 +302,7 @@ describeWith('nginx', 'nginx at its limits', () => {
           const url = `http://127.0.0.1:${ports.statusPort}/generation`;
           return await (await fetch(url, { headers: { connection: 'close' } })).text();
         },
-        { ...LONG_WAIT, until: () => nginx.exitCode !== null },
+        { ...TIMEOUT, until: () => nginx.exitCode !== null },
       );
       expect(version).toBe(await readFile(join(prefix, 'current', 'version'), 'utf8'));
       // All of the one tree or all of the other.

@@ -21,7 +21,7 @@ import { ask, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));
-const LONG_WAIT = { timeoutMs: 60_000, intervalMs: 200 };
+const TIMEOUT = { timeoutMs: 60_000, intervalMs: 200 };
 
 describeWith('nginx', 'the system’s nginx', () => {
   let home: Awaited<ReturnType<typeof proxyHome>>;
@@ -144,9 +144,9 @@ describeWith('nginx', 'the system’s nginx', () => {
       const line = /add to its http block the line "(.*)"$/m.exec(stdout)?.[1];
       expect(line).toBe(includeLine());
       return line ?? '';
-    }, LONG_WAIT);
+    }, TIMEOUT);
     await writeConfig(line);
-    await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ ready: true }), LONG_WAIT);
+    await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ ready: true }), TIMEOUT);
     expect(await doctor()).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^1 of 1 sites are/) });
     expect(
       (await ask(backend.endpoint(), { host: 'acme-origin.example.net', path: '/healthz' })).status,
