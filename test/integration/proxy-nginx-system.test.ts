@@ -53,7 +53,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     for (const cleanup of cleanups.toReversed()) await cleanup();
   });
 
-  /** The configuration of a distribution with a site of the operator's own; `more` goes into the http block. */
+  /** The configuration of a distribution with a site of the operator's own. Adds `more` to the http block. */
   async function writeConfig(more: string): Promise<void> {
     const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
       (name) => `${name}_temp_path ${system}/temp/${name};`,
