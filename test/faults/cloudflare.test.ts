@@ -25,7 +25,7 @@ const refusal = (status: number, code: number, message: string): Fault => ({
  */
 const OBSERVATION = 6;
 
-describe('a daemon whose Cloudflare misbehaves', () => {
+describe('a daemon whose Cloudflare fails', () => {
   let on: Stage;
   let faulty: FaultyCloudflare;
   let daemon: RunningDaemon;
@@ -64,7 +64,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     expect(await ask(daemon, [{ method: 'POST', path: '/provision', body }])).toEqual([]);
     await settled();
   }
-  /** Without asking Cloudflare anything, as `POST /plan` would. */
+  /** Asks Cloudflare nothing; `POST /plan` would. */
   async function settled(): Promise<void> {
     const head = await on.repo.head();
     await eventually(
@@ -123,7 +123,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     ['half a bulk', { kind: 'change', change: omitOne }, kvWrite, 4],
     ['a full quota', refusal(400, 81045, 'Record quota exceeded'), dnsBatch, 2],
     ['a token that is revoked in the middle', refusal(403, 9109, 'Unauthorized'), any, 3 * OBSERVATION],
-  ])('%s: lives, makes nothing twice, and gets there', async (name, fault, when, times) => {
+  ])('%s: keeps running, creates nothing twice, and converges', async (name, fault, when, times) => {
     const site = `case-${number + 1}`;
     // In the middle: a part of the site already exists.
     if (name.includes('middle')) faulty.plan(fault, afterThe(kvWrite, when), times);
@@ -139,7 +139,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     await converged(daemon);
   });
 
-  test('a stale list: finds what it made itself, and makes nothing twice', async () => {
+  test('a stale list: finds its own records, and creates nothing twice', async () => {
     const site = `case-${number + 1}`;
     await create(site);
     faulty.plan(
@@ -162,7 +162,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     await converged(daemon);
   });
 
-  test('a removal whose answers are lost: takes everything away once', async () => {
+  test('a removal whose answers are lost: removes everything once', async () => {
     const site = `case-${number + 1}`;
     await create(site);
     faulty.plan({ kind: 'fail after' }, (method) => method !== 'GET', 4);
@@ -172,7 +172,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
   });
 });
 
-/** Picks what `when` picks once something was picked by `first`. */
+/** Selects what `when` selects, after `first` has selected something. */
 function afterThe(first: When, when: When): When {
   let begun = false;
   return (method, path) => {
@@ -182,12 +182,12 @@ function afterThe(first: When, when: When): When {
   };
 }
 
-/** The pair is there, but Cloudflare says that it isn't. */
+/** The pair was written, but Cloudflare answers that it was not. */
 function omitOne(body: { result: object }) {
   return { ...body, result: { ...body.result, unsuccessful_keys: ['acme'] } };
 }
 
-/** A refusal is certain: nothing was done. */
+/** After a refusal it is certain that nothing was written. */
 function hasUnknownOutcome(fault: Fault): boolean {
   return fault.kind !== 'refuse' || fault.status >= 500;
 }

@@ -62,7 +62,7 @@ describe('a drain', () => {
       await fullPass();
       expect(standing(on.snapshot(), 'acme'), `${clockMs}`).toEqual(DRAINING);
       expect(withdrawnAt()).toBe(since);
-      // Its own drain is under way by now: the clock of the wall doesn't shorten it.
+      // The drain of this daemon has begun: the wall clock doesn't shorten it.
       daemon.setClock(48 * HOUR * 1000);
       await fullPass();
       expect(standing(on.snapshot(), 'acme'), `${clockMs}, and on`).toEqual(DRAINING);
@@ -79,14 +79,14 @@ describe('a drain', () => {
     await create('stays');
     const cuts: readonly [what: string, isCut: (label: string, moment: Moment) => boolean][] = [
       ['before the records are removed', (label, moment) => DNS.test(label) && moment === 'before'],
-      ['once they are gone', (label, moment) => DNS.test(label) && moment === 'after'],
+      ['once they are removed', (label, moment) => DNS.test(label) && moment === 'after'],
       ['before the next resource is removed', (label, moment) => !DNS.test(label) && moment === 'before'],
-      ['once that is gone', (label, moment) => !DNS.test(label) && moment === 'after'],
+      ['once that is removed', (label, moment) => !DNS.test(label) && moment === 'after'],
     ];
     for (const [what, isCut] of cuts) {
       on.gate.watch(() => false);
       await create('acme');
-      // What is remembered of the life before is gone by then.
+      // By then the daemon has discarded its state of the site's previous life.
       await eventually(() => expect(known()).toMatchObject({ reason: 'Ready' }));
       expect(known().withdrawnAt).toBeUndefined();
       on.prepare();
@@ -108,7 +108,7 @@ describe('a drain', () => {
       await eventually(() => expect(daemon.exited()).toBe(true));
       const left = standing(on.snapshot(), 'acme');
       if (what === 'before the records are removed') expect(left).toEqual(WHOLE);
-      else if (what !== 'once that is gone') expect(left).toEqual(DRAINING);
+      else if (what !== 'once that is removed') expect(left).toEqual(DRAINING);
       await start({ drainSeconds });
       await converged(daemon);
       expect(early, what).toEqual([]);

@@ -11,12 +11,12 @@ const HOSTS = ['tag-1', 'tag-3'] as const;
 type Host = (typeof HOSTS)[number];
 const ADDRESSES: Readonly<Record<Host, string>> = { 'tag-1': '198.51.100.4', 'tag-3': '198.51.100.5' };
 
-describe('a site that is given to another host', () => {
+describe('a site that moves to another host', () => {
   let on: Stage;
-  /** Each host has containers and a proxy of its own; Cloudflare is one. */
+  /** Each host has containers and a proxy of its own; all hosts use one Cloudflare account. */
   let gates: Readonly<Record<Host, Gate>>;
   const daemons = new Map<Host, RunningDaemon>();
-  /** Whatever was missing at some moment, as text. */
+  /** What was missing at any moment, as text. */
   const gaps: string[] = [];
   let writes = 0;
 
@@ -83,7 +83,7 @@ describe('a site that is given to another host', () => {
   const WHOLE = { containers: 2, proxy: 1 };
   const NOTHING = { containers: 0, proxy: 0 };
 
-  /** The names of every site lead somewhere, and what they lead to is up on that very host. */
+  /** Every name of a site leads to a host on which the site's containers and proxy run. */
   function missing(): string[] {
     const world = on.snapshot();
     return ['acme', 'beta', 'core'].flatMap((site) => {
@@ -121,7 +121,7 @@ describe('a site that is given to another host', () => {
       expect(local(from, 'acme')).toEqual(NOTHING);
       expect(on.snapshot().kv.filter(({ metadata }) => !String(metadata).includes(' acme '))).toEqual(others);
       expect(on.snapshot().dns).toEqual(expect.arrayContaining(foreign));
-      // Neither has anything left to say.
+      // Neither host reports a problem.
       writes = 0;
       for (let round = 0; round < 2; round += 1) for (const host of HOSTS) await fullPass(host);
       expect(writes).toBe(0);

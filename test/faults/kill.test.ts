@@ -5,15 +5,15 @@ import { lifeOf } from '../support/faults/operations.ts';
 import { type Stage, stage } from '../support/faults/stage.ts';
 import type { Moment } from '../support/gitops/gate.ts';
 
-/** Writes of the state file come often and are all alike; the first ones of a step stand for the rest. */
+/** The state file is written often and always in the same way: the first writes of a step represent all of them. */
 const STATE_WRITES = 2;
 const MINUTE = 60_000;
-/** Each moment has a stage of its own, and both go on at once: half of each is waiting. */
+/** Each moment has a stage of its own. Both run at once, because each waits half of its time. */
 const MOMENTS: readonly Moment[] = ['before', 'after'];
 
 interface StageResult {
   readonly outcomes: readonly Outcome[];
-  /** By step of the life: how many effects it takes. */
+  /** The number of effects, by step of the life. */
   readonly effects: ReadonlyMap<string, number>;
 }
 
@@ -39,7 +39,7 @@ async function onBothStages(
 }
 
 describe('a daemon that is killed with SIGKILL', () => {
-  test('at every boundary of three sites’ lives does in the end what it would have done', {
+  test('at every boundary of three sites’ lives reaches the same state as without the kill', {
     timeout: 15 * MINUTE,
   }, async () => {
     const sites = ['acme', 'beta', 'core'];
@@ -66,12 +66,12 @@ describe('a daemon that is killed with SIGKILL', () => {
     for (const name of results[0]?.effects.keys() ?? []) {
       const cuts = outcomes.filter(({ asked, cut }) => asked === name && cut.kind === 'world');
       const least = Math.min(...results.map(({ effects }) => effects.get(name) ?? 0));
-      // Batches come out a little different each time; a run that met half of them was no run.
+      // Batches differ a little from run to run, so this is a lower bound.
       expect(cuts.length, name).toBeGreaterThanOrEqual(Math.max(1, least));
     }
   });
 
-  test('at some boundaries of a hundred sites’ lives does in the end what it would have done', {
+  test('at some boundaries of a hundred sites’ lives reaches the same state as without the kill', {
     timeout: 10 * MINUTE,
   }, async () => {
     const sites = Array.from({ length: 100 }, (_, number) => `site-${number}`);

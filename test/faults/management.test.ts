@@ -8,7 +8,7 @@ import type { mortalReport, mortalTask } from '../support/management/mortal-sett
 import { PostgresqlFixture } from '../support/management/postgresql.ts';
 import { creation, SECRET, World } from '../support/management/world.ts';
 
-/** Some twenty processes one after another, however busy the machine is. */
+/** Enough for some twenty processes one after another on a busy machine. */
 const TIMEOUT_MS = 900_000;
 
 type Task = z.input<typeof mortalTask>;
@@ -114,7 +114,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     return await world.call('POST', '/server-containers', { as: 'owner', body, headers });
   }
 
-  /** The same request again makes the same container, or (after a failure) a new one, with the same domain. */
+  /** Repeats the request: the answer is the same container or, after a failure, a new one with the same domain. */
   async function triedAgain(domain: string, before: { id: string; status: string } | null): Promise<void> {
     await world.start();
     try {
@@ -131,7 +131,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     }
   }
 
-  /** Runs once to the end to learn the boundaries; then a run for each of them, killed there. */
+  /** Runs once without a kill to count the boundaries, then once for each boundary, killed there. */
   async function exhaustively(
     run: (end: Task['end'], domain: string) => Promise<Report | null>,
     name: string,
@@ -144,7 +144,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     for (const [boundary, count] of Object.entries(whole.passed)) {
       for (let index = 1; index <= count; index += 1) {
         const domain = `${name}-${++runs}.example`;
-        // What runs in the background may do with fewer passes this time; then there is nothing to be seen.
+        // Background work may need fewer passes this time; then the boundary is not reached.
         if ((await run({ name: boundary, index }, domain)) === null) killed.push(boundary);
         await after(domain);
       }

@@ -14,7 +14,7 @@ import { World } from '../support/management/world.ts';
 
 const SITES = Array.from({ length: 6 }, (_, number) => `site-${number}`);
 
-/** A real provisioner, and management that has the same repository behind a URL, which it asks now and then. */
+/** A real provisioner, and management that polls the same repository behind a URL. */
 let on: Stage;
 let daemon: RunningDaemon;
 let world: World;
@@ -47,7 +47,7 @@ const statuses = async (): Promise<Record<string, string>> => {
   const rows = await world.owner.selectFrom('containers').select(['site_id', 'status']).execute();
   return Object.fromEntries(rows.map(({ site_id, status }) => [site_id, status]));
 };
-/** All that a container holds. */
+/** Everything that containers hold: claims, leases and records. */
 async function held() {
   const { owner } = world;
   return {
@@ -146,7 +146,7 @@ describe('mass deletion by accident, with management following', () => {
   );
 });
 
-describe('changes by the API, by the command and by plain git at once, a remote between them', () => {
+describe('concurrent changes by the API, by the command and by plain git, through a remote', () => {
   type Action = () => Promise<unknown>;
   let clone: string;
   const git = (...args: string[]) => world.git(clone, ...args);
@@ -180,7 +180,7 @@ describe('changes by the API, by the command and by plain git at once, a remote 
     (...args: string[]): Action =>
     async () =>
       expect(await tagyardOf(daemon.url)(args)).toMatchObject({ exitCode: 0 });
-  /** Undoes the newest commit of the site's file, whatever came after it. */
+  /** Reverts the newest commit of the site's file, also if other commits follow it. */
   const revertByGit =
     (site: string): Action =>
     async () => {
@@ -197,7 +197,7 @@ describe('changes by the API, by the command and by plain git at once, a remote 
       await git('push', '--quiet', '--force', 'origin', `origin/main~${drop}:main`);
     };
 
-  /** Host and database say what git says, down to the last lease and name. */
+  /** Host and database match git in every lease and name. */
   async function agree(): Promise<void> {
     await eventually(
       async () => {

@@ -153,7 +153,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     });
   });
 
-  describe('other people’s records', () => {
+  describe('foreign records', () => {
     const MINE = 'tgy1 test tag-1 acme-shop 0123abcd';
     test.each([
       ['an address', ['add acme-shop-origin 300 A 203.0.113.9'], ['acme-shop-origin/A']],
@@ -186,7 +186,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await everything(knot, lines)).toEqual(before);
     });
 
-    test('are everything whose mark is gone', async () => {
+    test('include a record whose mark was removed', async () => {
       await converge(applierOf(), acme);
       await knot.update('del _tagyard-a.acme-shop-origin TXT');
       const { changes, conflicts } = await planOf(applierOf(), acme);
@@ -197,7 +197,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop-origin', 'A')).toEqual([HOST]);
     });
 
-    test('are taken over whole where the manifest adopts them, marks and all', async () => {
+    test('are taken over completely where the manifest adopts them, with their marks', async () => {
       await knot.update(
         'add acme-shop-origin 300 A 203.0.113.9',
         'add acme-shop-origin 300 A 203.0.113.10',
@@ -212,7 +212,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop-preview', 'A')).toEqual([HOST]);
     });
 
-    test('are not thrown away for an alias, even then', async () => {
+    test('are not deleted for an alias, even if the manifest adopts them', async () => {
       await knot.update('add acme-shop 300 MX 10 mail');
       const applier = applierOf();
       const failed = await applyAll(applier, (await planOf(applier, { ...acme, adopt: true })).changes);
@@ -258,7 +258,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       },
     );
 
-    test('for an alias is refused where a server would pass over it in silence', async () => {
+    test('for an alias is refused where a server would ignore the update without an error', async () => {
       const applier = applierOf();
       const { changes } = await planOf(applier, acme);
       await knot.update('add acme-shop 300 MX 10 mail');
@@ -281,7 +281,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     });
   });
 
-  describe('a server that misbehaves', () => {
+  describe('a faulty server', () => {
     test('never repeats an update whose outcome is unknown', async () => {
       const relay = await relayTo(knot.port);
       const applier = applierOf({ port: relay.port, silenceSeconds: 1 });
@@ -303,7 +303,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       ['hangs up in the middle', { cutAfter: 9_000 }],
       ['hangs up before a word', { cutAfter: 0 }],
     ] as const)('is tried again, and no zone taken for empty or short, when it %s', async (_what, fault) => {
-      // Big enough for several messages, so that a part of it is whole in itself.
+      // Large enough for several messages, so that a part of the answer is valid by itself.
       const records = Array.from({ length: 600 }, (_, at) => `add big-${at} 300 TXT "${'x'.repeat(200)}"`);
       for (let at = 0; at < records.length; at += 150) await knot.update(...records.slice(at, at + 150));
       const relay = await relayTo(knot.port, fault);
@@ -327,7 +327,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await observed).toBeInstanceOf(RetryableError);
     });
 
-    test('that answers from an old serial has nothing written twice, and converges when it caught up', async () => {
+    test('that answers from an old serial gets no update twice, and converges when it has caught up', async () => {
       const secondary = await startKnot({ primary: knot.port });
       cleanups.push(() => secondary.close());
       // Transfers from the secondary, which forwards updates to the primary and does not learn their outcome.
@@ -366,7 +366,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(String(error)).toMatch(says);
     });
 
-    test('one site’s names fails that site only', async () => {
+    test('the names of one site fails that site only', async () => {
       const applier = applierOf({ key: 'half' });
       const { changes } = await planOf(applier, acme, loadedManifest('beta-shop', 1));
       const failed = await applyAll(applier, changes);
@@ -379,7 +379,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect((await planOf(applier, acme)).changes).toEqual([]);
     });
 
-    test('every update of a key fails for good, says what to do, and changes nothing', async () => {
+    test('every update of a key fails permanently, says what to do, and changes nothing', async () => {
       const applier = applierOf({ key: 'reader' });
       const before = await knot.serial();
       const failed = await applyAll(applier, (await planOf(applier, acme)).changes);
@@ -490,7 +490,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 });
 
-/** The records that lines of `add` speak of, as they stand. */
+/** The current records of the names in the `add` lines. */
 async function everything(knot: Knot, lines: readonly string[]): Promise<string[][]> {
   return Promise.all(
     lines.map((line) => {

@@ -16,7 +16,7 @@ const AUTH = 'flow-auth-s3cret-0123456789';
 const CONFIG = Buffer.from(`id=GTM-FLOWSRV&env=3&auth=${AUTH}`).toString('base64');
 const VISITOR = '203.0.113.7';
 
-/** The main job as one story, on whatever drivers the environment asks for. */
+/** The main job from start to end, with the drivers that `env` selects. */
 function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: string }): void {
   const home = temporaryHome();
   let instance: Instance;
@@ -37,7 +37,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     home[Symbol.dispose]();
   });
 
-  test('runs on the drivers that it says', () => {
+  test('runs on the drivers that it reports', () => {
     expect(instance.run.drivers).toMatchObject(drivers);
   });
 
@@ -105,7 +105,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(mark).toMatchObject({ status: 202, body: { forwarded: true } });
   });
 
-  test('hands an event to the processing container with the visitor’s address, and debug to the preview one', async () => {
+  test('forwards an event with the visitor’s address to the processing container, and debug requests to the preview one', async () => {
     await ok(
       call.management.PATCH('/server-containers/{id}', {
         ...at(id),
@@ -286,7 +286,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect((await call.edge(edgeHost, 'GET', '/healthy')).status).toBeGreaterThanOrEqual(400);
   });
 
-  test('has written no secret where it doesn’t belong', async () => {
+  test('has written each secret only to the files that need it', async () => {
     const { infraSecret, hopSecret, verificationSecret, cloudflareToken } = JSON.parse(
       readFileSync(join(home.path, 'instance.json'), 'utf8'),
     );
@@ -312,7 +312,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     const hop = holding(hopSecret).filter((name) => name !== 'instance.json');
     expect(hop.every((name) => /^provisioner\/proxy\/.*\.conf$/.test(name))).toBe(true);
     expect(hop.every((name) => (statSync(join(home.path, name)).mode & 0o077) === 0)).toBe(true);
-    // Objects in git are compressed: what they hold shows in its history only.
+    // Git compresses its objects: their content is visible in the history only.
     const { stdout: history } = await execa('git', ['-C', instance.run.sitesRepo, 'log', '--patch', '--all']);
     for (const secret of [AUTH, CONFIG, infraSecret, hopSecret, verificationSecret, cloudflareToken])
       expect(history).not.toContain(secret);

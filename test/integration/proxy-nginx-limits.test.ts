@@ -56,7 +56,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     await ask(backend.endpoint(), { host: hostOf(site), ...more });
 
   test('isolates one bad vhost among 1,000 in 2·log2(N)+2 tests, while all others go live', async () => {
-    // A domain that waits for its certificate needs none: 1,000 keys would be the larger part of this test.
+    // Domains that wait for their certificate need no key: 1,000 keys would take most of this test's time.
     const certificates: CertificateSource = { ...home.ca, pathsFor: async () => null };
     const runs = join(home.directory, 'runs');
     const bin = join(home.directory, 'counting-nginx');
@@ -74,7 +74,7 @@ describeWith('nginx', 'nginx at its limits', () => {
 
     const sites = Array.from({ length: 1_000 }, (_, index) => `site-${String(index).padStart(4, '0')}`);
     const bad = 'site-0617';
-    // nginx only warns of it, and names no file.
+    // nginx only warns about it, and names no file.
     const changes = sites.map((site) =>
       custom(site, site === bad ? 'taken.example' : `tags.${site}.example`),
     );
@@ -112,7 +112,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(log).toContain('"limited":"REJECTED');
   });
 
-  test('lets a site whose server hangs hold its own connections only', async () => {
+  test('limits a site whose server hangs to its own connections', async () => {
     const held: ServerResponse[] = [];
     const hanging = await upstream({
       handle(_request, response) {
@@ -146,7 +146,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       [post(8 * KIB * KIB + 1), 413],
     ];
     for (const [asked, expected] of cases) {
-      // nginx answers before the whole body is there and then closes, which the writing side may see first.
+      // nginx answers before it has read the whole body and then closes; the client may see the close first.
       const answer = await get(backend, 'acme', asked).catch((error: NodeJS.ErrnoException) => error.code);
       const status = typeof answer === 'object' ? answer.status : answer;
       if (expected === 413) expect([413, 'EPIPE', 'ECONNRESET']).toContain(status);
@@ -156,13 +156,13 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(server.seen.at(-1)?.bodyBytes).toBe(8 * KIB * KIB);
   });
 
-  test('holds a long poll of 20 s through a reload, and drops an idle connection before the tag server would', async () => {
+  test('holds a long poll of 20 s through a reload, and closes an idle connection before the tag server would', async () => {
     const ends: string[] = [];
     const watch = (socket: Socket) => {
       socket.once('end', () => ends.push('nginx closed it'));
     };
     const preview = await upstream({
-      // Longer than nginx keeps it, so that only nginx can be the one that closes it.
+      // Longer than nginx's own limit, so that nginx closes the connection.
       keepAliveMs: 60_000,
       handle(request, response) {
         if (request.url !== '/gtm/get_memo') return false;
@@ -220,7 +220,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(alive.seen.map(({ bodyBytes }) => bodyBytes)).toEqual([5, 5, 5, 5, 5, 5]);
   });
 
-  test('writes a log for each site: JSON, whatever was asked, and never a query string or an address', async () => {
+  test('writes a log for each site: valid JSON for every request, without query strings and addresses', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server)), put('beta', origin('beta', server))]);
@@ -268,7 +268,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     for (let number = 1; number <= asked; number += 1) expect(aside + now).toContain(`/number-${number}"`);
   });
 
-  test('loads a tested tree whenever the power failed during a change', async () => {
+  test('loads a tested tree after a power failure at any step of a change', async () => {
     const tls = join(home.directory, 'ca');
     const copies = join(home.directory, 'copies');
     await mkdir(copies);
@@ -305,7 +305,7 @@ describeWith('nginx', 'nginx at its limits', () => {
         { ...TIMEOUT, until: () => nginx.exitCode !== null },
       );
       expect(version).toBe(await readFile(join(prefix, 'current', 'version'), 'utf8'));
-      // All of the one tree or all of the other.
+      // Either tree, but never a mixture.
       const { headers } = await ask(endpoint, { host: hostOf('acme') });
       const isServed = async (site: string) =>
         await ask(endpoint, { host: hostOf(site) }).then(

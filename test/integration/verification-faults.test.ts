@@ -10,7 +10,7 @@ import {
   type VerificationStage,
 } from '../support/verification-stage.ts';
 
-/** A starved machine may take longer than the budget of one verification; the next one does better. */
+/** On a busy machine one verification can exceed its budget; then it is repeated. */
 const PATIENT = { timeoutMs: 60_000 };
 
 const failing = ({ checks }: VerificationReport) => checks.filter(({ status }) => status === 'failed');
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.close());
 
-test('finds nothing wrong with a sound site, and judges everything', async () => {
+test('finds no problem of a healthy site, and runs every check', async () => {
   const report = await eventually(async () => {
     const found = await stage.verify();
     expect(failing(found)).toEqual([]);
@@ -77,7 +77,7 @@ interface Row {
   readonly fault: string;
   readonly breaks: () => Promise<void> | void;
   readonly repairs?: () => Promise<void> | void;
-  /** What it must find, and nothing else. */
+  /** The only findings that are expected. */
   readonly finds: readonly Check['name'][];
   readonly subject?: string;
   readonly fix: RegExp;
@@ -88,7 +88,7 @@ const passing = (fault: (passing: Passing) => Fault | undefined) => () => {
 };
 const atEdge = ({ url }: Passing) => url.hostname === stage.manifest.hostnames.edge;
 
-describe('what is broken is what is found, with what to do', () => {
+describe('each fault is found, with what to do, and nothing else', () => {
   afterEach(() => {
     stage.fault = () => undefined;
   });
@@ -256,7 +256,7 @@ describe('what is broken is what is found, with what to do', () => {
     await breaks();
     try {
       stage.asked.length = 0;
-      // What the edge has read of its stores a moment ago, it still believes.
+      // The edge caches what it has read from its stores for a moment.
       const report = await eventually(async () => {
         const found = await stage.verify();
         expect(names(found)).toEqual(finds);
@@ -275,7 +275,7 @@ describe('what is broken is what is found, with what to do', () => {
   });
 });
 
-describe('what the host reports is judged', () => {
+describe('checks of the host report', () => {
   const inDays = (days: number) => new Date(Date.now() + (days + 0.5) * 86_400_000).toISOString();
   const changedName = (host: HostReport, name: string, change: Partial<NameAnswer>): HostReport => ({
     ...host,
@@ -405,7 +405,7 @@ describe('what the host reports is judged', () => {
     expect(JSON.stringify(await stage.verify())).not.toContain('s3cret-auth-t0ken');
   });
 
-  test('its silence is one finding, and what only it sees is skipped', async () => {
+  test('a missing report is one finding, and its checks are skipped', async () => {
     const report = await stage.verify(null);
     expect(failing(report)).toMatchObject([
       { name: 'host_report', detail: expect.stringContaining('the provisioner didn’t answer') },
@@ -438,7 +438,7 @@ describe('the verification worker', () => {
     stage.fault = () => undefined;
   });
 
-  test('ends in time where nothing ever answers, and calls the site unreachable', async () => {
+  test('ends in time where no server answers, and reports the site as unreachable', async () => {
     const host = await stage.report();
     stage.fault = () => ({ hold: true });
     const report = await stage.verify(host, { budget: 1_500 });
@@ -463,7 +463,7 @@ describe('the verification worker', () => {
     expect(stage.asked.filter((asked) => !asked.includes('.tagyard.localhost'))).toEqual([]);
   });
 
-  test('asks each thing once: a dozen requests for a domain, three for each further one, five for each further host', async () => {
+  test('sends each request once: a dozen requests for a domain, three for each further one, five for each further host', async () => {
     const host = await stage.report();
     stage.asked.length = 0;
     await stage.verify(host);

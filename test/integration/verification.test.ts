@@ -37,7 +37,7 @@ describe('a verification on a running instance', () => {
     return { status, body, report: body.verification as VerificationReport };
   }
 
-  test('finds nothing wrong with the demo site, custom domain and all, and says so on the container', async () => {
+  test('finds no problem of the demo site with a custom domain, and stores that on the container', async () => {
     await ok(
       call.management.POST('/server-containers/{id}/custom-domains', {
         ...at(id),
@@ -72,7 +72,7 @@ describe('a verification on a running instance', () => {
   };
   const container = async () => (await ok(call.management.GET('/server-containers/{id}', at(id)))).body;
 
-  test('prints the same by tagyard doctor, and moves nothing by it', async () => {
+  test('prints the same by tagyard doctor, which changes nothing', async () => {
     const { body, report } = await verify();
     const site = body.container.siteId;
     const asked = await tagyard('doctor', site, '--json');

@@ -23,7 +23,7 @@ export interface Instance extends AsyncDisposable {
 }
 
 /**
- * A home folder for one instance, gone with the scope: `using home = temporaryHome();`. The containers that a
+ * A home folder for one instance, removed at the end of the scope: `using home = temporaryHome();`. The containers that a
  * stopped instance keeps for its next start are removed with it.
  */
 export function temporaryHome(): Disposable & { readonly path: string } {
@@ -50,7 +50,7 @@ function removeContainers(home: string): void {
 
 const named = z.object({ instance: z.string() });
 
-/** A home that a test has damaged on purpose has nothing to say. */
+/** `null` for a file that a test has damaged. */
 function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
@@ -59,7 +59,7 @@ function readJson(file: string): unknown {
   }
 }
 
-/** `npm start` on a home folder and free ports, as a person runs it; answers when it is ready. */
+/** `npm start` on a home folder and free ports, as a person runs it; resolves when it is ready. */
 export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): Promise<Instance> {
   const file = join(home, 'run.json');
   // A killed instance's file stays until the next one removes it.
@@ -96,7 +96,7 @@ export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): 
   return { run, readyAfter, stop, [Symbol.asyncDispose]: stop };
 }
 
-/** The command ended before it was ready: no use in waiting on. */
+/** The command ended before it was ready. */
 class Gone extends Error {
   override name = 'Gone';
 }

@@ -16,7 +16,7 @@ export interface Whole {
 export interface Accident {
   readonly name: string;
   happen(whole: Whole): Promise<void> | void;
-  /** What the daemon says of it: in the conditions of its sites, or as the reason why it can't be read. */
+  /** The daemon's message: in the conditions of its sites, or as its last error. */
   readonly says: RegExp;
   repair(whole: Whole): Promise<void> | void;
 }

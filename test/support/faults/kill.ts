@@ -5,7 +5,7 @@ import type { Effect, Moment } from '../gitops/gate.ts';
 import { type Asked, ask, standing } from './operations.ts';
 import { converged, killAtCommit, type Snapshot, type Stage } from './stage.ts';
 
-/** Where a daemon is killed: at the commit of a request, or at the `index`-th effect of a kind since it was asked. */
+/** Where a daemon is killed: at the commit of a request, or at the `index`-th effect of a kind since the request. */
 export interface Cut {
   readonly kind: 'commit' | Effect['kind'];
   /** From 1. */
@@ -13,12 +13,12 @@ export interface Cut {
   readonly moment: Moment;
 }
 
-/** What a kill left, and what became of it. */
+/** The outcome of one kill. */
 export interface Outcome {
   readonly asked: string;
   readonly cut: Cut;
   readonly label: string;
-  /** Effects that the next start needed until all was as asked. */
+  /** Number of effects that the next start needed to converge. */
   readonly writes: number;
 }
 
@@ -45,8 +45,8 @@ export async function reference(stage: Stage, life: readonly Asked[]) {
 }
 
 /**
- * Asks for a step and kills the daemon at `cut`, starts another and waits until all is as asked. Answers the daemon that
- * runs now, and the outcome; `null`: the step was done before `cut` came, so there are no more boundaries of its kind.
+ * Sends the requests of a step, kills the daemon at `cut`, starts another and waits until it has converged. Answers the
+ * running daemon and the outcome; the outcome is `null` if the step ended before `cut`: it has no more boundaries.
  */
 export async function killOnce(
   stage: Stage,
@@ -109,7 +109,7 @@ function expectFoundations(world: Snapshot, sites: readonly string[]): void {
   }
 }
 
-/** Of a site that changes, nothing is missing at any moment. */
+/** While a site changes, none of its resources is missing at any moment. */
 function expectServed(world: Snapshot, sites: readonly string[]): void {
   const least = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
   for (const site of sites) {
@@ -132,7 +132,7 @@ async function files(stage: Stage): Promise<unknown> {
   return head === null ? [] : (await stage.repo.read(head)).map(({ site, text }) => ({ site, text }));
 }
 
-/** A line a boundary, both moments beside each other: how many effects it took to put things right. */
+/** A line for each boundary with both moments: the number of effects until the next start had converged. */
 export function table(outcomes: readonly Outcome[]): string {
   const rows = Map.groupBy(outcomes, ({ asked, cut }) => `${asked} ${cut.kind} ${cut.index}`);
   const lines = [...rows.values()].map((both) => {
@@ -142,6 +142,6 @@ export function table(outcomes: readonly Outcome[]): string {
     const which = `${cut.kind} ${cut.index}`.padEnd(10);
     return `${asked.padEnd(24)}${which}${writesAt('before')} ${writesAt('after')}  ${label}`;
   });
-  const head = `${'asked'.padEnd(24)}${'killed at'.padEnd(10)}before  after  what it was at; figures: writes that the next start made`;
+  const head = `${'asked'.padEnd(24)}${'killed at'.padEnd(10)}before  after  effect; figures: writes of the next start`;
   return [head, ...lines].join('\n');
 }

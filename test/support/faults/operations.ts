@@ -14,7 +14,7 @@ export interface Asked {
   readonly requests: readonly Request[];
 }
 
-/** A site's whole life; each step is asked for all `sites`. */
+/** The life of a site from creation to removal; each step is requested for all `sites` at once. */
 export function lifeOf(sites: readonly string[], manifest: Stage['manifest']): Asked[] {
   const each = (name: string, request: (site: string, number: number) => Request): Asked => ({
     name,
@@ -47,7 +47,7 @@ export function lifeOf(sites: readonly string[], manifest: Stage['manifest']): A
   ];
 }
 
-/** Sends them all at once and answers those that were not accepted, because the daemon died. */
+/** Sends all requests at once. Answers those that the killed daemon did not accept. */
 export async function ask(daemon: RunningDaemon, requests: readonly Request[]): Promise<Request[]> {
   const answers = await Promise.all(
     requests.map(async (request) => {
