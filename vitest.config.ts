@@ -1,32 +1,41 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { filesOf, type Project } from './test/suites.ts';
 
-/** Pure and single-process suites: the quick local loop (`npm run check`). */
-const unit = ['test/*.test.ts', 'test/{edge,plugins,gitops,management,sites}/**/*.test.ts'];
+const project = (name: Project, settings: object) => ({
+  test: { name, include: filesOf(name), ...settings },
+});
+
+/** Suites that start real components: long timeouts, and no two files of a project at once. */
+const REAL = { testTimeout: 180_000, hookTimeout: 180_000, fileParallelism: false };
+
+const UNIT = {
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+  // The default of one second would measure the machine, not the code.
+  expect: { poll: { timeout: 20_000 } },
+};
+
+/** The order of `test/suites.ts`, whatever earlier runs took. */
+class InOrder extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId, project: { config } }: TestSpecification) =>
+      config.include.findIndex((path) => moduleId.endsWith(`/${path}`));
+    return files.toSorted((a, b) =>
+      a.project === b.project ? place(a) - place(b) : a.project.name < b.project.name ? 1 : -1,
+    );
+  }
+}
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: InOrder },
     projects: [
-      {
-        // A poll's default of one second would say something about the machine, not about the code.
-        test: {
-          name: 'unit',
-          include: unit,
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
-          expect: { poll: { timeout: 20_000 } },
-        },
-      },
-      {
-        // Whole instances and real components: one file at a time, because the machine's ports, Docker and
-        // two cores are shared, and a starved start-up would look like a failure.
-        test: {
-          name: 'integration',
-          include: ['test/{integration,browser,faults}/**/*.test.ts'],
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
-          fileParallelism: false,
-        },
-      },
+      project('unit', { ...UNIT, maxWorkers: 2, isolate: false }),
+      project('daemons', { ...UNIT, fileParallelism: false }),
+      project('services', REAL),
+      project('containers', REAL),
+      project('faults', REAL),
     ],
   },
 });

@@ -1,12 +1,12 @@
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 
-/** The runner as a command on one quick file, in a process that knows nothing of the run that it is part of. */
-async function run(filter: string, env: Record<string, string>) {
+/** Runs the runner as a command, without the environment of the run that this test is part of. */
+async function run(filters: string | readonly string[], env: Record<string, string>) {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(VITEST|TAGYARD_|NODE_ENV$|NODE_OPTIONS$)/.test(name),
   );
-  return await execa(process.execPath, ['test/run.ts', filter], {
+  return await execa(process.execPath, ['test/run.ts', ...[filters].flat()], {
     env: { ...Object.fromEntries(inherited), ...env },
     extendEnv: false,
     reject: false,
@@ -18,23 +18,56 @@ async function run(filter: string, env: Record<string, string>) {
 const WITHOUT_BROWSER = { CHROMIUM_PATH: '/nonexistent/chromium' };
 
 describe('npm test', () => {
-  test('leaves out what the machine lacks, says so, and ends with the counts alone', async () => {
+  test('skips what the machine lacks, says so, and ends with the counts alone', async () => {
     const { exitCode, stdout } = await run('test/components.test.ts', WITHOUT_BROWSER);
     expect(stdout.at(-1)).toMatch(/^\d+ passed, 0 failed$/);
+    expect(stdout.filter((line) => line.startsWith('Left out'))).toHaveLength(1);
     expect(stdout.map((line) => line.trim().replaceAll(/\s+/g, ' '))).toContain(
       'chromium /nonexistent/chromium is not installed',
     );
     expect(exitCode).toBe(0);
   });
 
-  test('fails for a missing component where all are required, and names it', async () => {
-    const { exitCode, stdout, stderr } = await run('test/components.test.ts', {
+  test('skips nothing, and says nothing of it, for a file that does not need the missing component', async () => {
+    const { exitCode, stdout, stderr } = await run('test/report.test.ts', WITHOUT_BROWSER);
+    expect([...stdout, ...stderr].filter((line) => /^Left out|chromium/.test(line))).toEqual([]);
+    expect(stdout.at(-1)).toMatch(/^[1-9]\d* passed, 0 failed$/);
+    expect(exitCode).toBe(0);
+  });
+
+  test('passes without a component that no selected file needs, also where all are required', async () => {
+    const { exitCode, stdout, stderr } = await run('test/report.test.ts', {
       ...WITHOUT_BROWSER,
       TAGYARD_REQUIRE_ALL: '1',
     });
-    expect(stdout.at(-1)).toMatch(/^\d+ passed, [1-9]\d* failed$/);
-    expect(stderr).toContain('TAGYARD_REQUIRE_ALL=1, but chromium: /nonexistent/chromium is not installed');
-    expect(exitCode).toBe(1);
+    expect(stderr.filter((line) => line.includes('chromium'))).toEqual([]);
+    expect(stdout.at(-1)).toMatch(/^[1-9]\d* passed, 0 failed$/);
+    expect(exitCode).toBe(0);
+  });
+
+  test.each(['test/components.test.ts', 'test/browser/loader.test.ts'])(
+    'fails %s for a missing component where all are required, and names it',
+    async (filter) => {
+      const { exitCode, stdout, stderr } = await run(filter, {
+        ...WITHOUT_BROWSER,
+        TAGYARD_REQUIRE_ALL: '1',
+      });
+      expect(stdout.at(-1)).toMatch(/^\d+ passed, [1-9]\d* failed$/);
+      expect(stdout.filter((line) => line.startsWith('Left out'))).toEqual([]);
+      expect(stderr).toContain('TAGYARD_REQUIRE_ALL=1, but chromium: /nonexistent/chromium is not installed');
+      expect(exitCode).toBe(1);
+    },
+  );
+
+  test('runs files of several pools beside each other, and counts them together', async () => {
+    const { exitCode, stdout } = await run(
+      ['test/report.test.ts', 'test/browser/loader.test.ts'],
+      WITHOUT_BROWSER,
+    );
+    const rows = stdout.map((line) => line.trim().split(/\s+/).slice(0, 2).join(' '));
+    expect(rows).toEqual(expect.arrayContaining(['check 1', 'browser 1', 'all 2']));
+    expect(stdout.at(-1)).toMatch(/^[1-9]\d* passed, 0 failed$/);
+    expect(exitCode).toBe(0);
   });
 
   test('fails where no test ran', async () => {

@@ -156,6 +156,8 @@ export function containersRoutes(
             streams.delete(stop);
           });
           const events = Readable.from(eventStream(context, row, { authorization, last }, stop.signal));
+          // Otherwise its connection, kept alive for 72 s, can delay a stop that has just ended the stream.
+          reply.header('connection', 'close');
           return reply.type('text/event-stream').send(events as never); // the schema doesn't serialise a stream
         }
         return { events: await listEvents(db, row.id, request.query.limit) };

@@ -67,12 +67,12 @@ export function renderFigure({ name, unit, median, min, max, samples }: Figure):
   return `${name.padEnd(48)}${round(median).padStart(10)} ${unit}${spread}`;
 }
 
-/** Three digits that mean something, and no more. */
+/** Three significant digits. */
 function round(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
-/** What the figures were taken on; without it they can't be compared. */
+/** The machine that the figures were measured on; figures of different machines can't be compared. */
 export function machine(): Readonly<Record<string, string | number>> {
   return {
     cpu: cpus()[0]?.model ?? 'unknown',

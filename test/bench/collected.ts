@@ -1,10 +1,10 @@
 /**
  * Loaded into the daemon that is measured, before its own code: at each message it collects garbage and says so, so
- * that what is read of its memory is what it holds, and not what it hasn't thrown away yet.
+ * that its memory is what it holds, without garbage.
  */
 process.on('message', (message) => {
   if (message !== 'collect') return;
-  // Twice: what only a finalizer held is free after the second.
+  // Twice, because memory that a finalizer holds is free after the second collection.
   for (let times = 0; times < 2; times += 1) globalThis.gc?.();
   process.send?.('collected');
 });

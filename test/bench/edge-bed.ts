@@ -19,7 +19,7 @@ const PROFILE = '0123456789abcdef0123456789abcdef';
 
 /** The requests of the bench, as browsers send them. */
 const browser = {
-  // Spelt so, or wrk adds one of its own.
+  // In this spelling; otherwise wrk adds a header of its own.
   Host: HOST,
   'user-agent':
     'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36',
@@ -64,7 +64,7 @@ export interface Bed extends AsyncDisposable {
   readonly ports: Readonly<Record<Contender, number>>;
   /** Of the one process that all of them run in. */
   readonly runtime: number;
-  /** Has the control answer as the edge does. */
+  /** Makes the control answer as the edge does. */
   imitate(): Promise<void>;
   /** Throws for an answer from 400. */
   send(contender: Contender, shot: Shot): Promise<Known>;
@@ -97,7 +97,7 @@ export async function startBed(): Promise<Bed> {
     outboundService: { external: { address: `127.0.0.1:${port}`, http: { style: 1 as const } } },
   });
   const miniflare = new Miniflare({
-    // What the flaky one says of its stores is many times the figures.
+    // The flaky edge logs every failure of its stores; the figures would be lost in that output.
     handleRuntimeStdio(stdout: Readable, stderr: Readable) {
       stdout.resume();
       stderr.resume();

@@ -9,7 +9,7 @@ const ROUNDS = 9;
 const SECONDS = 2;
 const MIXED_SECONDS = 60;
 
-/** What each route is compared with, and the part of its requests a second that is aimed at. */
+/** What each route is compared with, and the target fraction of its requests a second. */
 const ROUTES: readonly { shot: Shot; name: string; control: string; aim: number }[] = [
   { shot: SHOTS.loader, name: '/l/', control: 'the same bytes', aim: 0.8 },
   { shot: SHOTS.script, name: '/c/', control: 'the same bytes', aim: 0.7 },
@@ -24,8 +24,8 @@ interface Measured extends Load {
 }
 
 /**
- * The edge against bare workers in the same process, one after the other in turns, with the same logs: what is left of
- * the runtime's own speed. Both are asked on sockets of their own, since Miniflare's front would hide the difference.
+ * The edge against bare workers in the same process, measured alternately with the same logs: how much of the
+ * runtime's own speed remains. Both are asked on sockets of their own, since Miniflare's front would hide the difference.
  */
 export const edge: Suite = async (bench) => {
   await using bed = await startBed();
@@ -44,7 +44,7 @@ async function bytes(bench: Bench, bed: Bed): Promise<void> {
   await bench('edge: loader, gzipped', { unit: 'B', run: () => gzipSync(loader, { level: 9 }).byteLength });
 }
 
-/** What the proxy adds to a request that has the machine for itself: one after the other, in turns. */
+/** What the proxy adds to the latency of a request on an idle machine: one request at a time, measured alternately. */
 async function latency(bench: Bench, bed: Bed): Promise<void> {
   const alone = { shots: [SHOTS.collect], seconds: SECONDS, connections: 1 };
   const added: { p50: number; p99: number }[] = [];
@@ -82,7 +82,7 @@ async function compare(
     return bench(`edge: ${name} ${what}`, { unit, times: ROUNDS, run: () => samples.shift() ?? Number.NaN });
   };
   await figure(`of ${control} (aim ${aim})`, '×', (round) => round.edge.rate / round.control.rate);
-  // The same judged by CPU: it holds on a machine that others use too.
+  // The same ratio by CPU time, which is valid on a busy machine too.
   await figure(`of ${control}, by CPU`, '×', (round) => round.control.cpu / round.edge.cpu);
   await figure('requests a second', '/s', (round) => round.edge.rate);
   await figure('CPU a request', 'ms', (round) => round.edge.cpu);
@@ -98,7 +98,7 @@ async function measure(bed: Bed, contender: Contender, shot: Shot, seconds: numb
   return { ...result, rate: result.requests / result.seconds, cpu };
 }
 
-/** All routes in turn on an edge that has seen its sites, while every second call of KV fails. */
+/** All routes alternately on an edge that has seen its sites, while every second call of KV fails. */
 async function mixed(bench: Bench, bed: Bed): Promise<void> {
   const shots = Object.values(SHOTS);
   for (const shot of shots) await bed.send('flaky', shot);

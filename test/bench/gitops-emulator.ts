@@ -1,6 +1,9 @@
 import { startEmulator } from '../support/cloudflare/emulator.ts';
 
-/** The emulator as a process of its own, so that its work isn't counted as the daemon's. Answers calls so far when sent a message. */
+/**
+ * The emulator as a process of its own, so that its work isn't counted as the daemon's. It answers each message with the
+ * number of calls so far.
+ */
 const { url, account, zone, calls } = await startEmulator({ checked: false });
 process.once('disconnect', () => process.exit(0));
 process.on('message', () => process.send?.({ calls: calls.splice(0) }));

@@ -11,7 +11,7 @@ import { type TestBed, testBed } from './gitops-bed.ts';
 const namespaces = z.object({ result: z.array(z.object({ id: z.string() })) });
 const POLL = { timeoutMs: 600_000, intervalMs: 20 };
 
-/** The reconciler alone: git on disk, Cloudflare's emulator in another process, the daemon measured in its own. */
+/** The reconciler alone: git on disk, Cloudflare's emulator and the daemon in a process each. */
 export const gitops: Suite = async (bench) => {
   await provisions(bench);
   await naiveLoop(bench, 100);
@@ -49,7 +49,7 @@ async function passes(bench: Bench, count: number): Promise<void> {
     await applied(daemon, 'site-7', next);
     await settled(daemon, bed);
     const all = await bed.calls();
-    await bench(name('  calls, looks after it included'), { unit: 'calls', run: () => all.length });
+    await bench(name('  calls, with the observation after it'), { unit: 'calls', run: () => all.length });
     const { peakMiB } = await daemon.figures();
     await bench(name('  peak memory so far'), { unit: 'MiB', run: () => peakMiB });
   }
@@ -70,8 +70,8 @@ async function passes(bench: Bench, count: number): Promise<void> {
 }
 
 /**
- * From the moment that the branch has moved to the moment that the site's plan is there, by the daemon's own log. Beside
- * it what no planner can save: the same calls made again, all at once, and the fetch that a remote would take.
+ * From the move of the branch until the site's plan exists, by the daemon's own log. Beside it the lower bound: the
+ * same calls made again, all at once, and the fetch that a remote would take.
  */
 async function planReady(
   bench: Bench,
@@ -89,7 +89,7 @@ async function planReady(
       let at: number | null = null;
       for await (const line of { [Symbol.asyncIterator]: () => ({ next: () => log.next() }) }) {
         if (line.message === 'applying' && line.revision === revision) at = line.at;
-        // Only then the next change, or two would share a plan.
+        // The next change comes only now; otherwise one plan would contain both.
         if (at !== null && line.reason === 'Ready') return at - mtimeMs;
       }
       throw new Error('the daemon ended');
@@ -103,7 +103,7 @@ async function planReady(
   const headers = { authorization: `Bearer ${EMULATOR_TOKEN}` };
   const kv = `/accounts/${account}/storage/kv/namespaces`;
   const { result: spaces } = namespaces.parse(await (await fetch(`${url}${kv}`, { headers })).json());
-  const looks = [
+  const reads = [
     `/zones/${zoneId}/workers/routes`,
     ...['', '-origin', '-preview'].map(
       (role) => `/zones/${zoneId}/dns_records?name=site-7${role}.${EMULATOR_ZONE}`,
@@ -118,7 +118,7 @@ async function planReady(
       await settled(daemon, bed);
       const took = await seconds(async () => {
         spawnSync('git', ['--git-dir', mirror, 'fetch', '--quiet', 'origin']);
-        await Promise.all(looks.map(async (path) => (await fetch(`${url}${path}`, { headers })).text()));
+        await Promise.all(reads.map(async (path) => (await fetch(`${url}${path}`, { headers })).text()));
       });
       return took * 1000;
     },
@@ -179,7 +179,7 @@ async function provisions(bench: Bench): Promise<void> {
   await bench('  until all are applied', { unit: 's', run: () => seconds(() => ready(daemon, count, head)) });
 }
 
-/** What one would write instead: read a site's file by git, make its eight things by a call each; the next site. */
+/** The simplest script: read a site's file by git, create its eight resources by one call each, then the next site. */
 async function naiveLoop(bench: Bench, count: number): Promise<void> {
   await using bed = await testBed();
   await bed.push(0, count);
@@ -266,7 +266,7 @@ async function applied(daemon: RunningDaemon, site: string, revision: string): P
   }, POLL);
 }
 
-/** No pass is under way any more: neither passes nor calls grow between two looks. */
+/** No pass is under way any more: neither passes nor calls grow between two polls. */
 async function settled(daemon: RunningDaemon, bed: TestBed): Promise<void> {
   let last = '';
   let same = 0;

@@ -145,7 +145,7 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
         { timeoutMs: 600_000, intervalMs: 100 },
       );
     },
-    /** A full look and plan; answers how many changes there would be. */
+    /** A full observation and plan; answers the number of changes. */
     async plan(): Promise<number> {
       return planReportSchema.parse(await call('POST', '/plan', {})).changes.length;
     },

@@ -24,12 +24,12 @@ export const hostContainers: Suite = async (bench) => {
   await using built = await tagServerImage(docker, INSTANCE);
   const next = await nextRelease(docker, built);
   await using bed = await hostBed({ instance: INSTANCE, loopbackSubnet: '127.86', image: built.image });
-  // Whatever happens, nothing of ours stays behind.
+  // Also after a failure, none of our containers remain.
   await using _cleaning = { [Symbol.asyncDispose]: () => removeContainers(docker, INSTANCE) };
   const manifests = Array.from({ length: SITES }, (_, number) => bed.manifest(number));
 
   const empty = await comingUp(bench, bed, manifests);
-  await bench(`tagyard, a look with nothing to do at ${SITES} sites`, {
+  await bench(`tagyard, a pass with nothing to do at ${SITES} sites`, {
     unit: 'ms',
     times: 5,
     run: () => milliseconds(async () => none(await bed.plan())),
@@ -46,7 +46,7 @@ export const hostContainers: Suite = async (bench) => {
 type Manifests = readonly ReturnType<HostBed['manifest']>[];
 
 /**
- * In turns, so that both meet the same noise. Health is polled one after the other, which ends when the last is healthy:
+ * Measured alternately, so that both have the same noise. Health is polled one after the other until the last is healthy:
  * forty at once, for us with a handshake each and from the commit on, would be work that the control isn't given.
  * Answers what the daemon holds without a site once it has had some: what it has loaded and compiled for the first one
  * is no part of what a site takes.
@@ -111,24 +111,24 @@ async function swap(bench: Bench, docker: Docker, bed: HostBed, images: readonly
   const memory = () => containersMiB(docker, `tagyard-${INSTANCE}-${site.site}-`);
   const base = await memory();
   let peak = base;
-  let looking: Promise<void> | null = null;
+  let measuring: Promise<void> | null = null;
   const watching = setInterval(() => {
-    looking ??= memory().then((now) => {
+    measuring ??= memory().then((now) => {
       peak = Math.max(peak, now);
-      looking = null;
+      measuring = null;
     });
   }, 500);
-  let turn = 0;
+  let round = 0;
   await bench('a swap of one site under 200 requests a second', {
     unit: 's',
     times: 2,
     run: async () => {
-      turn += 1;
-      return (await milliseconds(() => bed.swap(site.site, images[turn % 2] ?? ''))) / 1000;
+      round += 1;
+      return (await milliseconds(() => bed.swap(site.site, images[round % 2] ?? ''))) / 1000;
     },
   });
   clearInterval(watching);
-  await looking;
+  await measuring;
   const { failures, reopened } = await load.end();
   for (const failure of failures.slice(0, 5)) console.log(failure);
   await bench('requests lost during the swaps', { unit: '', run: () => failures.length });

@@ -3,8 +3,8 @@ import type Docker from 'dockerode';
 import { residentMiB } from './memory.ts';
 
 /**
- * What containers cost this host, in MiB: their own processes, and beside each the engine's shim and the process that
- * holds its port. Proportional, so that what they share counts once.
+ * The memory that containers take on this host, in MiB: their own processes, and for each the engine's shim and the
+ * process that holds its port. Proportional (PSS), so that shared pages count once.
  */
 export async function containersMiB(docker: Docker, namePrefix: string): Promise<number> {
   const all = await docker.listContainers();

@@ -28,15 +28,15 @@ export const hostNginx: Suite = async (bench) => {
   });
   await bench('  nginx -t', { unit: 's of CPU', times: 3, run: bed.test });
   await bench('  resident memory', { unit: 'MiB', run: bed.memory });
-  let turn = 0;
+  let round = 0;
   await bench('  a site more, from its change to its vhosts served', {
     unit: 's',
     times: 3,
-    run: () => seconds(() => bed.apply(SITES + turn++, 1)),
+    run: () => seconds(() => bed.apply(SITES + round++, 1)),
   });
   await bench('  most memory during a reload', {
     unit: 'MiB',
-    run: () => bed.peakDuring(() => bed.apply(SITES + turn, 1)),
+    run: () => bed.peakDuring(() => bed.apply(SITES + round, 1)),
   });
   await reloads(bench);
 };
@@ -65,7 +65,7 @@ async function startBed(count: number) {
   stack.defer(() => rm(tls, { recursive: true }));
   const upstream = await startUpstream();
   stack.defer(() => upstream.close());
-  // Copies of one pair under every name, which an operator's own files would not pass with.
+  // Copies of one pair under every name; the checks of an operator's own files would refuse them.
   const certificates: CertificateSource = {
     retain: async () => undefined,
     async pathsFor(host) {
@@ -104,7 +104,7 @@ async function startBed(count: number) {
   );
   for (const name of new Set(parents)) await copy(name);
   for (const { customDomains } of manifests) for (const domain of customDomains) await copy(domain);
-  // Every origin is reached at last: the probe through nginx is no part of what is measured.
+  // Every origin is reachable now: the probe through nginx is not part of the measurement.
   const specs = manifests.flatMap((manifest) => containerSpecs(manifest, containers));
   const servers = await Promise.all(
     specs
@@ -167,7 +167,7 @@ async function startBed(count: number) {
   };
 }
 
-/** What is measured comes in time, or is watched over time: there is no event to wait for. */
+/** Waits for a time: what is measured here has no event. */
 function tick(ms: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   setTimeout(resolve, ms);

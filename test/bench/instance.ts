@@ -24,7 +24,7 @@ const container = z.object({
 });
 type Container = z.infer<typeof container>;
 
-/** The whole instance as a person meets it: start, a container through the API, a commit by plain git, a restart. */
+/** The whole instance as a person uses it: start, a container through the API, a commit by plain git, a restart. */
 export const instance: Suite = async (bench) => {
   using home = temporaryHome();
   {

@@ -6,12 +6,12 @@ import { z } from 'zod';
 const errand = z.object({ urls: z.array(z.url()), authorization: z.string(), count: z.number() });
 const latencies = z.array(z.array(z.number()));
 
-/** So many requests to one address before it is the next one's turn: all of them meet the same noise. */
-const TURN = 10;
+/** Requests to one address before the next address follows: all addresses have the same noise. */
+const BATCH = 10;
 
 /**
  * Milliseconds until the last byte of each of `count` GETs to each address had come, by address: over one connection,
- * one request after another. The client is a thread of its own, so that what it leaves to collect stops nobody.
+ * one request after another. The client is a thread of its own, so that its garbage collection delays no server.
  */
 export async function latenciesOf(given: z.input<typeof errand>): Promise<number[][]> {
   const client = new Worker(new URL(import.meta.url), { workerData: given });
@@ -23,9 +23,9 @@ async function main(): Promise<void> {
   const { urls, authorization, count } = errand.parse(workerData);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const times: number[][] = urls.map(() => []);
-  for (let done = 0; done < count; done += TURN) {
+  for (let done = 0; done < count; done += BATCH) {
     for (const [index, url] of urls.entries()) {
-      for (let turn = 0; turn < TURN; turn += 1) {
+      for (let round = 0; round < BATCH; round += 1) {
         times[index]?.push(await timed(url, { agent, headers: { authorization } }));
       }
     }

@@ -15,7 +15,7 @@ export async function controlRepo({ dir }: World): Promise<SitesRepo> {
   return await openSitesRepo({ url, cacheDir: dir });
 }
 
-/** What no creation can do without: the rows that it leaves, in one transaction, and its commit. */
+/** The least that a creation must do: insert its rows in one transaction, and commit its file. */
 export async function byHand(
   { owner }: World,
   repo: SitesRepo,

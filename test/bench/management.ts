@@ -16,7 +16,7 @@ import { byHand, controlRepo } from './management-control.ts';
 const CONTAINERS = 100_000;
 const CREATIONS = 200;
 
-/** Management on PostgreSQL; every ratio is against a control that is measured in turns with it. */
+/** Management on PostgreSQL; every ratio is against a control that is measured alternately with it. */
 export const management: Suite = async (bench) => {
   const postgresql = await PostgresqlFixture.start();
   const { db, owner } = await postgresql.connections();
@@ -52,7 +52,7 @@ async function tokens(bench: Bench, { issuer }: World): Promise<void> {
   await bench('token check, against bare jose', {
     unit: '×',
     times: 5,
-    run: () => inTurns(2_000, check, bare),
+    run: () => alternately(2_000, check, bare),
   });
   await bench('  of tokens not seen before', {
     unit: '×',
@@ -65,7 +65,7 @@ async function tokens(bench: Bench, { issuer }: World): Promise<void> {
       let [next, again] = [0, 0];
       const first = () => ours(`Bearer ${fresh[next++]}`);
       const control = () => jwtVerify(fresh[again++] ?? '', keys, options);
-      return await inTurns(fresh.length, first, control);
+      return await alternately(fresh.length, first, control);
     },
   });
 }
@@ -87,7 +87,7 @@ async function creations(bench: Bench, world: World, client: string): Promise<vo
     control.push(await milliseconds(() => byHand(world, repo, client, index)));
   }
   const slice = CREATIONS / 4;
-  // Each over the control that came right after it: what else the machine does comes and goes within seconds.
+  // Each is divided by the control that ran right after it, because the machine's other load changes within seconds.
   const ratios = times.map((time, index) => time / (control[index] ?? Number.NaN));
   await bench('creation to its 202', { unit: 'ms', run: () => median(times) });
   await bench('  against one transaction and one commit', {
@@ -138,13 +138,13 @@ async function reads(bench: Bench, world: World, id: string): Promise<void> {
   await bench('GET of one container: requests/s, against bare', {
     unit: '×',
     times: 5,
-    run: () => inTurns(500, control, one),
+    run: () => alternately(500, control, one),
   });
   await bare.close();
   await lists(bench, world, { id, authorization });
 }
 
-/** Over HTTP, as people meet it: `inject` copies an answer of 140 KB twice, and what it leaves to collect is half of it. */
+/** Over HTTP, as clients use it: `inject` copies an answer of 140 KB twice, and its garbage is half of the cost. */
 async function lists(
   bench: Bench,
   { management }: World,
@@ -190,8 +190,8 @@ async function repeat(count: number, run: () => Promise<unknown>): Promise<numbe
   return ms / 1_000;
 }
 
-/** What so many runs of the one take, over as many of the other; ten at a time, so that both meet the same noise. */
-async function inTurns(
+/** The time of `count` runs of the first over that of the second; ten at a time, so that both have the same noise. */
+async function alternately(
   count: number,
   one: () => Promise<unknown>,
   other: () => Promise<unknown>,
@@ -210,8 +210,8 @@ async function milliseconds(run: () => Promise<unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-function percentile(times: readonly number[], share: number): number {
-  return times.toSorted((a, b) => a - b)[Math.ceil(times.length * share) - 1] ?? Number.NaN;
+function percentile(times: readonly number[], fraction: number): number {
+  return times.toSorted((a, b) => a - b)[Math.ceil(times.length * fraction) - 1] ?? Number.NaN;
 }
 
 const median = (times: readonly number[]) => percentile(times, 0.5);

@@ -13,7 +13,7 @@ export function processTree(root: number): number[] {
 }
 
 /**
- * Memory of a process tree in MiB. Proportional (PSS): a page that several processes share counts once in all, where
+ * Memory of a process tree in MiB. Proportional (PSS): a page shared by several processes counts once, where
  * adding up RSS would count the Node binary for each.
  */
 export function residentMiB(root: number): number {

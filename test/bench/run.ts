@@ -38,7 +38,7 @@ try {
     if (asked.length === 0 || asked.includes(name)) await suite(bench);
   }
 } finally {
-  // What was measured before a failure is worth keeping.
+  // Figures measured before a failure are written too.
   const path = process.env.BENCH_JSON;
   if (path) writeFileSync(path, `${JSON.stringify({ machine: machine(), figures }, null, 2)}\n`);
 }

@@ -14,7 +14,7 @@ export interface Shot {
 
 export interface LoadOptions {
   readonly port: number;
-  /** Sent in turn, each as often as the others. */
+  /** Sent alternately, each equally often. */
   readonly shots: readonly Shot[];
   readonly seconds: number;
   readonly connections?: number;
@@ -61,14 +61,14 @@ function scriptOf(shots: readonly Shot[]): string {
     return `wrk.format(${text(method)}, ${text(path)}, {${fields.join(',')}}, ${body === undefined ? 'nil' : text(body)})`;
   });
   return `
-local shots, turn = {}, 0
+local shots, round = {}, 0
 local threads = {}
 failed, refused = 0, 0
 function setup(thread) table.insert(threads, thread) end
 function init() shots = {${formats.join(', ')}} end
-function request() turn = turn % #shots + 1; return shots[turn] end
+function request() round = round % #shots + 1; return shots[round] end
 ${
-  // Looking at every answer costs wrk a good part of its speed, so only a mixture pays for it.
+  // Checking every answer costs wrk a good part of its speed, so only a mixture pays for it.
   shots.length > 1
     ? `function response(status)
   if status >= 500 then failed = failed + 1 end

@@ -19,10 +19,13 @@ const refusal = (status: number, code: number, message: string): Fault => ({
   status,
   body: JSON.stringify({ success: false, errors: [{ code, message }], messages: [], result: null }),
 });
-/** What each case may cost beyond the calls of a creation that goes well; a retry is a look (6 calls) and its writes. */
-const LOOK = 6;
+/**
+ * How many calls each case may take beyond those of a creation without faults. A retry is one observation (6 calls)
+ * and its writes.
+ */
+const OBSERVATION = 6;
 
-describe('a daemon whose Cloudflare misbehaves', () => {
+describe('a daemon whose Cloudflare fails', () => {
   let on: Stage;
   let faulty: FaultyCloudflare;
   let daemon: RunningDaemon;
@@ -61,7 +64,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     expect(await ask(daemon, [{ method: 'POST', path: '/provision', body }])).toEqual([]);
     await settled();
   }
-  /** Without asking Cloudflare anything, as `POST /plan` would. */
+  /** Asks Cloudflare nothing; `POST /plan` would. */
   async function settled(): Promise<void> {
     const head = await on.repo.head();
     await eventually(
@@ -90,7 +93,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     ['500 after the records were written', { kind: 'fail after' }, dnsBatch, 1],
     ['500 after the route was made', { kind: 'fail after' }, routeCreate, 1],
     ['500 after the documents were written', { kind: 'fail after' }, kvWrite, 2],
-    ['503 with somebody’s error page to everything', { kind: 'refuse', status: 503, body: '<html>' }, any, 8],
+    ['503 with an HTML error page to everything', { kind: 'refuse', status: 503, body: '<html>' }, any, 8],
     ['no answer to a read', { kind: 'hang' }, reads, 1],
     ['no answer to a write', { kind: 'hang' }, dnsBatch, 1],
     ['a connection cut before an answer', { kind: 'drop' }, routeCreate, 1],
@@ -117,12 +120,12 @@ describe('a daemon whose Cloudflare misbehaves', () => {
       routeCreate,
       1,
     ],
-    ['half a bulk', { kind: 'change', change: leaveOneOut }, kvWrite, 4],
+    ['half a bulk', { kind: 'change', change: omitOne }, kvWrite, 4],
     ['a full quota', refusal(400, 81045, 'Record quota exceeded'), dnsBatch, 2],
-    ['a token that is revoked in the middle', refusal(403, 9109, 'Unauthorized'), any, 3 * LOOK],
-  ])('%s: lives, makes nothing twice, and gets there', async (name, fault, when, times) => {
+    ['a token that is revoked in the middle', refusal(403, 9109, 'Unauthorized'), any, 3 * OBSERVATION],
+  ])('%s: keeps running, creates nothing twice, and converges', async (name, fault, when, times) => {
     const site = `case-${number + 1}`;
-    // In the middle is where something of the site stands already.
+    // In the middle: a part of the site already exists.
     if (name.includes('middle')) faulty.plan(fault, afterThe(kvWrite, when), times);
     else faulty.plan(fault, when, times);
     const calls = await callsOf(() => create(site));
@@ -130,13 +133,13 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     expect(faulty.faulted.length).toBe(times);
     expect(daemon.exited()).toBe(false);
     expect(standing(on.snapshot(), site)).toEqual(whole);
-    if (leavesDoubt(fault)) expect(blindCreates(faulty)).toEqual([]);
-    console.log(`${name}: ${calls} calls (${untroubled} where all goes well)`);
-    expect(calls).toBeLessThanOrEqual(untroubled + times + 5 * LOOK);
+    if (hasUnknownOutcome(fault)) expect(blindCreates(faulty)).toEqual([]);
+    console.log(`${name}: ${calls} calls (${untroubled} without faults)`);
+    expect(calls).toBeLessThanOrEqual(untroubled + times + 5 * OBSERVATION);
     await converged(daemon);
   });
 
-  test('a stale list: finds what it made itself, and makes nothing twice', async () => {
+  test('a stale list: finds its own records, and creates nothing twice', async () => {
     const site = `case-${number + 1}`;
     await create(site);
     faulty.plan(
@@ -159,7 +162,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
     await converged(daemon);
   });
 
-  test('a removal whose answers are lost: takes everything away once', async () => {
+  test('a removal whose answers are lost: removes everything once', async () => {
     const site = `case-${number + 1}`;
     await create(site);
     faulty.plan({ kind: 'fail after' }, (method) => method !== 'GET', 4);
@@ -169,7 +172,7 @@ describe('a daemon whose Cloudflare misbehaves', () => {
   });
 });
 
-/** Picks what `when` picks once something was picked by `first`. */
+/** Selects what `when` selects, after `first` has selected something. */
 function afterThe(first: When, when: When): When {
   let begun = false;
   return (method, path) => {
@@ -179,17 +182,17 @@ function afterThe(first: When, when: When): When {
   };
 }
 
-/** The pair is there, but Cloudflare says that it isn't. */
-function leaveOneOut(body: { result: object }) {
+/** The pair was written, but Cloudflare answers that it was not. */
+function omitOne(body: { result: object }) {
   return { ...body, result: { ...body.result, unsuccessful_keys: ['acme'] } };
 }
 
-/** A refusal is certain: nothing was done. */
-function leavesDoubt(fault: Fault): boolean {
+/** After a refusal it is certain that nothing was written. */
+function hasUnknownOutcome(fault: Fault): boolean {
   return fault.kind !== 'refuse' || fault.status >= 500;
 }
 
-/** Creates (of records and routes) that came after one with an unknown end, without a look in between. */
+/** Creates (of records and routes) that came after one with an unknown end, without an observation in between. */
 function blindCreates({ calls, faulted }: FaultyCloudflare): string[] {
   return faulted.flatMap((place) => {
     const [method = '', path = ''] = calls[place]?.split(' ') ?? [];

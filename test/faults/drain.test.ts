@@ -38,9 +38,9 @@ describe('a drain', () => {
     return sites.find(({ site }: { site: string }) => site === 'acme');
   };
   const withdrawnAt = () => known()?.withdrawnAt;
-  /** Looks at everything, from beginning to end. */
-  async function looked(): Promise<void> {
-    for (let look = 0; look < 2; look += 1) {
+  /** Waits for a full pass: the first one to end may have begun before the request. */
+  async function fullPass(): Promise<void> {
+    for (let pass = 0; pass < 2; pass += 1) {
       const { passes } = await daemon.figures();
       await daemon.call('POST', '/sync');
       await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
@@ -59,12 +59,12 @@ describe('a drain', () => {
       on.prepare();
       await daemon.kill();
       await start({ drainSeconds: HOUR, clockMs });
-      await looked();
+      await fullPass();
       expect(standing(on.snapshot(), 'acme'), `${clockMs}`).toEqual(DRAINING);
       expect(withdrawnAt()).toBe(since);
-      // Its own drain is under way by now: the clock of the wall doesn't shorten it.
+      // The drain of this daemon has begun: the wall clock doesn't shorten it.
       daemon.setClock(48 * HOUR * 1000);
-      await looked();
+      await fullPass();
       expect(standing(on.snapshot(), 'acme'), `${clockMs}, and on`).toEqual(DRAINING);
     }
     await daemon.kill();
@@ -73,20 +73,20 @@ describe('a drain', () => {
     expect(standing(on.snapshot(), 'acme')).toEqual(NOTHING);
   });
 
-  test('is never cut short by a kill before it or at its end, and the rest goes after it', async () => {
+  test('is never cut short by a kill before it or at its end, and the rest is removed after it', async () => {
     const drainSeconds = 1;
     await start({ drainSeconds });
     await create('stays');
     const cuts: readonly [what: string, isCut: (label: string, moment: Moment) => boolean][] = [
-      ['before the records go', (label, moment) => DNS.test(label) && moment === 'before'],
-      ['once they are gone', (label, moment) => DNS.test(label) && moment === 'after'],
-      ['before what comes next goes', (label, moment) => !DNS.test(label) && moment === 'before'],
-      ['once that is gone', (label, moment) => !DNS.test(label) && moment === 'after'],
+      ['before the records are removed', (label, moment) => DNS.test(label) && moment === 'before'],
+      ['once they are removed', (label, moment) => DNS.test(label) && moment === 'after'],
+      ['before the next resource is removed', (label, moment) => !DNS.test(label) && moment === 'before'],
+      ['once that is removed', (label, moment) => !DNS.test(label) && moment === 'after'],
     ];
     for (const [what, isCut] of cuts) {
       on.gate.watch(() => false);
       await create('acme');
-      // What is remembered of the life before is gone by then.
+      // By then the daemon has discarded its state of the site's previous life.
       await eventually(() => expect(known()).toMatchObject({ reason: 'Ready' }));
       expect(known().withdrawnAt).toBeUndefined();
       on.prepare();
@@ -107,8 +107,8 @@ describe('a drain', () => {
       await remove('acme');
       await eventually(() => expect(daemon.exited()).toBe(true));
       const left = standing(on.snapshot(), 'acme');
-      if (what === 'before the records go') expect(left).toEqual(WHOLE);
-      else if (what !== 'once that is gone') expect(left).toEqual(DRAINING);
+      if (what === 'before the records are removed') expect(left).toEqual(WHOLE);
+      else if (what !== 'once that is removed') expect(left).toEqual(DRAINING);
       await start({ drainSeconds });
       await converged(daemon);
       expect(early, what).toEqual([]);

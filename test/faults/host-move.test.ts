@@ -11,12 +11,12 @@ const HOSTS = ['tag-1', 'tag-3'] as const;
 type Host = (typeof HOSTS)[number];
 const ADDRESSES: Readonly<Record<Host, string>> = { 'tag-1': '198.51.100.4', 'tag-3': '198.51.100.5' };
 
-describe('a site that is given to another host', () => {
+describe('a site that moves to another host', () => {
   let on: Stage;
-  /** Each host has containers and a proxy of its own; Cloudflare is one. */
+  /** Each host has containers and a proxy of its own; all hosts use one Cloudflare account. */
   let gates: Readonly<Record<Host, Gate>>;
   const daemons = new Map<Host, RunningDaemon>();
-  /** Whatever was missing at some moment, as text. */
+  /** What was missing at any moment, as text. */
   const gaps: string[] = [];
   let writes = 0;
 
@@ -62,9 +62,9 @@ describe('a site that is given to another host', () => {
     if (running === undefined) throw new Error(`${host} doesn't run`);
     return running;
   };
-  /** A whole look: the first pass to end may have begun before it was asked for. */
-  async function looked(host: Host): Promise<void> {
-    for (let look = 0; look < 2; look += 1) {
+  /** Waits for a full pass: the first one to end may have begun before the request. */
+  async function fullPass(host: Host): Promise<void> {
+    for (let pass = 0; pass < 2; pass += 1) {
       const { passes } = await daemon(host).figures();
       await daemon(host).call('POST', '/sync');
       await eventually(async () => expect((await daemon(host).figures()).passes).toBeGreaterThan(passes));
@@ -83,7 +83,7 @@ describe('a site that is given to another host', () => {
   const WHOLE = { containers: 2, proxy: 1 };
   const NOTHING = { containers: 0, proxy: 0 };
 
-  /** The names of every site lead somewhere, and what they lead to is up on that very host. */
+  /** Every name of a site leads to a host on which the site's containers and proxy run. */
   function missing(): string[] {
     const world = on.snapshot();
     return ['acme', 'beta', 'core'].flatMap((site) => {
@@ -96,7 +96,7 @@ describe('a site that is given to another host', () => {
       return up ? short : [...short, `${site} leads to ${address}, where it isn't up`];
     });
   }
-  /** Marks of what hosts share. */
+  /** Ownership marks of the resources that all hosts can write to. */
   const hostsOf = (site: string) => {
     const { kv, dns } = on.snapshot();
     const marks = [...kv.map(({ metadata }) => metadata), ...dns.map(({ comment }) => comment)];
@@ -104,7 +104,7 @@ describe('a site that is given to another host', () => {
     return new Set(owned.filter((_, at) => at % 3 === 1 && owned[at + 1] === site));
   };
 
-  test('is taken over name by name, without a gap or a fight, there and back', async () => {
+  test('moves name by name to another host and back, without a gap and without both hosts writing alternately', async () => {
     const foreign = on.snapshot().dns.filter(({ comment }) => !/ (acme|beta|core) /.test(String(comment)));
     for (const [from, to] of [
       ['tag-1', 'tag-3'],
@@ -114,16 +114,16 @@ describe('a site that is given to another host', () => {
       await on.push({ acme: of('acme', to) });
       await settled(to);
       expect(hostsOf('acme')).toEqual(new Set([to]));
-      await looked(from);
+      await fullPass(from);
       await settled(from);
       expect(gaps).toEqual([]);
       expect(local(to, 'acme')).toEqual(WHOLE);
       expect(local(from, 'acme')).toEqual(NOTHING);
       expect(on.snapshot().kv.filter(({ metadata }) => !String(metadata).includes(' acme '))).toEqual(others);
       expect(on.snapshot().dns).toEqual(expect.arrayContaining(foreign));
-      // Neither has anything left to say.
+      // Neither host reports a problem.
       writes = 0;
-      for (let round = 0; round < 2; round += 1) for (const host of HOSTS) await looked(host);
+      for (let round = 0; round < 2; round += 1) for (const host of HOSTS) await fullPass(host);
       expect(writes).toBe(0);
     }
     expect(local('tag-1', 'beta')).toEqual(WHOLE);
@@ -141,13 +141,13 @@ describe('a site that is given to another host', () => {
         message: expect.stringContaining('acme on tag-3'),
       }),
     );
-    await looked('tag-1');
+    await fullPass('tag-1');
     expect(missing()).toEqual([]);
     expect(local('tag-1', 'acme')).toEqual(WHOLE);
 
     await start('tag-3');
     await settled('tag-3');
-    await looked('tag-1');
+    await fullPass('tag-1');
     await settled('tag-1');
     expect(gaps).toEqual([]);
     expect(hostsOf('acme')).toEqual(new Set(['tag-3']));

@@ -21,7 +21,7 @@ import { converged, type Stage, stage } from '../support/faults/stage.ts';
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MOUNTS = mounts();
 
-/** Only root may, and not in every container. */
+/** Mounting needs root, and is not allowed in every container. */
 function mounts(): boolean {
   const disk = mkdtempSync(join(tmpdir(), 'tagyard-disk-'));
   try {
@@ -35,7 +35,7 @@ function mounts(): boolean {
   }
 }
 
-/** Takes all that a disk has left. */
+/** Fills the disk. */
 function fill(path: string): void {
   const file = openSync(path, 'w');
   try {
@@ -47,7 +47,7 @@ function fill(path: string): void {
   }
 }
 
-describe('a daemon whose host misbehaves', () => {
+describe('a daemon whose host fails', () => {
   let on: Stage;
   let faulty: FaultyCloudflare;
   beforeEach(async () => {
@@ -61,7 +61,7 @@ describe('a daemon whose host misbehaves', () => {
   const start = () =>
     on.start({ cloudflare: { ...on.settings().cloudflare, url: faulty.url, timeoutMs: 1000 } });
 
-  test('works on with a full disk under its state, and goes on from the old state when it is killed then', async () => {
+  test('works with a full disk under its state, and continues from the old state when it is killed then', async () => {
     const [create, change] = lifeOf(['acme', 'beta'], on.manifest);
     if (create === undefined || change === undefined) throw new Error('a life begins with these');
     const stateDir = join(on.dir, 'state');
@@ -70,7 +70,7 @@ describe('a daemon whose host misbehaves', () => {
     await converged(before);
     const state = await eventually(() => readFileSync(join(stateDir, 'state.json'), 'utf8'));
 
-    // What is written to this device ends with ENOSPC, as on a full disk: null(4).
+    // Writes to this device fail with ENOSPC, as on a full disk: null(4).
     mkdirSync(stateDir, { recursive: true });
     symlinkSync('/dev/full', join(stateDir, 'state.json.tmp'));
     expect(await ask(before, change.requests)).toEqual([]);
@@ -90,13 +90,13 @@ describe('a daemon whose host misbehaves', () => {
   });
 
   test.skipIf(!MOUNTS)(
-    'changes nothing while its whole disk is full, and goes on when it isn’t (where a disk can be mounted)',
+    'changes nothing while its whole disk is full, and continues when it is not (where a disk can be mounted)',
     async () => {
       const disk = join(on.dir, 'disk');
       mkdirSync(disk);
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]);
       try {
-        // The mirror of the repository is on it too.
+        // The mirror of the repository is on this disk too.
         await using daemon = await on.start({ sitesRepo: pathToFileURL(on.sitesRepo).href, stateDir: disk });
         const sites = ['acme', 'beta'];
         await on.push({ acme: on.manifest('acme', 0), beta: on.manifest('beta', 1) });

@@ -11,12 +11,12 @@ import { api, at, ok } from '../support/management/api.ts';
 import { signal } from '../support/signal.ts';
 import { traces } from '../support/traces.ts';
 
-/** The drivers that every machine has; what nginx and Docker do in such moments is their own suites' matter. */
+/** The drivers that every machine has. The suites of nginx and Docker test their failures. */
 const EMBEDDED = { TAGYARD_PROXY: 'embedded', TAGYARD_CONTAINERS: 'process' };
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FREE = { MANAGEMENT_PORT: '0', PROVISIONER_PORT: '0', EDGE_PORT: '0', PROXY_PORT: '0' };
 
-/** Runs the command to its end; for starts that must fail. */
+/** Runs the command until it exits; for starts that must fail. */
 async function start(env: NodeJS.ProcessEnv): Promise<{ code: number | null; stderr: string }> {
   const child = spawn(process.execPath, ['gitops/cli.ts', 'up'], {
     cwd: ROOT,
@@ -31,7 +31,7 @@ async function start(env: NodeJS.ProcessEnv): Promise<{ code: number | null; std
   return { code: typeof code === 'number' ? code : null, stderr };
 }
 
-/** Processes that carry this instance's home in their environment: nothing else on the machine does. */
+/** The processes of this instance: only they have its home in their environment. */
 function processesOf(home: string): string[] {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
@@ -75,7 +75,7 @@ describe('an instance that is killed with SIGKILL', () => {
     home[Symbol.dispose]();
   });
 
-  test('leaves no process, and goes on with what it had', async () => {
+  test('ends all its processes, and the next start continues with its data', async () => {
     const before = await ok(
       api(instance.run).management.GET('/server-containers/{id}', at(instance.run.demo.container)),
     );
@@ -104,7 +104,7 @@ describe('an instance that is killed with SIGKILL', () => {
     expect((await call.edge(made.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
   });
 
-  test('finishes a removal that it was in the middle of, and leaves nothing of the site', async () => {
+  test('finishes a removal that it was in the middle of, and nothing of the site remains', async () => {
     const { body: site } = await create(api(instance.run), 'half-gone');
     await api(instance.run).reaches(site.id, 'active');
     expect(
@@ -135,7 +135,7 @@ describe('an instance that is killed with SIGKILL', () => {
     expect((await fetch(`${instance.run.management.url}/healthz`)).status).toBe(200);
   });
 
-  test('is gone with all its processes after SIGTERM', async () => {
+  test('ends with all its processes after SIGTERM', async () => {
     await instance.stop();
     expect(processesOf(home.path)).toEqual([]);
   });
@@ -143,13 +143,13 @@ describe('an instance that is killed with SIGKILL', () => {
 
 describe('a start that is stopped', () => {
   test.each([1, 2, 3, 4])(
-    'with %i of its processes there leaves none, no lock and no run.json',
+    'with %i of its processes running ends them, and no lock and no run.json remain',
     async (count) => {
       using home = temporaryHome();
       const env = { ...process.env, ...FREE, ...EMBEDDED, TAGYARD_HOME: home.path };
       const child = spawn(process.execPath, ['gitops/cli.ts', 'up'], { cwd: ROOT, stdio: 'ignore', env });
       const exit = once(child, 'exit');
-      // The command itself is one of them.
+      // The command itself is one of these processes.
       await eventually(() => expect(processesOf(home.path).length).toBeGreaterThan(count), { intervalMs: 5 });
       child.kill('SIGTERM');
       expect(await exit).toEqual([0, null]);
@@ -196,7 +196,7 @@ describe('a start that can’t succeed says so in one line', () => {
     expect(await start({ TAGYARD_HOME: breakHome(home.path) })).toEqual(oneLine(pattern));
   });
 
-  test('where a port is no port', async () => {
+  test('where a port is not a number', async () => {
     using home = temporaryHome();
     expect(await start({ TAGYARD_HOME: home.path, EDGE_PORT: 'edge' })).toEqual(
       oneLine(/EDGE_PORT=edge is not a port/),

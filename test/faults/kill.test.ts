@@ -5,21 +5,23 @@ import { lifeOf } from '../support/faults/operations.ts';
 import { type Stage, stage } from '../support/faults/stage.ts';
 import type { Moment } from '../support/gitops/gate.ts';
 
-/** Writes of the state file come often and are all alike; the first ones of a step stand for the rest. */
+/** The state file is written often and always in the same way: the first writes of a step represent all of them. */
 const STATE_WRITES = 2;
 const MINUTE = 60_000;
-/** Each moment has a stage of its own, and both go on at once: half of each is waiting. */
+/** Each moment has a stage of its own. Both run at once, because each waits half of its time. */
 const MOMENTS: readonly Moment[] = ['before', 'after'];
 
-interface Lane {
+interface StageResult {
   readonly outcomes: readonly Outcome[];
-  /** By step of the life: how many effects it takes. */
+  /** The number of effects, by step of the life. */
   readonly effects: ReadonlyMap<string, number>;
 }
 
-/** The same on both stages, with other people's things on them. */
-async function onBothStages(work: (on: Stage, moment: Moment) => Promise<Lane>): Promise<Lane[]> {
-  const lanes = await Promise.allSettled(
+/** The same on both stages, with foreign resources on them. */
+async function onBothStages(
+  work: (on: Stage, moment: Moment) => Promise<StageResult>,
+): Promise<StageResult[]> {
+  const results = await Promise.allSettled(
     MOMENTS.map(async (moment) => {
       const on = await stage();
       try {
@@ -30,26 +32,26 @@ async function onBothStages(work: (on: Stage, moment: Moment) => Promise<Lane>):
       }
     }),
   );
-  return lanes.map((lane) => {
-    if (lane.status === 'rejected') throw lane.reason;
-    return lane.value;
+  return results.map((result) => {
+    if (result.status === 'rejected') throw result.reason;
+    return result.value;
   });
 }
 
 describe('a daemon that is killed with SIGKILL', () => {
-  test('at every boundary of three sites’ lives does in the end what it would have done', {
+  test('at every boundary of three sites’ lives reaches the same state as without the kill', {
     timeout: 15 * MINUTE,
   }, async () => {
     const sites = ['acme', 'beta', 'core'];
-    const lanes = await onBothStages(async (on, moment) => {
+    const results = await onBothStages(async (on, moment) => {
       const life = lifeOf(sites, on.manifest);
       const { steps, effects } = await reference(on, life);
       const outcomes: Outcome[] = [];
       const done = new Set<string>();
       let daemon = await on.start();
-      for (let turn = 0; done.size < life.length; turn += 1) {
+      for (let round = 0; done.size < life.length; round += 1) {
         for (const asked of life) {
-          const cut = cutAt(turn, moment);
+          const cut = cutAt(round, moment);
           const result = await killOnce(on, daemon, asked, cut, sites, steps);
           daemon = result.daemon;
           if (result.outcome !== null) outcomes.push(result.outcome);
@@ -59,21 +61,21 @@ describe('a daemon that is killed with SIGKILL', () => {
       await daemon.kill();
       return { outcomes, effects };
     });
-    const outcomes = lanes.flatMap((lane) => lane.outcomes);
+    const outcomes = results.flatMap((result) => result.outcomes);
     console.log(table(outcomes));
-    for (const name of lanes[0]?.effects.keys() ?? []) {
+    for (const name of results[0]?.effects.keys() ?? []) {
       const cuts = outcomes.filter(({ asked, cut }) => asked === name && cut.kind === 'world');
-      const least = Math.min(...lanes.map(({ effects }) => effects.get(name) ?? 0));
-      // Batches come out a little different each time; a run that met half of them was no run.
+      const least = Math.min(...results.map(({ effects }) => effects.get(name) ?? 0));
+      // Batches differ a little from run to run, so this is a lower bound.
       expect(cuts.length, name).toBeGreaterThanOrEqual(Math.max(1, least));
     }
   });
 
-  test('at some boundaries of a hundred sites’ lives does in the end what it would have done', {
+  test('at some boundaries of a hundred sites’ lives reaches the same state as without the kill', {
     timeout: 10 * MINUTE,
   }, async () => {
     const sites = Array.from({ length: 100 }, (_, number) => `site-${number}`);
-    const lanes = await onBothStages(async (on, moment) => {
+    const results = await onBothStages(async (on, moment) => {
       const life = lifeOf(sites, on.manifest);
       const { steps, effects } = await reference(on, life);
       const outcomes: Outcome[] = [];
@@ -89,15 +91,15 @@ describe('a daemon that is killed with SIGKILL', () => {
       await daemon.kill();
       return { outcomes, effects };
     });
-    const outcomes = lanes.flatMap((lane) => lane.outcomes);
+    const outcomes = results.flatMap((result) => result.outcomes);
     console.log(table(outcomes));
     expect(outcomes.length).toBeGreaterThanOrEqual(8);
   });
 });
 
 /** First at the commit, then at the first writes of the state file, then at one effect after the other. */
-function cutAt(turn: number, moment: Moment): Cut {
-  if (turn === 0) return { kind: 'commit', index: 1, moment };
-  if (turn <= STATE_WRITES) return { kind: 'state', index: turn, moment };
-  return { kind: 'world', index: turn - STATE_WRITES, moment };
+function cutAt(round: number, moment: Moment): Cut {
+  if (round === 0) return { kind: 'commit', index: 1, moment };
+  if (round <= STATE_WRITES) return { kind: 'state', index: round, moment };
+  return { kind: 'world', index: round - STATE_WRITES, moment };
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { z } from 'zod';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
@@ -8,7 +8,7 @@ import type { mortalReport, mortalTask } from '../support/management/mortal-sett
 import { PostgresqlFixture } from '../support/management/postgresql.ts';
 import { creation, SECRET, World } from '../support/management/world.ts';
 
-/** Some twenty processes one after another, however busy the machine is. */
+/** Enough for some twenty processes one after another on a busy machine. */
 const TIMEOUT_MS = 900_000;
 
 type Task = z.input<typeof mortalTask>;
@@ -20,9 +20,12 @@ describeWith('postgresql', 'a management process killed before and after each ef
   let client: string;
   let mortals: Mortals;
   let nowhere: Mortals;
-  // A world a case: what earlier ones have left would be looked at again by every process.
-  beforeEach(async () => {
+  beforeAll(async () => {
     postgresql = await PostgresqlFixture.start();
+  });
+  afterAll(() => postgresql?.stop());
+  // A database and a world for each case: every process checks again what earlier cases have left in them.
+  beforeEach(async () => {
     const { urls, db, owner } = await postgresql.connections();
     world = await World.open({ db, owner, ports: { first: 20000, last: 20999 } });
     client = await world.client();
@@ -44,14 +47,16 @@ describeWith('postgresql', 'a management process killed before and after each ef
     mortals?.end();
     nowhere?.end();
     await world?.close();
-    await postgresql?.stop();
   });
 
   const running = () =>
     world.owner.selectFrom('operations').select('id').where('status', '=', 'running').execute();
   const idle = async () => (await running()).length === 0;
 
-  /** Nothing half done, nothing held by what doesn't stand, nothing that stands without what it needs. */
+  /**
+   * No operation is running, nothing is leased to a container that does not exist, and every container has all that it
+   * needs.
+   */
   async function consistent(domain: string): Promise<{ id: string; status: string } | null> {
     const { owner, provisioner, repo } = world;
     expect(await running()).toEqual([]);
@@ -109,7 +114,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     return await world.call('POST', '/server-containers', { as: 'owner', body, headers });
   }
 
-  /** The same request again makes the same container, or (after a failure) a new one, with the same domain. */
+  /** Repeats the request: the answer is the same container or, after a failure, a new one with the same domain. */
   async function triedAgain(domain: string, before: { id: string; status: string } | null): Promise<void> {
     await world.start();
     try {
@@ -126,7 +131,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     }
   }
 
-  /** Runs once to the end to learn the boundaries; then a run for each of them, killed there. */
+  /** Runs once without a kill to count the boundaries, then once for each boundary, killed there. */
   async function exhaustively(
     run: (end: Task['end'], domain: string) => Promise<Report | null>,
     name: string,
@@ -139,7 +144,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     for (const [boundary, count] of Object.entries(whole.passed)) {
       for (let index = 1; index <= count; index += 1) {
         const domain = `${name}-${++runs}.example`;
-        // What runs in the background may do with fewer passes this time; then there is nothing to be seen.
+        // Background work may need fewer passes this time; then the boundary is not reached.
         if ((await run({ name: boundary, index }, domain)) === null) killed.push(boundary);
         await after(domain);
       }

@@ -30,7 +30,7 @@ describe.each([
     daemon = await on.start();
     await eventually(async () => expect((await daemon.figures()).ready).toBe(SITES.length));
     await converged(daemon);
-    // What the next daemon knows of the sites; it is written a little later than they are ready.
+    // The state that the next daemon starts with; it is written shortly after the sites are ready.
     await eventually(
       () => {
         const { sites } = JSON.parse(readFileSync(join(on.dir, 'state', 'state.json'), 'utf8'));
@@ -45,7 +45,7 @@ describe.each([
     await on.close();
   });
 
-  test.each(ACCIDENTS)('removes nothing where $name, and goes on when it is mended', async (accident) => {
+  test.each(ACCIDENTS)('removes nothing where $name, and continues when it is repaired', async (accident) => {
     let writes = 0;
     on.gate.watch(({ kind }) => {
       if (kind === 'world') writes += 1;
@@ -70,13 +70,13 @@ describe.each([
     expect(writes).toBe(0);
     expect(on.snapshot()).toEqual(world);
     if ((await on.repo.head().catch(() => 'unreadable')) === null) {
-      // Begun anew, the branch would stand for one site alone.
+      // A branch that was created again would contain one site only.
       const { status } = await daemon.call('POST', '/provision', on.manifest('alone', SITES.length));
       expect(status).toBe(503);
       expect(await on.repo.head()).toBeNull();
     }
 
-    await accident.mend(whole);
+    await accident.repair(whole);
     await daemon.call('POST', '/sync');
     await eventually(async () => expect((await daemon.figures()).ready).toBe(SITES.length), {
       timeoutMs: 60_000,

@@ -14,7 +14,7 @@ import { World } from '../support/management/world.ts';
 
 const SITES = Array.from({ length: 6 }, (_, number) => `site-${number}`);
 
-/** A real provisioner, and management that has the same repository behind a URL, which it asks now and then. */
+/** A real provisioner, and management that polls the same repository behind a URL. */
 let on: Stage;
 let daemon: RunningDaemon;
 let world: World;
@@ -47,7 +47,7 @@ const statuses = async (): Promise<Record<string, string>> => {
   const rows = await world.owner.selectFrom('containers').select(['site_id', 'status']).execute();
   return Object.fromEntries(rows.map(({ site_id, status }) => [site_id, status]));
 };
-/** All that a container holds. */
+/** Everything that containers hold: claims, leases and records. */
 async function held() {
   const { owner } = world;
   return {
@@ -79,8 +79,8 @@ async function isWhole(): Promise<void> {
 }
 
 describe('mass deletion by accident, with management following', () => {
-  /** What git seems to say goes, and what else would be said of each. */
-  const LEAVES: Readonly<Record<string, readonly string[]>> = {
+  /** The sites that git seems to remove, by accident. */
+  const REMOVALS: Readonly<Record<string, readonly string[]>> = {
     'all files are deleted in a commit': SITES,
     'the branch is emptied by a forced push': SITES,
     'another branch is pushed over it': SITES.filter((site) => site !== 'site-3'),
@@ -99,57 +99,60 @@ describe('mass deletion by accident, with management following', () => {
     });
   });
 
-  test.each(ACCIDENTS)('gives nothing up where $name, and has it all when it is mended', async (accident) => {
-    const standing = on.snapshot();
-    const leaving = LEAVES[accident.name] ?? [];
-    await accident.happen(whole);
-    await daemon.call('POST', '/sync');
-    await eventually(async () => {
-      const { sites } = await daemon.sites();
-      const { lastError } = await daemon.figures();
-      const said = [lastError ?? '', ...sites.map(({ message, reason }) => `${reason} ${message}`)];
-      expect(said.join('\n')).toMatch(accident.says);
-    });
-    const seen = async () =>
-      expect(await statuses()).toEqual({
-        ...everywhere('active'),
-        ...Object.fromEntries(leaving.map((site) => [site, 'deprovisioning'])),
+  test.each(ACCIDENTS)(
+    'gives nothing back where $name, and has everything when it is repaired',
+    async (accident) => {
+      const standing = on.snapshot();
+      const removed = REMOVALS[accident.name] ?? [];
+      await accident.happen(whole);
+      await daemon.call('POST', '/sync');
+      await eventually(async () => {
+        const { sites } = await daemon.sites();
+        const { lastError } = await daemon.figures();
+        const said = [lastError ?? '', ...sites.map(({ message, reason }) => `${reason} ${message}`)];
+        expect(said.join('\n')).toMatch(accident.says);
       });
-    await eventually(seen);
-    // Nobody writes over it by the API either.
-    const { container } = manifests['site-0'] ?? {};
-    const body = { name: 'Renamed' };
-    const { status } = await world.call('PATCH', `/server-containers/${container}`, { as: 'owner', body });
-    expect(status).toBeGreaterThanOrEqual(400);
-    await world.stop();
-    await world.start();
-    // It asks again and again whether they are gone, and takes nobody's silence for a yes.
-    asked.mockClear();
-    await eventually(() => {
-      for (const site of leaving)
-        expect(asked.mock.calls.filter(([name]) => name === site).length, site).toBeGreaterThan(1);
-    });
-    await seen();
-    expect(await held()).toEqual(before);
-    expect(writes).toBe(0);
-    expect(on.snapshot()).toEqual(standing);
+      const seen = async () =>
+        expect(await statuses()).toEqual({
+          ...everywhere('active'),
+          ...Object.fromEntries(removed.map((site) => [site, 'deprovisioning'])),
+        });
+      await eventually(seen);
+      // The API does not overwrite it either.
+      const { container } = manifests['site-0'] ?? {};
+      const body = { name: 'Renamed' };
+      const { status } = await world.call('PATCH', `/server-containers/${container}`, { as: 'owner', body });
+      expect(status).toBeGreaterThanOrEqual(400);
+      await world.stop();
+      await world.start();
+      // It asks again until the provisioner confirms the removal; no answer is not a confirmation.
+      asked.mockClear();
+      await eventually(() => {
+        for (const site of removed)
+          expect(asked.mock.calls.filter(([name]) => name === site).length, site).toBeGreaterThan(1);
+      });
+      await seen();
+      expect(await held()).toEqual(before);
+      expect(writes).toBe(0);
+      expect(on.snapshot()).toEqual(standing);
 
-    await accident.mend(whole);
-    await daemon.call('POST', '/sync');
-    await isWhole();
-    expect(await held()).toEqual(before);
-    expect(writes).toBe(0);
-    expect(on.snapshot()).toEqual(standing);
-  });
+      await accident.repair(whole);
+      await daemon.call('POST', '/sync');
+      await isWhole();
+      expect(await held()).toEqual(before);
+      expect(writes).toBe(0);
+      expect(on.snapshot()).toEqual(standing);
+    },
+  );
 });
 
-describe('changes by the API, by the command and by plain git at once, a remote between them', () => {
+describe('concurrent changes by the API, by the command and by plain git, through a remote', () => {
   type Action = () => Promise<unknown>;
   let clone: string;
   const git = (...args: string[]) => world.git(clone, ...args);
   const idOf = (site: string) => manifests[site]?.container ?? '';
 
-  /** As a person does: whoever's push comes too late fetches and does it again. */
+  /** As a person does: after a rejected push, fetch and try again. */
   const byGit =
     (site: string, change: ((text: string) => string) | null): Action =>
     async () => {
@@ -177,7 +180,7 @@ describe('changes by the API, by the command and by plain git at once, a remote 
     (...args: string[]): Action =>
     async () =>
       expect(await tagyardOf(daemon.url)(args)).toMatchObject({ exitCode: 0 });
-  /** Undoes the newest commit of the site's file, whatever came after it. */
+  /** Reverts the newest commit of the site's file, also if other commits follow it. */
   const revertByGit =
     (site: string): Action =>
     async () => {
@@ -194,7 +197,7 @@ describe('changes by the API, by the command and by plain git at once, a remote 
       await git('push', '--quiet', '--force', 'origin', `origin/main~${drop}:main`);
     };
 
-  /** Host and database say what git says, down to the last lease and name. */
+  /** Host and database match git in every lease and name. */
   async function agree(): Promise<void> {
     await eventually(
       async () => {
@@ -235,7 +238,7 @@ describe('changes by the API, by the command and by plain git at once, a remote 
     );
   }
 
-  test('leave host and database at what git says, round after round', async () => {
+  test('keep host and database equal to git, round after round', async () => {
     await isWhole();
     clone = await world.clone();
     const rounds: readonly (readonly Action[])[] = [
@@ -249,7 +252,7 @@ describe('changes by the API, by the command and by plain git at once, a remote 
         byGit('site-1', (text) => text.replace('customDomains: []', 'customDomains: [m.site-1.example]')),
         byApi('PATCH', 'site-1', { name: 'By the API' }),
       ],
-      [byGit('site-2', null), byApi('PATCH', 'site-3', { name: 'Before it goes' })],
+      [byGit('site-2', null), byApi('PATCH', 'site-3', { name: 'Before its removal' })],
       [byApi('DELETE', 'site-3'), byGit('site-3', named('Too late, or not'))],
       [
         byGit('site-1', named('By hand')),

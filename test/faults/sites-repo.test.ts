@@ -51,7 +51,7 @@ function commitTree(entries: readonly string[], parents: readonly string[] = [])
 const blobOf = (text: string) => gitIn(bare, ['hash-object', '-w', '--stdin'], text);
 const file = (name: string, text: string) => `100644 blob ${blobOf(text)}\t${name}`;
 
-/** Where a repository keeps an object that is in no pack. */
+/** The path of an object that is in no pack. */
 function looseIn(repository: string, id: string): string {
   return join(repository, 'objects', id.slice(0, 2), id.slice(2));
 }
@@ -77,7 +77,7 @@ describe.each([
   const sitesOf = async (repo: SitesRepo) =>
     (await repo.read((await repo.head()) ?? '')).map(({ site }) => site).sort();
 
-  test('follows a force-push, and knows the old history for none of the new', async () => {
+  test('follows a force-push, and does not take the old history for an ancestor of the new one', async () => {
     const repo = await open();
     await put(repo, 'acme', 'x: 1\n');
     const { revision } = await put(repo, 'beta', 'x: 1\n');
@@ -86,7 +86,7 @@ describe.each([
     expect(await repo.head()).toBe(rewritten);
     expect(await sitesOf(repo)).toEqual(['gamma']);
     expect(await repo.isAncestor(revision, rewritten)).toBe(false);
-    // Nor when the old one is gone altogether.
+    // Nor when the old history has been pruned.
     git('reflog', 'expire', '--expire=now', '--all');
     git('gc', '--quiet', '--prune=now');
     expect(await repo.isAncestor(revision, rewritten)).toBe(false);
@@ -102,13 +102,13 @@ describe.each([
     expect(await sitesOf(repo)).toEqual(['acme']);
   });
 
-  test('takes a deleted branch for no revision, and never begins it anew with one site alone', async () => {
+  test('reads a deleted branch as no revision, and never creates it again with one site only', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     git('update-ref', '-d', 'refs/heads/main');
     expect(await repo.head()).toBeNull();
     await expect(put(repo, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
-    // Nor does whoever starts then and remembers it.
+    // Nor does a process that starts then and remembers the branch.
     const url = urlOf(bare);
     const again = await openSitesRepo({ url, cacheDir: join(dir, 'again'), initialized: true });
     await expect(put(again, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
@@ -118,7 +118,7 @@ describe.each([
     expect(await sitesOf(repo)).toEqual(['acme', 'beta']);
   });
 
-  test('begins no branch beside those of a repository that has others', async () => {
+  test('creates no branch in a repository that has other branches', async () => {
     git('update-ref', 'refs/heads/production', commitTree([file('acme.yaml', 'x: 1\n')]));
     const repo = await open();
     await expect(put(repo, 'beta', 'x: 1\n')).rejects.toThrow(/no branch main/);
@@ -152,7 +152,7 @@ describe.each([
     expect(await repo.depth(merge)).toBeGreaterThan(await repo.depth(first));
   });
 
-  test('sees plain files at the root only: no links, modules, folders or other names', async () => {
+  test('reads plain files at the root only: no links, modules, folders or other names', async () => {
     const blob = blobOf('elsewhere.yaml');
     const commit = commitTree([file('module.yaml', 'x: 1\n')]);
     const tree = git('rev-parse', `${commit}^{tree}`);
@@ -175,7 +175,7 @@ describe.each([
     }
   });
 
-  test('takes a file’s name for a name, whatever git’s patterns would make of it', async () => {
+  test('reads a file’s name literally, also where git would read it as a pattern', async () => {
     const entries = ['acme.yaml', '*.yaml', ':(top)x.yaml', '[ab].yaml'].map((name) => file(name, 'x: 1\n'));
     const first = commitTree(entries);
     const second = commitTree([...entries.slice(1), file('acme.yaml', 'x: 2\n')], [first]);
@@ -188,7 +188,7 @@ describe.each([
     }
   });
 
-  test('reads 10,000 sites whole, and writes one among them', async () => {
+  test('reads all of 10,000 sites, and writes one of them', async () => {
     const names = Array.from({ length: 10_000 }, (_, at) => `site-${String(at).padStart(5, '0')}`);
     const files = names.map((name) => `M 100644 inline ${name}.yaml\ndata <<END\nname: ${name}\nEND\n`);
     const head = 'commit refs/heads/main\ncommitter Op <op@example.test> 1 +0000\ndata 1\nx\n';
@@ -202,7 +202,7 @@ describe.each([
     expect(await repo.read(revision)).toHaveLength(10_000);
   });
 
-  test('that can’t be read is an error, never an empty one', async () => {
+  test('that can’t be read is an error, never an empty repository', async () => {
     await put(await open(), 'acme', 'its own: 1\n');
     const { revision } = await put(await open(), 'beta', 'x: 1\n');
     const breakings: Record<string, () => void> = {
@@ -237,7 +237,7 @@ describe.each([
   });
 });
 
-test('an unreadable reference is no deleted branch', async () => {
+test('an unreadable reference is an error, not a deleted branch', async () => {
   const repo = await openSitesRepo({ url: bare, cacheDir: dir });
   await put(repo, 'acme', 'x: 1\n');
   writeFileSync(join(bare, 'refs/heads/main'), '');
@@ -248,13 +248,13 @@ describe('a remote', () => {
   const open = (name = 'cache'): Promise<SitesRepo> =>
     openSitesRepo({ url: pathToFileURL(bare).href, cacheDir: join(dir, name), pollSeconds: 0.05 });
 
-  /** A hook of the remote, as a script of Node. */
+  /** Installs a hook in the remote, written for Node. */
   async function hook(name: string, script: string): Promise<void> {
     await mkdir(join(bare, 'hooks'), { recursive: true });
     await writeFile(join(bare, 'hooks', name), `#!${process.execPath}\n${script}\n`, { mode: 0o755 });
   }
 
-  test('that goes away is waited for: what is known stays readable, and its news come when it is back', async () => {
+  test('that is unreachable is retried: what was fetched stays readable, and new commits arrive when it is back', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     const stop = new AbortController();
@@ -275,7 +275,7 @@ describe('a remote', () => {
     await following;
   });
 
-  test('that somebody else pushes to in the same moment loses neither commit', async () => {
+  test('that another client pushes to at the same moment loses neither commit', async () => {
     const repo = await open();
     await put(repo, 'acme', 'x: 1\n');
     const rival = commitTree(
@@ -283,7 +283,7 @@ describe('a remote', () => {
       [git('rev-parse', 'main')],
     );
     git('update-ref', 'refs/heads/waiting', rival);
-    // Between our fetch and our push: the first push finds that the branch has moved under it.
+    // Moves the branch between our fetch and our first push, which is rejected.
     await hook(
       'pre-receive',
       `const { execFileSync } = require('node:child_process');
@@ -308,7 +308,7 @@ describe('a remote', () => {
     expect(git('show', 'main:beta.yaml')).toBe('x: 1');
   });
 
-  test('whose answer to a push is lost has the edit once', async () => {
+  test('whose answer to a push is lost contains the edit once', async () => {
     const repo = await open();
     await put(repo, 'acme', 'n: 1\n');
     const command = fileURLToPath(new URL('../support/signal-command.ts', import.meta.url));
@@ -324,7 +324,7 @@ describe('a remote', () => {
     expect(git('show', 'main:acme.yaml')).toBe('n: 1\nmore: 1');
   });
 
-  test('that is still asked whether it takes a commit shows it to nobody, and never if it is refused', async () => {
+  test('shows a commit to no reader before its hook has accepted it, and never if it is refused', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     await hook(
@@ -336,7 +336,7 @@ describe('a remote', () => {
     );
     const refused = expect(put(repo, 'acme', 'x: 2\n')).rejects.toThrow(SitesRepoError);
     await eventually(() => expect(existsSync(join(bare, 'asked'))).toBe(true));
-    // As the mirror has it, and as it is fetched.
+    // What the mirror holds, and what a fetch answers.
     const seen = async () => [(await repo.history('acme')).map((one) => one.revision), await repo.head()];
     expect(await seen()).toEqual([[revision], revision]);
     writeFileSync(join(bare, 'answer'), '');
@@ -347,7 +347,7 @@ describe('a remote', () => {
     expect((await repo.history('acme')).map((one) => one.revision)).toEqual([next, revision]);
   });
 
-  test('that refuses the very first commit has nothing of it in the next', async () => {
+  test('that refuses the first commit does not get it with the next one', async () => {
     const repo = await open();
     await hook('pre-receive', 'process.exit(1);');
     await expect(put(repo, 'acme', 'x: 1\n')).rejects.toThrow(SitesRepoError);
@@ -357,7 +357,7 @@ describe('a remote', () => {
     expect(git('rev-list', '--count', 'main')).toBe('1');
   });
 
-  test('that refuses a push says why, and has nothing of it', async () => {
+  test('that refuses a push says why, and does not contain the commit', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     await hook('pre-receive', "console.error('the branch is frozen'); process.exit(1);");
@@ -379,7 +379,7 @@ describe('a remote', () => {
     expect(await fresh.readSite(revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
   });
 
-  test('is mirrored again where the mirror was cut off halfway, or is of another one', async () => {
+  test('is mirrored again where the mirror is incomplete, or is a mirror of another remote', async () => {
     await put(await open(), 'acme', 'x: 1\n');
     gitIn(join(dir, 'cache', 'sites.git'), ['config', '--unset', 'remote.origin.url']);
     const repo = await open();

@@ -253,7 +253,7 @@ describeWith('docker', 'Docker’s side of the contract', () => {
       await removeContainers(shared, instance);
       const docker = new Docker();
       const { modem } = docker;
-      const settings = { ...SETTINGS, identity: CONFORMANCE_IDENTITY, loopbackSubnet: '127.83' };
+      const settings = { ...SETTINGS, identity: CONFORMANCE_IDENTITY, loopbackSubnet: '127.96' };
       return {
         applier: containersApplier(settings, dockerRuntime({ docker, stopGraceSeconds: 2 })),
         async plantForeign({ spec }) {

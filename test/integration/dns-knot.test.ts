@@ -121,7 +121,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       },
     );
 
-    test('is put right where somebody edited, doubled or removed it', async () => {
+    test('is restored where another client edited, doubled or removed it', async () => {
       await converge(applierOf(), acme);
       await knot.update(
         'del acme-shop-origin A',
@@ -141,7 +141,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop', 'CNAME')).toHaveLength(1);
     });
 
-    test('goes away with the site, marks that lost their record too', async () => {
+    test('is removed with the site, marks that lost their record too', async () => {
       await converge(applierOf(), acme);
       await knot.update('del acme-shop-origin A', 'add acme-shop-preview 300 TXT "their own"');
       await converge(applierOf());
@@ -153,7 +153,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     });
   });
 
-  describe('other people’s records', () => {
+  describe('foreign records', () => {
     const MINE = 'tgy1 test tag-1 acme-shop 0123abcd';
     test.each([
       ['an address', ['add acme-shop-origin 300 A 203.0.113.9'], ['acme-shop-origin/A']],
@@ -186,7 +186,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await everything(knot, lines)).toEqual(before);
     });
 
-    test('are everything whose mark is gone', async () => {
+    test('include a record whose mark was removed', async () => {
       await converge(applierOf(), acme);
       await knot.update('del _tagyard-a.acme-shop-origin TXT');
       const { changes, conflicts } = await planOf(applierOf(), acme);
@@ -197,7 +197,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop-origin', 'A')).toEqual([HOST]);
     });
 
-    test('are taken over whole where the manifest adopts them, marks and all', async () => {
+    test('are taken over completely where the manifest adopts them, with their marks', async () => {
       await knot.update(
         'add acme-shop-origin 300 A 203.0.113.9',
         'add acme-shop-origin 300 A 203.0.113.10',
@@ -212,7 +212,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop-preview', 'A')).toEqual([HOST]);
     });
 
-    test('are not thrown away for an alias, even then', async () => {
+    test('are not deleted for an alias, even if the manifest adopts them', async () => {
       await knot.update('add acme-shop 300 MX 10 mail');
       const applier = applierOf();
       const failed = await applyAll(applier, (await planOf(applier, { ...acme, adopt: true })).changes);
@@ -227,7 +227,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     const beta = loadedManifest('beta-shop', 1);
     const MARK = '_tagyard-a.acme-shop-origin';
 
-    // What somebody does between observation and apply, and what must be as they left it.
+    // What another client does between observation and apply, and which of its records must remain.
     test.each([
       ['takes the name', [], ['add acme-shop-origin 300 A 203.0.113.9'], { MARK: 0 }],
       ['takes it for an alias', [], ['add acme-shop-origin 300 CNAME elsewhere.example.'], { MARK: 0 }],
@@ -236,7 +236,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       ['changes the mark of a changed record', ['edit'], [`add ${MARK} 300 TXT "other"`], { MARK: 2 }],
       ['removes a changed record', ['edit'], ['del acme-shop-origin A'], { A: 0 }],
     ] as const)(
-      'is refused by the server when somebody %s; the rest is done',
+      'is refused by the server when another client %s; the other changes are applied',
       async (_what, first, lines, left) => {
         const applier = applierOf();
         if (first.length > 0) {
@@ -258,7 +258,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       },
     );
 
-    test('for an alias is refused where a server would pass over it in silence', async () => {
+    test('for an alias is refused where a server would ignore the update without an error', async () => {
       const applier = applierOf();
       const { changes } = await planOf(applier, acme);
       await knot.update('add acme-shop 300 MX 10 mail');
@@ -267,7 +267,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('_tagyard-cname.acme-shop', 'TXT')).toEqual([]);
     });
 
-    test('keeps a record that somebody took between observation and removal', async () => {
+    test('keeps a record that another client took over between observation and removal', async () => {
       const applier = applierOf();
       await converge(applier, acme);
       const { changes } = await planOf(applier);
@@ -281,8 +281,8 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     });
   });
 
-  describe('a server that misbehaves', () => {
-    test('never has an update repeated of which nobody knows whether it was carried out', async () => {
+  describe('a faulty server', () => {
+    test('never repeats an update whose outcome is unknown', async () => {
       const relay = await relayTo(knot.port);
       const applier = applierOf({ port: relay.port, silenceSeconds: 1 });
       const { changes } = await planOf(applier, acme);
@@ -292,7 +292,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(failed.map(({ error }) => error)).toEqual(changes.map(() => expect.any(RetryableError)));
       await eventually(async () => expect(await knot.serial()).toBe(before + 1));
       relay.fault = 'none';
-      // Whether looked at again or asked for again: it is done.
+      // The record exists, whether the client observed again or sent the update again.
       expect((await planOf(applier, acme)).changes).toEqual([]);
       expect(await applyAll(applier, changes)).toEqual([]);
       expect(await knot.serial()).toBe(before + 1);
@@ -303,7 +303,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       ['hangs up in the middle', { cutAfter: 9_000 }],
       ['hangs up before a word', { cutAfter: 0 }],
     ] as const)('is tried again, and no zone taken for empty or short, when it %s', async (_what, fault) => {
-      // Big enough for several messages, so that a part of it is whole in itself.
+      // Large enough for several messages, so that a part of the answer is valid by itself.
       const records = Array.from({ length: 600 }, (_, at) => `add big-${at} 300 TXT "${'x'.repeat(200)}"`);
       for (let at = 0; at < records.length; at += 150) await knot.update(...records.slice(at, at + 150));
       const relay = await relayTo(knot.port, fault);
@@ -313,12 +313,12 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       await converge(applier, acme);
     });
 
-    test('is tried again when nobody listens', async () => {
+    test('is tried again when nothing listens on its port', async () => {
       await knot.stop();
       expect(await failure(planOf(applierOf(), acme))).toBeInstanceOf(RetryableError);
     });
 
-    test('stops when it is told to', async () => {
+    test('stops when its signal is aborted', async () => {
       const relay = await relayTo(0);
       const aborting = new AbortController();
       const applier = applierOf({ port: relay.port, silenceSeconds: 600 });
@@ -327,10 +327,10 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await observed).toBeInstanceOf(RetryableError);
     });
 
-    test('that answers from an old serial has nothing written twice, and converges when it caught up', async () => {
+    test('that answers from an old serial gets no update twice, and converges when it has caught up', async () => {
       const secondary = await startKnot({ primary: knot.port });
       cleanups.push(() => secondary.close());
-      // Transfers from the secondary, which passes updates on to the primary and isn't told what became of them.
+      // Transfers from the secondary, which forwards updates to the primary and does not learn their outcome.
       const applier = applierOf({ port: secondary.port });
       const { changes } = await planOf(applier, acme);
       expect(await applyAll(applier, changes)).toEqual([]);
@@ -354,7 +354,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       ['a zone that it doesn’t hold', { zone: 'example.org' }, /NOTAUTH.*DNS_ZONE/],
       ['a key that it doesn’t know', { keyFile: 'unknown' }, /BADKEY.*DNS_TSIG_NAME/],
       ['a key with another secret', { keyFile: 'wrong' }, /BADSIG.*DNS_TSIG_SECRET_FILE/],
-    ])('to show the zone is told apart, for people to mend: %s', async (_what, options, says) => {
+    ])('to show the zone has an error of its own, with what to fix: %s', async (_what, options, says) => {
       const secretFile = join(knot.dir, 'other.secret');
       await writeFile(secretFile, Buffer.alloc(32, 1).toString('base64'));
       const keyFile = join(knot.dir, 'other.key');
@@ -366,7 +366,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(String(error)).toMatch(says);
     });
 
-    test('one site’s names fails that site only', async () => {
+    test('the names of one site fails that site only', async () => {
       const applier = applierOf({ key: 'half' });
       const { changes } = await planOf(applier, acme, loadedManifest('beta-shop', 1));
       const failed = await applyAll(applier, changes);
@@ -379,7 +379,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect((await planOf(applier, acme)).changes).toEqual([]);
     });
 
-    test('every update of a key fails for good, says what to do, and changes nothing', async () => {
+    test('every update of a key fails permanently, says what to do, and changes nothing', async () => {
       const applier = applierOf({ key: 'reader' });
       const before = await knot.serial();
       const failed = await applyAll(applier, (await planOf(applier, acme)).changes);
@@ -462,7 +462,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 
   describe('the key', () => {
-    test('is read by its owner only, whoever could read the file before', async () => {
+    test('is readable by its owner only, whatever the file’s mode was before', async () => {
       const path = join(knot.dir, 'again.key');
       await writeFile(path, 'old', { mode: 0o644 });
       const key = { name: 'tagyard', algorithm: 'hmac-sha256', secretFile: join(knot.dir, 'tagyard.secret') };
@@ -490,7 +490,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 });
 
-/** The records that lines of `add` speak of, as they stand. */
+/** The current records of the names in the `add` lines. */
 async function everything(knot: Knot, lines: readonly string[]): Promise<string[][]> {
   return Promise.all(
     lines.map((line) => {
@@ -502,7 +502,7 @@ async function everything(knot: Knot, lines: readonly string[]): Promise<string[
 
 async function argumentLists(): Promise<string[]> {
   const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  // A process may end while we look.
+  // A process may end during the search.
   const lists = await Promise.allSettled(processes.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8')));
   return lists.flatMap((list) => (list.status === 'fulfilled' ? [list.value] : []));
 }

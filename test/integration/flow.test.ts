@@ -5,7 +5,7 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildShop } from '../../sites/demo/shop/app.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
-import { describeWith, missing } from '../support/components.ts';
+import { describeWith, testWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api, at, ok } from '../support/management/api.ts';
@@ -16,7 +16,7 @@ const AUTH = 'flow-auth-s3cret-0123456789';
 const CONFIG = Buffer.from(`id=GTM-FLOWSRV&env=3&auth=${AUTH}`).toString('base64');
 const VISITOR = '203.0.113.7';
 
-/** The main job as one story, on whatever drivers the environment asks for. */
+/** The main job from start to end, with the drivers that `env` selects. */
 function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: string }): void {
   const home = temporaryHome();
   let instance: Instance;
@@ -37,7 +37,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     home[Symbol.dispose]();
   });
 
-  test('runs on the drivers that it says', () => {
+  test('runs on the drivers that it reports', () => {
     expect(instance.run.drivers).toMatchObject(drivers);
   });
 
@@ -105,7 +105,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(mark).toMatchObject({ status: 202, body: { forwarded: true } });
   });
 
-  test('hands an event to the processing container with the visitor’s address, and debug to the preview one', async () => {
+  test('forwards an event with the visitor’s address to the processing container, and debug requests to the preview one', async () => {
     await ok(
       call.management.PATCH('/server-containers/{id}', {
         ...at(id),
@@ -125,7 +125,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
       expect(JSON.stringify(read.body)).toContain('en=purchase');
       return JSON.stringify(read.body);
     });
-    // The test is the visitor, at 127.0.0.1; the address that it claims for itself is nobody's.
+    // The test is the visitor, at 127.0.0.1; the address that it claims for itself is ignored.
     expect(events).not.toContain(VISITOR);
     expect(events).toContain('127.0.0.1');
     const debug = await call.edge(edgeHost, 'GET', '/gtm/debug?id=GTM-FLOWSRV&gtm_auth=x&gtm_preview=env-3');
@@ -133,39 +133,36 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(debug.headers['content-type']).toContain('text/html');
   });
 
-  test.skipIf(missing('chromium') !== null)(
-    'loads its tags in a real browser, and its events arrive',
-    async () => {
-      const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
-      const edgeUrl = `http://${edgeHost}:${new URL(instance.run.edge.url).port}`;
-      const shop = buildShop({ site: () => ({ snippet: container.snippet, edgeUrl }) });
-      await shop.listen({ port: 0, host: '127.0.0.1' });
-      await using browser = await launchChromium();
-      const page = await browser.newPage();
-      const shows = (name: string, text: RegExp) =>
-        eventually(async () => expect(await page.locator(`#${name}`).textContent()).toMatch(text));
+  testWith('chromium', 'loads its tags in a real browser, and its events arrive', async () => {
+    const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
+    const edgeUrl = `http://${edgeHost}:${new URL(instance.run.edge.url).port}`;
+    const shop = buildShop({ site: () => ({ snippet: container.snippet, edgeUrl }) });
+    await shop.listen({ port: 0, host: '127.0.0.1' });
+    await using browser = await launchChromium();
+    const page = await browser.newPage();
+    const shows = (name: string, text: RegExp) =>
+      eventually(async () => expect(await page.locator(`#${name}`).textContent()).toMatch(text));
 
-      await page.goto(`http://store.localhost:${new URL(shop.listeningOrigin).port}/`);
-      await shows('gtm', /^ran for GTM-FLOW123, from the edge/);
-      await shows('session', /\(new\)$/);
-      await shows('profile', /\(new\)$/);
-      const [cookie] = await browser.cookies();
-      expect(cookie).toMatchObject({
-        name: '_fpid',
-        domain: '.store.localhost',
-        secure: true,
-        sameSite: 'Lax',
-      });
-      await page.getByRole('navigation').getByText('Marsh jug').click();
-      await page.getByRole('button', { name: 'Add to basket' }).click();
-      await shows('event', /^add_to_cart: 2\d\d from /);
-      await shows('profile', /returning/);
-      await page.screenshot({ path: `test/screenshots/shop-${drivers.proxy}.png`, fullPage: true });
-      const events = await call.edge(edgeHost, 'GET', '/tagyard-demo/events');
-      expect(JSON.stringify(events.body)).toContain('en=add_to_cart');
-      await shop.close();
-    },
-  );
+    await page.goto(`http://store.localhost:${new URL(shop.listeningOrigin).port}/`);
+    await shows('gtm', /^ran for GTM-FLOW123, from the edge/);
+    await shows('session', /\(new\)$/);
+    await shows('profile', /\(new\)$/);
+    const [cookie] = await browser.cookies();
+    expect(cookie).toMatchObject({
+      name: '_fpid',
+      domain: '.store.localhost',
+      secure: true,
+      sameSite: 'Lax',
+    });
+    await page.getByRole('navigation').getByText('Marsh jug').click();
+    await page.getByRole('button', { name: 'Add to basket' }).click();
+    await shows('event', /^add_to_cart: 2\d\d from /);
+    await shows('profile', /returning/);
+    await page.screenshot({ path: `test/screenshots/shop-${drivers.proxy}.png`, fullPage: true });
+    const events = await call.edge(edgeHost, 'GET', '/tagyard-demo/events');
+    expect(JSON.stringify(events.body)).toContain('en=add_to_cart');
+    await shop.close();
+  });
 
   test('adds a custom domain that serves the loader with its own addresses, and an operator reverts it', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
@@ -213,7 +210,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     });
   });
 
-  test('turns a feature off at the edge when an operator reverts it, and the API shows it', async () => {
+  test('switches a feature off at the edge when an operator reverts it, and the API shows it', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const flag = async () => {
       const request = { loader: container.loaderToken, url: 'http://store.localhost/' };
@@ -271,7 +268,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     });
   });
 
-  test('is removed, comes back by a plain revert, is removed again, and leaves nothing', async () => {
+  test('is removed, comes back by a plain revert, is removed again, and nothing remains', async () => {
     const present = await traces(home.path, site);
     for (const found of Object.values(present)) expect(found).not.toEqual([]);
     expect(await ok(call.management.DELETE('/server-containers/{id}', at(id)))).toMatchObject({
@@ -289,14 +286,14 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect((await call.edge(edgeHost, 'GET', '/healthy')).status).toBeGreaterThanOrEqual(400);
   });
 
-  test('has written no secret where it doesn’t belong', async () => {
+  test('has written each secret only to the files that need it', async () => {
     const { infraSecret, hopSecret, verificationSecret, cloudflareToken } = JSON.parse(
       readFileSync(join(home.path, 'instance.json'), 'utf8'),
     );
     const files = readdirSync(home.path, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => relative(home.path, join(entry.parentPath, entry.name)));
-    // The edge's stores make and take away files of their own while this looks.
+    // The edge's stores create and delete files during the search.
     const read = (name: string) =>
       existsSync(join(home.path, name)) ? [{ name, bytes: readFileSync(join(home.path, name)) }] : [];
     const there = files.flatMap(read);
@@ -315,7 +312,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     const hop = holding(hopSecret).filter((name) => name !== 'instance.json');
     expect(hop.every((name) => /^provisioner\/proxy\/.*\.conf$/.test(name))).toBe(true);
     expect(hop.every((name) => (statSync(join(home.path, name)).mode & 0o077) === 0)).toBe(true);
-    // Objects in git are compressed: what they hold shows in its history only.
+    // Git compresses its objects: their content is visible in the history only.
     const { stdout: history } = await execa('git', ['-C', instance.run.sitesRepo, 'log', '--patch', '--all']);
     for (const secret of [AUTH, CONFIG, infraSecret, hopSecret, verificationSecret, cloudflareToken])
       expect(history).not.toContain(secret);

@@ -23,7 +23,7 @@ import { startTlsFront } from '../support/proxy/tls-front.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 const HOST = '198.51.100.4';
-/** Of the load balancer before it. */
+/** The address of the load balancer in front of the proxy. */
 const OTHER = '198.51.100.5';
 
 describeWith('knot', 'the names of a site, as a real name server answers them', () => {
@@ -199,7 +199,7 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
     const arrivedAs = (headers: Record<string, string>, host = ORIGIN, path = ARRIVAL_PATH) =>
       ask(backend.endpoint(), { host, path, headers });
 
-    test('is the peer’s, whatever a client claims', async () => {
+    test('is the address of the peer, whatever a client claims', async () => {
       const before = upstream.seen.length;
       expect(await arrivedAs({ 'x-forwarded-for': '192.0.2.1' })).toMatchObject({
         status: 200,
@@ -208,7 +208,7 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
       expect(upstream.seen).toHaveLength(before);
     });
 
-    test('is what the edge says, which knows the hop secret', async () => {
+    test('is the address that the edge forwards with the hop secret', async () => {
       const headers = { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-for': '203.0.113.7' };
       expect(await arrivedAs(headers)).toMatchObject({ status: 200, body: '203.0.113.7' });
       expect(await arrivedAs({ ...headers, 'x-tagyard-hop': 'guess' })).toMatchObject({ body: '127.0.0.1' });
@@ -221,7 +221,7 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
       expect(upstream.seen.slice(before).map(({ url }) => url)).toEqual(['/_/tagyard/other', ARRIVAL_PATH]);
     });
 
-    test('is seen true by a visit of the host itself', async () => {
+    test('is reported correctly by a visit of the host itself', async () => {
       const { address, tlsPort: port } = backend.endpoint();
       const visit = { hostAddress: HOST, lookup: () => undefined, timeoutMs: 10_000 };
       const way = { url: new URL(`https://${ORIGIN}:${port}`), socket: { address, port } };
@@ -256,7 +256,7 @@ describe('a visit of the host itself', () => {
     }
   }
 
-  test('finds out a way on which a claim is believed', async () => {
+  test('detects a path on which a forged address is accepted', async () => {
     const arrival = await answeredBy(({ headers }, response) => response.end(headers['x-forwarded-for']));
     expect(arrival).toMatchObject({ as: '192.0.2.1', from: ['127.0.0.1', HOST] });
   });

@@ -11,7 +11,7 @@ import { type Answer, creation, World } from '../support/management/world.ts';
 type Commit = SitesRepo['commit'];
 const NAME = 'shop.elsewhere.example';
 
-describeWith('postgresql', 'a domain that several want at once', () => {
+describeWith('postgresql', 'a domain that several containers claim at once', () => {
   let postgresql: PostgresqlFixture;
   beforeAll(async () => {
     postgresql = await PostgresqlFixture.start();
@@ -19,7 +19,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
   afterAll(() => postgresql?.stop());
 
   let world: World;
-  /** Two containers that aren't each other's. */
+  /** Two containers of different clients. */
   let ours: string;
   let theirs: string;
   beforeEach(async () => {
@@ -33,7 +33,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     ours = await create('ours.example');
     theirs = await create('theirs.example');
   });
-  /** Of what a failed test has left held. */
+  /** Releases what a failed test still holds. */
   const releases: (() => void)[] = [];
   afterEach(async () => {
     for (const release of releases.splice(0)) release();
@@ -58,13 +58,13 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     world.call('POST', `/server-containers/${id}/custom-domains`, { as: 'owner', body: { domain: NAME } });
   const result = ({ status, body }: Answer) => [status, body.code ?? null];
 
-  /** Puts something between the API and the repository's commits. */
+  /** Wraps the repository's commits of the API. */
   function around(wrap: (commit: Commit, edit: Parameters<Commit>[0]) => ReturnType<Commit>): void {
     const commit: Commit = world.repo.commit.bind(world.repo);
     world.repo.commit = (edit) => wrap(commit, edit);
   }
 
-  /** Holds commits whose subject begins so; `reached` resolves when the first one has come. */
+  /** Holds commits whose subject starts with this text; `reached` resolves at the first one. */
   function hold(subject: string): { reached: Promise<void>; release(): void } {
     const reached = Promise.withResolvers<void>();
     const held = Promise.withResolvers<void>();
@@ -79,7 +79,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     return { reached: reached.promise, release: held.resolve };
   }
 
-  /** Whoever has a name in git holds it, nobody else does, and nothing is in flight any more. */
+  /** Exactly the containers that have a name in git hold its claim, and no operation is running. */
   async function consistent(): Promise<Record<string, string>> {
     const files = await world.repo.read((await world.repo.head()) ?? '');
     const inGit = files.flatMap(({ text, path }) => {
@@ -93,7 +93,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     return Object.fromEntries(inGit);
   }
 
-  test('isn’t lost to a change of the same container that fails meanwhile', async () => {
+  test('is kept while another change of the same container fails', async () => {
     const held = hold('Add domain');
     const adding = add(ours);
     await held.reached;
@@ -104,7 +104,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     expect((await consistent())[NAME]).toBe(ours);
   });
 
-  test('isn’t lost to a change of the same container that takes it away meanwhile', async () => {
+  test('is kept while another change of the same container removes it', async () => {
     expect(result(await add(ours))).toEqual([200, null]);
     const held = hold('Add domain');
     const adding = add(ours);
@@ -122,7 +122,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     expect((await consistent())[NAME]).toBe(theirs);
   });
 
-  test('is kept where the repository failed and the commit came all the same', async () => {
+  test('is kept where the repository failed and the commit was made nevertheless', async () => {
     around(async (commit, edit) => {
       await commit(edit);
       throw new SitesRepoError('the answer to the push was lost');
@@ -137,7 +137,7 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     await eventually(async () => expect((await consistent())[NAME]).toBe(ours));
   });
 
-  test('is given back in a while where the repository failed and the commit never came', async () => {
+  test('is released after a while where the repository failed and no commit was made', async () => {
     around(async () => {
       throw new SitesRepoError('no route to the repository');
     });
@@ -147,14 +147,14 @@ describeWith('postgresql', 'a domain that several want at once', () => {
     await eventually(async () => expect(Object.keys(await consistent())).not.toContain(NAME));
   });
 
-  /** Makes claims older, as the database sees it. */
+  /** Sets the claims' times back in the database. */
   async function passed(minutes: number): Promise<void> {
     await sql`update domain_claims set changed_at = changed_at - make_interval(mins => ${minutes}::integer)`.execute(
       world.owner,
     );
   }
 
-  test('has one holder, the one that git names, whatever comes in whatever order', async () => {
+  test('has one holder, the one that git names, after any changes in any order', async () => {
     const names = ['a.example', 'b.example', NAME];
     const requests = Array.from({ length: 36 }, (_, index) => {
       const container = index % 2 === 0 ? ours : theirs;

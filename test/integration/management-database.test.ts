@@ -30,7 +30,7 @@ describeWith('postgresql', 'the database of management', () => {
   });
   afterAll(() => postgresql?.stop());
 
-  /** A client with a container that holds a pair, written as the oldest schema takes it. */
+  /** A client with a container that holds a port pair, as rows of the oldest schema. */
   async function fill(db: Database, container = '3f0a6679-7425-40de-944b-e07fc1f90001', site = 'a') {
     await sql`insert into clients (id, name) values (${CLIENT}, 'Acme') on conflict do nothing`.execute(db);
     await sql`insert into containers (id, site_id, client_id, status, manifest)
@@ -65,9 +65,9 @@ describeWith('postgresql', 'the database of management', () => {
       'delete from containers',
       'delete from clients',
       'delete from container_events',
-      "update container_events set actor = 'somebody else'",
+      "update container_events set actor = 'another'",
       'delete from audit_log',
-      "update audit_log set actor = 'somebody else'",
+      "update audit_log set actor = 'another'",
       "update verifications set status = 'passed'",
       'update domain_claims set container_id = gen_random_uuid()',
       'create table public.mine (id integer)',
@@ -75,7 +75,7 @@ describeWith('postgresql', 'the database of management', () => {
       await expect(sql.raw(statement).execute(db)).rejects.toMatchObject({ code: '42501' });
     });
 
-    test('leases, holds and gives back through the functions, in its own transaction', async () => {
+    test('leases, holds and releases through the functions, in its own transaction', async () => {
       const rolledBack = db.transaction().execute(async (trx) => {
         expect(await leasePorts(trx, 'tag-1', container)).toEqual({ processing: 20000, preview: 20001 });
         throw new Error('no');
@@ -86,7 +86,7 @@ describeWith('postgresql', 'the database of management', () => {
       expect(await countFreePorts(db)).toBe(2);
     });
 
-    test('can’t be tricked by a table of the same name that it makes for itself', async () => {
+    test('can’t replace the pool by a table of the same name', async () => {
       await db.connection().execute(async (session) => {
         await sql`create temporary table port_pool (host text, processing integer, preview integer,
           leased_by uuid)`.execute(session);
@@ -112,7 +112,7 @@ describeWith('postgresql', 'the database of management', () => {
       expect(await listVerifications(db, other)).toEqual([report]);
     });
 
-    test('gets one pair a container, and can’t give back what is in use', async () => {
+    test('gets one pair for each container, and can’t release a pair in use', async () => {
       await leasePorts(db, 'tag-1', container);
       expect(await leasePorts(db, 'tag-1', container)).toBeNull();
       await expect(releasePorts(db, container)).rejects.toThrow(/still has its ports in use/);
@@ -134,7 +134,7 @@ describeWith('postgresql', 'the database of management', () => {
   describe('its migrations', () => {
     const names = Object.keys(MIGRATIONS) as (keyof typeof MIGRATIONS)[]; // Object.keys forgets the key type
 
-    /** Everything that a migration can change, in words that two databases agree on. */
+    /** The schema of a database as text that is equal for equal schemas. */
     async function shape(db: Database): Promise<unknown> {
       const parts = await Promise.all([
         sql`select table_name, column_name, data_type, is_nullable, column_default, ordinal_position
@@ -153,29 +153,34 @@ describeWith('postgresql', 'the database of management', () => {
       expect(files.sort()).toEqual(names.map((name) => `${name}.ts`));
     });
 
-    test.each(names)('lead from “%s” with its rows to the same schema as from nothing', async (version) => {
-      const [fresh, grown] = await Promise.all(
-        [0, 1].map(async () => connectPostgres((await postgresql.database()).owner, raise)),
-      );
-      if (fresh === undefined || grown === undefined) throw new Error('two databases were asked for');
-      await migrate(fresh);
-      await migrate(grown, version);
-      const container = await fill(grown);
-      await fitPool(grown, POOL.host, POOL.ports);
-      await sql`update port_pool set leased_by = ${container} where processing = 20002`.execute(grown);
-      await sql`insert into operations (id, container_id, kind, step, actor, request_id)
+    test.each(names)(
+      'migrate “%s” with its rows to the same schema as an empty database',
+      async (version) => {
+        const [fresh, grown] = await Promise.all(
+          [0, 1].map(async () => connectPostgres((await postgresql.database()).owner, raise)),
+        );
+        if (fresh === undefined || grown === undefined) throw new Error('two databases were asked for');
+        await migrate(fresh);
+        await migrate(grown, version);
+        const container = await fill(grown);
+        await fitPool(grown, POOL.host, POOL.ports);
+        await sql`update port_pool set leased_by = ${container} where processing = 20002`.execute(grown);
+        await sql`insert into operations (id, container_id, kind, step, actor, request_id)
         values (gen_random_uuid(), ${container}, 'provision', ${version < '0005' ? 'record' : 'provision'}, '{}', 'r')`.execute(
-        grown,
-      );
-      await migrate(grown);
-      await migrate(grown);
-      expect(await shape(grown)).toEqual(await shape(fresh));
-      const rows = await grown.selectFrom('containers').select(['id', 'health', 'status']).execute();
-      expect(rows).toEqual([{ id: container, health: 'unknown', status: 'active' }]);
-      expect(await grown.selectFrom('operations').select('step').execute()).toEqual([{ step: 'provision' }]);
-      expect(await countFreePorts(grown)).toBe(2);
-      await Promise.all([fresh.destroy(), grown.destroy()]);
-    });
+          grown,
+        );
+        await migrate(grown);
+        await migrate(grown);
+        expect(await shape(grown)).toEqual(await shape(fresh));
+        const rows = await grown.selectFrom('containers').select(['id', 'health', 'status']).execute();
+        expect(rows).toEqual([{ id: container, health: 'unknown', status: 'active' }]);
+        expect(await grown.selectFrom('operations').select('step').execute()).toEqual([
+          { step: 'provision' },
+        ]);
+        expect(await countFreePorts(grown)).toBe(2);
+        await Promise.all([fresh.destroy(), grown.destroy()]);
+      },
+    );
   });
 
   describe('its constraints', () => {
@@ -223,13 +228,13 @@ describeWith('postgresql', 'the database of management', () => {
       ['a port pair twice', `insert into port_pool values ('tag-1', 20000, 29999)`, '23505'],
       ['a preview port twice', `insert into port_pool values ('tag-1', 29998, 20001)`, '23505'],
       ['one port for both', `insert into port_pool values ('tag-1', 29998, 29998)`, '23514'],
-      ['a lease of nobody', `update port_pool set leased_by = gen_random_uuid()`, '23503'],
+      ['a lease without a container', `update port_pool set leased_by = gen_random_uuid()`, '23503'],
       [
-        'a domain served that nobody claimed',
+        'a domain served without a claim',
         `insert into site_domains values ('z.example', 'custom', 'a', null, null, true)`,
         '23503',
       ],
-      ['a client that goes before its containers', 'delete from clients', '23503'],
+      ['a client that is removed before its containers', 'delete from clients', '23503'],
     ])('refuse %s', async (_what, statement, code) => {
       await expect(sql.raw(statement).execute(db)).rejects.toMatchObject({ code });
     });

@@ -23,7 +23,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
   });
   afterAll(() => postgresql?.stop());
 
-  test('gives 50 that create at once the 30 pairs that there are, each once', async () => {
+  test('gives each of 30 port pairs to one of 50 concurrent creations', async () => {
     const { db, owner } = await postgresql.connections();
     const world = await World.open({ db, owner, ports: { first: 20000, last: 20059 } });
     try {
@@ -53,7 +53,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
-  test('gives a contested domain to exactly one of many, and makes one container of one key', async () => {
+  test('gives a contested domain to exactly one of many, and creates one container for one idempotency key', async () => {
     const { db, owner } = await postgresql.connections();
     const world = await World.open({ db, owner });
     try {
@@ -63,7 +63,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
           domains,
           webTagIds: Object.fromEntries(domains.map((domain) => [domain, 'GTM-ABC1234'])),
         });
-      // Named in different orders: claims must not wait for each other in a circle.
+      // Named in different orders: the claims must not deadlock.
       const rivals = await Promise.all(
         Array.from({ length: 10 }, (_, index) =>
           world.call('POST', '/server-containers', {
@@ -95,7 +95,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
-  test('isn’t ready while PostgreSQL is down, says nothing of the inside, and goes on when it is back', async () => {
+  test('is not ready while PostgreSQL is down, reveals nothing internal, and continues when it is back', async () => {
     const broken: Error[] = [];
     const { db, owner } = await postgresql.connections((error) => broken.push(error));
     const world = await World.open({ db, owner });
@@ -127,7 +127,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
-  test('outlives a connection that breaks in the middle of a transaction', async () => {
+  test('survives a connection that breaks in the middle of a transaction', async () => {
     const { db, owner } = await postgresql.connections(() => undefined);
     try {
       const broken = owner.transaction().execute(async (trx) => {
@@ -135,7 +135,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
         await sql`select pg_terminate_backend(${rows[0]?.pid}, 30000)`.execute(owner);
         await sql`select 1`.execute(trx);
       });
-      // An error event that nobody listens to would end the process, and so this run.
+      // An error event without a listener would end the process, and so this run.
       await expect(broken).rejects.toThrow(/terminat|connection error/i);
       expect((await sql`select 1 as one`.execute(owner)).rows).toEqual([{ one: 1 }]);
     } finally {
@@ -143,7 +143,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
-  test('is migrated by several processes at once, once', async () => {
+  test('is migrated once by several processes at the same time', async () => {
     const { owner: url } = await postgresql.database();
     const connections = Array.from({ length: 4 }, () => connectPostgres(url, raise));
     await Promise.all(connections.map((db) => migrate(db)));
@@ -152,7 +152,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     await Promise.all(connections.map((db) => db.destroy()));
   });
 
-  test('killed in the middle of a creation and started again, it finishes it', async () => {
+  test('finishes a creation after it was killed in the middle and started again', async () => {
     const { urls, db, owner } = await postgresql.connections();
     const world = await World.open({ db, owner });
     const client = await world.client();

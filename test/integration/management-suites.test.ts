@@ -3,7 +3,7 @@ import { describeWith } from '../support/components.ts';
 import { PostgresqlFixture } from '../support/management/postgresql.ts';
 import { openWorldsOn } from '../support/management/world.ts';
 
-/** What management does with its database, as the unit tests have it on the embedded one. */
+/** The unit tests of management that use the database; there they run on the embedded one. */
 const SUITES = {
   access: () => import('../management/access.test.ts'),
   containers: () => import('../management/containers.test.ts'),

@@ -79,7 +79,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       ask(backend.endpoint(), { host, path, servername: null, headers });
     const intact = async () => (await backend.installed()).map(({ key, intact }) => [key, intact]);
 
-    test('answer the authority on both names before there is one, and serve no TLS', async () => {
+    test('answer the authority on both names before they have a certificate, and serve no TLS', async () => {
       const outcomes = await backend.install(both());
       expect(outcomes).toEqual(both().map(() => ({ status: 'fulfilled', value: { changed: true } })));
       for (const host of [ORIGIN, CUSTOM]) {
@@ -105,12 +105,12 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       await backend.install([...both(), put('beta/tags.beta.example', fromFiles)]);
       await expect(over(ORIGIN, '/g/collect')).rejects.toThrow(REFUSED);
       expect((await over(CUSTOM, '/boot')).status).toBe(200);
-      // A name that comes by its certificate otherwise has no challenges: the path is its edge's.
+      // A name with a certificate from files has no challenges: the path belongs to its edge.
       expect((await over('tags.beta.example', `${CHALLENGE}token`)).body).toContain('"url":"/.well-known/');
       await expect(over('unknown.example', `${CHALLENGE}token`)).rejects.toThrow(REFUSED);
     });
 
-    test('come to TLS name by name, and go on answering the authority', async () => {
+    test('serve TLS name by name, and continue to answer the authority', async () => {
       await backend.install(both());
       issued.add(CUSTOM);
       expect(await intact()).toEqual([

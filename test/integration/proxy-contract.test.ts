@@ -17,7 +17,7 @@ import { startUpstream } from '../support/upstream.ts';
 interface Layout {
   readonly sites: string;
   readonly ending: `.${string}`;
-  /** A file of somebody else's that the proxy can live with. */
+  /** A foreign file that the proxy accepts. */
   readonly foreign: string;
 }
 
@@ -73,7 +73,7 @@ function conformance(
 conformance('the proxy applier on the embedded proxy', embeddedBackend, {
   sites: 'sites',
   ending: '.json',
-  foreign: '{ "somebody": "else" }',
+  foreign: '{ "foreign": "file" }',
 });
 
 describeWith('nginx', 'with nginx', () => {

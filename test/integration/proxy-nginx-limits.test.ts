@@ -19,7 +19,7 @@ import { type Ask, ask, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 const KIB = 1024;
-const PATIENCE = { timeoutMs: 60_000 };
+const TIMEOUT = { timeoutMs: 60_000 };
 
 describeWith('nginx', 'nginx at its limits', () => {
   let home: Awaited<ReturnType<typeof proxyHome>>;
@@ -56,7 +56,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     await ask(backend.endpoint(), { host: hostOf(site), ...more });
 
   test('isolates one bad vhost among 1,000 in 2·log2(N)+2 tests, while all others go live', async () => {
-    // A domain that waits for its certificate needs none: 1,000 keys would be the larger part of this test.
+    // Domains that wait for their certificate need no key: 1,000 keys would take most of this test's time.
     const certificates: CertificateSource = { ...home.ca, pathsFor: async () => null };
     const runs = join(home.directory, 'runs');
     const bin = join(home.directory, 'counting-nginx');
@@ -74,7 +74,7 @@ describeWith('nginx', 'nginx at its limits', () => {
 
     const sites = Array.from({ length: 1_000 }, (_, index) => `site-${String(index).padStart(4, '0')}`);
     const bad = 'site-0617';
-    // nginx only warns of it, and names no file.
+    // nginx only warns about it, and names no file.
     const changes = sites.map((site) =>
       custom(site, site === bad ? 'taken.example' : `tags.${site}.example`),
     );
@@ -96,7 +96,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     }
   });
 
-  test('lets a flood of one site leave the others alone', async () => {
+  test('keeps a flood of requests to one site from the others', async () => {
     const server = await upstream();
     const backend = await start({ limits: { requestsPerSecond: 1, connections: 500 } });
     await backend.install([put('flooded', origin('flooded', server)), put('quiet', origin('quiet', server))]);
@@ -108,11 +108,11 @@ describeWith('nginx', 'nginx at its limits', () => {
       const text = await readFile(join(settings.prefix, 'logs', 'sites', 'flooded.log'), 'utf8');
       expect(text.trim().split('\n')).toHaveLength(60);
       return text;
-    }, PATIENCE);
+    }, TIMEOUT);
     expect(log).toContain('"limited":"REJECTED');
   });
 
-  test('lets a site whose server hangs hold its own connections only', async () => {
+  test('limits a site whose server hangs to its own connections', async () => {
     const held: ServerResponse[] = [];
     const hanging = await upstream({
       handle(_request, response) {
@@ -124,14 +124,14 @@ describeWith('nginx', 'nginx at its limits', () => {
     const other = await upstream();
     await backend.install([put('hanging', origin('hanging', hanging)), put('quiet', origin('quiet', other))]);
     const held3 = [1, 2, 3].map(() => get(backend, 'hanging'));
-    await eventually(() => expect(held).toHaveLength(3), PATIENCE);
+    await eventually(() => expect(held).toHaveLength(3), TIMEOUT);
     expect((await get(backend, 'hanging')).status).toBe(503);
     expect((await get(backend, 'quiet')).status).toBe(200);
     for (const response of held) response.end('at last');
     expect((await Promise.all(held3)).map(({ body }) => body)).toEqual(['at last', 'at last', 'at last']);
   });
 
-  test('takes what GA4 sends, and says 414, 400 and 413 to what nobody sends', async () => {
+  test('accepts what GA4 sends, and answers 414, 400 and 413 to what no client sends', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server))]);
@@ -146,7 +146,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       [post(8 * KIB * KIB + 1), 413],
     ];
     for (const [asked, expected] of cases) {
-      // nginx answers before the whole body is there and then closes, which the writing side may see first.
+      // nginx answers before it has read the whole body and then closes; the client may see the close first.
       const answer = await get(backend, 'acme', asked).catch((error: NodeJS.ErrnoException) => error.code);
       const status = typeof answer === 'object' ? answer.status : answer;
       if (expected === 413) expect([413, 'EPIPE', 'ECONNRESET']).toContain(status);
@@ -156,13 +156,13 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(server.seen.at(-1)?.bodyBytes).toBe(8 * KIB * KIB);
   });
 
-  test('holds a long poll of 20 s through a reload, and drops an idle connection before the tag server would', async () => {
+  test('holds a long poll of 20 s through a reload, and closes an idle connection before the tag server would', async () => {
     const ends: string[] = [];
     const watch = (socket: Socket) => {
       socket.once('end', () => ends.push('nginx closed it'));
     };
     const preview = await upstream({
-      // Longer than nginx keeps it, so that only nginx can be the one that closes it.
+      // Longer than nginx's own limit, so that nginx closes the connection.
       keepAliveMs: 60_000,
       handle(request, response) {
         if (request.url !== '/gtm/get_memo') return false;
@@ -177,7 +177,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     const poll = get(backend, 'acme', { path: '/gtm/get_memo', timeoutMs: 120_000 });
     expect((await get(backend, 'acme')).status).toBe(200);
     const [old] = await workersOf((await runningMaster(settings.prefix)) ?? 0);
-    await eventually(() => expect(ends).toEqual(['nginx closed it']), PATIENCE);
+    await eventually(() => expect(ends).toEqual(['nginx closed it']), TIMEOUT);
     await backend.install([put('beta', origin('beta', preview))]);
     expect((await poll).status).toBe(204);
     expect(old).toBeDefined();
@@ -192,7 +192,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     const [old = 0] = await workersOf(master);
     await backend.install([put('beta', origin('beta', hanging))]);
     await cut;
-    await eventually(async () => expect(await workersOf(master)).not.toContain(old), PATIENCE);
+    await eventually(async () => expect(await workersOf(master)).not.toContain(old), TIMEOUT);
   });
 
   test('tries a request on the other replica where one is down', async () => {
@@ -220,7 +220,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(alive.seen.map(({ bodyBytes }) => bodyBytes)).toEqual([5, 5, 5, 5, 5, 5]);
   });
 
-  test('writes a log for each site: JSON, whatever was asked, and never a query string or an address', async () => {
+  test('writes a log for each site: valid JSON for every request, without query strings and addresses', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server)), put('beta', origin('beta', server))]);
@@ -236,7 +236,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       const text = await readFile(file('acme'), 'utf8');
       expect(text.trim().split('\n')).toHaveLength(paths.length);
       return text.trim().split('\n');
-    }, PATIENCE);
+    }, TIMEOUT);
     const records = lines.map((line) => JSON.parse(line));
     expect(records.map(({ path }) => path)).toEqual(paths.map((path) => path.split('?')[0]));
     expect(records[0]).toMatchObject({
@@ -250,7 +250,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(await readFile(file('beta'), 'utf8')).toBe('');
   });
 
-  test('puts a full log aside and goes on in a new one, without losing a line', async () => {
+  test('rotates a full log without losing a line', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server))]);
@@ -263,12 +263,12 @@ describeWith('nginx', 'nginx at its limits', () => {
       asked += 1;
       expect((await get(backend, 'acme', { path: `/number-${asked}` })).status).toBe(200);
       expect(await readFile(file, 'utf8')).toContain(`/number-${asked}`);
-    }, PATIENCE);
+    }, TIMEOUT);
     const [aside, now] = await Promise.all([readFile(`${file}.1`, 'utf8'), readFile(file, 'utf8')]);
     for (let number = 1; number <= asked; number += 1) expect(aside + now).toContain(`/number-${number}"`);
   });
 
-  test('loads a tested tree whenever the power failed during a change', async () => {
+  test('loads a tested tree after a power failure at any step of a change', async () => {
     const tls = join(home.directory, 'ca');
     const copies = join(home.directory, 'copies');
     await mkdir(copies);
@@ -302,10 +302,10 @@ describeWith('nginx', 'nginx at its limits', () => {
           const url = `http://127.0.0.1:${ports.statusPort}/generation`;
           return await (await fetch(url, { headers: { connection: 'close' } })).text();
         },
-        { ...PATIENCE, until: () => nginx.exitCode !== null },
+        { ...TIMEOUT, until: () => nginx.exitCode !== null },
       );
       expect(version).toBe(await readFile(join(prefix, 'current', 'version'), 'utf8'));
-      // All of the one tree or all of the other.
+      // Either tree, but never a mixture.
       const { headers } = await ask(endpoint, { host: hostOf('acme') });
       const isServed = async (site: string) =>
         await ask(endpoint, { host: hostOf(site) }).then(

@@ -21,7 +21,7 @@ import { ask, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));
-const PATIENCE = { timeoutMs: 60_000, intervalMs: 200 };
+const TIMEOUT = { timeoutMs: 60_000, intervalMs: 200 };
 
 describeWith('nginx', 'the system’s nginx', () => {
   let home: Awaited<ReturnType<typeof proxyHome>>;
@@ -53,7 +53,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     for (const cleanup of cleanups.toReversed()) await cleanup();
   });
 
-  /** As a distribution ships it, with a site of the operator's own; `more` goes into the http block. */
+  /** The configuration of a distribution with a site of the operator's own. Adds `more` to the http block. */
   async function writeConfig(more: string): Promise<void> {
     const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
       (name) => `${name}_temp_path ${system}/temp/${name};`,
@@ -88,7 +88,7 @@ describeWith('nginx', 'the system’s nginx', () => {
   });
   const includeLine = () => `include ${settings.prefix}/current/*/*.conf;`;
 
-  test('is told by one line, which is named until it is there, and serves the sites beside its own', async () => {
+  test('is configured by one line, which is reported until it is there, and serves the sites beside its own', async () => {
     await startSystem();
     const before = await readFile(config, 'utf8');
     const backend = await start();
@@ -101,7 +101,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect(await backend.install([put('acme', custom('acme'))])).toEqual([
       { status: 'fulfilled', value: { changed: true } },
     ]);
-    // Our way with requests is for our names: the operator's limits would refuse this path and this body.
+    // Our request settings apply to our names only: the operator's limits would refuse this path and this body.
     const asked = { host: 'tags.acme.example', path: '/g//collect', method: 'POST', body: 'x'.repeat(5_000) };
     const { status, body } = await ask(backend.endpoint(), asked);
     expect([status, JSON.parse(body).url, JSON.parse(body).bodyBytes]).toEqual([200, '/g//collect', 5_000]);
@@ -116,7 +116,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
   });
 
-  test('is what doctor tells the operator of, with the line to add; added as printed, all is well', async () => {
+  test('is reported by doctor with the line to add; with that line added, doctor reports no problem', async () => {
     await startSystem();
     const backend = await start();
     const containers = { loopbackSubnet: '127.77', originPort: 443 };
@@ -137,23 +137,23 @@ describeWith('nginx', 'the system’s nginx', () => {
         env: { INFRA_PROVISIONER_URL: provisioner, INFRA_SECRET: SECRET },
       });
     await daemon.push('acme', manifest);
-    // While it is tried once more, it is said to be under way.
+    // During a retry the status is “in progress”.
     const line = await eventually(async () => {
       const { stdout, exitCode } = await doctor();
       expect(exitCode).toBe(1);
-      const told = /add to its http block the line "(.*)"$/m.exec(stdout)?.[1];
-      expect(told).toBe(includeLine());
-      return told ?? '';
-    }, PATIENCE);
+      const line = /add to its http block the line "(.*)"$/m.exec(stdout)?.[1];
+      expect(line).toBe(includeLine());
+      return line ?? '';
+    }, TIMEOUT);
     await writeConfig(line);
-    await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ ready: true }), PATIENCE);
+    await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ ready: true }), TIMEOUT);
     expect(await doctor()).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^1 of 1 sites are/) });
     expect(
       (await ask(backend.endpoint(), { host: 'acme-origin.example.net', path: '/healthz' })).status,
     ).toBe(200);
   });
 
-  test('leaves out a site that claims one of the operator’s names, and no other', async () => {
+  test('excludes a site that claims one of the operator’s names, and no other', async () => {
     await writeConfig('');
     await startSystem();
     const backend = await start();
@@ -181,7 +181,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect(await operator()).toBe('operator');
   });
 
-  test('leaves the operator’s own conflicts alone, and keeps back only the site that they concern', async () => {
+  test('ignores the operator’s own conflicts, and holds back only the site that they concern', async () => {
     await startSystem();
     const backend = await start();
     await writeConfig(includeLine());
@@ -190,7 +190,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     const server = (name: string) =>
       `server { listen 127.0.0.1:${httpPort}; server_name ${name}; return 200 operator; }`;
     const own = [server('own.example'), server('own.example')];
-    // Came after the site, and claims its name.
+    // The operator's file is newer than the site, and claims its name.
     await writeConfig([includeLine(), ...own, server('tags.acme.example')].join(' '));
     const done = { status: 'fulfilled', value: { changed: true } };
     expect(await backend.install([put('beta', custom('beta'))])).toEqual([done]);
@@ -213,7 +213,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect((await ask(backend.endpoint(), { host: 'tags.gamma.example' })).status).toBe(200);
   });
 
-  test('keeps few generations, however often one is put back', async () => {
+  test('keeps few generations, also after many rollbacks', async () => {
     await startSystem();
     const backend = await start();
     await writeConfig(includeLine());
@@ -227,7 +227,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect(kept.length).toBeLessThanOrEqual(3);
   });
 
-  test('is never started by us, and says so', async () => {
+  test('is never started by the backend, which says so', async () => {
     const backend = await start();
     await writeConfig(includeLine());
     await expect(backend.install([put('acme', custom('acme'))])).rejects.toThrow('isn’t running');

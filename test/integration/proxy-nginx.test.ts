@@ -65,7 +65,7 @@ describeWith('nginx', 'an nginx of its own', () => {
   const intact = async (backend: ProxyBackend) =>
     Object.fromEntries((await backend.installed()).map(({ key, intact }) => [key, intact]));
 
-  test('does not reload for what it serves already', async () => {
+  test('does not reload for an unchanged configuration', async () => {
     const { backend } = await start();
     await install(backend, 'acme');
     const workers = await workersOf(await master());
@@ -75,7 +75,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     expect(await current()).toBe(generation);
   });
 
-  test('goes on after its owner was killed, and is adopted by the next one', async () => {
+  test('keeps serving after its owner was killed, and is adopted by the next one', async () => {
     const first = await start();
     await install(first.backend, 'acme');
     await first.backend.close();
@@ -107,9 +107,9 @@ describeWith('nginx', 'an nginx of its own', () => {
       let { backend } = await start();
       await install(backend, 'acme');
       if (who === 'one that adopted it') ({ backend } = await start());
-      const woken = backend.events(AbortSignal.timeout(15_000))[Symbol.asyncIterator]().next();
+      const event = backend.events(AbortSignal.timeout(15_000))[Symbol.asyncIterator]().next();
       sendSignal(await master(), 'SIGKILL', settings.prefix);
-      expect(await woken).toEqual({ done: false, value: undefined });
+      expect(await event).toEqual({ done: false, value: undefined });
       expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': false });
       await install(backend, 'acme');
       await serves(backend, 'acme');
@@ -126,13 +126,13 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(second.backend, 'acme');
   });
 
-  test('lets one bad vhost among many harm its own site only, which keeps its last file', async () => {
+  test('isolates one bad vhost among many: its site keeps its last file', async () => {
     const tls = join(home.directory, 'ca');
     const sites = Array.from({ length: 24 }, (_, index) => `site-${index}`);
     for (const site of sites) await home.ca.pathsFor(`tags.${site}.example`);
     const checked = await OperatorFiles.open({ directory: tls, keptIn: join(home.directory, 'kept') });
     const bad = { cert: join(tls, 'new.site-7.example.pem'), key: join(tls, 'new.site-7.example.key') };
-    // What our own check has passed may still be more than nginx takes.
+    // nginx can refuse what our own check accepts.
     const certificates: CertificateSource = {
       pathsFor: async (host) => (host === 'new.site-7.example' ? bad : await checked.pathsFor(host)),
       retain: async () => undefined,
@@ -160,7 +160,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     for (const site of sites.filter((name) => name !== 'site-9')) await serves(backend, site);
   });
 
-  test('comes up without the site whose certificate is gone, and tells so', async () => {
+  test('starts without the site whose certificate is missing, and reports it', async () => {
     const tls = join(home.directory, 'ca');
     for (const site of ['acme', 'beta']) await home.ca.pathsFor(`tags.${site}.example`);
     const certificates = plainFiles(tls);
@@ -173,7 +173,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(backend, 'beta');
   });
 
-  test('puts the tree before back when a new generation does not come up', async () => {
+  test('restores the previous tree when a new generation does not start', async () => {
     const { backend } = await start({ reloadTimeoutMs: 600 });
     await install(backend, 'acme');
     const before = await current();
@@ -189,7 +189,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(backend, 'beta');
   });
 
-  test('sees what was edited by hand, and a certificate that was replaced, and mends both', async () => {
+  test('detects a file edited by hand and a replaced certificate, and restores both', async () => {
     const { backend } = await start();
     await install(backend, 'acme', 'beta');
     const [acme] = await backend.installed();
@@ -224,7 +224,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     expect(`${access}${error}`).not.toContain('secret-of-a-visitor');
   });
 
-  test('refuses a setting that is more than a word, without telling it', async () => {
+  test('refuses a setting that is more than a word, without printing it', async () => {
     const refused = start({ hopSecret: 'top-secret-value; } include /etc/passwd;' });
     await expect(refused).rejects.toThrow(/settings can't be written.*hopSecret/);
     await expect(refused).rejects.not.toThrow(/passwd/);
@@ -266,7 +266,7 @@ describeWith('nginx', 'an nginx of its own', () => {
       'rejected',
       'fulfilled',
     ]);
-    // What isn't reached yet is asked for again, and costs no reload.
+    // What isn't reachable yet is probed again, without a reload.
     const again = await planNow();
     expect(again.map(({ key, op }) => `${op} ${key}`)).toEqual(['update beta-shop', 'update gamma-shop']);
     const late = manifests.slice(1).flatMap((manifest) => containerSpecs(manifest, containers));

@@ -10,7 +10,7 @@ import {
   type VerificationStage,
 } from '../support/verification-stage.ts';
 
-/** A starved machine may take longer than the budget of one verification; the next one does better. */
+/** On a busy machine one verification can exceed its budget; then it is repeated. */
 const PATIENT = { timeoutMs: 60_000 };
 
 const failing = ({ checks }: VerificationReport) => checks.filter(({ status }) => status === 'failed');
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.close());
 
-test('finds nothing wrong with a sound site, and judges everything', async () => {
+test('finds no problem of a healthy site, and runs every check', async () => {
   const report = await eventually(async () => {
     const found = await stage.verify();
     expect(failing(found)).toEqual([]);
@@ -68,7 +68,7 @@ test('finds nothing wrong with a sound site, and judges everything', async () =>
   ]);
 });
 
-test('leaves nothing behind in the stores', async () => {
+test('removes its own entries from the stores', async () => {
   await stage.verify();
   expect((await stage.edge.kv.COOKIES.list()).keys).toEqual([]);
 });
@@ -76,8 +76,8 @@ test('leaves nothing behind in the stores', async () => {
 interface Row {
   readonly fault: string;
   readonly breaks: () => Promise<void> | void;
-  readonly mends?: () => Promise<void> | void;
-  /** What it must find, and nothing else. */
+  readonly repairs?: () => Promise<void> | void;
+  /** The only findings that are expected. */
   readonly finds: readonly Check['name'][];
   readonly subject?: string;
   readonly fix: RegExp;
@@ -88,7 +88,7 @@ const passing = (fault: (passing: Passing) => Fault | undefined) => () => {
 };
 const atEdge = ({ url }: Passing) => url.hostname === stage.manifest.hostnames.edge;
 
-describe('what is broken is what is found, with what to do', () => {
+describe('each fault is found, with what to do, and nothing else', () => {
   afterEach(() => {
     stage.fault = () => undefined;
   });
@@ -97,14 +97,14 @@ describe('what is broken is what is found, with what to do', () => {
     {
       fault: 'the preview server is stopped',
       breaks: () => stage.removeContainer('preview'),
-      mends: () => stage.run(stage.manifest),
+      repairs: () => stage.run(stage.manifest),
       finds: ['preview_health', 'preview_url', 'single_preview'],
       fix: /see tagyard status/,
     },
     {
       fault: 'the processing server is stopped',
       breaks: () => stage.removeContainer('processing'),
-      mends: () => stage.run(stage.manifest),
+      repairs: () => stage.run(stage.manifest),
       finds: ['container_config', 'processing_health', 'preview_url', 'underscore_paths'],
       fix: /See tagyard status for why it doesn’t start/,
     },
@@ -112,14 +112,14 @@ describe('what is broken is what is found, with what to do', () => {
       fault: 'a second preview server runs',
       breaks: () =>
         stage.run({ ...stage.manifest, ports: { ...stage.manifest.ports, preview: 20009 } }, 'keep'),
-      mends: () => stage.run(stage.manifest),
+      repairs: () => stage.run(stage.manifest),
       finds: ['single_preview'],
       fix: /Run tagyard apply, which removes what isn’t wanted/,
     },
     {
       fault: 'the vhosts are gone',
       breaks: () => stage.setVhosts(false),
-      mends: () => stage.setVhosts(true),
+      repairs: () => stage.setVhosts(true),
       finds: [
         ...([
           'container_config',
@@ -144,7 +144,7 @@ describe('what is broken is what is found, with what to do', () => {
     {
       fault: 'the loader token isn’t in the stores',
       breaks: () => stage.edge.kv.LOADER_TOKEN_MAP.delete(stage.manifest.loaderToken),
-      mends: () => stage.publish(stage.manifest),
+      repairs: () => stage.publish(stage.manifest),
       finds: ['loader', 'boot'],
       subject: 'shop.tagyard.localhost',
       fix: /Run tagyard plan: the route or the documents/,
@@ -153,7 +153,7 @@ describe('what is broken is what is found, with what to do', () => {
       fault: 'a domain is on in the manifest and off in the stores',
       breaks: () =>
         stage.publish({ ...stage.manifest, features: { ...stage.manifest.features, multi_domain: false } }),
-      mends: () => stage.publish(stage.manifest),
+      repairs: () => stage.publish(stage.manifest),
       finds: ['boot', 'script', 'cors_allowed'],
       subject: 'other.localhost',
       fix: /tagyard apply repairs them/,
@@ -161,7 +161,7 @@ describe('what is broken is what is found, with what to do', () => {
     {
       fault: 'the route isn’t there',
       breaks: () => stage.edge.setRoutes([]),
-      mends: () => stage.edge.setRoutes([`${stage.manifest.hostnames.edge}/*`]),
+      repairs: () => stage.edge.setRoutes([`${stage.manifest.hostnames.edge}/*`]),
       finds: [
         ...(['processing_health', 'preview_url', 'underscore_paths', 'loader', 'boot', 'script'] as const),
         ...(['cors_allowed', 'cors_refused', 'client_address'] as const),
@@ -225,7 +225,7 @@ describe('what is broken is what is found, with what to do', () => {
           domains: [{ ...first, webTagId: 'GTM-UNKNOWN1' }, ...rest],
         });
       },
-      mends: () => stage.publish(stage.manifest),
+      repairs: () => stage.publish(stage.manifest),
       finds: ['boot', 'script'],
       subject: 'shop.localhost',
       fix: /Run tagyard plan.*publish that web container in Tag Manager, or correct its id/s,
@@ -252,11 +252,11 @@ describe('what is broken is what is found, with what to do', () => {
     },
   ];
 
-  test.each(rows)('$fault', async ({ breaks, mends, finds, subject, fix }) => {
+  test.each(rows)('$fault', async ({ breaks, repairs, finds, subject, fix }) => {
     await breaks();
     try {
       stage.asked.length = 0;
-      // What the edge has read of its stores a moment ago, it still believes.
+      // The edge caches what it has read from its stores for a moment.
       const report = await eventually(async () => {
         const found = await stage.verify();
         expect(names(found)).toEqual(finds);
@@ -269,13 +269,13 @@ describe('what is broken is what is found, with what to do', () => {
       expect(stage.asked.filter((url) => url.includes('elsewhere'))).toEqual([]);
     } finally {
       stage.fault = () => undefined;
-      await mends?.();
+      await repairs?.();
     }
     await eventually(async () => expect(names(await stage.verify())).toEqual([]), PATIENT);
   });
 });
 
-describe('what the host reports is judged', () => {
+describe('checks of the host report', () => {
   const inDays = (days: number) => new Date(Date.now() + (days + 0.5) * 86_400_000).toISOString();
   const changedName = (host: HostReport, name: string, change: Partial<NameAnswer>): HostReport => ({
     ...host,
@@ -310,7 +310,7 @@ describe('what the host reports is judged', () => {
       /Run tagyard plan and tagyard apply/,
     ],
     [
-      'an edge hostname that nobody proxies',
+      'an edge hostname that is not proxied',
       (host) => changedName(host, edge, { addresses: ['100::'] }),
       'dns',
       /resolves to 100::, must be an address of the edge/,
@@ -405,7 +405,7 @@ describe('what the host reports is judged', () => {
     expect(JSON.stringify(await stage.verify())).not.toContain('s3cret-auth-t0ken');
   });
 
-  test('its silence is one finding, and what only it sees is skipped', async () => {
+  test('a missing report is one finding, and its checks are skipped', async () => {
     const report = await stage.verify(null);
     expect(failing(report)).toMatchObject([
       { name: 'host_report', detail: expect.stringContaining('the provisioner didn’t answer') },
@@ -438,7 +438,7 @@ describe('the verification worker', () => {
     stage.fault = () => undefined;
   });
 
-  test('ends in time where nothing ever answers, and calls the site unreachable', async () => {
+  test('ends in time where no server answers, and reports the site as unreachable', async () => {
     const host = await stage.report();
     stage.fault = () => ({ hold: true });
     const report = await stage.verify(host, { budget: 1_500 });
@@ -463,7 +463,7 @@ describe('the verification worker', () => {
     expect(stage.asked.filter((asked) => !asked.includes('.tagyard.localhost'))).toEqual([]);
   });
 
-  test('asks each thing once: a dozen requests for a domain, three for each further one, five for each further host', async () => {
+  test('sends each request once: a dozen requests for a domain, three for each further one, five for each further host', async () => {
     const host = await stage.report();
     stage.asked.length = 0;
     await stage.verify(host);

@@ -37,7 +37,7 @@ describe('a verification on a running instance', () => {
     return { status, body, report: body.verification as VerificationReport };
   }
 
-  test('finds nothing wrong with the demo site, custom domain and all, and says so on the container', async () => {
+  test('finds no problem of the demo site with a custom domain, and stores that on the container', async () => {
     await ok(
       call.management.POST('/server-containers/{id}/custom-domains', {
         ...at(id),
@@ -72,7 +72,7 @@ describe('a verification on a running instance', () => {
   };
   const container = async () => (await ok(call.management.GET('/server-containers/{id}', at(id)))).body;
 
-  test('prints the same by tagyard doctor, and moves nothing by it', async () => {
+  test('prints the same by tagyard doctor, which changes nothing', async () => {
     const { body, report } = await verify();
     const site = body.container.siteId;
     const asked = await tagyard('doctor', site, '--json');
@@ -91,9 +91,9 @@ describe('a verification on a running instance', () => {
     expect(list.verifications[0]?.checkedAt).toBe(report.checkedAt);
   });
 
-  test('finds what somebody took away, and that it is back', async () => {
+  test('finds what was removed from outside, and that it is back', async () => {
     const { siteId, loaderToken } = await container();
-    // Else it would be mended at once.
+    // Otherwise it would be restored at once.
     expect(await tagyard('suspend', siteId)).toMatchObject({ exitCode: 0 });
     await eventually(async () => expect(await removeLoaderToken(loaderToken)).toBe(200));
     await eventually(async () =>
@@ -108,18 +108,18 @@ describe('a verification on a running instance', () => {
     expect(await container()).toMatchObject({ status: 'verified', statusReason: null });
   });
 
-  test('tells what only the host sees to nobody but its own', async () => {
+  test('answers what only the host observes to callers with its secret only', async () => {
     const { siteId } = await container();
     const path = `/sites/${siteId}/host-report`;
     expect(await call.provisioner('GET', path)).toMatchObject({
       status: 200,
       body: { host: 'home', previews: { count: 1 }, config: { id: 'GTM-SRVDEMO1', problem: null } },
     });
-    expect((await call.provisioner('GET', '/sites/nobody/host-report')).status).toBe(404);
+    expect((await call.provisioner('GET', '/sites/absent/host-report')).status).toBe(404);
     expect((await fetch(`${instance.run.provisioner.url}${path}`)).status).toBe(401);
   });
 
-  /** In Cloudflare’s own API, as somebody at the dashboard does it. */
+  /** Through Cloudflare’s own API, as its dashboard does. */
   async function removeLoaderToken(token: string): Promise<number> {
     const { url, accountId } = instance.run.cloudflare;
     const { cloudflareToken } = await new Home(home.path).instance();

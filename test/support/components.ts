@@ -15,25 +15,25 @@ export const COMPONENTS = [
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
-/** `null`: it can be used here; else why it can't, in a line for people. */
-export type Probes = Readonly<Record<Component, string | null>>;
+/** Why a component can't be used on this machine, in one line; `null` where it can. Only what was probed is in it. */
+export type Probes = Readonly<Partial<Record<Component, string | null>>>;
 
 /** The runner probes once and hands the outcome to its workers in this variable, as JSON. */
 export const PROBES_VARIABLE = 'TAGYARD_TEST_COMPONENTS';
 
-/** Daemons live in sbin, which a user's PATH may lack. */
+/** Daemons are installed to sbin, which a user's PATH may lack. */
 export const PATH_WITH_SBIN = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
 
-/** The browser that suites drive: `CHROMIUM_PATH`, else Debian's. */
+/** The browser that suites start: `CHROMIUM_PATH`, else Debian's. */
 export const CHROMIUM = process.env.CHROMIUM_PATH ?? 'chromium';
 
-/** Debian keeps the server's programs out of PATH, one folder a major version. */
+/** Debian installs the server's programs outside PATH, in one folder for each major version. */
 export const POSTGRESQL_BIN = globSync('/usr/lib/postgresql/*/bin').sort().at(-1);
 
-/** Public documents and test vectors, read where they lie beside the project and never copied into it. */
+/** Public documents and test vectors. They are read from beside the project and never copied into it. */
 export const REFERENCE = new URL('../../../shared/', import.meta.url);
 
-/** An argv for each program that succeeds only where the component answers, not just where a file is present. */
+/** A command for each component that succeeds only where the component answers, not just where a file is present. */
 const ARGV: Record<Exclude<Component, 'reference'>, readonly [string, ...string[]]> = {
   nginx: ['nginx', '-v'],
   docker: ['docker', 'info'],
@@ -60,7 +60,7 @@ function probe(component: Component): string | null {
   }
 }
 
-/** A program that isn't there, and the last thing that one which is there said before it failed. */
+/** Says that the program is missing, or repeats the last line that it wrote before it failed. */
 function explain(command: string, error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if ('code' in error && error.code === 'ENOENT') return `${command} is not installed`;
@@ -68,20 +68,22 @@ function explain(command: string, error: unknown): string {
   return `${command} failed: ${said || error.message.split('\n')[0]}`;
 }
 
-/** Tries all components, about a second in all. */
-export function probeComponents(): Probes {
-  return {
-    nginx: probe('nginx'),
-    docker: probe('docker'),
-    postgresql: probe('postgresql'),
-    knot: probe('knot'),
-    pebble: probe('pebble'),
-    chromium: probe('chromium'),
-    reference: probe('reference'),
-  };
+/** Probes the given components; about a second for all of them. */
+export function probeComponents(components: Iterable<Component>): Probes {
+  return Object.fromEntries([...components].map((component) => [component, probe(component)]));
 }
 
-const handedOver = z.record(z.enum(COMPONENTS), z.nullable(z.string()));
+const handedOver = z.partialRecord(z.enum(COMPONENTS), z.nullable(z.string()));
+
+/** `describeWith('nginx'`, `describeWith(['nginx', 'docker']`, `testWith('chromium'`, `missing('reference')`. */
+const DECLARATION = /\b(?:describeWith|testWith|missing)\(\s*(\[[^\]]*\]|'[a-z]+')/g;
+
+/** The components that a test file declares in its source; all of them where it names their list. */
+export function componentsOf(source: string): ReadonlySet<Component> {
+  if (/\bCOMPONENTS\b/.test(source)) return new Set(COMPONENTS);
+  const declared = [...source.matchAll(DECLARATION)].map(([, names = '']) => names).join();
+  return new Set(COMPONENTS.filter((component) => declared.includes(`'${component}'`)));
+}
 
 const known: Partial<Record<Component, string | null>> =
   process.env[PROBES_VARIABLE] === undefined
@@ -97,12 +99,24 @@ export function missing(component: Component): string | null {
   return found;
 }
 
-/** `TAGYARD_REQUIRE_ALL=1`: a missing component is a failure, not a suite left out. */
+/** `TAGYARD_REQUIRE_ALL=1`: a missing component fails the run; otherwise its suites are skipped. */
 export const allRequired = (): boolean => process.env.TAGYARD_REQUIRE_ALL === '1';
 
+/** Why the components can't all be used, or `null` where they can. */
+function reasonAgainst(components: readonly Component[]): string | null {
+  const reasons = components.map(missing).filter((reason) => reason !== null);
+  return reasons.length === 0 ? null : reasons.join('; ');
+}
+
+function fail(reason: string) {
+  return () => {
+    throw new Error(reason);
+  };
+}
+
 /**
- * `describe` for a suite that needs real components: left out where one is missing; where all are required, one
- * failing test says which one in its place.
+ * `describe` for a suite that needs real components. Where one is missing, the suite is skipped; where all are required,
+ * one failing test takes its place and says what is missing.
  */
 export function describeWith(
   components: Component | readonly Component[],
@@ -110,18 +124,21 @@ export function describeWith(
   body: () => void,
 ): void {
   const needed = typeof components === 'string' ? [components] : components;
-  const reasons = needed.map(missing).filter((reason) => reason !== null);
-  if (reasons.length > 0 && allRequired()) {
-    describe(name, () => {
-      test(`needs ${needed.join(' and ')}`, () => {
-        throw new Error(reasons.join('; '));
-      });
-    });
+  const reason = reasonAgainst(needed);
+  if (reason !== null && allRequired()) {
+    describe(name, () => void test(`needs ${needed.join(' and ')}`, fail(reason)));
     return;
   }
-  if (!needed.includes('chromium')) return void describe.skipIf(reasons.length > 0)(name, body);
-  describe.skipIf(reasons.length > 0)(name, UNLESS_DISTURBED, () => {
+  if (!needed.includes('chromium')) return void describe.skipIf(reason !== null)(name, body);
+  describe.skipIf(reason !== null)(name, UNLESS_DISTURBED, () => {
     sayDisturbances();
     body();
   });
+}
+
+/** `test` for a single case that needs a component more than its suite does. */
+export function testWith(component: Component, name: string, body: () => Promise<void>): void {
+  const reason = missing(component);
+  if (reason !== null && allRequired()) return void test(`${name}: needs ${component}`, fail(reason));
+  test.skipIf(reason !== null)(name, body);
 }

@@ -1,6 +1,9 @@
+const FIRST_INTERVAL_MS = 5;
+
 /**
- * Polls until `probe` returns without throwing, and answers its value; past the deadline it throws the last failure.
- * For things that other processes do in their own time: never a fixed wait.
+ * Calls `probe` until it returns without throwing, and answers its value; after the deadline it throws the last failure.
+ * For what other processes do in their own time: never a fixed wait. The interval doubles from 5 ms up to `intervalMs`,
+ * so that what is done at once is seen at once.
  */
 export async function eventually<T>(
   probe: () => T | Promise<T>,
@@ -11,17 +14,17 @@ export async function eventually<T>(
   }: {
     timeoutMs?: number;
     intervalMs?: number;
-    /** True for a failure that no waiting mends. */
+    /** True for a failure after which no further attempt can succeed. */
     until?: (error: unknown) => boolean;
   } = {},
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
-  for (;;) {
+  for (let interval = FIRST_INTERVAL_MS; ; interval *= 2) {
     try {
       return await probe();
     } catch (error) {
       if (until(error) || Date.now() >= deadline) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, intervalMs));
+    await new Promise((resolve) => setTimeout(resolve, Math.min(interval, intervalMs)));
   }
 }

@@ -23,8 +23,8 @@ export interface Instance extends AsyncDisposable {
 }
 
 /**
- * A home folder for one instance, gone with the scope: `using home = temporaryHome();`. With it go the containers that
- * a stopped instance leaves for its next start, since this home has none.
+ * A home folder for one instance, removed at the end of the scope: `using home = temporaryHome();`. The containers that a
+ * stopped instance keeps for its next start are removed with it.
  */
 export function temporaryHome(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'tagyard-home-'));
@@ -50,7 +50,7 @@ function removeContainers(home: string): void {
 
 const named = z.object({ instance: z.string() });
 
-/** A home that a test has damaged on purpose has nothing to say. */
+/** `null` for a file that a test has damaged. */
 function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
@@ -59,10 +59,10 @@ function readJson(file: string): unknown {
   }
 }
 
-/** `npm start` on a home folder and free ports, as a person runs it; answers when it is ready. */
+/** `npm start` on a home folder and free ports, as a person runs it; resolves when it is ready. */
 export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): Promise<Instance> {
   const file = join(home, 'run.json');
-  // A killed instance leaves its file behind until the next one takes it away.
+  // A killed instance's file stays until the next one removes it.
   rmSync(file, { force: true });
   const started = performance.now();
   const child = spawn('npm', ['start', '--silent'], {
@@ -96,7 +96,7 @@ export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): 
   return { run, readyAfter, stop, [Symbol.asyncDispose]: stop };
 }
 
-/** The command ended before it was ready: no use in waiting on. */
+/** The command ended before it was ready. */
 class Gone extends Error {
   override name = 'Gone';
 }

@@ -32,7 +32,7 @@ export interface Exchange {
 }
 
 /**
- * Checks exchanges against an OpenAPI 3.0 document; answers what is wrong, `[]` where all is well. ajv knows
+ * Checks exchanges against an OpenAPI 3.0 document; answers the faults, `[]` where there are none. ajv knows
  * `nullable`, and `oneOf` needs no discriminator here, since each record type names itself in an enum.
  */
 export function openapiValidator(file: URL): (exchange: Exchange) => string[] {
@@ -110,8 +110,8 @@ export function openapiValidator(file: URL): (exchange: Exchange) => string[] {
 }
 
 /**
- * The document as it holds for requests: a record that is sent lacks what only the server knows (`id`, `proxiable`,
- * dates), though the schema requires it of both directions; and a PATCH needs none of its members.
+ * The document, adapted to requests: a record in a request lacks the members that only the server sets (`id`,
+ * `proxiable`, dates), though the schema requires them in both directions; and a PATCH requires no member.
  */
 function withoutAnswerOnlyMembers(text: string) {
   const api = document.parse(JSON.parse(text));

@@ -1,5 +1,6 @@
 import type { TestModule } from 'vitest/node';
-import type { Probes } from './components.ts';
+import { SUITES, suiteOf } from '../suites.ts';
+import { allRequired, type Probes } from './components.ts';
 
 export interface Counts {
   readonly passed: number;
@@ -7,15 +8,15 @@ export interface Counts {
   readonly skipped: number;
 }
 
-/** One test file as the runner saw it; `path` is relative to the project's root. */
+/** The outcome of one test file; `path` is relative to the tree's root. */
 export interface FileOutcome extends Counts {
   readonly path: string;
   readonly seconds: number;
 }
 
 /**
- * Reads one file's outcome from the runner. A file that breaks outside its tests (on import, in a hook) has no failed
- * test of its own and counts as one failure, so that it can't pass unseen.
+ * Reads one file's outcome from the runner. A file that fails outside its tests (on import, in a hook) has no failed
+ * test of its own: it counts as one failure.
  */
 export function readModule(module: TestModule): FileOutcome {
   const count = (state: 'passed' | 'failed' | 'skipped') => [...module.children.allTests(state)].length;
@@ -30,12 +31,6 @@ export function readModule(module: TestModule): FileOutcome {
   };
 }
 
-/** The folder under `test/` that a file belongs to; files right in it check the tree as a whole. */
-export function group(path: string): string {
-  const [, folder, rest] = path.split('/');
-  return folder === undefined || rest === undefined ? 'check' : folder;
-}
-
 export function sum(outcomes: readonly Counts[]): Counts {
   return outcomes.reduce<Counts>(
     (total, { passed, failed, skipped }) => ({
@@ -47,58 +42,59 @@ export function sum(outcomes: readonly Counts[]): Counts {
   );
 }
 
-/** The order in which groups are listed; one that isn't named here comes last. */
-const GROUPS = [
-  'check',
-  'plugins',
-  'edge',
-  'gitops',
-  'management',
-  'sites',
-  'integration',
-  'browser',
-  'faults',
-];
+const HEAD = ['suite', 'files', 'passed', 'failed', 'skipped', 'seconds', 'budget'];
 
-const rank = (name: string) => (GROUPS.indexOf(name) + GROUPS.length + 1) % (GROUPS.length + 1);
-
-function timings(outcomes: readonly FileOutcome[]): string[] {
-  const row = (name: string, files: readonly FileOutcome[]) => {
-    const { passed, failed, skipped } = sum(files);
-    const seconds = files.reduce((total, file) => total + file.seconds, 0).toFixed(1);
-    return [name, files.length, passed, failed, skipped, seconds];
-  };
-  const groups = Map.groupBy(outcomes, ({ path }) => group(path));
-  const rows = [...groups].sort(([a], [b]) => rank(a) - rank(b)).map(([name, files]) => row(name, files));
-  const head = ['part', 'files', 'passed', 'failed', 'skipped', 'seconds'];
-  return [head, ...rows, row('all', outcomes)].map(([name, ...cells]) =>
-    [String(name).padEnd(12), ...cells.map((cell) => String(cell).padStart(8))].join(''),
-  );
+function row(name: string, files: readonly FileOutcome[], budget: number): string {
+  const { passed, failed, skipped } = sum(files);
+  const seconds = files.reduce((total, file) => total + file.seconds, 0);
+  const cells = [files.length, passed, failed, skipped, seconds.toFixed(1), budget];
+  return `${line(name, cells)}${seconds > budget ? '  over budget' : ''}`;
 }
 
-function leftOut(probes: Probes): string[] {
-  const absent = Object.entries(probes).filter(([, reason]) => reason !== null);
-  if (absent.length === 0) return ['Nothing was left out: every component is here.'];
+function line(name: string, cells: readonly (string | number)[]): string {
+  return [name.padEnd(12), ...cells.map((cell) => String(cell).padStart(8))].join('');
+}
+
+/** A line for each suite that ran. Its budget is for all its files, so a filtered run is rarely over it. */
+function timings(outcomes: readonly FileOutcome[]): string[] {
+  const files = Map.groupBy(outcomes, ({ path }) => suiteOf(path));
+  const ran = SUITES.filter((suite) => files.has(suite));
+  const [name = '', ...cells] = HEAD;
   return [
-    'Left out, for want of a component (test/setup-debian.sh installs them on Debian):',
-    ...absent.map(([component, reason]) => `  ${component.padEnd(12)}${reason}`),
+    line(name, cells),
+    ...ran.map((suite) => row(suite.name, files.get(suite) ?? [], suite.budget)),
+    row(
+      'all',
+      outcomes,
+      ran.reduce((total, { budget }) => total + budget, 0),
+    ),
   ];
 }
 
-/** `N passed, N failed`: the last line of a run, read by machines. What was skipped stands in the table above it. */
+/** What was skipped, and why; nothing where every needed component is here, or where a missing one fails the run. */
+function leftOut(probes: Probes): string[] {
+  const absent = Object.entries(probes).filter(([, reason]) => reason !== null);
+  if (absent.length === 0 || allRequired()) return [];
+  return [
+    'Left out, because a component is missing (test/setup-debian.sh installs them on Debian):',
+    ...absent.map(([component, reason]) => `  ${component.padEnd(12)}${reason}`),
+    '',
+  ];
+}
+
+/** `N passed, N failed`: the last line of a run, read by machines. The table above it has what was skipped. */
 export function lastLine({ passed, failed }: Counts): string {
   return `${passed} passed, ${failed} failed`;
 }
 
-/** What a run ends with. Seconds are summed over files, so files that ran side by side add up to more than the clock. */
+/** The end of a run's output. Seconds are summed over files, and files run beside each other. */
 export function renderReport(outcomes: readonly FileOutcome[], probes: Probes, wallSeconds: number): string {
   return [
     '',
     ...timings(outcomes),
-    `${wallSeconds.toFixed(1)} s by the clock; seconds above are summed over files.`,
+    `${wallSeconds.toFixed(1)} s by the clock; the seconds above are summed over files.`,
     '',
     ...leftOut(probes),
-    '',
     lastLine(sum(outcomes)),
   ].join('\n');
 }

@@ -5,17 +5,17 @@ export interface LoadReport {
   readonly sent: number;
   /** What went wrong, once for each request that was not answered with a 2xx. */
   readonly failures: readonly string[];
-  /** Kept connections that ended under a request, before any answer; it was sent again on another one. */
+  /** Kept-alive connections that were closed before the answer to a request, which was sent again on another one. */
   readonly reopened: number;
   /** Milliseconds that the slowest took. */
   readonly slowest: number;
 }
 
 /**
- * So many requests a second through a proxy until it is ended: GET and POST by turns, three in four on connections of
- * their own, one on a kept one. Each is sent on time, whatever became of those before. A kept connection may be closed
- * by the other side at the very moment in which it is used again, which no server can prevent; it is met as Node's
- * manual says (sent again, see `request.reusedSocket`), and counted.
+ * Sends `perSecond` requests a second through a proxy until `end()`: GET and POST alternately, three in four on new
+ * connections, one on a kept-alive one. Each is sent on time, whether or not earlier ones were answered. The server may
+ * close a kept-alive connection just when it is used again, which no server can prevent: such a request is sent again,
+ * as Node's manual says (`request.reusedSocket`), and counted.
  */
 export function startLoad(endpoint: ProxyEndpoint, host: string, { perSecond }: { perSecond: number }) {
   const kept = new https.Agent({ keepAlive: true, maxSockets: 16, timeout: 20_000 });
@@ -51,7 +51,7 @@ export function startLoad(endpoint: ProxyEndpoint, host: string, { perSecond }: 
         response.on('error', (error) => resolve(error.message));
       },
     );
-    // Node's own `reusedSocket` doesn't know of a connection that went from one request straight to a waiting one.
+    // Node's own `reusedSocket` is false for a connection that passed directly from one request to a waiting one.
     let reused = false;
     request.on('socket', (socket) => {
       reused = seen.has(socket);
@@ -84,7 +84,7 @@ export function startLoad(endpoint: ProxyEndpoint, host: string, { perSecond }: 
   }, 5);
 
   return {
-    /** Answers once everything that was sent has come back. */
+    /** Resolves when every request was answered or has failed. */
     async end(): Promise<LoadReport> {
       clearInterval(timer);
       await Promise.all(open);

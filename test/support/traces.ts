@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { request } from 'undici';
 
-/** What is left of a site anywhere: DNS, routes, KV, proxy files, containers and processes. */
+/** What remains of a site anywhere: DNS, routes, KV, proxy files, containers and processes. */
 export async function traces(home: string, site: string): Promise<Record<string, string[]>> {
   const { cloudflareToken, ports, instance } = JSON.parse(readFileSync(join(home, 'instance.json'), 'utf8'));
   const cloudflare = async (path: string): Promise<Record<string, unknown>[]> => {

@@ -9,11 +9,11 @@ export interface Seen {
   readonly url: string;
   readonly headers: http.IncomingHttpHeaders;
   readonly bodyBytes: number;
-  /** Of the TLS handshake. */
+  /** The server name of the TLS handshake. */
   readonly servername: string | undefined;
 }
 
-/** A real HTTP server that answers what it saw, as JSON; `handle` may take a request over (and answers true then). */
+/** A real HTTP server that answers what it saw, as JSON; `handle` may answer a request itself, and then returns true. */
 export async function startUpstream({
   address = '127.0.0.1',
   port = 0,
@@ -29,7 +29,7 @@ export async function startUpstream({
   /** Sent back as `x-upstream`. */
   name?: string;
   handle?: (...exchange: Parameters<RequestListener>) => boolean;
-  /** How long an idle connection is kept; as the tag server does unless told. */
+  /** How long an idle connection is kept; by default as long as the tag server's. */
   keepAliveMs?: number;
   onConnection?: (socket: Socket) => void;
 } = {}) {

@@ -5,8 +5,8 @@ import { execaNode } from 'execa';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * What wrangler prints in a project's folder; it and its build command run by this very Node, its own files
- * are kept under `home`, and it reports to nobody.
+ * Runs wrangler in a project's folder and answers what it prints. It runs with this Node, keeps its files under `home`
+ * and sends no telemetry.
  */
 export async function wrangler(project: string, home: string, ...args: readonly string[]): Promise<string> {
   const { stdout } = await execaNode(join(root, 'node_modules/wrangler/bin/wrangler.js'), args, {

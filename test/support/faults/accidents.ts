@@ -5,20 +5,20 @@ import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import type { Stage } from './stage.ts';
 
-/** What stands when nothing has happened: the manifests by site, and the branch's newest commit. */
+/** The state before the accident: the manifests by site, and the branch's newest commit. */
 export interface Whole {
   readonly on: Stage;
   readonly manifests: Readonly<Record<string, ManifestInput>>;
   readonly tip: string;
 }
 
-/** Something by which all sites seem to be gone at once, though nobody wants any of them to go. */
+/** An accident after which all sites seem to be removed at once, though none of them should be. */
 export interface Accident {
   readonly name: string;
   happen(whole: Whole): Promise<void> | void;
-  /** What the daemon says of it: in the conditions of its sites, or as the reason why it can't be read. */
+  /** The daemon's message: in the conditions of its sites, or as its last error. */
   readonly says: RegExp;
-  mend(whole: Whole): Promise<void> | void;
+  repair(whole: Whole): Promise<void> | void;
 }
 
 const ENV = {
@@ -35,7 +35,7 @@ const git = ({ on }: Whole, args: readonly string[], input = '') =>
     input,
     stdio: 'pipe',
   }).trim();
-/** Somebody's own commit in place of the branch, of what `mktree` reads. */
+/** Replaces the branch by an unrelated commit, whose tree is what `mktree` reads. */
 function replaceBy(whole: Whole, tree: string): void {
   const commit = git(whole, ['commit-tree', git(whole, ['mktree'], tree), '-m', 'x']);
   git(whole, ['update-ref', 'refs/heads/main', commit]);
@@ -52,36 +52,36 @@ export const ACCIDENTS: readonly Accident[] = [
     name: 'all files are deleted in a commit',
     happen: (whole) => pushAll(whole, () => null),
     says: /asks for no site at all/,
-    mend: restore,
+    repair: restore,
   },
   {
     name: 'the branch is emptied by a forced push',
     happen: (whole) => replaceBy(whole, ''),
     says: /asks for no site at all/,
-    mend: putBack,
+    repair: putBack,
   },
   {
     name: 'the branch is deleted',
     happen: (whole) => void git(whole, ['update-ref', '-d', 'refs/heads/main']),
     says: /Ready/,
-    mend: putBack,
+    repair: putBack,
   },
   {
     name: 'the repository can’t be read',
     happen: ({ on }) => renameSync(join(on.sitesRepo, 'objects'), join(on.dir, 'objects')),
     says: /git|repository/,
-    mend: ({ on }) => renameSync(join(on.dir, 'objects'), join(on.sitesRepo, 'objects')),
+    repair: ({ on }) => renameSync(join(on.dir, 'objects'), join(on.sitesRepo, 'objects')),
   },
   {
     name: 'every manifest is invalid',
     happen: (whole) => pushAll(whole, (manifest) => formatManifest(manifest).replace('ports:', 'prots:')),
     says: /unknown key/,
-    mend: restore,
+    repair: restore,
   },
   {
     name: 'another branch is pushed over it',
     happen: (whole) => replaceBy(whole, `${git(whole, ['ls-tree', whole.tip, '--', 'site-3.yaml'])}\n`),
     says: /vanished|rewritten/,
-    mend: putBack,
+    repair: putBack,
   },
 ];

@@ -5,7 +5,7 @@ import type { Effect, Moment } from '../gitops/gate.ts';
 import { type Asked, ask, standing } from './operations.ts';
 import { converged, killAtCommit, type Snapshot, type Stage } from './stage.ts';
 
-/** Where a daemon is killed: at the commit of a request, or at the `index`-th effect of a kind since it was asked. */
+/** Where a daemon is killed: at the commit of a request, or at the `index`-th effect of a kind since the request. */
 export interface Cut {
   readonly kind: 'commit' | Effect['kind'];
   /** From 1. */
@@ -13,19 +13,19 @@ export interface Cut {
   readonly moment: Moment;
 }
 
-/** What a kill left, and what became of it. */
+/** The outcome of one kill. */
 export interface Outcome {
   readonly asked: string;
   readonly cut: Cut;
   readonly label: string;
-  /** Effects that the next start needed until all was as asked. */
-  readonly mended: number;
+  /** Number of effects that the next start needed to converge. */
+  readonly writes: number;
 }
 
 /** What is there when everything of a life's step is applied, by step. */
 export type Reference = ReadonlyMap<string, { readonly world: Snapshot; readonly files: unknown }>;
 
-/** Runs a life through without a kill: what stands after each step, and how many effects each took. */
+/** Runs a whole life without a kill. Answers the state after each step, and how many effects each step took. */
 export async function reference(stage: Stage, life: readonly Asked[]) {
   const steps = new Map<string, { world: Snapshot; files: unknown }>();
   const effects = new Map<string, number>();
@@ -45,8 +45,8 @@ export async function reference(stage: Stage, life: readonly Asked[]) {
 }
 
 /**
- * Asks for a step and kills the daemon at `cut`, starts another and waits until all is as asked. Answers the daemon that
- * runs now, and the outcome; `null`: the step was done before `cut` came, so there are no more boundaries of its kind.
+ * Sends the requests of a step, kills the daemon at `cut`, starts another and waits until it has converged. Answers the
+ * running daemon and the outcome; the outcome is `null` if the step ended before `cut`: it has no more boundaries.
  */
 export async function killOnce(
   stage: Stage,
@@ -84,9 +84,9 @@ export async function killOnce(
   if (!['create', 'remove'].includes(name)) expectServed(left, sites);
   expectForeign(left, expected);
 
-  let mended = 0;
+  let writes = 0;
   stage.gate.watch(({ kind }, moment) => {
-    if (kind === 'world' && moment === 'after') mended += 1;
+    if (kind === 'world' && moment === 'after') writes += 1;
     return false;
   });
   const next = await stage.start();
@@ -96,10 +96,10 @@ export async function killOnce(
   const wanted = expected.get(name);
   expect(stage.snapshot()).toEqual(wanted?.world);
   expect(await files(stage)).toEqual(wanted?.files);
-  return { daemon: next, outcome: { asked: name, cut, label: label ?? 'commit', mended } };
+  return { daemon: next, outcome: { asked: name, cut, label: label ?? 'commit', writes } };
 }
 
-/** A name never leads to something that is not there: each kind of thing stands only on the kinds before it. */
+/** A name never leads to a missing target: a resource exists only if those of the kinds before it exist. */
 function expectFoundations(world: Snapshot, sites: readonly string[]): void {
   for (const site of sites) {
     const counts = Object.values(standing(world, site));
@@ -109,7 +109,7 @@ function expectFoundations(world: Snapshot, sites: readonly string[]): void {
   }
 }
 
-/** Of a site that changes, nothing is missing at any moment. */
+/** While a site changes, none of its resources is missing at any moment. */
 function expectServed(world: Snapshot, sites: readonly string[]): void {
   const least = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
   for (const site of sites) {
@@ -119,7 +119,7 @@ function expectServed(world: Snapshot, sites: readonly string[]): void {
   }
 }
 
-/** After everything was removed, what is left is other people's: each of it stands at every other moment too. */
+/** After everything was removed, only foreign resources remain; each of them must exist at every other moment too. */
 function expectForeign(world: Snapshot, expected: Reference): void {
   const foreign = expected.get('remove')?.world;
   for (const kind of ['containers', 'proxy', 'kv', 'routes', 'dns'] as const) {
@@ -132,16 +132,16 @@ async function files(stage: Stage): Promise<unknown> {
   return head === null ? [] : (await stage.repo.read(head)).map(({ site, text }) => ({ site, text }));
 }
 
-/** A line a boundary, both moments beside each other: how many effects it took to put things right. */
+/** A line for each boundary with both moments: the number of effects until the next start had converged. */
 export function table(outcomes: readonly Outcome[]): string {
   const rows = Map.groupBy(outcomes, ({ asked, cut }) => `${asked} ${cut.kind} ${cut.index}`);
   const lines = [...rows.values()].map((both) => {
     const [{ asked, cut, label }] = both as [Outcome, ...Outcome[]]; // groupBy makes no empty groups
-    const mended = (moment: Moment) =>
-      String(both.find((one) => one.cut.moment === moment)?.mended ?? '–').padStart(6);
+    const writesAt = (moment: Moment) =>
+      String(both.find((one) => one.cut.moment === moment)?.writes ?? '–').padStart(6);
     const which = `${cut.kind} ${cut.index}`.padEnd(10);
-    return `${asked.padEnd(24)}${which}${mended('before')} ${mended('after')}  ${label}`;
+    return `${asked.padEnd(24)}${which}${writesAt('before')} ${writesAt('after')}  ${label}`;
   });
-  const head = `${'asked'.padEnd(24)}${'killed at'.padEnd(10)}before  after  what it was at; figures: writes that the next start made`;
+  const head = `${'asked'.padEnd(24)}${'killed at'.padEnd(10)}before  after  effect; figures: writes of the next start`;
   return [head, ...lines].join('\n');
 }

@@ -8,13 +8,13 @@ export interface Request {
   readonly body: unknown;
 }
 
-/** Things that somebody asks of the daemon, one request a site. */
+/** Requests to the daemon, one for each site. */
 export interface Asked {
   readonly name: string;
   readonly requests: readonly Request[];
 }
 
-/** A site's whole life; each step is asked for all `sites`. */
+/** The life of a site from creation to removal; each step is requested for all `sites` at once. */
 export function lifeOf(sites: readonly string[], manifest: Stage['manifest']): Asked[] {
   const each = (name: string, request: (site: string, number: number) => Request): Asked => ({
     name,
@@ -47,7 +47,7 @@ export function lifeOf(sites: readonly string[], manifest: Stage['manifest']): A
   ];
 }
 
-/** Sends them all at once and answers those that were not accepted, because the daemon died. */
+/** Sends all requests at once. Answers those that the killed daemon did not accept. */
 export async function ask(daemon: RunningDaemon, requests: readonly Request[]): Promise<Request[]> {
   const answers = await Promise.all(
     requests.map(async (request) => {
@@ -63,7 +63,7 @@ export async function ask(daemon: RunningDaemon, requests: readonly Request[]): 
   return answers.flatMap(({ request, accepted }) => (accepted ? [] : [request]));
 }
 
-/** How many things of each kind stand for a site; what comes later stands on what comes before. */
+/** How many resources of each kind a site has, in the order of dependency. */
 export function standing({ containers, proxy, kv, routes, dns }: Snapshot, site: string) {
   const host = `${site}.example.net`;
   const marked = (mark: unknown) => String(mark).includes(` ${site} `);

@@ -16,10 +16,10 @@ import { startGate } from '../gitops/gate.ts';
 import type { DaemonSettings } from '../gitops/settings.ts';
 import { manifestInput } from '../manifest.ts';
 
-/** Answers whatever stands in front of it: the cause of a row of SQLite's being `unknown`. */
+/** Rows as SQLite answers them; their columns differ by statement. */
 const rows = z.array(z.record(z.string(), z.unknown()));
 
-/** Everything that a daemon works on, none of it in the daemon's own process: what it did outlives it. */
+/** The world of a daemon, outside the daemon's process, so that it outlives a kill. */
 export async function stage(overrides: (url: string) => Partial<DaemonSettings> = () => ({})) {
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
   const emulator = await startEmulator();
@@ -54,7 +54,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
   let next: ChildProcess | undefined;
   const select = (sql: string) => rows.parse(emulator.db.prepare(sql).all());
 
-  /** All that stands, ids and times left out, in one order: two equal snapshots are one world. */
+  /** All resources in one order, without ids and times: equal worlds have equal snapshots. */
   const snapshot = () => ({
     containers: sorted(gate.world.containers ?? []),
     proxy: sorted(gate.world.proxy ?? []),
@@ -79,7 +79,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
     settings,
     manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
       manifestInput(site, number, { containerConfig: cipher, ...extra }),
-    /** Loads the next daemon's code while this one still works: what takes longest of a start. */
+    /** Loads the code of the next daemon while the current one runs, because loading is the slowest part of a start. */
     prepare(): void {
       next ??= standby();
     },
@@ -88,7 +88,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
       next = undefined;
       return startDaemon({ ...settings(), ...extra }, child);
     },
-    /** Commits files as an operator would, `null` deletes one; one push for all. */
+    /** Commits files as an operator would, in one push; `null` deletes a file. */
     push: (files: Readonly<Record<string, ManifestInput | string | null>>) =>
       Promise.all(
         Object.entries(files).map(([site, file]) =>
@@ -101,7 +101,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
           }),
         ),
       ),
-    /** Things of other people, beside and under the names that Tagyard uses. */
+    /** Adds foreign resources, with names of their own and with names that Tagyard uses. */
     async plantForeign() {
       const zone = `/zones/${emulator.zone.id}`;
       const kv = (name: 'ROUTES' | 'EDGE_CONFIG') =>
@@ -144,7 +144,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
 export type Stage = Awaited<ReturnType<typeof stage>>;
 export type Snapshot = ReturnType<Stage['snapshot']>;
 
-/** Nothing left to do, nothing in the way, every site as it should be. */
+/** Waits until no change is left, nothing is blocked and every site is ready. */
 export async function converged(daemon: RunningDaemon, timeoutMs = 60_000): Promise<void> {
   await eventually(
     async () => {
@@ -161,8 +161,8 @@ export async function converged(daemon: RunningDaemon, timeoutMs = 60_000): Prom
 const SIGNAL_COMMAND = fileURLToPath(new URL('../signal-command.ts', import.meta.url));
 
 /**
- * A hook in the sites repository that kills `pid` while its commit is about to be made (and then it isn't), or just
- * after it was. Git runs it inside the commit itself: githooks(5), reference-transaction.
+ * Installs a hook in the sites repository that kills `pid` just before its commit is made (then the commit fails), or
+ * just after. Git runs it inside the commit itself: githooks(5), reference-transaction.
  */
 export function killAtCommit(sitesRepo: string, pid: number, moment: 'before' | 'after'): void {
   const hook = join(sitesRepo, 'hooks', 'reference-transaction');

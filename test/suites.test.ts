@@ -1,0 +1,34 @@
+import { globSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { filesOf, POOLS, SUITES, suiteOf } from './suites.ts';
+
+const all = globSync('test/**/*.test.ts').sort();
+
+describe('the suites', () => {
+  test('have every test file once', () => {
+    const projects = Object.values(POOLS).flat();
+    expect(projects.flatMap(filesOf).sort()).toEqual(all);
+  });
+
+  test.each(SUITES)('$name has files, and each of its patterns has one', ({ files }) => {
+    expect(files.length).toBeGreaterThan(0);
+    for (const pattern of files) expect(globSync(pattern), pattern).not.toEqual([]);
+  });
+
+  test('have names of their own', () => {
+    expect(new Set(SUITES.map(({ name }) => name)).size).toBe(SUITES.length);
+  });
+
+  test.each([
+    ['test/architecture.test.ts', 'check', 'unit'],
+    ['test/edge/router.test.ts', 'edge', 'unit'],
+    ['test/gitops/appliers/dns/conformance.test.ts', 'gitops', 'unit'],
+    ['test/integration/containers-process.test.ts', 'processes', 'services'],
+    ['test/integration/containers-docker.test.ts', 'containers', 'containers'],
+    ['test/browser/shop.test.ts', 'browser', 'containers'],
+    ['test/faults/management.test.ts', 'database', 'services'],
+    ['test/faults/cloudflare.test.ts', 'outages', 'faults'],
+  ])('%s is one of %s, in the project %s', (path, name, project) => {
+    expect(suiteOf(path)).toMatchObject({ name, project });
+  });
+});

@@ -1,0 +1,124 @@
+import { globSync } from 'node:fs';
+import { matchesGlob } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/**
+ * Files of one pool run one after another, because they use the same thing of the machine; the pools run beside each
+ * other. Each pool is one or more projects of `vitest.config.ts`.
+ */
+export const POOLS = {
+  /** No component. `unit` is the quick loop; `daemons` start whole daemons, workerd, git or this runner many times. */
+  unit: ['unit', 'daemons'],
+  /** Name servers, proxies, databases and authorities on free ports. */
+  services: ['services'],
+  /**
+   * The machine's Docker engine and Chromium. A container that starts or ends changes the machine's network interfaces,
+   * and Chromium drops requests when that happens: so never both at once.
+   */
+  containers: ['containers'],
+  /** Daemons and whole instances that are killed again and again. */
+  faults: ['faults'],
+} as const;
+export type Pool = keyof typeof POOLS;
+export type Project = (typeof POOLS)[Pool][number];
+
+export interface Suite {
+  readonly name: string;
+  readonly project: Project;
+  /** Globs from the root of the tree. A file belongs to the first suite that has it. */
+  readonly files: readonly string[];
+  /** Seconds that its files take together on two idle cores. The report shows what is over it; nothing fails. */
+  readonly budget: number;
+}
+
+/** In the order in which the report lists them. */
+export const SUITES: readonly Suite[] = [
+  {
+    name: 'daemons',
+    project: 'daemons',
+    files: [
+      'test/run.test.ts',
+      'test/edge/{host,logs,rude-plugins}.test.ts',
+      'test/edge/**/deploy.test.ts',
+      'test/plugins/{cookie-restoration,detection,kit,server-proxy}.test.ts',
+      'test/gitops/main.test.ts',
+      'test/gitops/appliers/registration.test.ts',
+      'test/gitops/cli/*.test.ts',
+      'test/gitops/desired/{claims,contested,unusable}.test.ts',
+      'test/gitops/loop/{given-up,guards,loop,remote-away,schedule}.test.ts',
+      'test/gitops/pass/pass.test.ts',
+      'test/gitops/sites-repo/sites-repo.test.ts',
+      'test/management/{access,containers,forget-keys,hardening,host-watch,main}.test.ts',
+      'test/management/{openapi,projection,reading,saga,validation,verification}.test.ts',
+      'test/management/db/*.test.ts',
+    ],
+    budget: 240,
+  },
+  { name: 'check', project: 'unit', files: ['test/*.test.ts'], budget: 20 },
+  { name: 'plugins', project: 'unit', files: ['test/plugins/**/*.test.ts'], budget: 15 },
+  { name: 'edge', project: 'unit', files: ['test/edge/**/*.test.ts'], budget: 20 },
+  { name: 'gitops', project: 'unit', files: ['test/gitops/**/*.test.ts'], budget: 60 },
+  { name: 'management', project: 'unit', files: ['test/management/**/*.test.ts'], budget: 60 },
+  { name: 'sites', project: 'unit', files: ['test/sites/**/*.test.ts'], budget: 15 },
+  {
+    name: 'database',
+    project: 'services',
+    files: ['test/integration/management-*.test.ts', 'test/faults/management.test.ts'],
+    budget: 200,
+  },
+  {
+    name: 'certificates',
+    project: 'services',
+    files: ['test/integration/certificates.test.ts'],
+    budget: 90,
+  },
+  { name: 'dns', project: 'services', files: ['test/integration/dns-*.test.ts'], budget: 15 },
+  { name: 'proxy', project: 'services', files: ['test/integration/proxy*.test.ts'], budget: 80 },
+  {
+    name: 'processes',
+    project: 'services',
+    files: [
+      'test/integration/containers-process.test.ts',
+      'test/integration/cloudflare-at-home.test.ts',
+      'test/integration/host-report.test.ts',
+      'test/integration/verification*.test.ts',
+    ],
+    budget: 110,
+  },
+  {
+    name: 'containers',
+    project: 'containers',
+    files: ['test/integration/containers-*.test.ts'],
+    budget: 320,
+  },
+  { name: 'flow', project: 'containers', files: ['test/integration/flow.test.ts'], budget: 70 },
+  { name: 'browser', project: 'containers', files: ['test/browser/**/*.test.ts'], budget: 120 },
+  {
+    name: 'kills',
+    project: 'faults',
+    files: ['test/faults/kill.test.ts', 'test/faults/drain.test.ts'],
+    budget: 220,
+  },
+  {
+    name: 'instances',
+    project: 'faults',
+    files: ['test/faults/{instance,host,host-move}.test.ts'],
+    budget: 80,
+  },
+  { name: 'outages', project: 'faults', files: ['test/faults/**/*.test.ts'], budget: 150 },
+];
+
+/** The suite of a file; `path` is relative to the tree's root, with forward slashes. */
+export function suiteOf(path: string): Suite | undefined {
+  return SUITES.find(({ files }) => files.some((pattern) => matchesGlob(path, pattern)));
+}
+
+/** The test files of a project, in the order of the suites and by name in each. */
+export function filesOf(project: Project): string[] {
+  const all = globSync('test/**/*.test.ts', { cwd: ROOT }).sort();
+  return SUITES.filter((suite) => suite.project === project).flatMap((suite) =>
+    all.filter((path) => suiteOf(path) === suite),
+  );
+}
