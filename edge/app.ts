@@ -1,18 +1,18 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
-import { drain } from './body.ts';
-import { bodyMemory } from './body-memory.ts';
-import { type ConfigNamespaces, configStores } from './config-store.ts';
+import { singleFlight } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
-import { shareWith } from './cors.ts';
 import { type Call, dispatch, dispatchDynamic } from './dispatch.ts';
-import { EdgeError, toEdgeError, toResponse } from './errors.ts';
 import type { GuardDependencies } from './guard.ts';
-import { publicUrl, readHop } from './hops.ts';
-import type { EventLog, RequestRecord, WaitUntil } from './logs.ts';
-import { type ProfileKv, profileStore } from './profile-store.ts';
+import { drain } from './http/body.ts';
+import { shareWith } from './http/cors.ts';
+import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
+import { publicUrl, readHop } from './http/hops.ts';
+import type { EventLog, RequestRecord, WaitUntil } from './logs/request-record.ts';
 import { buildRouter } from './router.ts';
-import { singleFlight } from './single-flight.ts';
 import { siteResolver } from './site.ts';
+import { bodyMemory } from './stores/body-memory.ts';
+import { type ConfigNamespaces, configStores } from './stores/config-store.ts';
+import { type ProfileKv, profileStore } from './stores/profile-store.ts';
 
 export interface EdgeDependencies {
   readonly plugins: readonly Plugin[];

@@ -80,7 +80,7 @@ let frontBundle: Promise<string> | undefined;
 
 /** The bundle of the embedded edge's front, made once a process. */
 export function bundleFront(): Promise<string> {
-  frontBundle ??= bundleWorker(resolve(here, 'front.ts'));
+  frontBundle ??= bundleWorker(resolve(here, 'front/worker.ts'));
   return frontBundle;
 }
 

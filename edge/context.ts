@@ -1,15 +1,15 @@
 import type { BootDraft, PluginContext, ProfileStore, SharedBody, Shelf } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
-import { etagOf } from './conditional.ts';
-import type { ConfigStores } from './config-store.ts';
 import { decideConsent } from './consent.ts';
-import type { Trip } from './document-store.ts';
-import { EdgeError } from './errors.ts';
 import type { Enabled } from './gate.ts';
 import { type GuardDependencies, guardHook } from './guard.ts';
-import { type Hop, isUnder } from './hops.ts';
-import { fetchOrigin, type Visitor } from './origin.ts';
+import { etagOf } from './http/conditional.ts';
+import { EdgeError } from './http/errors.ts';
+import { type Hop, isUnder } from './http/hops.ts';
+import { fetchOrigin, type Visitor } from './http/origin.ts';
 import { type ResolvedSite, storeUnavailable } from './site.ts';
+import type { ConfigStores } from './stores/config-store.ts';
+import type { Trip } from './stores/document-store.ts';
 
 type LogFields = Parameters<PluginContext['log']>[0];
 

@@ -1,10 +1,10 @@
 import type { PluginContext, RouteInput, Site } from '../plugins/contract.ts';
-import { readJson } from './body.ts';
-import { answerConditional } from './conditional.ts';
-import { allowedOrigin, preflight } from './cors.ts';
-import { EdgeError } from './errors.ts';
 import type { Enabled } from './gate.ts';
 import { ask, type GuardDependencies, guardHandler, guardHook } from './guard.ts';
+import { readJson } from './http/body.ts';
+import { answerConditional } from './http/conditional.ts';
+import { allowedOrigin, preflight } from './http/cors.ts';
+import { EdgeError } from './http/errors.ts';
 import type { Match, Mounted } from './router.ts';
 
 /** One request at its site, ready for plugin code. */

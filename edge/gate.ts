@@ -1,6 +1,6 @@
 import type { Plugin } from '../plugins/contract.ts';
 import type { EdgeConfigDocument } from '../plugins/document.ts';
-import { reasonOf } from './json.ts';
+import { reasonOf } from './base/json.ts';
 
 /** A plugin that is on for a site, with its settings parsed. */
 export interface Enabled {

@@ -1,6 +1,6 @@
-import { EdgeError } from './errors.ts';
-import type { EventLog } from './logs.ts';
-import { within } from './single-flight.ts';
+import { within } from './base/single-flight.ts';
+import { EdgeError } from './http/errors.ts';
+import type { EventLog } from './logs/request-record.ts';
 
 /** What plugins cost a request, in milliseconds, by plugin. */
 export type Timings = Record<string, number>;

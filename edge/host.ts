@@ -97,7 +97,7 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
   try {
     await miniflare.ready;
     const url = await miniflare.unsafeGetDirectURL('front');
-    // Miniflare types a worker as a Fetcher only; its stub passes the RPC methods of front.ts on all the same.
+    // Miniflare types a worker as a Fetcher only; its stub passes the RPC methods of front/worker.ts on all the same.
     const front = (await miniflare.getWorker('front')) as unknown as FrontRpc;
     const kv = await Promise.all(
       HOST_NAMESPACES.map(async (name) => [name, hostKv(await miniflare.getKVNamespace(name, 'edge'))]),
@@ -217,7 +217,7 @@ function asText(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-/** What `front.ts` offers over RPC. */
+/** What `front/worker.ts` offers over RPC. */
 interface FrontRpc {
   setRoutes(patterns: readonly string[]): Promise<void>;
 }

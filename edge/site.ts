@@ -5,13 +5,13 @@ import type {
   RegistryDocument,
   RoutingDocument,
 } from '../plugins/document.ts';
-import type { ConfigStores } from './config-store.ts';
-import type { Lookup, Trip } from './document-store.ts';
-import { EdgeError } from './errors.ts';
+import { within } from './base/single-flight.ts';
 import { type Enabled, gate, OPEN_GATE } from './gate.ts';
 import { ask } from './guard.ts';
-import type { EventLog } from './logs.ts';
-import { within } from './single-flight.ts';
+import { EdgeError } from './http/errors.ts';
+import type { EventLog } from './logs/request-record.ts';
+import type { ConfigStores } from './stores/config-store.ts';
+import type { Lookup, Trip } from './stores/document-store.ts';
 
 /** What follows from a site's documents alone: found out once for each state of them, not for each request. */
 export interface ResolvedSite {

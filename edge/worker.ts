@@ -1,7 +1,7 @@
 import { PLUGINS } from '../plugins/index.ts';
 import { buildEdge, type Edge } from './app.ts';
-import { consoleLog, dataPoint } from './logs.ts';
-import { archive, type RawBatch, rawLog } from './raw-log.ts';
+import { archive, type RawBatch, rawLog } from './logs/raw-log.ts';
+import { consoleLog, dataPoint } from './logs/request-record.ts';
 
 interface Env {
   readonly ROUTES: KVNamespace;

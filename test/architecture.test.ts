@@ -19,7 +19,7 @@ import { missingDocuments, vocabulary } from './architecture/vocabulary.ts';
 
 /** Each service's closed set of error codes: an object keyed by code. */
 const ERROR_SETS = [
-  ['edge/errors.ts', 'EDGE_ERRORS'],
+  ['edge/http/errors.ts', 'EDGE_ERRORS'],
   ['edge/verification/errors.ts', 'VERIFICATION_ERRORS'],
   ['gitops/http/errors.ts', 'PROVISIONER_ERRORS'],
   ['management/http/errors.ts', 'MANAGEMENT_ERRORS'],

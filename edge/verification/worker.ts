@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
+import { verify } from './checks/verify.ts';
 import { verificationRequest } from './contract.ts';
 import { refusal } from './errors.ts';
-import { verify } from './verify.ts';
 
 interface Env {
   /** Who asks must bear it in `x-secret`; unset or empty: nobody may. */

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { dataPoint, type RequestRecord } from '../../edge/logs.ts';
+import { dataPoint, type RequestRecord } from '../../edge/logs/request-record.ts';
 import { type Stage, startStage } from '../support/edge/stage.ts';
 
 const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod/mini';
 import { refuseClashes } from '../../edge/claims.ts';
-import { matchRoute } from '../../edge/route-patterns.ts';
+import { matchRoute } from '../../edge/front/route-patterns.ts';
 import { buildRouter } from '../../edge/router.ts';
 import type { Plugin, Route } from '../../plugins/contract.ts';
 

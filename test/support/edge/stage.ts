@@ -4,8 +4,8 @@ import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Miniflare } from 'miniflare';
 import { bundleWorker, COMPATIBILITY_DATE } from '../../../edge/bundle.ts';
-import type { RequestRecord } from '../../../edge/logs.ts';
-import type { RawBatch } from '../../../edge/raw-log.ts';
+import type { RawBatch } from '../../../edge/logs/raw-log.ts';
+import type { RequestRecord } from '../../../edge/logs/request-record.ts';
 import type { EdgeConfigDocument, KvNamespace, RegistryDomain } from '../../../plugins/document.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 

@@ -1,6 +1,6 @@
 import { WorkerEntrypoint } from 'cloudflare:workers';
-import { dataPoint } from '../../../../edge/logs.ts';
-import { archive, type RawBatch, rawLog } from '../../../../edge/raw-log.ts';
+import { archive, type RawBatch, rawLog } from '../../../../edge/logs/raw-log.ts';
+import { dataPoint } from '../../../../edge/logs/request-record.ts';
 
 interface Env {
   readonly COOKIES: KVNamespace;

@@ -1,4 +1,4 @@
-import type { RawBatch } from '../../../../edge/raw-log.ts';
+import type { RawBatch } from '../../../../edge/logs/raw-log.ts';
 import edge from '../../../../edge/worker.ts';
 
 type Env = Parameters<typeof edge.fetch>[1];

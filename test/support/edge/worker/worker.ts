@@ -1,7 +1,7 @@
 import { WorkerEntrypoint } from 'cloudflare:workers';
 import { buildEdge, type Edge } from '../../../../edge/app.ts';
-import type { RequestRecord } from '../../../../edge/logs.ts';
-import { archive, type RawBatch, rawLog } from '../../../../edge/raw-log.ts';
+import { archive, type RawBatch, rawLog } from '../../../../edge/logs/raw-log.ts';
+import type { RequestRecord } from '../../../../edge/logs/request-record.ts';
 import { PLUGINS } from '../../../../plugins/index.ts';
 
 const NAMESPACES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG', 'COOKIES'] as const;

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import { parseJson, reasonOf } from './json.ts';
-import type { EventLog } from './logs.ts';
-import { singleFlight, within } from './single-flight.ts';
+import { parseJson, reasonOf } from '../base/json.ts';
+import { singleFlight, within } from '../base/single-flight.ts';
+import type { EventLog } from '../logs/request-record.ts';
 
 /** What a look-up can end in. `unavailable`: the store failed (or took too long) and nothing good was ever seen. */
 export type Lookup<T> =

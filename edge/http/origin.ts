@@ -1,4 +1,4 @@
-import type { OriginRequest } from '../plugins/contract.ts';
+import type { OriginRequest } from '../../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
 import { HOP_HEADER } from './hops.ts';
 

@@ -1,4 +1,4 @@
-import type { Timings } from './guard.ts';
+import type { Timings } from '../guard.ts';
 
 /** Says that something happened which an operator should know of. Never given cookie values, addresses or queries. */
 export type EventLog = (event: string, fields: Readonly<Record<string, unknown>>) => void;

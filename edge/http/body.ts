@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini';
+import { parseJson } from '../base/json.ts';
 import { EdgeError } from './errors.ts';
-import { parseJson } from './json.ts';
 
 /** 64 KiB: a page's own cookies are at most about 200 KB in theory and 8 KB in practice. */
 export const MAX_BODY_OCTETS = 65_536;

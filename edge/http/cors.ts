@@ -1,4 +1,4 @@
-import type { Site } from '../plugins/contract.ts';
+import type { Site } from '../../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
 import { isUnder } from './hops.ts';
 

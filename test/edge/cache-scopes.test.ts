@@ -3,7 +3,7 @@ import { type Stage, startStage } from '../support/edge/stage.ts';
 
 let stage: Stage;
 beforeAll(async () => {
-  stage = await startStage('shelves.ts');
+  stage = await startStage('cache-scopes.ts');
 });
 afterAll(() => stage.close());
 

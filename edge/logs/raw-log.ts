@@ -1,4 +1,4 @@
-import type { EventLog, RequestRecord, WaitUntil } from './logs.ts';
+import type { EventLog, RequestRecord, WaitUntil } from './request-record.ts';
 
 /** Records that travel together. However often it is sent or delivered, its id makes it the same object of the archive. */
 export interface RawBatch {

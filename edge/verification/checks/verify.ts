@@ -1,7 +1,7 @@
-import { SITE_CHECKS } from './checks/index.ts';
-import { CHECK_NAMES, type VerificationReport, type VerificationRequest } from './contract.ts';
-import { named } from './result.ts';
-import { type SiteVisits, siteVisitor, type Visit } from './visit.ts';
+import { CHECK_NAMES, type VerificationReport, type VerificationRequest } from '../contract.ts';
+import { named } from '../result.ts';
+import { type SiteVisits, siteVisitor, type Visit } from '../visit.ts';
+import { SITE_CHECKS } from './index.ts';
 
 export interface VerifyDependencies {
   readonly fetch: typeof globalThis.fetch;

@@ -1,4 +1,4 @@
-import type { PluginErrorCode } from '../plugins/contract.ts';
+import type { PluginErrorCode } from '../../plugins/contract.ts';
 
 interface ErrorMeaning {
   readonly status: number;

@@ -1,7 +1,7 @@
-import { type ProfileRecord, type ProfileStore, profileRecord } from '../plugins/contract.ts';
-import { parseJson } from './json.ts';
-import type { EventLog } from './logs.ts';
-import { within } from './single-flight.ts';
+import { type ProfileRecord, type ProfileStore, profileRecord } from '../../plugins/contract.ts';
+import { parseJson } from '../base/json.ts';
+import { within } from '../base/single-flight.ts';
+import type { EventLog } from '../logs/request-record.ts';
 
 /** The part of Workers KV that profiles need. */
 export interface ProfileKv {

@@ -7,7 +7,7 @@ import {
   type RoutingDocument,
   registryDocument,
   routingDocument,
-} from '../plugins/document.ts';
+} from '../../plugins/document.ts';
 import {
   type DocumentStore,
   documentStore,

@@ -1,4 +1,4 @@
-import type { SharedBody, Shelf } from '../plugins/contract.ts';
+import type { SharedBody, Shelf } from '../../plugins/contract.ts';
 
 /** Octets of bodies that an isolate, which has 128 MB for everything, keeps in memory. */
 const MAX_OCTETS = 16 * 1_048_576;
