@@ -1,66 +1,72 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
 import { singleFlight } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
-import { type Call, dispatch, dispatchDynamic } from './dispatch.ts';
+import { dispatch, dispatchDynamic, type Handling } from './dispatch.ts';
 import type { GuardDependencies } from './guard.ts';
 import { drain } from './http/body.ts';
-import { shareWith } from './http/cors.ts';
+import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
 import { publicUrl, readHop } from './http/hops.ts';
-import type { EventLog, RequestRecord, WaitUntil } from './logs/request-record.ts';
+import type { EventLog, WaitUntil } from './logs/event-log.ts';
+import type { RequestRecord } from './logs/request-record.ts';
 import { buildRouter } from './router.ts';
 import { siteResolver } from './site.ts';
 import { bodyMemory } from './stores/body-memory.ts';
 import { type ConfigNamespaces, configStores } from './stores/config-store.ts';
 import { type ProfileKv, profileStore } from './stores/profile-store.ts';
 
-export interface EdgeDependencies {
+interface EdgeDependencies {
   readonly plugins: readonly Plugin[];
   readonly namespaces: ConfigNamespaces & { readonly COOKIES: ProfileKv };
   readonly cache: Pick<Cache, 'match' | 'put' | 'delete'>;
   readonly fetch: typeof fetch;
   readonly now: () => number;
   readonly log: EventLog;
-  /** Takes the record of a request that is over, and may go on after its answer. */
+  /** Takes the record of a finished request. Work that outlives the response is passed to `waitUntil`. */
   readonly record: (record: RequestRecord, waitUntil: WaitUntil) => void;
   /** Base URL of the vendor's scripts. */
   readonly vendor: string;
-  /** The environment's variables that the plugins declare. */
+  /** The environment variables that the plugins declare. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly hopSecret: string | undefined;
-  /** How long a document is believed, in milliseconds. */
+  /** How long a copy of a document is fresh, in milliseconds. */
   readonly configTtl: number;
 }
 
-/** Answers one request and never rejects. */
+/** Answers a request; never rejects. */
 export type Edge = (request: Request, waitUntil: WaitUntil) => Promise<Response>;
 
-/** What is found out about a request on its way, for its record. */
+/** The fields of a request's record that are collected while it is handled. */
 type Notes = {
   -readonly [Field in 'route' | 'site' | 'container' | 'cache' | 'signals' | 'error']: RequestRecord[Field];
 };
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** The edge: one instance an isolate. */
+/** Builds the edge, once per isolate. */
 export function buildEdge(dependencies: EdgeDependencies): Edge {
   const { plugins, namespaces, now, log, hopSecret, cache } = dependencies;
   const router = buildRouter(plugins);
   const stores = configStores(namespaces, { cache, now, log, ttl: dependencies.configTtl });
   const resolveSite = siteResolver(plugins, stores, log);
-  const services = { ...dependencies, stores, flight: singleFlight<SharedBody>(now), memory: bodyMemory() };
+  const services = {
+    ...dependencies,
+    stores,
+    flight: singleFlight<SharedBody>(now),
+    memory: bodyMemory(),
+  };
 
-  async function answer(
+  /** Decides how to answer a request: resolves its site and its route. */
+  async function route(
     request: Request,
     waitUntil: WaitUntil,
     notes: Notes,
     guard: GuardDependencies,
-    share: Call['share'],
-  ): Promise<Response> {
+  ): Promise<Handling> {
     const requested = new URL(request.url);
     const hop = readHop(request.headers, hopSecret);
-    const trip = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
-    const resolved = await resolveSite(requested.hostname, trip);
+    const scope = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
+    const resolved = await resolveSite(requested.hostname, scope);
     const { site, enabled } = resolved;
     notes.site = site.siteId;
     notes.container = site.containerId;
@@ -70,47 +76,46 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       url: publicUrl(requested, hop, resolved.ownHosts),
       resolved,
       hop,
-      trip,
+      scope,
       guard,
       profiles: profileStore(namespaces.COOKIES, site.siteId, waitUntil, log),
       record: (fields) => Object.assign(notes, fields),
     });
-    const call = { request, site, enabled, contextOf, guard, share };
+    const call = { request, site, enabled, contextOf, guard };
     const match = await router(requested.pathname);
     if (match !== undefined) notes.route = match.path;
-    const response =
-      (match === undefined ? undefined : await dispatch(call, match)) ??
-      (await dispatchDynamic(call, requested.pathname));
-    if (response === undefined) throw new EdgeError('not_found');
-    return response;
+    const handling =
+      (match === undefined ? undefined : dispatch(call, match)) ?? dispatchDynamic(call, requested.pathname);
+    if (handling === undefined) throw new EdgeError('not_found');
+    return handling;
   }
 
   return async (request, waitUntil) => {
-    const began = now();
+    const startedAt = now();
     const given = request.headers.get('x-request-id') ?? '';
     const requestId = REQUEST_ID.test(given) ? given : crypto.randomUUID();
     const notes: Notes = { route: '', site: null, container: null, cache: null, signals: null, error: null };
     const guard: GuardDependencies = { timings: {}, now, log };
-    let readers: string | null | undefined;
-    const share = (origin: string | null) => {
-      readers = origin;
-    };
-    const response = await answer(request, waitUntil, notes, guard, share).catch(async (error: unknown) => {
+    const fail = async (error: unknown) => {
       await drain(request);
       const failure = toEdgeError(error);
       notes.error = failure.code;
       if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
       return toResponse(failure, requestId);
-    });
+    };
+    const { cors, handle } = await route(request, waitUntil, notes, guard).catch(
+      (error: unknown): Handling => ({ handle: () => fail(error) }),
+    );
+    const response = await handle().catch(fail);
     const final = request.method === 'HEAD' ? new Response(null, response) : response;
     const { cf } = request;
     const record: RequestRecord = {
       ...notes,
-      time: new Date(began).toISOString(),
+      time: new Date(startedAt).toISOString(),
       requestId,
       method: request.method,
       status: final.status,
-      duration: now() - began,
+      duration: now() - startedAt,
       plugins: guard.timings,
       colo: textOf(cf?.colo) ?? null,
       country: textOf(cf?.country) ?? null,
@@ -118,22 +123,22 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     try {
       dependencies.record(record, waitUntil);
     } catch (error) {
-      // What can't be written down is no concern of the page.
+      // The page gets its answer even if the record is lost.
       log('record_failed', { requestId, error: String(error) });
     }
-    return changeable(final, (headers) => {
+    return withHeaders(final, (headers) => {
       headers.set('x-request-id', requestId);
-      if (readers !== undefined) shareWith(headers, readers);
+      if (cors !== undefined) allowOrigin(headers, cors);
     });
   };
 }
 
-/** What a fetch or a cache answered has headers that can't be changed: only then is a copy worth its price. */
-function changeable(response: Response, change: (headers: Headers) => void): Response {
+/** Changes a response's headers. Copies the response only where they are immutable, as those of fetch and cache are. */
+function withHeaders(response: Response, change: (headers: Headers) => void): Response {
   try {
     change(response.headers);
     return response;
   } catch {
-    return changeable(new Response(response.body, response), change);
+    return withHeaders(new Response(response.body, response), change);
   }
 }

@@ -1,11 +1,13 @@
-import type { Plugin, Route } from '../plugins/contract.ts';
+import { CORE_BOOT_MEMBERS, type Plugin, type Route } from '../plugins/contract.ts';
 
-/**
- * Throws where two routes (of two plugins, or of one) claim a method and path. Run when the worker is built, so that a
- * clash never meets a visitor.
- */
+/** Throws where plugins claim the same route or the same member of `/boot`'s answer. Runs when the worker is built. */
 export function refuseClashes(plugins: readonly Plugin[]): void {
-  /** By shape, which is what a request can tell apart: `/x/:a` and `/x/:b` are one. */
+  refuseRouteClashes(plugins);
+  refuseMemberClashes(plugins);
+}
+
+function refuseRouteClashes(plugins: readonly Plugin[]): void {
+  /** By shape: a request can't tell `/x/:a` from `/x/:b`. */
   const shapes = new Map<string, { plugin: Plugin; route: Route }[]>();
   for (const plugin of plugins) {
     for (const route of plugin.routes) {
@@ -23,9 +25,23 @@ export function refuseClashes(plugins: readonly Plugin[]): void {
   }
 }
 
-/** Methods may share a path, but only under one name of its parameters: the router knows it by that. */
+/** Routes of one path and different methods don't clash, if they name its parameters alike: the router compares the text. */
 function clashes(one: Route, other: Route): boolean {
   return (
     one.path !== other.path || one.method === other.method || one.method === 'ALL' || other.method === 'ALL'
   );
+}
+
+/** No two plugins write one member, and none writes a member of the bootstrap's own. */
+function refuseMemberClashes(plugins: readonly Plugin[]): void {
+  const owners = new Map<string, string>(CORE_BOOT_MEMBERS.map((member) => [member, 'Tagyard itself']));
+  for (const { name, bootMember } of plugins) {
+    for (const member of bootMember === undefined ? [name] : [name, bootMember]) {
+      const owner = owners.get(member);
+      if (owner !== undefined) {
+        throw new Error(`${owner} and ${name} claim the member "${member}" of the answer of /boot`);
+      }
+      owners.set(member, name);
+    }
+  }
 }

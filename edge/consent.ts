@@ -4,8 +4,8 @@ import type { ConsentMode } from '../plugins/document.ts';
 type Choices = Readonly<Record<string, 'granted' | 'denied'>>;
 
 /**
- * What a person allows. `Sec-GPC: 1` denies both purposes; a denial counts in either mode, and without a choice the
- * site's mode decides. A cookie whose name stands for no purpose we know needs both.
+ * What a visitor allows. `Sec-GPC: 1` denies both purposes. A denial counts in either mode; without a choice, the site's
+ * mode decides. A cookie name of no known purpose needs both.
  */
 export function decideConsent(mode: ConsentMode, gpc: boolean, choices: Choices): Consent {
   const allowed = (type: 'analytics_storage' | 'ad_storage') => {

@@ -1,22 +1,22 @@
-import type { BootDraft, PluginContext, ProfileStore, SharedBody, Shelf } from '../plugins/contract.ts';
+import type { CacheScope, PluginContext, ProfileStore, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
 import { decideConsent } from './consent.ts';
 import type { Enabled } from './gate.ts';
-import { type GuardDependencies, guardHook } from './guard.ts';
+import { type GuardDependencies, guardHook, jsonOf } from './guard.ts';
 import { etagOf } from './http/conditional.ts';
 import { EdgeError } from './http/errors.ts';
 import { type Hop, isUnder } from './http/hops.ts';
-import { fetchOrigin, type Visitor } from './http/origin.ts';
+import { fetchOrigin } from './http/origin.ts';
 import { type ResolvedSite, storeUnavailable } from './site.ts';
 import type { ConfigStores } from './stores/config-store.ts';
-import type { Trip } from './stores/document-store.ts';
+import type { RequestScope } from './stores/document-store.ts';
 
 type LogFields = Parameters<PluginContext['log']>[0];
 
-/** What contexts are made of, for as long as an isolate lives. */
-export interface ContextServices {
+/** What the contexts of all requests of an isolate are built from. */
+interface ContextServices {
   readonly stores: ConfigStores;
-  readonly memory: (scope: string) => Shelf['memory'];
+  readonly memory: (scope: string) => CacheScope['memory'];
   readonly cache: Pick<Cache, 'match' | 'put'>;
   readonly fetch: typeof fetch;
   readonly vendor: string;
@@ -24,19 +24,19 @@ export interface ContextServices {
   readonly hopSecret: string | undefined;
   readonly flight: (
     key: string,
-    waitUntil: Trip['waitUntil'],
-    run: () => Promise<SharedBody>,
+    waitUntil: RequestScope['waitUntil'],
+    start: () => Promise<SharedBody>,
   ) => Promise<SharedBody>;
 }
 
-/** One request, as far as the core knows it before any plugin does. */
-export interface ContextRequest {
+/** What the core knows of a request before plugin code runs. */
+interface ContextRequest {
   readonly request: Request;
-  /** As the visitor's browser sees it. */
+  /** The URL as the visitor's browser sees it. */
   readonly url: URL;
   readonly resolved: ResolvedSite;
   readonly hop: Hop;
-  readonly trip: Trip;
+  readonly scope: RequestScope;
   readonly profiles: ProfileStore;
   readonly guard: GuardDependencies;
   readonly record: (fields: LogFields) => void;
@@ -44,24 +44,24 @@ export interface ContextRequest {
 
 const LOADER_TOKEN = /^lt_[A-Za-z0-9]{16,64}$/;
 
-/** Builds the contexts of one request: the same for every plugin but for its settings. */
+/** Builds the contexts of one request. They differ between plugins in the settings and the cache scope. */
 export function contextFactory(
   services: ContextServices,
-  { request, url, resolved, hop, trip, profiles, guard, record }: ContextRequest,
+  { request, url, resolved, hop, scope, profiles, guard, record }: ContextRequest,
 ): (enabled: Enabled) => PluginContext {
   const { cache, stores } = services;
   const { site } = resolved;
-  const cacheUrl = (key: string) => `${trip.cacheBase}/plugins${key}`;
+  const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
 
-  const shelf = (scope: string): Shelf => ({
-    memory: services.memory(scope),
-    shared: (key, run) => services.flight(scope + key, trip.waitUntil, run),
+  const cacheScope = (prefix: string): CacheScope => ({
+    memory: services.memory(prefix),
+    shared: (key, run) => services.flight(prefix + key, scope.waitUntil, run),
   });
 
   const contextOf = ({ plugin, settings }: Enabled): PluginContext => ({
-    // No name of a plugin or a site has a slash in it, nor is one empty: no key reaches out of its scope.
-    ...shelf(`${plugin.name}/${site.siteId}/`),
-    acrossSites: shelf(`${plugin.name}//`),
+    // Names of plugins and sites are not empty and contain no slash, so no key leads into another scope.
+    ...cacheScope(`${plugin.name}/${site.siteId}/`),
+    acrossSites: cacheScope(`${plugin.name}//`),
     settings,
     site,
     url,
@@ -83,7 +83,7 @@ export function contextFactory(
     domainOf: (host) => longestMatch(site.domains, host),
     async ownsLoader(token) {
       if (!LOADER_TOKEN.test(token)) return false;
-      const lookup = await stores.loaderTokens.get(token, trip);
+      const lookup = await stores.loaderTokens.get(token, scope);
       if (lookup.state === 'unavailable') throw storeUnavailable();
       if (lookup.state === 'missing' || lookup.document.containerId !== site.containerId) return false;
       const { until } = lookup.document;
@@ -91,17 +91,31 @@ export function contextFactory(
     },
     consent: (choices) =>
       decideConsent(resolved.consentMode, request.headers.get('sec-gpc') === '1', choices),
-    async bootstrap(draft: BootDraft) {
+    async bootstrap(draft) {
+      const members: Record<string, unknown> = {};
       for (const enabled of resolved.enabled) {
-        const { boot } = enabled.plugin;
-        if (boot !== undefined) await guardHook(enabled.plugin, () => boot(contextOf(enabled), draft), guard);
+        const { name, boot, bootMember = name } = enabled.plugin;
+        if (boot === undefined) continue;
+        const run = () => boot(contextOf(enabled), draft);
+        const value = await guardHook(enabled.plugin, run, jsonOf, guard);
+        if (value !== undefined) members[bootMember] = value;
       }
+      return members;
     },
     fetchOrigin: (pathAndQuery, init) =>
-      fetchOrigin(resolved.origin, pathAndQuery, init, visitorOf(request, url, hop), services),
+      fetchOrigin(pathAndQuery, init, {
+        ...services,
+        origin: resolved.origin,
+        visitor: {
+          address: hop.address,
+          url,
+          country: textOf(request.cf?.country),
+          region: textOf(request.cf?.regionCode),
+        },
+      }),
     log: record,
     waitUntil: (work) =>
-      trip.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) }))),
+      scope.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) }))),
     etagOf,
     problem: (code, detail) => new EdgeError(code, { detail }),
   });
@@ -114,16 +128,7 @@ function longestMatch(domains: readonly RegistryDomain[], host: string): Registr
     .toSorted((a, b) => b.domain.length - a.domain.length)[0];
 }
 
-function visitorOf(request: Request, url: URL, { address }: Hop): Visitor {
-  return {
-    address,
-    url,
-    country: textOf(request.cf?.country),
-    region: textOf(request.cf?.regionCode),
-  };
-}
-
-/** One of the platform's short names (a colo, a country, a region), and nothing else. */
+/** A short name that the platform sets (a colo, a country, a region); `undefined` for any other value. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && /^[A-Za-z0-9-]{1,6}$/.test(value) ? value : undefined;
 }

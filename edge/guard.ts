@@ -1,9 +1,7 @@
 import { within } from './base/single-flight.ts';
 import { EdgeError } from './http/errors.ts';
-import type { EventLog } from './logs/request-record.ts';
-
-/** What plugins cost a request, in milliseconds, by plugin. */
-export type Timings = Record<string, number>;
+import type { EventLog } from './logs/event-log.ts';
+import type { Timings } from './logs/request-record.ts';
 
 export interface GuardDependencies {
   readonly timings: Timings;
@@ -11,56 +9,57 @@ export interface GuardDependencies {
   readonly log: EventLog;
 }
 
-/** How long a hook may take, in milliseconds: a plugin that never resolves mustn't hold the page. */
-const HOOK_PATIENCE = 1000;
+/** How long a hook may take. A plugin that never resolves must not hold up the page. */
+const HOOK_TIMEOUT_MS = 1000;
 
 interface Guarded {
   readonly name: string;
   readonly kind: 'mandatory' | 'optional';
 }
 
-/** Runs plugin code: timed, and logged where it throws what isn't an answer of its own. */
-async function watch<T>(
+/** Runs and times plugin code. Logs its errors, except the ones that the plugin throws to be answered. */
+async function timed<T>(
   plugin: string,
   run: () => Promise<T>,
   { timings, now, log }: GuardDependencies,
 ): Promise<T> {
-  const began = now();
+  const startedAt = now();
   try {
     return await run();
   } catch (error) {
     if (!(error instanceof EdgeError)) log('plugin_failed', { plugin, error: String(error) });
     throw error;
   } finally {
-    timings[plugin] = (timings[plugin] ?? 0) + (now() - began);
+    timings[plugin] = (timings[plugin] ?? 0) + (now() - startedAt);
   }
 }
 
-/** Runs a route's handler; what isn't a Response is a failure of the plugin's. */
+/** Runs a route's handler. Anything but a Response counts as a failure of the plugin. */
 export function guardHandler(
   plugin: string,
   run: () => Response | Promise<Response>,
   dependencies: GuardDependencies,
 ): Promise<Response> {
-  return watch(plugin, async () => responseOf(await run()), dependencies);
+  return timed(plugin, async () => responseOf(await run()), dependencies);
 }
 
 /**
- * Runs a hook beside the route. An optional plugin that throws, doesn't resolve or answers anything but a Response is
- * passed over and `undefined` comes back; a mandatory one's failure goes on.
+ * Runs a hook; `check` takes its result and throws where it is invalid. A failing optional plugin is skipped: the result
+ * is `undefined`. A failing mandatory plugin fails the request.
  */
-export async function guardHook(
+export async function guardHook<T>(
   { name, kind }: Guarded,
   run: () => Promise<unknown>,
+  check: (result: unknown) => T,
   dependencies: GuardDependencies,
-): Promise<Response | undefined> {
+): Promise<T | undefined> {
   try {
-    return await watch(
+    return await timed(
       name,
       async () => {
-        const outcome = await within((async () => ({ value: await run() }))(), HOOK_PATIENCE);
-        if (outcome === undefined) throw new Error(`no outcome within ${HOOK_PATIENCE} ms`);
-        return outcome.value === undefined ? undefined : responseOf(outcome.value);
+        const outcome = await within((async () => ({ result: await run() }))(), HOOK_TIMEOUT_MS);
+        if (outcome === undefined) throw new Error('no result in time');
+        return outcome.result === undefined ? undefined : check(outcome.result);
       },
       dependencies,
     );
@@ -70,14 +69,17 @@ export async function guardHook(
   }
 }
 
-/** Types end where a plugin lies: what it answers is looked at. */
-function responseOf(answer: unknown): Response {
-  if (answer instanceof Response) return answer;
-  throw new TypeError('the answer is no Response');
+/** Checks at runtime what `before`, `after` or a handler returned: types don't hold a plugin to its contract. */
+export function responseOf(result: unknown): Response {
+  if (result instanceof Response) return result;
+  throw new TypeError('not a Response');
 }
 
-/** Asks a plugin something that it answers at once; a failure of its counts as `fallback`. */
-export function ask<T>(plugin: string, run: () => T, fallback: T, log: EventLog): T {
+/** A copy of what `boot` returned, as JSON: serializing the copy later can't fail. */
+export const jsonOf = (result: unknown): unknown => JSON.parse(JSON.stringify(result));
+
+/** The result of a plugin's synchronous function, or `fallback` where it throws. */
+export function valueOr<T>(plugin: string, run: () => T, fallback: T, log: EventLog): T {
   try {
     return run();
   } catch (error) {

@@ -7,24 +7,24 @@ export interface Mounted {
   readonly route: Route;
 }
 
-/** What a path leads to; `routes` by method, `ALL` beside the others. */
+/** The routes of a path by method; `ALL` is a key beside the others. */
 export interface Match {
   readonly path: string;
   readonly routes: ReadonlyMap<Route['method'], Mounted>;
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Paths whose matches are remembered. A path is at most 16 KB long (Cloudflare's bound on addresses), most have 50. */
-const MAX_KNOWN = 500;
+/** Paths whose matches are cached. Cloudflare limits a URL to 16 KB; most paths have about 50 octets. */
+const MAX_CACHED = 500;
 
-export type Router = (pathname: string) => Promise<Match | undefined>;
+type Router = (pathname: string) => Promise<Match | undefined>;
 
 /**
- * All routes of all plugins, by path. That no two claim the same is known since the build (claims.ts).
+ * Matches paths against the routes of all plugins. The build has refused clashes (claims.ts).
  *
- * itty-router is used for matching only and only through `all`, because a mistyped verb registers silently, HEAD
- * doesn't match GET and a matched handler can't tell 404 from 405. It ignores trailing slashes and leaves parameters
- * encoded; both are put right below.
+ * itty-router only matches paths, through `all`: it registers a mistyped method silently, does not match HEAD to GET, and
+ * does not let a matched handler tell 404 from 405. It also ignores trailing slashes and does not decode parameters;
+ * the code below does both.
  */
 export function buildRouter(plugins: readonly Plugin[]): Router {
   const paths = new Map<string, Map<Route['method'], Mounted>>();
@@ -54,12 +54,12 @@ export function buildRouter(plugins: readonly Plugin[]): Router {
     return params === undefined ? undefined : { ...match, params };
   }
 
-  // Matching is a good part of what a warm request costs, and a site's pages ask for the same few paths.
-  const known = new Map<string, Match>();
+  // Matching is a large part of a warm request's cost, and the pages of a site request few paths.
+  const cached = new Map<string, Match>();
   return async (pathname) => {
-    const match = known.get(pathname) ?? (await find(pathname));
-    if (known.size >= MAX_KNOWN) known.clear();
-    if (match !== undefined) known.set(pathname, match);
+    const match = cached.get(pathname) ?? (await find(pathname));
+    if (cached.size >= MAX_CACHED) cached.clear();
+    if (match !== undefined) cached.set(pathname, match);
     return match;
   };
 }

@@ -1,26 +1,27 @@
 import type { Plugin, Site } from '../plugins/contract.ts';
-import type {
-  ConsentMode,
-  EdgeConfigDocument,
-  RegistryDocument,
-  RoutingDocument,
+import {
+  type ConsentMode,
+  type EdgeConfigDocument,
+  isActiveDomain,
+  type RegistryDocument,
+  type RoutingDocument,
 } from '../plugins/document.ts';
 import { within } from './base/single-flight.ts';
 import { type Enabled, gate, OPEN_GATE } from './gate.ts';
-import { ask } from './guard.ts';
+import { valueOr } from './guard.ts';
 import { EdgeError } from './http/errors.ts';
-import type { EventLog } from './logs/request-record.ts';
+import type { EventLog } from './logs/event-log.ts';
 import type { ConfigStores } from './stores/config-store.ts';
-import type { Lookup, Trip } from './stores/document-store.ts';
+import type { Lookup, RequestScope } from './stores/document-store.ts';
 
-/** What follows from a site's documents alone: found out once for each state of them, not for each request. */
+/** What follows from a site's documents alone. Computed once per version of the documents, not per request. */
 export interface ResolvedSite {
   readonly site: Site;
-  /** Where the site's tag server answers, as the routing entry has it. */
+  /** Base URL of the site's tag server, from the routing entry. */
   readonly origin: string;
-  /** The registrable parts of all its domains, active or not: hosts there are the site's own. */
+  /** The registrable parts of all its domains, active or not. Hosts under them are the site's own. */
   readonly ownHosts: readonly string[];
-  /** The plugins that are on, in list order. */
+  /** The enabled plugins, in list order. */
   readonly enabled: readonly Enabled[];
   readonly features: Readonly<Record<string, boolean>>;
   readonly consentMode: ConsentMode;
@@ -33,8 +34,8 @@ interface Known extends ResolvedSite {
   readonly config: EdgeConfigDocument | undefined;
 }
 
-/** How long EDGE_CONFIG may keep a request waiting after everything else is known, in milliseconds. */
-const CONFIG_PATIENCE = 50;
+/** How long a request waits for EDGE_CONFIG once all other documents are read. */
+const CONFIG_TIMEOUT_MS = 50;
 
 export const storeUnavailable = () => new EdgeError('store_unavailable', { headers: { 'retry-after': '1' } });
 
@@ -44,11 +45,11 @@ function needed<T>(lookup: Lookup<T>, missing: 'unknown_host' | 'unknown_contain
 }
 
 /**
- * host → routing entry → registry and EDGE_CONFIG. Throws `unknown_host`, `unknown_container` or `store_unavailable`;
- * EDGE_CONFIG that fails or is late is done without.
+ * Resolves host → routing entry → registry and EDGE_CONFIG. Throws `unknown_host`, `unknown_container` or
+ * `store_unavailable`. If EDGE_CONFIG fails or is late, the site is resolved without it.
  */
 export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, log: EventLog) {
-  /** By the routing entry as it was parsed: gone with it, and the entry of one host only. */
+  /** Keyed by the parsed routing entry, so that a site is dropped together with its entry. */
   const known = new WeakMap<RoutingDocument, Known>();
 
   function resolve(
@@ -73,20 +74,20 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
       ownHosts: registry.domains.map(({ domain, cookieDomain }) => cookieDomain ?? domain),
       pageScripts: enabled.flatMap(({ plugin }) => plugin.pageScript ?? []),
       wantedCookies: enabled.flatMap(({ plugin, settings }) =>
-        ask(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], log),
+        valueOr(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], log),
       ),
     };
   }
 
-  return async (edgeHost: string, trip: Trip): Promise<ResolvedSite> => {
-    const routing = needed(await stores.routes.get(edgeHost, trip), 'unknown_host');
+  return async (edgeHost: string, scope: RequestScope): Promise<ResolvedSite> => {
+    const routing = needed(await stores.routes.get(edgeHost, scope), 'unknown_host');
     const { siteId, containerId } = routing;
-    const configLookup = stores.edgeConfig.get(containerId, trip);
-    const registry = needed(await stores.registry.get(containerId, trip), 'unknown_container');
+    const configLookup = stores.edgeConfig.get(containerId, scope);
+    const registry = needed(await stores.registry.get(containerId, scope), 'unknown_container');
     if (registry.siteId !== siteId) throw new EdgeError('unknown_container');
 
     const lookup =
-      configLookup instanceof Promise ? await within(configLookup, CONFIG_PATIENCE) : configLookup;
+      configLookup instanceof Promise ? await within(configLookup, CONFIG_TIMEOUT_MS) : configLookup;
     const config = lookup?.state === 'found' ? lookup.document : undefined;
     const before = known.get(routing);
     if (before?.registry === registry && before.config === config) return before;
@@ -97,8 +98,8 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
 }
 
 /**
- * Without EDGE_CONFIG the registry's own word counts, which gitops wrote from the same flags: a second domain must not
- * lose its tags because one store is slow.
+ * The plugin that decides on domains may be off (multi_domain). Without EDGE_CONFIG, the registry's `active` decides alone:
+ * gitops writes it from the same flag, and a second domain must not lose its tags because one store is slow.
  */
 function activeDomains(
   enabled: readonly Enabled[],
@@ -109,7 +110,9 @@ function activeDomains(
   const active = domains.filter((entry) => entry.active);
   if (!configured) return active;
   const chosen = enabled
-    .map(({ plugin }) => ask(plugin.name, () => plugin.domains?.(domains), undefined, log))
+    .map(({ plugin }) => valueOr(plugin.name, () => plugin.domains?.(domains), undefined, log))
     .find((answer) => answer !== undefined);
-  return chosen === undefined ? active.filter((entry) => entry === domains[0]) : [...chosen];
+  return chosen === undefined
+    ? active.filter((entry) => isActiveDomain(domains.indexOf(entry), false))
+    : [...chosen];
 }

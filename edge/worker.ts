@@ -1,7 +1,8 @@
 import { PLUGINS } from '../plugins/index.ts';
 import { buildEdge, type Edge } from './app.ts';
+import { consoleLog } from './logs/event-log.ts';
 import { archive, type RawBatch, rawLog } from './logs/raw-log.ts';
-import { consoleLog, dataPoint } from './logs/request-record.ts';
+import { dataPoint } from './logs/request-record.ts';
 
 interface Env {
   readonly ROUTES: KVNamespace;
@@ -9,10 +10,10 @@ interface Env {
   readonly LOADER_TOKEN_MAP: KVNamespace;
   readonly EDGE_CONFIG: KVNamespace;
   readonly COOKIES: KVNamespace;
-  /** Analytics Engine, and the queue of the raw logs; a record goes wherever there is a binding. */
+  /** Analytics Engine and the queue of the raw logs. Each gets every record, if it is bound. */
   readonly ANALYTICS?: AnalyticsEngineDataset;
   readonly RAW_LOG_QUEUE?: Queue<RawBatch>;
-  /** Where batches out of the queue go. */
+  /** The archive that the queue's consumer writes batches to. */
   readonly RAW_LOGS: R2Bucket;
   readonly HOP_SECRET?: string;
   readonly TAG_UPSTREAM?: string;
@@ -23,12 +24,12 @@ interface Env {
 const DEFAULT_VENDOR = 'https://www.googletagmanager.com';
 const DEFAULT_TTL_SECONDS = 60;
 
-/** Bindings are the same for every request of an isolate, so the edge is built once, with all its caches. */
+/** Built once per isolate, with all its caches: the bindings are the same for every request. */
 let edge: Edge | undefined;
 
 function edgeOf(env: Env): Edge {
   const { RAW_LOG_QUEUE: queue } = env;
-  const keep = queue && rawLog(queue, Date.now, consoleLog);
+  const enqueue = queue && rawLog(queue, Date.now, consoleLog);
   return buildEdge({
     plugins: PLUGINS,
     namespaces: env,
@@ -38,7 +39,7 @@ function edgeOf(env: Env): Edge {
     log: consoleLog,
     record(record, waitUntil) {
       env.ANALYTICS?.writeDataPoint(dataPoint(record));
-      keep?.(record, waitUntil);
+      enqueue?.(record, waitUntil);
     },
     vendor: env.TAG_UPSTREAM || DEFAULT_VENDOR,
     variables: declaredVariables(env),
@@ -47,13 +48,13 @@ function edgeOf(env: Env): Edge {
   });
 }
 
-/** What plugins declare and nothing else: the hop secret is none of theirs. */
+/** Only the variables that plugins declare: they must not see the hop secret. */
 function declaredVariables(env: Env): Record<string, string> {
   const declared = new Set(PLUGINS.flatMap(({ variables }) => variables ?? []));
   return Object.fromEntries(Object.entries(env).filter(([name]) => declared.has(name)));
 }
 
-/** A setting that is no number of seconds counts as none. */
+/** A setting that is not a number of seconds counts as unset. */
 function ttlSeconds(setting: string | undefined): number {
   const seconds = Number(setting || DEFAULT_TTL_SECONDS);
   return seconds >= 0 ? seconds : DEFAULT_TTL_SECONDS;

@@ -1,17 +1,15 @@
 import * as z from 'zod/mini';
 import type { RegistryDomain } from './document.ts';
 
-/** What a plugin may answer with besides a Response of its own; the core turns it into problem+json. */
-export const PLUGIN_ERROR_CODES = [
-  'malformed_request',
-  'unknown_loader',
-  'unknown_site',
-  'unknown_container',
-  'upstream_failed',
-] as const;
-export type PluginErrorCode = (typeof PLUGIN_ERROR_CODES)[number];
+/** The errors that a plugin may throw (`problem`); the core answers them as problem+json. */
+export type PluginErrorCode =
+  | 'malformed_request'
+  | 'unknown_loader'
+  | 'unknown_site'
+  | 'unknown_container'
+  | 'upstream_failed';
 
-/** One cookie kept for a profile; times in milliseconds since the epoch. */
+/** One stored cookie of a profile; times in milliseconds since the epoch. */
 const storedCookie = z.object({
   name: z.string(),
   value: z.string(),
@@ -20,7 +18,7 @@ const storedCookie = z.object({
 });
 export type StoredCookie = z.infer<typeof storedCookie>;
 
-/** What the cookie store holds under `<siteId>:<_fpid>`. `lastSeenAt` decides whether the session has gone idle. */
+/** The value of the cookie store under `<siteId>:<_fpid>`. `lastSeenAt` decides whether the session is idle. */
 export const profileRecord = z.object({
   version: z.literal(1),
   session: z.nullable(z.object({ id: z.string(), lastSeenAt: z.number() })),
@@ -28,18 +26,18 @@ export const profileRecord = z.object({
 });
 export type ProfileRecord = z.infer<typeof profileRecord>;
 
-/** What a person chose on the page, by Google's names of purposes, as a request's body states it. */
+/** The visitor's choices on the page, by Google's names of purposes, as a request's body contains them. */
 export const consentChoices = z.optional(z.catchall(z.object({}), z.literal(['granted', 'denied'])));
 
-/** What a person's choices, `Sec-GPC` and the site's consent mode allow. */
+/** What the visitor's choices, `Sec-GPC` and the site's consent mode allow. */
 export interface Consent {
-  /** Whether any purpose is allowed, and so an id at all. */
+  /** Whether any purpose is allowed: without one, the visitor gets no id. */
   readonly identify: boolean;
-  /** Whether a cookie of this name may be kept and restored, by the purpose that its name stands for. */
+  /** Whether a cookie of this name may be stored and restored, by the purpose of its name. */
   allows(cookieName: string): boolean;
 }
 
-/** `maxAge` in seconds; `domain` is null for a host-only cookie. */
+/** A cookie that a bootstrap restores. `maxAge` in seconds; `domain` is null for a host-only cookie. */
 export interface RestoredCookie {
   readonly name: string;
   readonly value: string;
@@ -50,91 +48,99 @@ export interface RestoredCookie {
   readonly secure: boolean;
 }
 
-/** The answer of a bootstrap in the making. A plugin adds to the members that are its own, and only to those. */
+/** What the plugins' `boot` hooks learn of a bootstrap. The profile's record is theirs to change. */
 export interface BootDraft {
   readonly domain: RegistryDomain;
   readonly consent: Consent;
-  /** What the page sent of its own cookies, untrusted. */
+  /** The cookies that the page sent, untrusted. */
   readonly sentCookies: Readonly<Record<string, string>>;
-  /** What the store will hold of this profile; null where there is no id or the store can't be read. */
+  /** The profile's record, stored after all hooks; null where there is no id or the store can't be read. */
   readonly record: ProfileRecord | null;
-  /** cookie_restoration's own. */
-  restoreCookies: readonly RestoredCookie[];
 }
 
-/** Where a request belongs, from the routing entry and the registry. */
+/** The members that `/boot` itself answers: no plugin has one of these names. */
+export const CORE_BOOT_MEMBERS = ['container', 'site', 'features', 'profile', 'session'] as const;
+
+/** The members that plugins add to the answer of `/boot`, as JSON values. */
+export interface BootMembers {
+  /** Cookies for the page to write, if it has none of that name. On a first-party host the answer sets them, too. */
+  readonly restoreCookies?: readonly RestoredCookie[];
+  readonly [member: string]: unknown;
+}
+
+/** The site of a request, from the routing entry and the registry. */
 export interface Site {
   readonly siteId: string;
   readonly containerId: string;
-  /** The site's edge hostname, as the routing entry names it. */
+  /** The site's edge hostname, from the routing entry. */
   readonly edgeHost: string;
-  /** The domains that are on, the primary one first. */
+  /** The active domains, the primary one first. */
   readonly domains: readonly RegistryDomain[];
-  /** Exact paths that the manifest hands to the tag server. */
+  /** Exact paths that the manifest forwards to the tag server. */
   readonly proxyPaths: readonly string[];
 }
 
-/** A site's profiles; keys of other sites are out of reach. Both fail silently: nothing read, nothing kept. */
+/** The profiles of one site. Neither method rejects: if the store fails, nothing is read or stored. */
 export interface ProfileStore {
-  /** `undefined` where the store can't be read, `null` where it holds nothing under that id. */
+  /** `undefined` where the store can't be read, `null` where it has no record of that id. */
   read(id: string): Promise<ProfileRecord | null | undefined>;
-  /** Keeps the record, or with `null` deletes it. */
+  /** Stores the record; `null` deletes it. */
   write(id: string, record: ProfileRecord | null): Promise<void>;
 }
 
-/** An answer with its body in memory, shared between requests: to be read, not changed. */
+/** A response with its body in memory. Requests share it, so it must not be changed. */
 export interface SharedBody {
   readonly headers: Headers;
   readonly body: ArrayBuffer;
 }
 
-/** What the requests of one isolate have in common. Keys are the plugin's own: no other plugin reads or joins them. */
-export interface Shelf {
-  /** A few whole responses in memory; any may be gone at any time. */
+/** What the requests of one isolate share. Keys are private to the plugin: no other plugin reads or joins them. */
+export interface CacheScope {
+  /** A few whole responses in memory. Any of them can be evicted at any time. */
   readonly memory: {
     get(key: string): SharedBody | undefined;
     put(key: string, body: SharedBody): void;
   };
-  /** One run for all requests that ask for `key` while it is under way. */
+  /** Runs `run` once for all requests that ask for `key` until it finishes. */
   shared(key: string, run: () => Promise<SharedBody>): Promise<SharedBody>;
 }
 
-/** All that a plugin may touch; memory and runs are this site's alone, but for `acrossSites`. Tests pass fakes, the worker passes bindings. */
-export interface PluginContext<Settings = unknown> extends Shelf {
+/** All that a plugin may use. Its `memory` and `shared` are private to the site; `acrossSites` is not. */
+export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly settings: Settings;
   readonly site: Site;
-  /** The address as the visitor's browser sees it: scheme, host and port included. */
+  /** The URL as the visitor's browser sees it, with scheme, host and port. */
   readonly url: URL;
   /** Base URL of the vendor's scripts. */
   readonly vendor: string;
-  /** The deployment's settings that the plugins declare, by name; empty where the operator hasn't set them. */
+  /** The deployment's variables that the plugins declare, by name. A variable that is not set is missing. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly features: Readonly<Record<string, boolean>>;
-  /** Scripts that the mounted plugins add to the loader, and the cookies that they ask the page to send along. */
+  /** The scripts that the enabled plugins add to the loader, and the cookies that they ask the page to send. */
   readonly pageScripts: readonly string[];
   readonly wantedCookies: readonly string[];
   readonly profiles: ProfileStore;
-  /** For what is the same for every site by nature, and says nothing of any: its key must name all that it depends on. */
-  readonly acrossSites: Shelf;
-  /** Cache of this data centre; `key` is a path of the plugin's own making. */
+  /** For data that is the same for every site and reveals nothing of any. The key must name all that it depends on. */
+  readonly acrossSites: CacheScope;
+  /** The data centre's cache; `key` is a path of the plugin's choice. */
   readonly cache: {
     match(key: string): Promise<Response | undefined>;
-    /** Keeps the response by its own `cache-control`; a cache that fails is logged, no more. */
+    /** Stores the response by its own `cache-control`. Never rejects: a failure is logged. */
     put(key: string, response: Response): Promise<void>;
   };
   readonly fetch: typeof fetch;
   readonly now: () => number;
-  /** The active domain that `host` is equal to or under; the longest match wins. */
+  /** The active domain that `host` equals or is under; the longest match wins. */
   domainOf(host: string): RegistryDomain | undefined;
-  /** True where the loader token belongs to this site and hasn't run out. */
+  /** True where the loader token belongs to this site and has not expired. */
   ownsLoader(token: string): Promise<boolean>;
-  /** What may be done for this person, given what they chose on the page. */
+  /** What the visitor allows, given the choices made on the page. */
   consent(choices: Readonly<Record<string, 'granted' | 'denied'>>): Consent;
-  /** Lets every mounted plugin add to the draft, in list order. */
-  bootstrap(draft: BootDraft): Promise<void>;
+  /** Runs the `boot` hooks of the enabled plugins, in list order, and returns the members that they add to the answer. */
+  bootstrap(draft: BootDraft): Promise<BootMembers>;
   /**
-   * A request to the site's tag server, over the authenticated hop and with the visitor's true address; headers
-   * that claim an address are taken out. Redirects are handed back, not followed.
+   * Sends a request to the site's tag server, over the authenticated hop and with the visitor's true address. Headers
+   * that claim an address are removed. Redirects are returned, not followed.
    */
   fetchOrigin(pathAndQuery: string, init: OriginRequest): Promise<Response>;
   /** Adds members to this request's log record. */
@@ -143,9 +149,9 @@ export interface PluginContext<Settings = unknown> extends Shelf {
     signals?: Readonly<Record<string, boolean>>;
   }): void;
   waitUntil(work: Promise<unknown>): void;
-  /** A strong entity tag of these octets. */
+  /** A strong entity tag for these octets. */
   etagOf(data: ArrayBuffer | Uint8Array): Promise<string>;
-  /** An error to throw: the core answers it as problem+json. */
+  /** Makes an error to throw: the core answers it as problem+json. */
   problem(code: PluginErrorCode, detail?: string): Error;
 }
 
@@ -155,64 +161,70 @@ export interface OriginRequest {
   readonly body?: ReadableStream | string | null;
 }
 
-/** What a route's handler gets: the request, the path's parameters (decoded) and the parsed body. */
+/** What a route's handler gets: the request, the decoded path parameters and the parsed body. */
 export interface RouteInput<Body = unknown> {
   readonly request: Request;
   readonly params: Readonly<Record<string, string>>;
   readonly body: Body;
 }
 
-/** A literal route. GET answers HEAD too; ALL takes every method. */
+/** A literal route. GET also answers HEAD; ALL takes every method. */
 export interface Route<Settings = unknown, Body = unknown> {
   readonly method: 'GET' | 'POST' | 'ALL';
   /** `/x/:name.js`, `/x/*` or an exact path. */
   readonly path: string;
-  /** Answers the site's pages across origins, with credentials, and no other origin. */
+  /** Lets pages of the site's domains read the answer across origins, with credentials, and no other page. */
   readonly cors?: true;
-  /** Answers 304 where the response's etag is the one that the caller has. */
+  /** Answers 304 where `if-none-match` names the response's etag. */
   readonly conditional?: true;
-  /** Schema of a JSON body; without one the body stays unread. */
+  /** Schema of a JSON body. Without one the body is not read. */
   readonly body?: z.ZodMiniType<Body>;
   handle(input: RouteInput<Body>, context: PluginContext<Settings>): Response | Promise<Response>;
-  /** The answer where the site has turned the plugin off; without it the path is unknown there. */
+  /** The answer where the site has disabled the plugin. Without it, the path is unknown there. */
   whenOff?(): Response;
 }
 
 interface PluginBase<Settings> {
-  /** snake_case: folder, key in EDGE_CONFIG's modules, field in the log. */
+  /** snake_case. The name of the folder, of the key in EDGE_CONFIG's modules, and of the member of `/boot`'s answer. */
   readonly name: string;
   readonly config: z.ZodMiniType<Settings>;
   readonly routes: readonly Route<Settings>[];
-  /** Names of the worker's environment variables that it reads: what holds for all sites of a deployment. */
+  /** Names of the worker's environment variables that it reads: settings for all sites of a deployment. */
   readonly variables?: readonly string[];
-  /** Paths that only the site's own documents name, looked up after all literal routes. */
+  /** Paths that only the site's own documents name. They match after all literal routes. */
   readonly dynamic?: {
     owns(path: string, site: Site): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
-  /** Text of a script that goes out with the loader. */
+  /** Text of a script that is sent with the loader. */
   readonly pageScript?: string;
-  /** Cookie names (or prefixes ending in `*`) that the loader sends with the bootstrap; no others leave the page. */
+  /** Cookie names (or prefixes ending in `*`) that the loader sends with the bootstrap. It sends no others. */
   wantedCookies?(settings: Settings): readonly string[];
-  /** Runs before the route; the first Response wins. */
+  /** Runs before the route. The first Response wins. */
   before?(request: Request, context: PluginContext<Settings>): Promise<Response | undefined>;
   /** Runs after the route, in reverse order. */
   after?(response: Response, request: Request, context: PluginContext<Settings>): Promise<Response>;
-  boot?(context: PluginContext<Settings>, draft: BootDraft): Promise<void>;
-  /** Which of the registry's domains are on; without a mounted plugin that says, the primary one. */
+  /**
+   * Takes part in the bootstrap. What it returns, as JSON, is the member of the plugin's name in the answer of `/boot`. If
+   * it returns nothing or fails, the answer does not have the member.
+   */
+  boot?(context: PluginContext<Settings>, draft: BootDraft): Promise<unknown>;
+  /** The member that `boot` returns, where it is one of `BootMembers` and not that of the plugin's name. */
+  readonly bootMember?: string;
+  /** Which of the registry's domains are active. Without an enabled plugin that has this hook: the primary one. */
   domains?(all: readonly RegistryDomain[]): readonly RegistryDomain[];
 }
 
-/** Mandatory: on unless the site's document says `enabled: false`. Optional: on by its flag. */
+/** A mandatory plugin is on unless the site's options say `enabled: false`; an optional one is on by its flag. */
 export type Plugin<Settings = unknown> = PluginBase<Settings> &
   ({ readonly kind: 'mandatory' } | { readonly kind: 'optional'; readonly flag: string });
 
-/** Infers the settings of hooks and handlers from `config`. */
+/** Infers the type of the settings from `config`. */
 export function definePlugin<Settings>(plugin: Plugin<Settings>): Plugin<Settings> {
   return plugin;
 }
 
-/** Infers the body of a handler from its schema. */
+/** Infers the type of the body from its schema. */
 export function defineRoute<Settings, Body>(route: Route<Settings, Body>): Route<Settings, Body> {
   return route;
 }

@@ -1,38 +1,47 @@
 import * as z from 'zod/mini';
-import { config as adblockItpDetection } from './adblock_itp_detection/config.ts';
+import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
-import { config as customLoader } from './custom_loader/config.ts';
+import { BOOT_PATH, config as customLoader, LOADER_PATH } from './custom_loader/config.ts';
 import { config as multiDomain } from './multi_domain/config.ts';
-import { config as serverProxy } from './server_proxy/config.ts';
+import { serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
+
+export { isActiveDomain } from './multi_domain/config.ts';
 
 /**
- * The documents that gitops writes to Workers KV and the edge reads. Both sides parse with these schemas, so a
- * document that one accepts is one that the other understands. Each schema refuses other versions than its own.
+ * The documents that gitops writes to Workers KV and the edge reads. Both sides parse with these schemas, so that each
+ * accepts what the other writes. Each schema refuses other versions than its own.
  */
 
-/** One line a plugin: its options, keyed by the plugin's name. */
+/** The path table: the paths of all plugins' routes. A manifest can't forward them to the tag server. */
+export const ROUTE_PATHS: readonly string[] = /* @__PURE__ */ [
+  TAG_SERVER_PATHS,
+  VENDOR_SCRIPT_PATH,
+  LOADER_PATH,
+  BOOT_PATH,
+  DETECTION_PATH,
+  BAIT_PATH,
+].flat();
+
+/** The options of each plugin, by its name. The worker uses none of them: the marks keep them out of its bundle. */
 export const MODULES = {
-  server_proxy: serverProxy,
+  server_proxy: /* @__PURE__ */ serverProxyConfig(ROUTE_PATHS),
   custom_loader: customLoader,
   adblock_itp_detection: adblockItpDetection,
   cookie_restoration: cookieRestoration,
   multi_domain: multiDomain,
 } as const;
 
-export type ModuleName = keyof typeof MODULES;
-
-/** Flags of the optional plugins; mandatory ones have none. */
+/** The flags of the optional plugins. Mandatory plugins have none. */
 export const FEATURE_FLAGS = ['cookie_restoration', 'multi_domain'] as const;
-export type FeatureFlag = (typeof FEATURE_FLAGS)[number];
 
-/** `opt_out`: act unless told not to. `required`: nothing is identified, stored or restored before a grant. */
+/** `opt_out`: act unless the visitor denies. `required`: identify, store and restore nothing before a grant. */
 export const CONSENT_MODES = ['opt_out', 'required'] as const;
 export type ConsentMode = (typeof CONSENT_MODES)[number];
 
 /**
- * `EDGE_CONFIG`, by container id. Flags and modules are open here on purpose: a worker one release behind must not
- * lose a whole site's configuration over a flag that it doesn't know. Each module's options are parsed by its plugin.
- * (In the worker `catchall` stands for `record`, and `literal` for `enum`: what isn't used isn't in its bundle.)
+ * `EDGE_CONFIG`, by container id. Unknown flags and modules are accepted: a worker one release behind must not lose a
+ * site's whole configuration because of a new flag. Each plugin parses its own options. (`catchall` instead of `record`
+ * and `literal` instead of `enum` keep the worker's bundle small.)
  */
 export const edgeConfigDocument = z.object({
   version: z.literal(2),
@@ -52,8 +61,8 @@ export const routingDocument = z.object({
 });
 export type RoutingDocument = z.infer<typeof routingDocument>;
 
-/** One of a site's domains. `cookieDomain` is its registrable part, `null` where only host-only cookies can be set. */
-export const registryDomain = z.object({
+/** One of a site's domains. `cookieDomain` is its registrable part; `null`: only host-only cookies can be set. */
+const registryDomain = z.object({
   domain: z.string(),
   webTagId: z.string(),
   token: z.string(),
@@ -69,12 +78,12 @@ export const registryDocument = z.object({
   containerId: z.string(),
   domains: z.array(registryDomain),
   proxyPaths: z.array(z.string()),
-  /** As in EDGE_CONFIG, for when that can't be read: what a person's silence means must not depend on a store. */
+  /** As in EDGE_CONFIG, in case that can't be read: the consent mode must not depend on one store. */
   consent: z.literal(CONSENT_MODES),
 });
 export type RegistryDocument = z.infer<typeof registryDocument>;
 
-/** `LOADER_TOKEN_MAP`, by loader token. `until` is the ISO date (UTC, exclusive) at which a rotated token stops resolving. */
+/** `LOADER_TOKEN_MAP`, by loader token. `until` is the ISO date (UTC, exclusive) at which a rotated token expires. */
 export const loaderTokenDocument = z.object({
   version: z.literal(1),
   containerId: z.string(),
@@ -82,6 +91,6 @@ export const loaderTokenDocument = z.object({
 });
 export type LoaderTokenDocument = z.infer<typeof loaderTokenDocument>;
 
-/** KV namespaces that gitops writes, by binding name. */
+/** The KV namespaces that gitops writes, by binding name. */
 export const KV_NAMESPACES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG'] as const;
 export type KvNamespace = (typeof KV_NAMESPACES)[number];

@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini';
 
-/** The value that a JSON text stands for; `undefined`, which no text does, where it is none. */
+/** Parses JSON; returns `undefined`, which is no JSON value, where the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -9,6 +9,6 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Why a value was refused, in a line for the log; it holds nothing of the value. */
+/** Why a schema refused a value, as one line for the log. Contains nothing of the value. */
 export const reasonOf = ({ issues }: z.core.$ZodError): string =>
   issues.map(({ message }) => message).join('; ');

@@ -1,32 +1,32 @@
-/** A flight older than this is given up for lost (its request was cancelled, say), in milliseconds. */
-const LOST_AFTER = 10_000;
+/** A run older than this counts as lost, for example because its request was cancelled. */
+const LOST_AFTER_MS = 10_000;
 
-interface Flight<T> {
+interface Run<T> {
   readonly startedAt: number;
-  readonly outcome: Promise<T>;
+  readonly result: Promise<T>;
 }
 
 /**
- * One run for all that ask for the same key while it is under way. The run belongs to the request that began it, which
- * must keep it alive past its own answer (`waitUntil`); the others wait for it as long as they like.
+ * Concurrent callers with the same key get the result of one run. The run belongs to the request that started it, which
+ * keeps it alive past its own response by `waitUntil`.
  */
 export function singleFlight<T>(now: () => number) {
-  const flights = new Map<string, Flight<T>>();
-  return (key: string, waitUntil: (work: Promise<unknown>) => void, run: () => Promise<T>): Promise<T> => {
-    const current = flights.get(key);
-    if (current !== undefined && now() - current.startedAt < LOST_AFTER) return current.outcome;
-    const outcome = run();
-    const flight = { startedAt: now(), outcome };
-    flights.set(key, flight);
-    const land = () => {
-      if (flights.get(key) === flight) flights.delete(key);
+  const runs = new Map<string, Run<T>>();
+  return (key: string, waitUntil: (work: Promise<unknown>) => void, start: () => Promise<T>): Promise<T> => {
+    const current = runs.get(key);
+    if (current !== undefined && now() - current.startedAt < LOST_AFTER_MS) return current.result;
+    const result = start();
+    const run = { startedAt: now(), result };
+    runs.set(key, run);
+    const remove = () => {
+      if (runs.get(key) === run) runs.delete(key);
     };
-    waitUntil(outcome.then(land, land));
-    return outcome;
+    waitUntil(result.then(remove, remove));
+    return result;
   };
 }
 
-/** `work`'s outcome if it comes within `ms`, else `undefined`; `work` goes on. */
+/** The result of `work`, or `undefined` if it takes longer than `ms`. `work` is not cancelled. */
 export async function within<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => late.resolve(undefined), ms);

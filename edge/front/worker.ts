@@ -5,13 +5,13 @@ interface FrontEnv {
   readonly EDGE: Fetcher;
 }
 
-/** Routes live in the isolate: the embedded runtime has exactly one, and its owner sets them anew at every start. */
+/** Kept in memory: the embedded runtime has one isolate, and the host sets the routes after every start. */
 let routes: readonly string[] = [];
 
 /**
- * What Cloudflare does before a worker runs, for the embedded edge: picks requests by Workers routes and states the
- * visitor's address. The socket listens on loopback only, and the runtime doesn't tell a worker which loopback
- * address a peer has, so that address is always 127.0.0.1; a client's own claims are dropped.
+ * Does for the embedded edge what Cloudflare does before a worker runs: selects requests by Workers routes and sets the
+ * visitor's address. The socket listens on loopback only, and the runtime hides which loopback address a peer has, so
+ * the address is always 127.0.0.1. Headers by which a client claims another one are overwritten or dropped.
  */
 export default class Front extends WorkerEntrypoint<FrontEnv> {
   override async fetch(request: Request): Promise<Response> {
@@ -19,17 +19,17 @@ export default class Front extends WorkerEntrypoint<FrontEnv> {
     const headers = new Headers(request.headers);
     headers.set('cf-connecting-ip', '127.0.0.1');
     headers.delete('mf-cf-blob');
-    // `cf` is stated anew because the runtime takes it from a header that a client can send.
+    // Set here because the runtime otherwise reads `cf` from a header that a client can send.
     return this.env.EDGE.fetch(new Request(request, { headers, redirect: 'manual', cf: { colo: 'LOCAL' } }));
   }
 
-  /** Called by the host over the runtime's own RPC, out of a client's reach. */
+  /** The host calls this by the runtime's RPC, which no client can reach. */
   setRoutes(patterns: readonly string[]): void {
     routes = [...patterns];
   }
 }
 
-/** As Cloudflare answers for a name that it proxies without a worker or an origin behind it. */
+/** What Cloudflare answers for a proxied name without a worker or an origin. */
 function notRouted(): Response {
   return new Response('error code: 1016\n', {
     status: 530,

@@ -2,13 +2,13 @@ import type * as z from 'zod/mini';
 import { parseJson } from '../base/json.ts';
 import { EdgeError } from './errors.ts';
 
-/** 64 KiB: a page's own cookies are at most about 200 KB in theory and 8 KB in practice. */
-export const MAX_BODY_OCTETS = 65_536;
+/** 64 KiB. The largest body is a page's own cookies: about 200 KB in theory, 8 KB in practice. */
+const MAX_BODY_OCTETS = 65_536;
 
-/** How much of a body is read only to be dropped; whoever sends more is cut off. */
+/** How much of an unwanted body is read and dropped. After that the connection is cut. */
 const MAX_DRAINED_OCTETS = 8 * 1_048_576;
 
-/** Reads and checks a JSON body; members that the schema doesn't know are dropped. */
+/** Reads a JSON body and parses it by the schema, which drops unknown members. */
 export async function readJson<T>(request: Request, schema: z.ZodMiniType<T>): Promise<T> {
   const value = parseJson(await readText(request));
   if (value === undefined) throw new EdgeError('malformed_request', { detail: 'The body is not JSON' });
@@ -20,30 +20,30 @@ export async function readJson<T>(request: Request, schema: z.ZodMiniType<T>): P
 }
 
 async function readText(request: Request): Promise<string> {
-  if (Number(request.headers.get('content-length')) > MAX_BODY_OCTETS) throw new EdgeError('body_too_large');
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let text = '';
   try {
-    const octets = await read(request, (chunk) => {
-      text += decoder.decode(chunk, { stream: true });
-    });
-    if (octets <= MAX_BODY_OCTETS) return text + decoder.decode();
+    const tooLarge =
+      Number(request.headers.get('content-length')) > MAX_BODY_OCTETS ||
+      (await read(request, (chunk) => {
+        text += decoder.decode(chunk, { stream: true });
+      })) > MAX_BODY_OCTETS;
+    if (!tooLarge) return text + decoder.decode();
   } catch (cause) {
     throw new EdgeError('malformed_request', { detail: 'The body is not UTF-8 text', cause });
   }
   throw new EdgeError('body_too_large');
 }
 
-/** Reads a body that nobody wanted and drops it. */
+/** Reads the body, if no one has yet, and drops it. */
 export async function drain(request: Request): Promise<void> {
-  // The client may be gone, and with it whoever wanted the answer.
+  // Reading fails where the client has disconnected; then no one waits for the answer.
   if (!request.bodyUsed) await read(request).catch(() => undefined);
 }
 
 /**
- * Reads a body and answers its octets, of which it hands on no more than a body may have. What is too much is read to
- * the end (or to a bound) and dropped, whatever length was stated: a connection with unread octets is reset, and the
- * client would see that in place of the answer.
+ * Reads a body and returns its number of octets; `take` gets the chunks up to the size limit. The rest is read up to a
+ * second limit and dropped: a connection with unread octets is reset, and the client would not see the answer.
  */
 async function read({ body }: Request, take?: (chunk: Uint8Array) => void): Promise<number> {
   let octets = 0;

@@ -2,14 +2,14 @@ import type { PluginErrorCode } from '../../plugins/contract.ts';
 
 interface ErrorMeaning {
   readonly status: number;
-  /** A line for people; it says nothing of the inside. */
+  /** A line for people, without internals. */
   readonly title: string;
 }
 
-/** Every error that the edge answers with. The README lists them, and a test compares. */
+/** Every error that the edge answers with. The README lists them; a test compares both. */
 export const EDGE_ERRORS = {
   malformed_request: { status: 400, title: 'The request is not what this path takes' },
-  origin_not_allowed: { status: 403, title: 'Pages of this origin may not ask here' },
+  origin_not_allowed: { status: 403, title: 'Pages of this origin are not allowed here' },
   not_found: { status: 404, title: 'Nothing answers on this path' },
   unknown_host: { status: 404, title: 'No site answers on this host' },
   unknown_loader: { status: 404, title: 'No loader of this site has this token' },
@@ -18,11 +18,11 @@ export const EDGE_ERRORS = {
   method_not_allowed: { status: 405, title: 'This path does not take this method' },
   body_too_large: { status: 413, title: 'The body is over 64 KiB' },
   internal: { status: 500, title: 'Something went wrong here' },
-  upstream_failed: { status: 502, title: 'The server behind the edge did not answer as it should' },
-  store_unavailable: { status: 503, title: 'The site cannot be looked up just now' },
+  upstream_failed: { status: 502, title: 'The upstream server gave no valid answer' },
+  store_unavailable: { status: 503, title: 'The stores of the site cannot be read now' },
 } as const satisfies Record<string, ErrorMeaning> & Record<PluginErrorCode, ErrorMeaning>;
 
-export type EdgeErrorCode = keyof typeof EDGE_ERRORS;
+type EdgeErrorCode = keyof typeof EDGE_ERRORS;
 
 interface EdgeErrorOptions extends ErrorOptions {
   readonly detail?: string | undefined;
@@ -30,11 +30,11 @@ interface EdgeErrorOptions extends ErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An error that is answered as it is; whatever else is thrown is answered as `internal`. */
+/** An error that is answered with its own code. Any other error is answered as `internal`. */
 export class EdgeError extends Error {
   override name = 'EdgeError';
-  readonly code: EdgeErrorCode;
-  readonly options: EdgeErrorOptions;
+  declare readonly code: EdgeErrorCode;
+  declare readonly options: EdgeErrorOptions;
   constructor(code: EdgeErrorCode, options: EdgeErrorOptions = {}) {
     super(options.detail ?? EDGE_ERRORS[code].title, options);
     this.code = code;

@@ -1,11 +1,11 @@
-/** The header that proves that a request comes from our own proxy, or goes to it. */
+/** Carries the hop secret, which proves that a request comes from our own proxy or from the edge. */
 export const HOP_HEADER = 'x-tagyard-hop';
 
-/** What stands before the edge says of a request, once it has been decided what to believe. */
+/** What the hop before the edge says of a request, as far as it is trusted. */
 export interface Hop {
-  /** The visitor's address; null where nobody says. */
+  /** The visitor's address; null where it is unknown. */
   readonly address: string | null;
-  /** Host (and port) and scheme that the proxy was asked on; null without the hop secret. */
+  /** Host (with port) and scheme of the request to our proxy; null without the hop secret. */
   readonly forwardedHost: string | null;
   readonly forwardedProto: 'http' | 'https' | null;
 }
@@ -14,29 +14,29 @@ const ADDRESS = /^[0-9a-fA-F:.]{2,45}$/;
 const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
 
 /**
- * Reads the headers of the hop before. Without the hop secret only the platform's own `cf-connecting-ip` counts,
- * which a client can't set on Cloudflare (and not on the embedded edge); with it, what the proxy states.
+ * Reads the headers of the previous hop. With the hop secret, the proxy's own headers count. Without it, only the
+ * platform's `cf-connecting-ip` counts, which a client can set neither on Cloudflare nor on the embedded edge.
  */
 export function readHop(headers: Headers, secret: string | undefined): Hop {
   const address = wellFormed(headers.get('cf-connecting-ip'));
   if (!isTrusted(headers.get(HOP_HEADER), secret)) {
     return { address, forwardedHost: null, forwardedProto: null };
   }
-  // A list's last entry is the one that our proxy added; what stands before it is the client's word.
-  const seen = headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() ?? null;
+  // Our proxy adds the last entry of the list. The client may have sent the others.
+  const forwardedFor = headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() ?? null;
   const host = headers.get('x-forwarded-host')?.toLowerCase() ?? '';
   const proto = headers.get('x-forwarded-proto');
   return {
-    address: wellFormed(seen) ?? address,
-    // A port out of range and a name that isn't IDNA look like a host, too, and no address can be made of them.
+    address: wellFormed(forwardedFor) ?? address,
+    // The pattern also matches a port out of range and an invalid IDNA name, which no URL can hold.
     forwardedHost: HOST.test(host) && URL.canParse(`http://${host}`) ? host : null,
     forwardedProto: proto === 'http' || proto === 'https' ? proto : null,
   };
 }
 
 /**
- * The address as the visitor's browser sees it: the proxy's word on host and scheme, where it names a host that is the
- * site's own (its domains, active or not); else the edge hostname.
+ * The URL as the visitor's browser sees it. The scheme is the proxy's, where it states one; the host is the proxy's only
+ * where it is one of the site's own (`ownHosts`, active or not), else the edge hostname.
  */
 export function publicUrl(requested: URL, hop: Hop, ownHosts: readonly string[]): URL {
   if (hop.forwardedHost === null && hop.forwardedProto === null) return requested;
@@ -47,14 +47,14 @@ export function publicUrl(requested: URL, hop: Hop, ownHosts: readonly string[])
   return new URL(`${protocol}://${host}${requested.pathname}${requested.search}`);
 }
 
-/** Whether a host is a domain or a name below it. */
+/** True where `host` is `domain` or a subdomain of it. */
 export const isUnder = (host: string, domain: string) => host === domain || host.endsWith(`.${domain}`);
 
 function wellFormed(address: string | null): string | null {
   return ADDRESS.test(address ?? '') ? address : null;
 }
 
-/** Compares in a time that depends on the lengths only. */
+/** Compares in a time that depends on the lengths only, so that timing reveals nothing of the secret. */
 function isTrusted(given: string | null, secret: string | undefined): boolean {
   if (!given || !secret) return false;
   const encoder = new TextEncoder();

@@ -2,18 +2,18 @@ import type { OriginRequest } from '../../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
 import { HOP_HEADER } from './hops.ts';
 
-/** Meant for the next hop only (RFC 9110, 7.6.1). */
+/** Headers for the next hop only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
 /**
- * Headers by which a client, or what stands before it, could claim an address, a host, a place or our trust. By shape,
- * because every platform has names of its own; the proxy, which can only name them, has a list of the known ones.
+ * Headers by which a client or a proxy in front of it can claim an address, a host, a location or our trust. A pattern,
+ * because every platform uses other names. (nginx can't match by pattern: the vhosts list the known names.)
  */
-export const CLAIM =
+const CLAIM_HEADER =
   /^(?:x-)?(?:forward|origina|tagyard|appengine|gclb|geo|(?:host|via|cf|cdn|fly)\b)|\b(?:client)?(?:ip|addr|address|country)\b/;
 
-/** What the tag server must know of the visitor, found out by the edge. */
-export interface Visitor {
+/** What the edge tells the tag server about the visitor. */
+interface Visitor {
   readonly address: string | null;
   /** As the browser sees it. */
   readonly url: URL;
@@ -22,21 +22,22 @@ export interface Visitor {
   readonly region?: string | undefined;
 }
 
-export interface OriginDependencies {
+interface OriginDependencies {
+  /** Base URL of the origin, from the routing entry. */
+  readonly origin: string;
+  readonly visitor: Visitor;
   readonly fetch: typeof fetch;
   readonly hopSecret: string | undefined;
 }
 
 /**
- * A request to a site's origin. Only `origin`, from the routing entry, says where it goes; redirects are handed back.
- * Throws `upstream_failed` where nobody answers.
+ * Sends a request to a site's origin. The host is always that of `origin`; redirects are returned, not followed. Throws
+ * `upstream_failed` where there is no answer.
  */
 export async function fetchOrigin(
-  origin: string,
   pathAndQuery: string,
   { method, headers, body }: OriginRequest,
-  visitor: Visitor,
-  { fetch, hopSecret }: OriginDependencies,
+  { fetch, hopSecret, origin, visitor }: OriginDependencies,
 ): Promise<Response> {
   if (!pathAndQuery.startsWith('/')) throw new TypeError('no path');
   const outgoing = outgoingHeaders(headers, visitor, hopSecret);
@@ -58,15 +59,16 @@ export async function fetchOrigin(
 
 function outgoingHeaders(given: Headers, visitor: Visitor, hopSecret: string | undefined): Headers {
   const headers = new Headers(given);
-  // What a client names there need not be a name: asked for by what there is, nothing strange is ever deleted.
-  const named = given
+  // Compared with the names of the headers that exist: what a client lists there need not be a valid header name.
+  const perConnection = given
     .get('connection')
     ?.toLowerCase()
     .split(/[\s,]+/);
   for (const name of given.keys()) {
-    if (HOP_BY_HOP.test(name) || CLAIM.test(name) || named?.includes(name)) headers.delete(name);
+    if (HOP_BY_HOP.test(name) || CLAIM_HEADER.test(name) || perConnection?.includes(name))
+      headers.delete(name);
   }
-  const stated = {
+  const own = {
     'x-forwarded-for': visitor.address,
     'x-forwarded-host': visitor.url.host,
     'x-forwarded-proto': visitor.url.protocol.slice(0, -1),
@@ -74,6 +76,6 @@ function outgoingHeaders(given: Headers, visitor: Visitor, hopSecret: string | u
     'x-forwarded-region': visitor.region,
     [HOP_HEADER]: hopSecret,
   };
-  for (const [name, value] of Object.entries(stated)) if (value) headers.set(name, value);
+  for (const [name, value] of Object.entries(own)) if (value) headers.set(name, value);
   return headers;
 }

@@ -1,46 +1,49 @@
-import type { EventLog, RequestRecord, WaitUntil } from './request-record.ts';
+import type { EventLog, WaitUntil } from './event-log.ts';
+import type { RequestRecord } from './request-record.ts';
 
-/** Records that travel together. However often it is sent or delivered, its id makes it the same object of the archive. */
+/** Records sent together. The id names the archive's object, so a batch that is delivered twice is stored once. */
 export interface RawBatch {
   readonly id: string;
   readonly records: readonly RequestRecord[];
 }
 
-/** The sending half of Workers Queues; a message may have 128 KB, and 50 of the longest records have two thirds of it. */
-export interface RawLogQueue {
+/** The sending half of Workers Queues. A message holds up to 128 KB; 50 of the longest records take two thirds of that. */
+interface RawLogQueue {
   send(batch: RawBatch, options: { contentType: 'json' }): Promise<unknown>;
 }
 
-/** The parts of a delivery of Workers Queues, and of an R2 bucket, that the archive needs. */
-export interface RawDelivery {
+/** What the archive uses of a Workers Queues delivery. */
+interface RawDelivery {
   readonly messages: readonly {
     readonly body: RawBatch;
-    /** From 1. */
+    /** Starts at 1. */
     readonly attempts: number;
     ack(): void;
     retry(options: { delaySeconds: number }): void;
   }[];
 }
-export interface RawBucket {
+
+/** What the archive uses of an R2 bucket. */
+interface RawBucket {
   put(key: string, text: string): Promise<unknown>;
 }
 
 const MAX_RECORDS = 50;
-/** How long a record waits for others, in milliseconds. */
-const LINGER = 1000;
-/** Batches kept in memory while the queue refuses them; beyond, the oldest is dropped, and said to be. */
+/** How long a record waits for others. */
+const LINGER_MS = 1000;
+/** Batches kept in memory while the queue refuses them. Beyond this number the oldest is dropped and logged. */
 const MAX_UNSENT = 20;
-/** The longest pause between two deliveries, in seconds. */
-const MAX_PAUSE = 300;
+/** The longest pause between two deliveries. */
+const MAX_PAUSE_SECONDS = 300;
 
 /**
- * Collects an isolate's records and sends them together, because a send for each would cost more than the requests
- * themselves. An evicted isolate loses what it hadn't sent: at most the records of one second.
+ * Collects an isolate's records and sends them in batches: one send per record would cost more than the request itself.
+ * An evicted isolate loses the records that it has not sent yet, at most those of one second.
  */
 export function rawLog(queue: RawLogQueue, now: () => number, log: EventLog) {
   let records: RequestRecord[] = [];
   let unsent: RawBatch[] = [];
-  /** A timer dies with the request that set it; past this time another one is set. */
+  /** A timer dies with the request that set it. After this time the next record sets a new one. */
   let timerUntil = 0;
 
   async function send(batch: RawBatch): Promise<void> {
@@ -61,7 +64,7 @@ export function rawLog(queue: RawLogQueue, now: () => number, log: EventLog) {
 
   async function sendAll(): Promise<void> {
     timerUntil = 0;
-    // Now and then the last batch has just gone, and an empty one follows: no object comes of it.
+    // The last batch can be empty, if a full one was sent just before. The archive writes no object for it.
     const batches = [...unsent, take()];
     unsent = [];
     await Promise.all(batches.map(send));
@@ -72,13 +75,13 @@ export function rawLog(queue: RawLogQueue, now: () => number, log: EventLog) {
     if (records.length >= MAX_RECORDS) {
       waitUntil(send(take()));
     } else if (now() >= timerUntil) {
-      timerUntil = now() + LINGER;
-      waitUntil(new Promise((resolve) => setTimeout(resolve, LINGER)).then(sendAll));
+      timerUntil = now() + LINGER_MS;
+      waitUntil(new Promise((resolve) => setTimeout(resolve, LINGER_MS)).then(sendAll));
     }
   };
 }
 
-/** Writes delivered batches to the archive. One that can't be written is delivered again, later each time. */
+/** Writes delivered batches to the archive. A batch that can't be written is retried, after a longer pause each time. */
 export async function archive({ messages }: RawDelivery, bucket: RawBucket, log: EventLog): Promise<void> {
   await Promise.all(
     messages.map(async (message) => {
@@ -89,13 +92,13 @@ export async function archive({ messages }: RawDelivery, bucket: RawBucket, log:
         message.ack();
       } catch (error) {
         log('raw_log_retried', { attempts, error: String(error) });
-        message.retry({ delaySeconds: Math.min(2 ** (attempts - 1), MAX_PAUSE) });
+        message.retry({ delaySeconds: Math.min(2 ** (attempts - 1), MAX_PAUSE_SECONDS) });
       }
     }),
   );
 }
 
-/** `raw/dt=YYYY-MM-DD/<time>-<id>.ndjson`: one object, or two where the batch holds records of two days (UTC). */
+/** `raw/dt=YYYY-MM-DD/<time>-<id>.ndjson`: one object for each day (UTC) that the batch has records of. */
 function rawObjects({ id, records }: RawBatch): [key: string, text: string][] {
   const days = Map.groupBy(records, ({ time }) => time.slice(0, 10));
   return [...days].map(([day, own]) => [

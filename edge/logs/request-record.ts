@@ -1,20 +1,12 @@
-import type { Timings } from '../guard.ts';
+/** Milliseconds that plugins cost a request, by plugin name. */
+export type Timings = Record<string, number>;
 
-/** Says that something happened which an operator should know of. Never given cookie values, addresses or queries. */
-export type EventLog = (event: string, fields: Readonly<Record<string, unknown>>) => void;
-
-/** Workers Logs and `wrangler tail` index JSON lines. */
-export const consoleLog: EventLog = (event, fields) => console.warn(JSON.stringify({ event, ...fields }));
-
-/** Keeps work alive past the answer. */
-export type WaitUntil = (work: Promise<unknown>) => void;
-
-/** One record a request; no cookie value, no full address, no query string. Times in milliseconds. */
+/** One record per request: no cookie value, no full address, no query string. Times in milliseconds. */
 export interface RequestRecord {
   readonly time: string;
   readonly requestId: string;
   readonly method: string;
-  /** The route's pattern, so that no token or path of a person's stands in the log. */
+  /** The route's pattern: the path itself can hold a token or say something about a person. */
   readonly route: string;
   readonly status: number;
   readonly duration: number;
@@ -28,19 +20,19 @@ export interface RequestRecord {
   readonly error: string | null;
 }
 
-/** A point of Analytics Engine. */
-export interface DataPoint {
+/** A data point of Analytics Engine. */
+interface DataPoint {
   readonly indexes: string[];
   readonly blobs: string[];
   readonly doubles: number[];
 }
 
 /**
- * Analytics Engine's bounds in octets: of the index, and of all blobs together (16 KB), of which each of the ten gets
- * its tenth. A point beyond them would be dropped whole, so texts are cut.
+ * Analytics Engine's limits in octets: 96 for the index, 16 KB for all blobs together, here a tenth for each of the ten.
+ * Analytics Engine drops a whole data point that exceeds them, so texts are truncated.
  */
-const MAX_INDEX = 96;
-const MAX_BLOB = 1600;
+const MAX_INDEX_OCTETS = 96;
+const MAX_BLOB_OCTETS = 1600;
 
 /**
  * Index: the site. Blobs: method, route, error, cache, colo, country, request id, the signals that were true,
@@ -62,15 +54,15 @@ export function dataPoint(record: RequestRecord): DataPoint {
     `${plugins}`,
   ];
   return {
-    indexes: [cut(record.site, MAX_INDEX)],
-    blobs: texts.map((text) => cut(text, MAX_BLOB)),
+    indexes: [truncate(record.site, MAX_INDEX_OCTETS)],
+    blobs: texts.map((text) => truncate(text, MAX_BLOB_OCTETS)),
     doubles: [record.status, record.duration],
   };
 }
 
-/** The longest beginning of whole characters that has at most `octets` in UTF-8. */
-function cut(text: string | null, octets: number): string {
-  // No UTF-16 unit has more than three octets: most texts needn't be encoded to be measured.
+/** The longest prefix of whole characters that fits into `octets` of UTF-8. */
+function truncate(text: string | null, octets: number): string {
+  // A UTF-16 unit takes at most three octets, so most texts need no encoding to be measured.
   if (text === null || text.length * 3 <= octets) return text ?? '';
   return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(octets)).read);
 }

@@ -15,7 +15,7 @@ import {
   type StoreDependencies,
 } from './document-store.ts';
 
-/** The four namespaces that gitops writes. */
+/** The KV namespaces that gitops writes. */
 export interface ConfigNamespaces {
   readonly ROUTES: ReadableKv;
   readonly SITE_REGISTRY: ReadableKv;

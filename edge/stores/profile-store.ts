@@ -1,7 +1,8 @@
 import { type ProfileRecord, type ProfileStore, profileRecord } from '../../plugins/contract.ts';
 import { parseJson } from '../base/json.ts';
 import { within } from '../base/single-flight.ts';
-import type { EventLog } from '../logs/request-record.ts';
+import type { EventLog } from '../logs/event-log.ts';
+import { PROFILE_READ_TIMEOUT_MS, PROFILE_TTL_SECONDS, PROFILE_WRITE_TIMEOUT_MS } from './limits.ts';
 
 /** The part of Workers KV that profiles need. */
 export interface ProfileKv {
@@ -10,13 +11,7 @@ export interface ProfileKv {
   delete(key: string): Promise<void>;
 }
 
-/** A profile that isn't seen for 400 days is forgotten, as browsers forget its id; in seconds. */
-const LIFE = 34_560_000;
-/** How long an answer waits for the store, in milliseconds: the page mustn't hang on what it can do without. */
-const READ_PATIENCE = 1000;
-const WRITE_PATIENCE = 50;
-
-/** The profiles of one site, for one request: a store that fails is logged, and nothing is read or kept. */
+/** The profiles of one site, for one request. A failing store is logged; then nothing is read or kept. */
 export function profileStore(
   kv: ProfileKv,
   siteId: string,
@@ -28,7 +23,7 @@ export function profileStore(
   return {
     async read(id) {
       try {
-        const text = await within(kv.get(key(id)), READ_PATIENCE);
+        const text = await within(kv.get(key(id)), PROFILE_READ_TIMEOUT_MS);
         return typeof text === 'string' ? parse(text) : text;
       } catch (error) {
         failed(error);
@@ -39,15 +34,15 @@ export function profileStore(
       const work =
         record === null
           ? kv.delete(key(id))
-          : kv.put(key(id), JSON.stringify(record), { expirationTtl: LIFE });
+          : kv.put(key(id), JSON.stringify(record), { expirationTtl: PROFILE_TTL_SECONDS });
       const done = work.catch(failed);
       waitUntil(done);
-      await within(done, WRITE_PATIENCE);
+      await within(done, PROFILE_WRITE_TIMEOUT_MS);
     },
   };
 }
 
-/** A record that can't be read is as good as none: the next write replaces it. */
+/** An invalid record counts as missing: the next write replaces it. */
 function parse(text: string): ProfileRecord | null {
   return profileRecord.safeParse(parseJson(text)).data ?? null;
 }

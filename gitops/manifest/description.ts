@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { SiteDescription } from '../../edge/verification/contract.ts';
+import { isActiveDomain } from '../../plugins/document.ts';
 import { originUrl } from './documents.ts';
 import type { Manifest } from './schema.ts';
 
@@ -39,7 +40,7 @@ export function describeSite(
       domain,
       token,
       webTagId,
-      active: index === 0 || features.multi_domain,
+      active: isActiveDomain(index, features.multi_domain),
     })),
     proxyPaths: [...(modules.server_proxy?.paths ?? [])],
   };

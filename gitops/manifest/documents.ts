@@ -1,9 +1,10 @@
-import type {
-  EdgeConfigDocument,
-  KvNamespace,
-  LoaderTokenDocument,
-  RegistryDocument,
-  RoutingDocument,
+import {
+  type EdgeConfigDocument,
+  isActiveDomain,
+  type KvNamespace,
+  type LoaderTokenDocument,
+  type RegistryDocument,
+  type RoutingDocument,
 } from '../../plugins/document.ts';
 import { type Manifest, registrableDomain } from './schema.ts';
 
@@ -54,7 +55,7 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
           webTagId,
           token,
           cookieDomain: registrableDomain(domain),
-          active: index === 0 || manifest.features.multi_domain,
+          active: isActiveDomain(index, manifest.features.multi_domain),
         })),
         proxyPaths: manifest.modules.server_proxy?.paths ?? [],
         consent: manifest.consent,

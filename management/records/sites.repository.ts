@@ -1,14 +1,10 @@
+import { isActiveDomain } from '../../plugins/document.ts';
 import type { Database } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 
 /** Names that no other site may hold: the domains of its pages and its first-party hosts. */
 export function claimedNames(manifest: Pick<ManifestView, 'domains' | 'customDomains'>): string[] {
   return [...new Set([...manifest.domains.map(({ domain }) => domain), ...manifest.customDomains])];
-}
-
-/** Whether the edge serves a manifest's domain: the first always, the others while `multi_domain` is on. */
-export function isActive(manifest: Pick<ManifestView, 'features'>, index: number): boolean {
-  return index === 0 || manifest.features.multi_domain;
 }
 
 /** Records what the manifest says of the site. `contested` names belong to another site and get no record. */
@@ -38,7 +34,7 @@ export async function recordSite(
     site_id: site,
     web_tag_id: webTagId,
     container_token: token,
-    active: isActive(manifest, index),
+    active: isActiveDomain(index, manifest.features.multi_domain),
   }));
   const customs = manifest.customDomains.map((domain) => ({
     domain,

@@ -1,7 +1,7 @@
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
+import { isActiveDomain } from '../../plugins/document.ts';
 import type { Settings } from '../context/context.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
-import { isActive } from '../records/sites.repository.ts';
 import type { ContainerView } from './container-view.ts';
 
 /** A container as the API answers it. */
@@ -16,7 +16,7 @@ export function presentContainer(
     domain,
     webTagId,
     containerToken: token,
-    active: isActive(manifest, index),
+    active: isActiveDomain(index, manifest.features.multi_domain),
     snippet: renderSnippet({ edgeUrl, loaderToken, webTagId, vendorUrl }),
   }));
   return {

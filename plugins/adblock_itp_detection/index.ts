@@ -1,13 +1,13 @@
 import * as z from 'zod/mini';
 import { consentChoices, definePlugin, defineRoute, type PluginContext } from '../contract.ts';
-import { config } from './config.ts';
+import { BAIT_PATH, config, DETECTION_PATH } from './config.ts';
 import pageScript from './page/detect.ts?page';
 
 const MAX_SIGNALS = 20;
 const SIGNAL = /^[a-z][a-z0-9_]{0,31}$/;
 
-/** Where a tag server takes signals, unless the deployment's `DETECTION_PATH` says another path. */
-const RECEIVER = '/tagyard/detection';
+/** The tag server's path for signals, unless the deployment's variable `DETECTION_PATH` names another. */
+const RECEIVER_PATH = '/tagyard/detection';
 
 const detection = z.object({
   loader: z.string(),
@@ -17,7 +17,7 @@ const detection = z.object({
 });
 
 async function forward(context: PluginContext, body: string): Promise<void> {
-  const response = await context.fetchOrigin(context.variables.DETECTION_PATH || RECEIVER, {
+  const response = await context.fetchOrigin(context.variables.DETECTION_PATH || RECEIVER_PATH, {
     method: 'POST',
     headers: new Headers({ 'content-type': 'application/json' }),
     body,
@@ -26,16 +26,16 @@ async function forward(context: PluginContext, body: string): Promise<void> {
   if (!response.ok) throw new Error(`the receiver of signals answered ${response.status}`);
 }
 
-/** A page under `cross-origin-embedder-policy: require-corp` refuses answers that don't say so, and would look blocked. */
+/** Without the second header, a page under `cross-origin-embedder-policy: require-corp` would refuse the answer. */
 const BAIT_HEADERS = { 'cache-control': 'no-store', 'cross-origin-resource-policy': 'cross-origin' };
 
 const accepted = (forwarded: boolean) => Response.json({ forwarded }, { status: 202 });
 
 /**
- * Takes what the page's own script could tell about blockers and shortened cookies, counts it in the log and hands
- * it to the site's tag server. It measures and disguises nothing. Where the person allows no id (`Sec-GPC: 1`, both
- * purposes denied, or none granted on a site that requires it), nothing leaves the edge and the answer says so: a
- * session is an id, too. The count in the log, which names nobody, stays.
+ * Takes the signals of the page's script about blockers and shortened cookies, counts them in the log and forwards them
+ * to the site's tag server. Where the visitor allows no id (`Sec-GPC: 1`, both purposes denied, or none granted on a site
+ * that requires consent), it forwards nothing and the answer says so, because a session is an id, too. The anonymous
+ * count in the log is kept.
  */
 export default definePlugin({
   name: 'adblock_itp_detection',
@@ -46,7 +46,7 @@ export default definePlugin({
   routes: [
     defineRoute({
       method: 'POST',
-      path: '/mark-session-detection',
+      path: DETECTION_PATH,
       cors: true,
       body: detection,
       whenOff: () => accepted(false),
@@ -63,15 +63,15 @@ export default definePlugin({
         if (!context.consent(consent ?? {}).identify) return accepted(false);
         const { siteId: site } = context.site;
         const at = new Date(context.now()).toISOString();
-        // A receiver that fails or is slow is no concern of the page.
+        // In the background: the page does not wait for the tag server.
         context.waitUntil(forward(context, JSON.stringify({ site, session, signals, at })));
         return accepted(true);
       },
     }),
     {
-      // The lists of blockers know the address; whoever gets this answer isn't blocked.
+      // Blockers' lists contain this URL: a page that gets the answer is not blocked.
       method: 'GET',
-      path: '/bait/gtm.js',
+      path: BAIT_PATH,
       handle: () => new Response(null, { status: 204, headers: BAIT_HEADERS }),
     },
   ],

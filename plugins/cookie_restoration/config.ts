@@ -5,16 +5,16 @@ const cookiePattern = z
   .string()
   .check(z.regex(/^[!#$%&'+\-.^_`|~0-9A-Za-z]{1,127}\*?$/, 'must be a cookie name, or a prefix ending in *'));
 
-/** What Google's and Meta's own tags write from script, and so what browsers shorten. */
-export const DEFAULT_COOKIES = ['_ga', '_ga_*', '_fbp', '_fbc', '_gcl_*'];
+/** The cookies that Google's and Meta's tags write by script, which browsers therefore shorten. */
+const DEFAULT_COOKIES = ['_ga', '_ga_*', '_fbp', '_fbc', '_gcl_*'];
 
 const MAX_PATTERNS = 50;
 
 export const config = z.strictObject({
   enabled: z._default(z.boolean(), true),
-  /** Names that may be stored and restored; everything else is left alone. */
+  /** Names that may be stored and restored. Other cookies are never sent. */
   cookies: z._default(
-    // Not `z.maxLength`, which would bring half a kilobyte into the worker for this one list.
+    // Not `z.maxLength`, which would add half a kilobyte to the worker for this one list.
     z.array(cookiePattern).check(({ value, issues }) => {
       if (value.length > MAX_PATTERNS) {
         issues.push({ code: 'custom', input: value, message: `must be at most ${MAX_PATTERNS}` });

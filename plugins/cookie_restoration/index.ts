@@ -3,8 +3,8 @@ import { config } from './config.ts';
 import { mergeCookies, restored } from './cookies.ts';
 
 /**
- * Keeps the listed cookies of a profile and gives them back when the browser has lost them. The store is keyed by
- * site and profile, so a guessed id opens nothing of another site.
+ * Stores the listed cookies of a profile and restores them when the browser has lost them. The store is keyed by site
+ * and profile, so an id of one site reads nothing of another.
  */
 export default definePlugin({
   name: 'cookie_restoration',
@@ -13,8 +13,9 @@ export default definePlugin({
   config,
   routes: [],
   wantedCookies: ({ cookies }) => cookies,
+  bootMember: 'restoreCookies',
   async boot(context, draft) {
-    if (draft.record === null) return;
+    if (draft.record === null) return undefined;
     const now = context.now();
     const cookies = mergeCookies(draft.record.cookies, draft.sentCookies, {
       patterns: context.settings.cookies,
@@ -22,6 +23,6 @@ export default definePlugin({
       now,
     });
     draft.record.cookies = cookies;
-    draft.restoreCookies = cookies.map((cookie) => restored(cookie, draft.domain.cookieDomain, now));
+    return cookies.map((cookie) => restored(cookie, draft.domain.cookieDomain, now));
   },
 });

@@ -1,24 +1,31 @@
-import type { BootDraft } from '../contract.ts';
-import { type CookieToSet, LONGEST_LIFE, readCookie } from './cookie-header.ts';
+import type { BootDraft, RestoredCookie } from '../contract.ts';
+import { type CookieToSet, LONGEST_LIFE_SECONDS, readCookie } from './cookie-header.ts';
+
+interface KnownCookies {
+  /** The visitor's id; null without consent. */
+  readonly id: string | null;
+  readonly restored: readonly RestoredCookie[];
+  /** The request's own `cookie` header. */
+  readonly cookieHeader: string | null;
+}
 
 /**
- * What a bootstrap's answer on `host` sets: the id on any host, host-only where it can't be the domain's; restored
- * cookies on a first-party host only. `header` is what the browser sent along by itself.
+ * The cookies that a bootstrap's answer on `host` sets. The id on any host: for the domain where `host` is under it, else
+ * host-only. Restored cookies on a host under the domain only.
  */
 export function answerCookies(
   host: string,
-  { domain: { cookieDomain }, restoreCookies, sentCookies }: BootDraft,
-  id: string | undefined,
-  header: string | null,
+  { domain: { cookieDomain }, sentCookies }: BootDraft,
+  { id, restored, cookieHeader }: KnownCookies,
 ): CookieToSet[] {
   const firstParty = cookieDomain !== null && (host === cookieDomain || host.endsWith(`.${cookieDomain}`));
   const domain = firstParty ? cookieDomain : null;
-  // What the page has and the browser didn't send along is of the page's host alone: set for the domain as well, it
-  // would be there twice.
-  const mayCome = ({ name }: CookieToSet) =>
-    !Object.hasOwn(sentCookies, name) || readCookie(header, name) !== undefined;
+  // A cookie that the page has and the browser does not send to this host belongs to the page's host alone. Setting it
+  // for the domain would create a second cookie of that name.
+  const maySet = ({ name }: CookieToSet) =>
+    !Object.hasOwn(sentCookies, name) || readCookie(cookieHeader, name) !== undefined;
   return [
-    ...(id === undefined ? [] : [{ name: '_fpid', value: id, maxAge: LONGEST_LIFE, domain }]),
-    ...(firstParty ? restoreCookies.filter(mayCome) : []),
+    ...(id === null ? [] : [{ name: '_fpid', value: id, maxAge: LONGEST_LIFE_SECONDS, domain }]),
+    ...(firstParty ? restored.filter(maySet) : []),
   ];
 }

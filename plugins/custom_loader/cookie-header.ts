@@ -1,9 +1,9 @@
 import type { RestoredCookie } from '../contract.ts';
 
-/** 400 days in seconds: the longest life that browsers grant. */
-export const LONGEST_LIFE = 34_560_000;
+/** 400 days, the longest life that browsers allow. */
+export const LONGEST_LIFE_SECONDS = 34_560_000;
 
-/** The first value of a cookie in a `cookie` header, by RFC 6265bis 5.8.3: pairs split at `;`, space around dropped. */
+/** The first value of a cookie in a `cookie` header (RFC 6265bis 5.8.3: pairs split at `;`, surrounding space dropped). */
 export function readCookie(header: string | null, name: string): string | undefined {
   for (const pair of header?.split(';') ?? []) {
     const at = pair.indexOf('=');
@@ -12,10 +12,10 @@ export function readCookie(header: string | null, name: string): string | undefi
   return undefined;
 }
 
-/** What differs between the cookies that the edge sets; `maxAge` in seconds, `domain` null for a host-only one. */
+/** The attributes that differ between the cookies of the edge. `maxAge` in seconds; `domain` is null for a host-only cookie. */
 export type CookieToSet = Pick<RestoredCookie, 'name' | 'value' | 'maxAge' | 'domain'>;
 
-/** A `set-cookie` value. The attributes are the edge's own; name and value must have been checked before. */
+/** A `set-cookie` value. The caller has checked name and value. */
 export function serializeCookie({ name, value, maxAge, domain }: CookieToSet): string {
   const scope = domain === null ? '' : `; Domain=${domain}`;
   return `${name}=${value}; Path=/; Max-Age=${maxAge}${scope}; Secure; SameSite=Lax`;

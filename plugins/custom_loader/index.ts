@@ -1,6 +1,6 @@
 import { definePlugin, defineRoute, type PluginContext } from '../contract.ts';
 import { bootRoute } from './boot.ts';
-import { config } from './config.ts';
+import { config, LOADER_PATH } from './config.ts';
 import { renderLoader } from './script.ts';
 
 interface Rendered {
@@ -9,8 +9,8 @@ interface Rendered {
 }
 
 /**
- * Scripts by host and token, a handful a site: strangers can ask for ports. They go when the site's documents are read
- * anew, and the list of its cookies with them.
+ * Scripts by edge URL and token: a few per site, but a visitor can request any port. Keyed by the site's list of cookies,
+ * so that they are dropped when the site's documents change.
  */
 const rendered = new WeakMap<readonly string[], Map<string, Rendered>>();
 const MAX_RENDERED = 100;
@@ -26,7 +26,7 @@ async function loaderFor(context: PluginContext, token: string): Promise<Rendere
   const headers = new Headers({
     'content-type': 'application/javascript; charset=utf-8',
     'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
-    // A page under `cross-origin-embedder-policy: require-corp` takes no other.
+    // A page under `cross-origin-embedder-policy: require-corp` requires this header.
     'cross-origin-resource-policy': 'cross-origin',
     etag: await context.etagOf(body),
   });
@@ -35,7 +35,7 @@ async function loaderFor(context: PluginContext, token: string): Promise<Rendere
   return { body, headers };
 }
 
-/** The first-party loader and the bootstrap that it asks for. */
+/** Serves the first-party loader and the bootstrap that it requests. */
 export default definePlugin({
   name: 'custom_loader',
   kind: 'mandatory',
@@ -43,7 +43,7 @@ export default definePlugin({
   routes: [
     defineRoute({
       method: 'GET',
-      path: '/l/:token.js',
+      path: LOADER_PATH,
       conditional: true,
       async handle({ params: { token = '' } }, context) {
         if (!(await context.ownsLoader(token))) throw context.problem('unknown_loader');

@@ -1,18 +1,18 @@
 import template from './page/loader.ts?page';
 
-/** Around the free name in the compiled script that a site's values take the place of. */
+/** The compiled script before and after the placeholder for the site's values. */
 const [head, tail] = template.split('TAGYARD_VALUES');
 
-/** What the script of one site is told: the edge's base URL without a slash, its token, the cookies to send along. */
-export interface LoaderValues {
+/** A site's values: the edge's base URL without a slash, the loader token, the cookies to send. */
+interface LoaderValues {
   readonly edge: string;
   readonly loader: string;
   readonly cookies: readonly string[];
 }
 
 /**
- * The loader for one site, and after it what other plugins add. Values stand in it as JSON literals only; an origin, a
- * token and names of cookies have nothing that means more in a script than in JSON.
+ * The loader for one site, followed by the scripts of other plugins. Values are inserted as JSON literals. An origin, a
+ * token and cookie names contain no character that means more in a script than in JSON.
  */
 export function renderLoader(values: LoaderValues, parts: readonly string[]): string {
   return [`${head}${JSON.stringify(values)}${tail}`, ...parts].join('\n');

@@ -1,4 +1,4 @@
-/** What the snippet of one domain needs; `vendorUrl` is the base URL of the vendor's scripts, without a slash. */
+/** The values of one domain's snippet. `vendorUrl` is the base URL of the vendor's scripts, without a slash. */
 export interface SnippetOptions {
   readonly edgeUrl: string;
   readonly loaderToken: string;
@@ -6,13 +6,13 @@ export interface SnippetOptions {
   readonly vendorUrl?: string;
 }
 
-/** How long a page waits for the edge, in milliseconds, before it loads the vendor's script itself. */
-const PATIENCE = 3000;
+/** How long a page waits for the edge before it loads the vendor's script itself. */
+const EDGE_TIMEOUT_MS = 3000;
 
 /**
- * The HTML that a person pastes into a page's head, once. It loads the first-party loader; where that errs or the web
- * tag isn't on its way in time, it loads the vendor's `gtm.js` directly, once. A nonce on it passes on, and
- * a page that takes scripts from policies only allows it the policy `tagyard` (and the loader `tagyard-loader`).
+ * The HTML to paste into a page's head, once. It loads the first-party loader. If that fails, or the web tag is not
+ * being loaded in time, it loads the vendor's `gtm.js` directly, once. It passes its nonce on to both. A page with
+ * `require-trusted-types-for 'script'` must allow the policies `tagyard` (snippet) and `tagyard-loader` (loader).
  */
 export function renderSnippet({
   edgeUrl,
@@ -32,12 +32,12 @@ function add(src,load,fail){var s=d.createElement('script');s.async=true;s.src=p
 t.direct=function(){if(t.gtm&&t.gtm!=='pending'&&t.gtm!=='failed'||t.tried)return;t.tried=true;t.gtm='direct';
 if(!t.started){t.started=true;(w.dataLayer=w.dataLayer||[]).push({'gtm.start':Date.now(),event:'gtm.js'})}
 add(v,function(){t.gtm='loaded'},function(){t.gtm='failed'})};
-add(u,null,t.direct);setTimeout(t.direct,${PATIENCE});
+add(u,null,t.direct);setTimeout(t.direct,${EDGE_TIMEOUT_MS});
 })(window,document,${literal(loader)},${literal(vendor.href)});
 </script>`;
 }
 
-/** A JSON literal that can't end the script element it stands in, nor break a line of it. */
+/** A JSON literal that can end neither the script element around it nor a line of it. */
 function literal(value: string): string {
   return JSON.stringify(value).replace(
     /[<>\u2028\u2029]/g,

@@ -2,8 +2,8 @@ import { definePlugin } from '../contract.ts';
 import { config } from './config.ts';
 
 /**
- * Each domain of a site with its own web tag, container token, cookie domain and CORS. Off, only the primary domain
- * boots and only its container token resolves.
+ * Gives each domain of a site its own web tag, container token, cookie domain and CORS. Without it, only the primary
+ * domain boots, and only the primary domain's container token resolves.
  */
 export default definePlugin({
   name: 'multi_domain',

@@ -3,7 +3,7 @@ import { definePlugin, type PluginContext, type RouteInput } from '../contract.t
 import { TAG_SERVER_PATHS } from './paths.ts';
 import { vendorScriptRoute } from './vendor-script.ts';
 
-/** Hands a request on to the site's tag server as it came: method, raw path and query, body and cookies. */
+/** Forwards a request to the site's tag server unchanged: method, raw path and query, body and cookies. */
 function proxy({ request }: RouteInput, context: PluginContext): Promise<Response> {
   const { origin } = new URL(request.url);
   return context.fetchOrigin(request.url.slice(origin.length), {
@@ -13,11 +13,11 @@ function proxy({ request }: RouteInput, context: PluginContext): Promise<Respons
   });
 }
 
-/** The tag server's own paths at the site's edge, and the vendor's web container script. Never an open proxy. */
+/** Serves the tag server's own paths and the vendor's web container script. Never an open proxy. */
 export default definePlugin({
   name: 'server_proxy',
   kind: 'mandatory',
-  // The manifest's reader checks its paths (config.ts), and they come here in the registry: nothing is left to parse.
+  // The manifest's schema has checked the paths (config.ts), and the registry holds them: the worker reads no option.
   config: z.looseObject({}),
   routes: [
     vendorScriptRoute,

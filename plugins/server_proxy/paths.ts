@@ -1,6 +1,6 @@
 /**
- * What the tag server answers itself: its built-in clients' paths, its health, and the preview server behind it
- * (facts: the image's own routing; GA4, web container and preview). Everything else needs a line in the manifest.
+ * The paths that the tag server answers: those of its built-in clients, its health, and the preview server behind it
+ * (docs/facts.md: the image's routing). Any other path needs a line in the manifest.
  */
 export const TAG_SERVER_PATHS = [
   '/g/collect',
@@ -18,3 +18,5 @@ export const TAG_SERVER_PATHS = [
   '/gtm',
   '/gtm/*',
 ] as const;
+
+export const VENDOR_SCRIPT_PATH = '/c/:token.js';

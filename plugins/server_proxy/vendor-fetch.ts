@@ -1,6 +1,7 @@
 import type { PluginContext, SharedBody } from '../contract.ts';
+import { FRESH_FOR_SECONDS } from './limits.ts';
 
-/** What passes from the vendor to the page, beside what is stated for it. */
+/** The vendor's headers that a page gets. */
 export const SAFE_HEADERS = [
   'content-type',
   'last-modified',
@@ -8,34 +9,33 @@ export const SAFE_HEADERS = [
   'cross-origin-resource-policy',
 ] as const;
 
-/** Seconds that a copy is fresh, where the vendor doesn't ask for less (it says `private, max-age=900`). */
-export const FRESH_FOR = 900;
-
-/** Our own note on a copy, in milliseconds since the epoch; never sent on. */
+/** A header that only stored copies have: when the copy becomes stale, in milliseconds since the epoch. */
 export const FRESH_UNTIL = 'x-tagyard-fresh-until';
 
 /**
- * The vendor's script with the headers that may pass, within so many milliseconds. Any other answer than a script, a
- * redirect too, is `upstream_failed`.
+ * Fetches the vendor's script, with the headers that a page may get. Throws `upstream_failed` where the answer takes
+ * longer than `timeoutMs` or is not a script, a redirect included.
  */
-export async function fetchVendor(context: PluginContext, url: URL, patience: number): Promise<SharedBody> {
+export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: number): Promise<SharedBody> {
   try {
-    const response = await context.fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(patience) });
+    const response = await context.fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeoutMs) });
     const type = response.headers.get('content-type') ?? '';
     if (response.status !== 200 || !/\bjavascript\b/i.test(type)) {
       await response.body?.cancel();
       throw new Error(`the vendor answered ${response.status} ${type}`);
     }
     const headers = pick(response.headers, SAFE_HEADERS);
-    const asked = Number(/max-age=(\d+)/.exec(response.headers.get('cache-control') ?? '')?.[1] ?? FRESH_FOR);
-    headers.set(FRESH_UNTIL, String(context.now() + Math.min(asked, FRESH_FOR) * 1000));
+    const maxAge = Number(
+      /max-age=(\d+)/.exec(response.headers.get('cache-control') ?? '')?.[1] ?? FRESH_FOR_SECONDS,
+    );
+    headers.set(FRESH_UNTIL, String(context.now() + Math.min(maxAge, FRESH_FOR_SECONDS) * 1000));
     return { headers, body: await response.arrayBuffer() };
   } catch (cause) {
     throw Object.assign(context.problem('upstream_failed'), { cause });
   }
 }
 
-/** These headers and no others. */
+/** A copy with only the named headers. */
 export function pick(from: Headers, names: readonly string[]): Headers {
   const headers = new Headers();
   for (const name of names) {

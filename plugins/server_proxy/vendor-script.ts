@@ -1,63 +1,60 @@
 import { defineRoute, type PluginContext, type SharedBody } from '../contract.ts';
-import { FRESH_FOR, FRESH_UNTIL, fetchVendor, pick, SAFE_HEADERS } from './vendor-fetch.ts';
+import {
+  FRESH_FOR_SECONDS,
+  KEEP_FOR_SECONDS,
+  MAX_CACHED_NAMES,
+  VENDOR_RETRY_AFTER_MS,
+  VENDOR_STALE_TIMEOUT_MS,
+  VENDOR_TIMEOUT_MS,
+} from './limits.ts';
+import { VENDOR_SCRIPT_PATH } from './paths.ts';
+import { FRESH_UNTIL, fetchVendor, pick, SAFE_HEADERS } from './vendor-fetch.ts';
 
-/** Parameters of the vendor's own preview; with any of them the script is one person's and nobody else's. */
+/** Parameters of the vendor's own preview. With one of them the script is private and is not cached. */
 const PREVIEW_PARAMETERS = ['gtm_auth', 'gtm_preview', 'gtm_cookies_win', 'gtm_debug'] as const;
 const PREVIEW_COOKIE = /(?:^|;\s*)gtm_(?:auth|preview|debug)=/;
 
-/** Seconds that a copy outlives its freshness in the cache, for the day when the vendor fails. */
-const KEEP_FOR = 7 * 86_400;
-/** How long a page waits for the vendor, and how long where an old copy could serve; in milliseconds. */
-const PATIENCE = 5000;
-const STALE_PATIENCE = 1000;
-/** How long a vendor that has just failed is left alone where an old copy serves, in milliseconds. */
-const RETRY_AFTER = 10_000;
-
-/** What `l` may be: an identifier, as every snippet of the vendor's has it. */
+/** What `l` may be: an identifier, as in every snippet of the vendor. */
 const DATA_LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
-/**
- * Names are for strangers to choose and each is a copy of its own: so many of a web tag an isolate puts into the data
- * centre's cache. Others are kept in its memory only, which has a bound.
- */
-const MAX_NAMES = 10;
+/** The keys of the cached copies, by web tag. */
 const cachedNames = new Map<string, Set<string>>();
 
 /**
- * GET /c/<container token>.js: the vendor's gtm.js of that domain's web tag and nothing else. A copy is the web tag's,
- * whichever site asks for it; its key is the address that it was fetched from.
+ * GET /c/<container token>.js: the vendor's gtm.js for the web tag of that domain. All sites with a web tag share its
+ * copy, whose key is the URL that it was fetched from.
  */
 export const vendorScriptRoute = defineRoute({
   method: 'GET',
-  path: '/c/:token.js',
+  path: VENDOR_SCRIPT_PATH,
   conditional: true,
   async handle({ request, params }, context) {
     const domain = context.site.domains.find(({ token }) => token === params.token);
     if (domain === undefined) throw context.problem('unknown_container');
-    const asked = new URL(request.url).searchParams;
-    const name = asked.get('l') || 'dataLayer';
+    const query = new URL(request.url).searchParams;
+    const name = query.get('l') || 'dataLayer';
     if (!DATA_LAYER.test(name)) throw context.problem('malformed_request', 'l must be an identifier');
     const url = new URL('/gtm.js', context.vendor);
     url.searchParams.set('id', domain.webTagId);
     if (name !== 'dataLayer') url.searchParams.set('l', name);
-    return isPreview(request, asked) ? preview(context, url, asked) : cached(context, url, domain.webTagId);
+    return isPreview(request, query) ? preview(context, url, query) : cached(context, url, domain.webTagId);
   },
 });
 
-function isPreview(request: Request, asked: URLSearchParams): boolean {
+function isPreview(request: Request, query: URLSearchParams): boolean {
   return (
-    PREVIEW_PARAMETERS.some((name) => asked.has(name)) ||
+    PREVIEW_PARAMETERS.some((name) => query.has(name)) ||
     request.headers.has('x-gtm-server-preview') ||
     PREVIEW_COOKIE.test(request.headers.get('cookie') ?? '')
   );
 }
 
-async function preview(context: PluginContext, url: URL, asked: URLSearchParams): Promise<Response> {
+async function preview(context: PluginContext, url: URL, query: URLSearchParams): Promise<Response> {
   for (const name of PREVIEW_PARAMETERS) {
-    const value = asked.get(name);
+    const value = query.get(name);
     if (value !== null) url.searchParams.set(name, value);
   }
   context.log({ cache: 'bypass' });
-  const fetched = await fetchVendor(context, url, PATIENCE);
+  const fetched = await fetchVendor(context, url, VENDOR_TIMEOUT_MS);
   const headers = pick(fetched.headers, SAFE_HEADERS);
   headers.set('cache-control', 'no-store');
   return new Response(fetched.body, { headers });
@@ -78,51 +75,55 @@ async function cached(context: PluginContext, url: URL, webTagId: string): Promi
     if (copy === undefined) throw cause;
     context.log({ cache: 'stale' });
     const headers = new Headers(copy.headers);
-    headers.set(FRESH_UNTIL, String(context.now() + RETRY_AFTER));
+    headers.set(FRESH_UNTIL, String(context.now() + VENDOR_RETRY_AFTER_MS));
     context.acrossSites.memory.put(key, { headers, body: copy.body });
     return forPage(context, copy);
   }
 }
 
-/** A copy out of memory, or out of the data centre's cache and then kept in memory; where none is fresh, a stale one. */
+/** A fresh copy from memory or from the data centre's cache (which is then kept in memory), else a stale one. */
 async function find(context: PluginContext, key: string): Promise<SharedBody | undefined> {
-  const held = context.acrossSites.memory.get(key);
-  if (held !== undefined && secondsLeft(context, held) > 0) return held;
+  const inMemory = context.acrossSites.memory.get(key);
+  if (inMemory !== undefined && secondsLeft(context, inMemory) > 0) return inMemory;
   const cached = await context.cache.match(key);
-  if (cached === undefined) return held;
+  if (cached === undefined) return inMemory;
   const copy = { headers: cached.headers, body: await cached.arrayBuffer() };
   context.acrossSites.memory.put(key, copy);
   return copy;
 }
 
-/** Fetches a new copy and keeps it, with the headers that it is judged by later. */
+/** Fetches a new copy and stores it with its expiry and etag. */
 async function refresh(context: PluginContext, url: URL, key: string, webTagId: string): Promise<SharedBody> {
-  // Between a request's look and its turn here, another one may have fetched and landed.
+  // Another request may have stored a copy since this one searched for it.
   const copy = await find(context, key);
   if (copy !== undefined && secondsLeft(context, copy) > 0) return copy;
-  const { headers, body } = await fetchVendor(context, url, copy === undefined ? PATIENCE : STALE_PATIENCE);
+  const { headers, body } = await fetchVendor(
+    context,
+    url,
+    copy === undefined ? VENDOR_TIMEOUT_MS : VENDOR_STALE_TIMEOUT_MS,
+  );
   headers.set('etag', await context.etagOf(body));
   const names = cachedNames.get(webTagId) ?? new Set();
   cachedNames.set(webTagId, names);
-  if (names.size < MAX_NAMES) names.add(key);
+  if (names.size < MAX_CACHED_NAMES) names.add(key);
   if (names.has(key)) {
-    const kept = new Response(body, { headers });
-    kept.headers.set('cache-control', `public, max-age=${KEEP_FOR}`);
-    await context.cache.put(key, kept);
+    const stored = new Response(body, { headers });
+    stored.headers.set('cache-control', `public, max-age=${KEEP_FOR_SECONDS}`);
+    await context.cache.put(key, stored);
   }
   context.acrossSites.memory.put(key, { headers, body });
   return { headers, body };
 }
 
-/** Until the copy must be fetched anew; never more than a copy can have, or a clock that went back made it eternal. */
+/** How long the copy is still fresh; 0 for a value that no copy can have, which a clock set back would cause. */
 function secondsLeft({ now }: PluginContext, { headers }: SharedBody): number {
   const left = Math.floor((Number(headers.get(FRESH_UNTIL)) - now()) / 1000);
-  return left > FRESH_FOR ? 0 : left;
+  return left > FRESH_FOR_SECONDS ? 0 : left;
 }
 
-/** As a page gets it: fresh for what is left, and for a little while where the vendor doesn't answer. */
+/** The response for a page: fresh for the rest of the copy's time, and at least for 30 seconds. */
 function forPage(context: PluginContext, copy: SharedBody): Response {
-  // Only what was kept on purpose: the cache adds an `age` of its own, which would count twice.
+  // Without the `age` that the cache adds: `max-age` counts it already.
   const headers = pick(copy.headers, [...SAFE_HEADERS, 'etag']);
   const life = Math.max(30, secondsLeft(context, copy));
   headers.set('cache-control', `public, max-age=${life}, stale-if-error=86400`);

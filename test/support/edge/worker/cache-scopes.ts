@@ -1,5 +1,10 @@
-import { definePlugin, type Plugin, type PluginContext, type Shelf } from '../../../../plugins/contract.ts';
-import { config } from '../../../../plugins/server_proxy/config.ts';
+import * as z from 'zod/mini';
+import {
+  type CacheScope,
+  definePlugin,
+  type Plugin,
+  type PluginContext,
+} from '../../../../plugins/contract.ts';
 import TestWorker from './worker.ts';
 
 const KEY = '/same/key';
@@ -7,24 +12,24 @@ const octets = (text: string) => ({
   headers: new Headers(),
   body: Uint8Array.from(new TextEncoder().encode(text)).buffer,
 });
-const read = (shelf: Shelf) => {
-  const held = shelf.memory.get(KEY);
-  return held === undefined ? null : new TextDecoder().decode(held.body);
+const read = (scope: CacheScope) => {
+  const stored = scope.memory.get(KEY);
+  return stored === undefined ? null : new TextDecoder().decode(stored.body);
 };
 
-/** One that keeps things under the same keys as every other of its kind. */
+/** A plugin that stores bodies under the same key as the other one. */
 function hoarder(name: string): Plugin<unknown> {
-  const whose = ({ site }: PluginContext) => `${name} of ${site.siteId}`;
+  const ownerOf = ({ site }: PluginContext) => `${name} of ${site.siteId}`;
   return definePlugin<unknown>({
     name,
     kind: 'mandatory',
-    config,
+    config: z.object({}),
     routes: [
       {
         method: 'POST',
         path: `/${name}`,
         handle(_input, context) {
-          context.memory.put(KEY, octets(whose(context)));
+          context.memory.put(KEY, octets(ownerOf(context)));
           context.acrossSites.memory.put(KEY, octets(name));
           return new Response(null, { status: 204 });
         },
@@ -41,7 +46,7 @@ function hoarder(name: string): Plugin<unknown> {
         async handle(_input, context) {
           const { body } = await context.shared(KEY, async () => {
             await (await context.fetch(`${context.vendor}/${name}`)).body?.cancel();
-            return octets(whose(context));
+            return octets(ownerOf(context));
           });
           return new Response(body);
         },

@@ -1,0 +1,8 @@
+/** Logs an event that an operator has to know of. Never pass cookie values, addresses or query strings. */
+export type EventLog = (event: string, fields: Readonly<Record<string, unknown>>) => void;
+
+/** Workers Logs and `wrangler tail` index JSON lines. */
+export const consoleLog: EventLog = (event, fields) => console.warn(JSON.stringify({ event, ...fields }));
+
+/** Keeps work running after the response is sent. */
+export type WaitUntil = (work: Promise<unknown>) => void;

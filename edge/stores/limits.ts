@@ -1,0 +1,21 @@
+// The limits of the stores. esbuild inlines the constants of a file without imports, which keeps the worker small.
+
+/** How long a missing document counts as missing without another read. */
+export const ABSENT_TTL_MS = 1000;
+/** How long the last good copy counts as fresh after the store has failed. */
+export const RETRY_AFTER_MS = 1000;
+/** How long a request waits for a new copy: with a stale copy at hand, and without one. */
+export const STALE_TIMEOUT_MS = 50;
+export const COLD_TIMEOUT_MS = 5000;
+/** How long the data centre's cache keeps the last good copy. */
+export const LAST_GOOD_SECONDS = 7 * 86_400;
+/** Documents kept in memory per store, each a few kilobytes at most. */
+export const MAX_ENTRIES = 20_000;
+/** Missing keys kept in memory. Anyone can request unknown keys, so there are few. */
+export const MAX_ABSENCES = 1000;
+
+/** 400 days, the longest life of a cookie: the store drops a profile when browsers have dropped its id. */
+export const PROFILE_TTL_SECONDS = 34_560_000;
+/** How long a response waits for the store. The page works without it. */
+export const PROFILE_READ_TIMEOUT_MS = 1000;
+export const PROFILE_WRITE_TIMEOUT_MS = 50;

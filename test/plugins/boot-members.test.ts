@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Stage, startStage } from '../support/edge/stage.ts';
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await startStage('boot-members.ts');
+});
+afterAll(() => stage.close());
+
+const CORE = ['container', 'site', 'features', 'profile', 'session', 'restoreCookies'];
+
+describe('what a plugin returns from boot', () => {
+  test('is in the answer of /boot under the plugin’s name', async () => {
+    const site = await stage.site({
+      features: { greeting: true, cookie_restoration: true },
+      modules: { greeting: { text: 'good morning' } },
+    });
+    const { status, json } = await stage.boot(site, { cookies: { _ga: 'GA1.1.1' } });
+    expect(status).toBe(200);
+    expect(Object.keys(json).toSorted()).toEqual([...CORE, 'greeting'].toSorted());
+    expect(json.greeting).toEqual({ text: 'good morning', domain: site.domains[0]?.domain });
+    expect(json.restoreCookies).toMatchObject([{ name: '_ga', value: 'GA1.1.1' }]);
+  });
+
+  test.each([
+    ['is missing where the plugin is off', {}],
+    ['is missing where JSON can’t hold it', { unserializable: true }],
+    ['is missing where it is nothing', { silent: true }],
+  ])('%s', async (_name, features) => {
+    const site = await stage.site({ features });
+    const { status, json } = await stage.boot(site);
+    expect(status).toBe(200);
+    expect(Object.keys(json)).toEqual(CORE);
+    expect(json.restoreCookies).toEqual([]);
+  });
+
+  test('is missing while EDGE_CONFIG can’t be read', async () => {
+    const site = await stage.site({ features: { greeting: true } });
+    await stage.fault('EDGE_CONFIG', 'fail');
+    const { status, json } = await stage.boot(site);
+    await stage.fault('EDGE_CONFIG', null);
+    expect(status).toBe(200);
+    expect(Object.keys(json)).toEqual(CORE);
+  });
+
+  test('that JSON can’t hold is logged with the plugin’s name', async () => {
+    const site = await stage.site({ features: { unserializable: true } });
+    await stage.seen();
+    await stage.boot(site);
+    expect((await stage.seen()).events).toContainEqual({
+      event: 'plugin_failed',
+      fields: expect.objectContaining({ plugin: 'unserializable' }),
+    });
+  });
+});

@@ -1,0 +1,39 @@
+import * as z from 'zod/mini';
+import { definePlugin } from '../../../../plugins/contract.ts';
+import { PLUGINS } from '../../../../plugins/index.ts';
+import TestWorker from './worker.ts';
+
+const optional = { kind: 'optional', routes: [] } as const;
+
+/** Adds what a site's options say to the answer of /boot. */
+const greeting = definePlugin({
+  ...optional,
+  name: 'greeting',
+  flag: 'greeting',
+  config: z.object({ text: z._default(z.string(), 'hello') }),
+  boot: async ({ settings }, { domain }) => ({ text: settings.text, domain: domain.domain }),
+});
+
+/** Returns what JSON can't hold. */
+const unserializable = definePlugin({
+  ...optional,
+  name: 'unserializable',
+  flag: 'unserializable',
+  config: z.object({}),
+  boot: async () => ({ count: 1n }),
+});
+
+/** Takes part in the bootstrap and returns nothing. */
+const silent = definePlugin({
+  ...optional,
+  name: 'silent',
+  flag: 'silent',
+  config: z.object({}),
+  async boot(_context, draft) {
+    if (draft.record !== null) draft.record.cookies = [];
+  },
+});
+
+TestWorker.plugins = [greeting, unserializable, silent, ...PLUGINS];
+
+export default TestWorker;
