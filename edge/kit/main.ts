@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { renderEdits, renderPlugin } from './render.ts';
 
-// `npm run plugin:new <name>`: the files of a plugin that works and is tested, and its lines in the lists.
+// `npm run plugin:new <name>` writes a working plugin with a test, and adds it to the lists.
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const [name = ''] = process.argv.slice(2);
 const files = renderPlugin(name);
@@ -14,9 +14,9 @@ if (!/^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/.test(name) || name.length > 40) {
   fail(`A plugin's name is snake_case, such as bot_score; "${name}" is not`);
 }
 const taken = [`plugins/${name}`, ...Object.keys(files)].find((path) => existsSync(resolve(root, path)));
-if (taken !== undefined) fail(`${taken} is there already`);
+if (taken !== undefined) fail(`${taken} exists already`);
 
-// All edits are made before the first is written: one that doesn't fit leaves the tree as it was.
+// All edits are computed before the first file is written, so that a failing one changes nothing.
 const edited = Object.entries(edits).map(([path, edit]) => [
   path,
   edit(readFileSync(resolve(root, path), 'utf8')),
@@ -26,7 +26,7 @@ for (const [path = '', text = ''] of [...Object.entries(files), ...edited]) {
   writeFileSync(resolve(root, path), text);
   console.log(path);
 }
-// The manifest's JSON Schema knows every plugin's flag and options.
+// The manifest's JSON Schema has every plugin's flag and options.
 execFileSync(process.execPath, ['gitops/cli/write-schema.ts'], { cwd: root, stdio: 'inherit' });
 console.log(`sites/schema.json\nNow: npx vitest run test/plugins/${name}.test.ts`);
 

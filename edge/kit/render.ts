@@ -1,4 +1,4 @@
-/** Text of a new plugin's files by path, from the project's root. `name` is snake_case: `bot_score`. */
+/** The files of a new plugin: text by path from the project's root. `name` is snake_case: `bot_score`. */
 export function renderPlugin(name: string): Readonly<Record<string, string>> {
   const path = `/${name.replaceAll('_', '-')}`;
   return {
@@ -6,7 +6,7 @@ export function renderPlugin(name: string): Readonly<Record<string, string>> {
 
 export const config = z.strictObject({
   enabled: z._default(z.boolean(), true),
-  /** What the route answers; a site sets it under \`modules.${name}\`. */
+  /** The text that the route answers. A site sets it under \`modules.${name}\`. */
   greeting: z._default(z.string().check(z.maxLength(100)), 'hello'),
 });
 `,
@@ -30,7 +30,7 @@ export default definePlugin({
 });
 `,
     [`test/plugins/${name}.test.ts`]: `import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Stage, startStage } from '../edge/stage.ts';
+import { type Stage, startStage } from '../support/edge/stage.ts';
 
 let stage: Stage;
 beforeAll(async () => {
@@ -39,7 +39,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 describe('GET ${path}', () => {
-  test('answers with the site’s own options', async () => {
+  test('answers with the site’s options', async () => {
     const site = await stage.site({
       features: { ${name}: true },
       modules: { ${name}: { greeting: 'good morning' } },
@@ -50,7 +50,7 @@ describe('GET ${path}', () => {
     });
   });
 
-  test('is nobody’s where the flag is off', async () => {
+  test('is unknown where the flag is off', async () => {
     const site = await stage.site();
     expect((await stage.send(site.host, '${path}')).json.code).toBe('not_found');
   });
@@ -59,11 +59,12 @@ describe('GET ${path}', () => {
   };
 }
 
-/** An edit of a file that stands: its text, or an error that names what it looked for in vain. */
-export type FileEdit = (text: string) => string;
+/** Edits the text of an existing file. Throws where the file lacks the place to edit. */
+type FileEdit = (text: string) => string;
 
-/** What the lists need to know of a new plugin, by path. */
+/** The lists' edits for a new plugin, by path. */
 export function renderEdits(name: string): Readonly<Record<string, FileEdit>> {
+  const path = `/${name.replaceAll('_', '-')}`;
   const variable = name.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase());
   return {
     'plugins/index.ts': (text) =>
@@ -72,23 +73,19 @@ export function renderEdits(name: string): Readonly<Record<string, FileEdit>> {
         /export const PLUGINS: readonly Plugin\[\] = \[[^\]]*/,
         `  ${variable},\n`,
       ),
-    'plugins/document.ts': (text) =>
-      after(
-        after(
-          addImport(text, `import { config as ${variable} } from './${name}/config.ts';`),
-          /export const MODULES = \{[^}]*/,
-          `  ${name}: ${variable},\n`,
-        ),
-        /export const FEATURE_FLAGS = \[[^\]]*/,
-        `, '${name}'`,
-      ),
+    'plugins/document.ts': (text) => {
+      const imported = addImport(text, `import { config as ${variable} } from './${name}/config.ts';`);
+      const reserved = after(imported, /export const ROUTE_PATHS.*\[\n[^\]]*/, `  '${path}',\n`);
+      const listed = after(reserved, /export const MODULES = \{[^}]*/, `  ${name}: ${variable},\n`);
+      return after(listed, /export const FEATURE_FLAGS = \[[^\]]*/, `, '${name}'`);
+    },
     'sites/example.yaml': (text) =>
-      `${after(text, /^features:\n(?: .*\n)+/m, `  # What \`modules.${name}\` sets.\n  ${name}: true\n`).trimEnd()}
-  # What \`features.${name}\` turns on.
+      `${after(text, /^features:\n(?: .*\n)+/m, `  # Enables the plugin, with the options of \`modules.${name}\`.\n  ${name}: true\n`).trimEnd()}
+  # The options of the plugin that \`features.${name}\` enables.
   ${name}:
-    # \`false\` turns it off. Default: true.
+    # \`false\` disables the plugin. Default: true.
     enabled: true
-    # What its route answers. Default: hello.
+    # The text that its route answers. Default: hello.
     greeting: hello
 `,
   };
@@ -101,7 +98,7 @@ function after(text: string, place: RegExp, addition: string): string {
   return text.slice(0, at) + addition + text.slice(at);
 }
 
-/** Among the imports, by the order of their paths, as the formatter wants it. */
+/** Inserts an import in the order of the paths, as the formatter requires it. */
 function addImport(text: string, line: string): string {
   const from = (statement: string) => /from '(.*)'/.exec(statement)?.[1] ?? '';
   const lines = text.split('\n');

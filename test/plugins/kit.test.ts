@@ -9,14 +9,14 @@ const project = fileURLToPath(new URL('../..', import.meta.url));
 
 let tree: string;
 beforeEach(() => {
-  // What the kit writes to and what its tests need, so that the project itself stays as it is.
+  // A copy of what the kit edits and its tests need, so that the project itself does not change.
   tree = mkdtempSync(join(tmpdir(), 'tagyard-kit-'));
   const parts = [
     'edge',
     'plugins',
     'gitops',
     'sites',
-    'test/edge',
+    'test/support/edge',
     'package.json',
     'tsconfig.json',
     'vitest.config.ts',
@@ -28,7 +28,7 @@ afterEach(() => rmSync(tree, { recursive: true, force: true }));
 
 const read = (path: string) => readFileSync(join(tree, path), 'utf8');
 
-/** Runs a program of Node's in the copy; answers its exit code and all that it printed. */
+/** Runs a script with Node in the copy; returns its exit code and its output. */
 function run(...args: string[]): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const child = execFile(process.execPath, args, { cwd: tree }, (_error, stdout, stderr) =>
@@ -45,10 +45,11 @@ describe('npm run plugin:new', () => {
     expect(JSON.parse(read('package.json')).scripts['plugin:new']).toBe('node edge/kit/main.ts');
   });
 
-  test('makes a plugin whose types hold, whose lines are in the lists, and whose test passes in workerd', async () => {
+  test('writes a plugin that compiles, adds it to the lists, and its test passes in workerd', async () => {
     expect(await kit('bot_score')).toMatchObject({ code: 0 });
     expect(read('plugins/index.ts')).toContain("import botScore from './bot_score/index.ts';");
     expect(read('plugins/document.ts')).toContain('  bot_score: botScore,');
+    expect(read('plugins/document.ts')).toContain("  '/bot-score',\n].flat();");
     expect(JSON.parse(read('sites/schema.json')).properties.features.properties).toHaveProperty('bot_score');
     expect(await run('node_modules/typescript/bin/tsc', '-p', 'edge')).toMatchObject({ code: 0, output: '' });
     const tested = await vitest('test/plugins/bot_score.test.ts');
@@ -65,7 +66,7 @@ describe('npm run plugin:new', () => {
     },
   );
 
-  test('a plugin that claims a taken path fails the build, which says whose it is', async () => {
+  test('a plugin with the path of another one fails the build, and the error names both', async () => {
     expect(await run('edge/bundle.ts')).toMatchObject({ code: 0 });
     expect(await kit('greedy')).toMatchObject({ code: 0 });
     const path = join(tree, 'plugins/greedy/index.ts');
@@ -75,6 +76,13 @@ describe('npm run plugin:new', () => {
     expect(built.output).toContain(
       'server_proxy (ALL /g/collect) and greedy (GET /g/collect) claim the same',
     );
+  });
+
+  test('a plugin with the name of a member of /boot’s answer fails the build', async () => {
+    expect(await kit('session')).toMatchObject({ code: 0 });
+    const built = await run('edge/bundle.ts');
+    expect(built.code).toBe(1);
+    expect(built.output).toContain('Tagyard itself and session claim the member "session"');
   });
 
   test('refuses a name that is taken, and changes nothing', async () => {
@@ -91,7 +99,7 @@ describe('docs/plugins.md', () => {
   );
   const files = [...text.matchAll(/^```ts (\S+)\n([^`]*(?:`[^`]+)*?)^```/gm)];
 
-  test('leads, followed word for word, to a plugin that works in workerd', async () => {
+  test('leads to a plugin that works in workerd', async () => {
     const [create = [], check = []] = commands;
     expect(create.slice(0, 3)).toEqual(['npm', 'run', 'plugin:new']);
     expect(await kit(create[3] ?? '')).toMatchObject({ code: 0 });
