@@ -1,9 +1,3 @@
-/** A strong entity tag: the first half of the SHA-256, enough against accidental collisions. */
-export async function etagOf(data: ArrayBuffer | Uint8Array): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-256', data);
-  return `"${new Uint8Array(digest, 0, 16).toHex()}"`;
-}
-
 /** Replaces a 200 by a 304 where `if-none-match` names its etag (RFC 9110, 13.1.2: weak comparison, `*` matches any). */
 export function answerConditional(request: Request, response: Response): Response {
   const condition = request.headers.get('if-none-match');

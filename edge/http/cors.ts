@@ -1,6 +1,6 @@
 import type { Site } from '../../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
-import { isUnder } from './hops.ts';
+import { isUnder } from './public-url.ts';
 
 /** Chromium's upper limit; other browsers accept it. */
 const PREFLIGHT_MAX_AGE_SECONDS = 7200;

@@ -1,14 +1,7 @@
+import type { Hop } from './public-url.ts';
+
 /** Carries the hop secret, which proves that a request comes from our own proxy or from the edge. */
 export const HOP_HEADER = 'x-tagyard-hop';
-
-/** What the hop before the edge says of a request, as far as it is trusted. */
-export interface Hop {
-  /** The visitor's address; null where it is unknown. */
-  readonly address: string | null;
-  /** Host (with port) and scheme of the request to our proxy; null without the hop secret. */
-  readonly forwardedHost: string | null;
-  readonly forwardedProto: 'http' | 'https' | null;
-}
 
 const ADDRESS = /^[0-9a-fA-F:.]{2,45}$/;
 const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
@@ -33,22 +26,6 @@ export function readHop(headers: Headers, secret: string | undefined): Hop {
     forwardedProto: proto === 'http' || proto === 'https' ? proto : null,
   };
 }
-
-/**
- * The URL as the visitor's browser sees it. The scheme is the proxy's, where it states one; the host is the proxy's only
- * where it is one of the site's own (`ownHosts`, active or not), else the edge hostname.
- */
-export function publicUrl(requested: URL, hop: Hop, ownHosts: readonly string[]): URL {
-  if (hop.forwardedHost === null && hop.forwardedProto === null) return requested;
-  const protocol = hop.forwardedProto ?? requested.protocol.slice(0, -1);
-  const forwarded = (hop.forwardedHost ?? '').replace(/:\d+$/, '');
-  const ours = ownHosts.some((own) => isUnder(forwarded, own));
-  const host = ours ? hop.forwardedHost : requested.host;
-  return new URL(`${protocol}://${host}${requested.pathname}${requested.search}`);
-}
-
-/** True where `host` is `domain` or a subdomain of it. */
-export const isUnder = (host: string, domain: string) => host === domain || host.endsWith(`.${domain}`);
 
 function wellFormed(address: string | null): string | null {
   return ADDRESS.test(address ?? '') ? address : null;

@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod/mini';
+import { refuseClashes } from '../../edge/claims.ts';
+import { CORE_BOOT_MEMBERS, type Plugin, type Route } from '../../plugins/contract.ts';
+
+function plugin(name: string, ...routes: [Route['method'], string][]): Plugin {
+  return {
+    name,
+    kind: 'mandatory',
+    config: z.object({}),
+    routes: routes.map(([method, path]) => ({ method, path, handle: () => new Response(name) })),
+  };
+}
+
+describe('two plugins with one route', () => {
+  test.each([
+    ['the same method and path', [plugin('a', ['GET', '/x']), plugin('b', ['GET', '/x'])]],
+    ['all methods and one of them', [plugin('a', ['ALL', '/x']), plugin('b', ['GET', '/x'])]],
+    ['one method and all methods', [plugin('a', ['GET', '/x']), plugin('b', ['ALL', '/x'])]],
+    [
+      'one path with two parameter names',
+      [plugin('a', ['GET', '/:one.js']), plugin('b', ['GET', '/:two.js'])],
+    ],
+    ['one route twice in one plugin', [plugin('a', ['GET', '/x'], ['GET', '/x'])]],
+    [
+      'the last of several routes',
+      [plugin('a', ['GET', '/x'], ['POST', '/x'], ['GET', '/y']), plugin('b', ['POST', '/x'])],
+    ],
+  ])('refuses %s', (_name, plugins) => {
+    expect(() => refuseClashes(plugins)).toThrow(/claim the same/);
+  });
+
+  test('two plugins may have one path with different methods, and paths with one prefix', () => {
+    const list = [plugin('a', ['GET', '/x'], ['ALL', '/y/*']), plugin('b', ['POST', '/x'], ['GET', '/y'])];
+    expect(() => refuseClashes(list)).not.toThrow();
+  });
+});
+
+describe('two plugins with one member of the answer of /boot', () => {
+  test.each(CORE_BOOT_MEMBERS)('refuses a plugin with the name of the core’s member "%s"', (name) => {
+    expect(() => refuseClashes([plugin(name)])).toThrow(`claim the member "${name}"`);
+  });
+
+  test.each([
+    ['two plugins with one name', [plugin('a'), plugin('a')], 'a and a claim the member "a"'],
+    [
+      'two plugins with one declared member',
+      [
+        { ...plugin('a'), bootMember: 'x' },
+        { ...plugin('b'), bootMember: 'x' },
+      ],
+      'a and b claim the member "x"',
+    ],
+    [
+      'a declared member that is another plugin’s name',
+      [plugin('a'), { ...plugin('b'), bootMember: 'a' }],
+      'a and b claim the member "a"',
+    ],
+    [
+      'a declared member of the core',
+      [{ ...plugin('a'), bootMember: 'session' }],
+      'Tagyard itself and a claim the member "session"',
+    ],
+  ])('refuses %s', (_name, plugins, message) => {
+    expect(() => refuseClashes(plugins)).toThrow(message);
+  });
+
+  test('accepts plugins with different names and members', () => {
+    const list = [plugin('a'), { ...plugin('b'), bootMember: 'restoreCookies' }];
+    expect(() => refuseClashes(list)).not.toThrow();
+  });
+});

@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'vitest';
+import { type Hop, isUnder, publicUrl } from '../../../edge/http/public-url.ts';
+
+const hop = (forwardedHost: string | null, forwardedProto: Hop['forwardedProto'] = null): Hop => ({
+  address: null,
+  forwardedHost,
+  forwardedProto,
+});
+const requested = new URL('http://shop.edge.test/boot?x=1');
+
+describe('publicUrl', () => {
+  test.each([
+    ['no proxy: the requested URL', hop(null), 'http://shop.edge.test/boot?x=1'],
+    ['a host of the site', hop('m.acme.example', 'https'), 'https://m.acme.example/boot?x=1'],
+    [
+      'a host of the site, with a port',
+      hop('m.acme.example:8443', 'https'),
+      'https://m.acme.example:8443/boot?x=1',
+    ],
+    ['the site’s own domain', hop('acme.example'), 'http://acme.example/boot?x=1'],
+    [
+      'a foreign host: only the scheme counts',
+      hop('evil.example', 'https'),
+      'https://shop.edge.test/boot?x=1',
+    ],
+    ['a host with the same ending', hop('evilacme.example'), 'http://shop.edge.test/boot?x=1'],
+    ['a scheme without a host', hop(null, 'https'), 'https://shop.edge.test/boot?x=1'],
+  ])('%s', (_name, given, expected) => {
+    expect(publicUrl(requested, given, ['acme.example']).href).toBe(expected);
+  });
+});
+
+describe('isUnder', () => {
+  test.each([
+    ['acme.example', true],
+    ['www.acme.example', true],
+    ['evilacme.example', false],
+    ['acme.example.evil', false],
+    ['example', false],
+    ['', false],
+  ])('%s is under acme.example: %s', (host, expected) => {
+    expect(isUnder(host, 'acme.example')).toBe(expected);
+  });
+});
