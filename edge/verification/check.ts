@@ -2,7 +2,7 @@ import type { HostReport, SiteDescription } from './contract.ts';
 import type { Finding } from './result.ts';
 import type { SiteVisits } from './visit.ts';
 
-/** What a check works with: the site, what its host said of it, and a way to ask it things from outside. */
+/** What a check gets: the site, its host's report, and a function that visits the site from outside. */
 export interface CheckContext {
   readonly site: SiteDescription;
   readonly host: HostReport | null;
@@ -13,10 +13,10 @@ export interface CheckContext {
   readonly now: number;
 }
 
-/** One thing to know of a site. It never rejects for what the site does: that is a finding. */
+/** Checks one property of a site. It never rejects because of the site: a fault of the site is a finding. */
 export type SiteCheck = (context: CheckContext) => Promise<readonly Finding[]> | readonly Finding[];
 
-/** The hosts on which a site's pages ask for their tags. */
+/** The hosts that a site's pages load their tags from. */
 export function tagHosts({ edge, customDomains }: SiteDescription): URL[] {
   return [edge, ...customDomains].map((base) => new URL(base));
 }
@@ -25,7 +25,7 @@ export function activeDomains({ domains }: SiteDescription): SiteDescription['do
   return domains.filter(({ active }) => active);
 }
 
-/** The edge, and each custom domain, with each domain that its pages may be on: every one of them at least once. */
+/** Pairs of a host and a page's domain that contain every host and every active domain at least once. */
 export function hostsAndDomains(site: SiteDescription) {
   const [edge, ...others] = tagHosts(site);
   const [primary, ...rest] = activeDomains(site);

@@ -1,37 +1,37 @@
 import * as z from 'zod/mini';
 
 /**
- * What the verification worker is asked and what it answers. Management and `tagyard doctor` send the request, the
- * provisioner makes the host's part of it; all three parse with these schemas.
+ * The request to the verification worker and its answer. Management and `tagyard doctor` send the request; the
+ * provisioner makes the host's part of it. All of them parse with these schemas.
  */
 
-/** Every check with its line of meaning, in the order in which a report lists them. */
+/** Every check with its meaning, in the order of a report. */
 export const CHECKS = {
-  host_report: 'the host that runs the site says what only it can see',
+  host_report: 'the host of the site reports what only it can observe',
   container_config: 'the container configuration decodes, and a server runs with it',
   processing_health: 'the processing server is healthy through the edge',
   preview_health: 'the preview server is healthy on its own hostname',
   preview_url: 'PREVIEW_SERVER_URL is https, and the processing server reaches the preview server by it',
-  single_preview: 'exactly one preview server runs: its sessions are in its memory',
-  path_prefix: 'no path of the site is one that the tag server would hand to its preview server',
+  single_preview: 'exactly one preview server runs, because it keeps its sessions in memory',
+  path_prefix: 'the tag server forwards no path of the site to its preview server',
   underscore_paths: '/_/* reaches the tag server',
   query_forwarded: 'the query string reaches the tag server',
   cookies_forwarded: 'cookies reach the tag server',
-  loader: 'the loader answers on each host, and speaks of that host',
+  loader: 'the loader answers on each host and names that host as its edge',
   boot: 'the bootstrap knows each domain',
   script: 'the web tag’s script answers for each domain',
-  cors_allowed: 'pages of each domain may ask across origins',
-  cors_refused: 'pages of any other origin may not',
-  dns: 'each name resolves to where it must lead',
-  certificate: 'each certificate is of its name, and valid for 14 days more',
-  client_address: 'the visitor’s address arrives as it is, and a claimed one doesn’t',
+  cors_allowed: 'pages of each domain may send requests across origins',
+  cors_refused: 'pages of other origins may not',
+  dns: 'each name resolves to the right address',
+  certificate: 'each certificate is for its name and valid for 14 more days',
+  client_address: 'the visitor’s true address arrives, not a claimed one',
   cookie_lifetime: 'how long Safari keeps the cookies of each domain',
 } as const;
 export type CheckName = keyof typeof CHECKS;
 export const CHECK_NAMES = Object.keys(CHECKS) as [CheckName, ...CheckName[]]; // Object.keys forgets the key type
 
-/** A site as it is asked from outside. URLs are bases without a path; tokens are those that stand in pages. */
-export const siteDescription = z.object({
+/** A site as seen from outside. URLs have no path; the tokens are the ones that pages contain. */
+const siteDescription = z.object({
   siteId: z.string(),
   edge: z.url(),
   origin: z.url(),
@@ -41,36 +41,36 @@ export const siteDescription = z.object({
   domains: z.array(
     z.object({ domain: z.string(), token: z.string(), webTagId: z.string(), active: z.boolean() }),
   ),
-  /** Paths handed to the tag server besides the built-in ones. */
+  /** Paths forwarded to the tag server in addition to the built-in ones. */
   proxyPaths: z.array(z.string()),
 });
 export type SiteDescription = z.infer<typeof siteDescription>;
 
-/** `page`: a domain whose pages carry the loader; it leads to the client's own server. */
-export const NAME_KINDS = ['edge', 'origin', 'preview', 'custom', 'page'] as const;
+/** `page`: a domain whose pages contain the loader. It resolves to the client's own server. */
+const NAME_KINDS = ['edge', 'origin', 'preview', 'custom', 'page'] as const;
 
 const nameAnswer = z.object({
   name: z.string(),
   kind: z.enum(NAME_KINDS),
-  /** IPv4 and IPv6, as the resolver of the host answers them. */
+  /** IPv4 and IPv6 addresses, from the host's resolver. */
   addresses: z.array(z.string()),
-  /** The last alias of the chain; `null` where there is none. */
+  /** The last name of the CNAME chain; `null` without a CNAME. */
   alias: z.nullable(z.string()),
   /** Registrable parts by the public suffix list, of the name and of its last alias. */
   registrable: z.nullable(z.string()),
   aliasRegistrable: z.nullable(z.string()),
-  /** All that the name may resolve to; empty: anything that answers. */
+  /** The addresses that the name may resolve to; empty: any address is right. */
   expected: z.array(z.string()),
-  /** Why there is no answer. */
+  /** Why the name does not resolve. */
   problem: z.nullable(z.string()),
 });
 export type NameAnswer = z.infer<typeof nameAnswer>;
 
 const certificate = z.object({
   name: z.string(),
-  /** ISO 8601; `null` where none was shown. */
+  /** ISO 8601; `null` where the server presented no certificate. */
   validTo: z.nullable(z.string()),
-  /** It is for this name. */
+  /** Whether the certificate is for this name. */
   covers: z.boolean(),
   problem: z.nullable(z.string()),
 });
@@ -78,19 +78,19 @@ const certificate = z.object({
 const arrival = z.object({
   /** The host that was visited. */
   name: z.string(),
-  /** The visitor's own addresses: of the socket, and as the world sees it. */
+  /** The visitor's own addresses: the socket's, and the public one. */
   from: z.array(z.string()),
-  /** The address that would have been told to the tag server. */
+  /** The address that the tag server would get. */
   as: z.nullable(z.string()),
   problem: z.nullable(z.string()),
 });
 
-/** What only the host sees. */
+/** What only the host can observe. */
 export const hostReport = z.object({
   host: z.string(),
-  /** The site as the host runs it. */
+  /** The site as it runs on the host. */
   site: siteDescription,
-  /** `problem: null`: it decodes. Never the auth token. */
+  /** `problem: null`: the configuration decodes. Never contains the auth token. */
   config: z.object({ id: z.nullable(z.string()), problem: z.nullable(z.string()) }),
   previews: z.object({ count: z.nullable(z.number()), problem: z.nullable(z.string()) }),
   names: z.array(nameAnswer),
@@ -101,17 +101,17 @@ export type HostReport = z.infer<typeof hostReport>;
 
 export const verificationRequest = z.object({
   site: siteDescription,
-  /** `null`: the host couldn't be asked, for the reason in `hostProblem`. */
+  /** `null`: there is no host report, for the reason in `hostProblem`. */
   host: z.nullable(hostReport),
   hostProblem: z.nullable(z.string()),
-  /** Milliseconds that the answer may take. */
+  /** How long the verification may take, in milliseconds. */
   budget: z.number().check(z.minimum(500), z.maximum(10_000)),
 });
 export type VerificationRequest = z.infer<typeof verificationRequest>;
 
 export const check = z.object({
   name: z.enum(CHECK_NAMES),
-  /** The host or domain that it is about; `null`: the site. */
+  /** The checked host or domain; `null`: the site. */
   subject: z.nullable(z.string()),
   status: z.enum(['passed', 'failed', 'skipped']),
   detail: z.string(),
@@ -120,7 +120,7 @@ export const check = z.object({
 });
 export type Check = z.infer<typeof check>;
 
-/** `unreachable`: nothing of the site answered at all. */
+/** `unreachable`: no host of the site answered at all. */
 export const VERDICTS = ['passed', 'failed', 'unreachable'] as const;
 
 export const verificationReport = z.object({

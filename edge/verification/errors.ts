@@ -1,14 +1,14 @@
-/** Every error code that the verification worker answers, with its HTTP status and its line of meaning. */
+/** Every error code of the verification worker, with its HTTP status and meaning. */
 export const VERIFICATION_ERRORS = {
   malformed_request: [400, 'The request is not what this endpoint takes'],
   wrong_secret: [401, 'The x-secret header is missing or wrong'],
   secret_not_configured: [403, 'The worker has no VERIFICATION_SECRET, so it takes no request'],
   not_found: [404, 'There is nothing at this address'],
   method_not_allowed: [405, 'This path takes POST only'],
-  body_too_large: [413, 'The request body is over 256 KiB, or its length isn’t said'],
+  body_too_large: [413, 'The request body is over 256 KiB, or has no content-length'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
-/** A refusal as an answer (RFC 9457). */
+/** A refusal as problem+json (RFC 9457). */
 export function refusal(
   code: keyof typeof VERIFICATION_ERRORS,
   requestId: string,

@@ -1,6 +1,6 @@
 import type { Check, CheckName } from './contract.ts';
 
-/** What a check finds out about one subject; its name is added by who runs it. */
+/** A check's result for one subject, without the check's name. */
 export type Finding = Omit<Check, 'name'>;
 
 export function passed(subject: string | null, detail: string, advice: string | null = null): Finding {

@@ -1,16 +1,16 @@
 import type { NameAnswer } from './contract.ts';
 
-/** Leading bits that two addresses must share to count as one network. */
+/** Two addresses are in one network if this many leading bits are equal. */
 const IPV4_BITS = 16;
 const IPV6_BITS = 64;
 
 type Names = Pick<NameAnswer, 'name' | 'addresses' | 'alias' | 'registrable' | 'aliasRegistrable'>;
 
 /**
- * Why Safari caps the cookies that `tag` sets for pages of `page` at 7 days; `null`: it keeps them in full. A host of
- * another site sets none at all, and what a script writes instead lives 7 days. A same-site host is capped where it
- * looks like a disguise (WebKit, NetworkTaskCocoa): by a CNAME into another registrable domain, unless the page's own
- * host has it too; without a CNAME, by an address outside the page's network. A CNAME that matches skips the address.
+ * Why Safari limits the cookies that `tag` sets for pages of `page` to 7 days; `null`: it does not. A host of another
+ * site can't set cookies; a script writes them, and they live 7 days. For a same-site host Safari assumes cloaking
+ * (WebKit, NetworkTaskCocoa) if it is a CNAME to another registrable domain that the page's host is not a CNAME to; or,
+ * without a CNAME, if its address is outside the page's network. With an allowed CNAME, the address does not matter.
  */
 export function safariVerdict(page: Names, tag: Names): string | null {
   if (tag.name === page.name) return null;
@@ -25,7 +25,7 @@ export function safariVerdict(page: Names, tag: Names): string | null {
   return addressReason(page, tag);
 }
 
-/** A visitor takes the newer family where there is one, on either side: families that differ share no prefix. */
+/** Both must have the same address families: a visitor prefers IPv6 where it exists, and families have no common prefix. */
 function addressReason(page: Names, tag: Names): string | null {
   const [pageFour, pageSix] = families(page.addresses);
   const [tagFour, tagSix] = families(tag.addresses);
@@ -37,9 +37,9 @@ function addressReason(page: Names, tag: Names): string | null {
     [IPV6_BITS, tagSix, pageSix],
   ] as const) {
     for (const one of ours) {
-      const stranger = theirs.find((other) => sharedBits(one, other) < bits);
-      if (stranger !== undefined) {
-        return `${tag.name} (${one}) is in another network than ${page.name} (${stranger}): fewer than ${bits} leading bits are the same`;
+      const distant = theirs.find((other) => sharedBits(one, other) < bits);
+      if (distant !== undefined) {
+        return `${tag.name} (${one}) is in another network than ${page.name} (${distant}): fewer than ${bits} leading bits are the same`;
       }
     }
   }
@@ -57,7 +57,7 @@ function sharedBits(one: string, other: string): number {
   return shared;
 }
 
-/** Of one family, as text of 0 and 1. */
+/** An address as a text of 0 and 1. */
 function bitsOf(address: string): string {
   if (!address.includes(':')) {
     return address

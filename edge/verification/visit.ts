@@ -1,29 +1,29 @@
 import type { SiteDescription } from './contract.ts';
 
-/** What a visit came to; `status: null` where nobody answered, and `problem` says why. */
+/** The result of a visit. `status: null`: no answer came, for the reason in `problem`. */
 export interface Visit {
   readonly status: number | null;
   readonly headers: Headers;
-  /** The first of the body, as text. */
+  /** The beginning of the body. */
   readonly text: string;
   readonly problem: string | null;
 }
 
-export interface VisitOptions {
+interface VisitOptions {
   readonly method?: 'GET' | 'POST' | 'OPTIONS';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: object;
 }
 
-/** `url` is absolute. Never rejects; asking the same again gives the same answer without a second request. */
+/** Visits an absolute URL. Never rejects. Repeated calls with the same arguments send one request. */
 export type SiteVisits = (url: URL, options?: VisitOptions) => Promise<Visit>;
 
-/** A script's head is enough to know it by; nothing that is sent may fill the memory. */
-const MOST_CHARS = 64 * 1024;
+/** Enough to recognize a script. Limits the memory that an answer can fill. */
+const MAX_CHARS = 64 * 1024;
 
 /**
- * Visits a site, and nothing but the site: an address that isn't at one of its own hosts and ports is refused before
- * anything is sent, as is one that is a bare address, and redirects are answers, not ways to go.
+ * Visits the hosts of a site and no others. A URL with another host or port, or with an IP address, is refused before
+ * anything is sent. Redirects are not followed.
  */
 export function siteVisitor(
   site: SiteDescription,
@@ -34,7 +34,7 @@ export function siteVisitor(
 
   async function visit(url: URL, { method = 'GET', headers = {}, body }: VisitOptions): Promise<Visit> {
     if (!own.has(url.origin) || !isName(url.hostname)) {
-      return nobody(`${url.origin} is none of the site’s own hosts`);
+      return unanswered(`${url.origin} is none of the site’s own hosts`);
     }
     try {
       const response = await fetch(url, {
@@ -56,8 +56,8 @@ export function siteVisitor(
         problem: null,
       };
     } catch (error) {
-      if (signal.aborted) return nobody('no answer in time');
-      return nobody(error instanceof Error ? error.message : String(error));
+      if (signal.aborted) return unanswered('no answer in time');
+      return unanswered(error instanceof Error ? error.message : String(error));
     }
   }
 
@@ -69,12 +69,12 @@ export function siteVisitor(
   };
 }
 
-/** What stands in a detail for an answer that wasn't the right one. Never its body: that is the other side's word. */
+/** Describes an unexpected answer in a detail. Without its body, which the other side controls. */
 export function described({ status, problem }: Visit): string {
-  return status === null ? `nobody answered (${problem})` : `status ${status}`;
+  return status === null ? `no answer (${problem})` : `status ${status}`;
 }
 
-/** The edge's and management's own words are problems (RFC 9457); the tag server has none. */
+/** The edge answers errors as problem+json (RFC 9457); the tag server never does. */
 export function isProblem({ headers }: Visit): boolean {
   return /^application\/problem\+json\b/.test(headers.get('content-type') ?? '');
 }
@@ -83,12 +83,12 @@ function originOf(url: string): string {
   return new URL(url).origin;
 }
 
-/** Two labels or more, and the last one no number: never an IPv4 or IPv6 address, nor a name of this machine. */
+/** Two labels or more, the last one not a number: neither an IP address nor a local name. */
 function isName(host: string): boolean {
   return /^(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*$/i.test(host);
 }
 
-function nobody(problem: string): Visit {
+function unanswered(problem: string): Visit {
   return { status: null, headers: new Headers(), text: '', problem };
 }
 
@@ -98,8 +98,8 @@ async function beginning({ body }: Response): Promise<string> {
   let text = '';
   for await (const chunk of body) {
     text += decoder.decode(chunk, { stream: true });
-    // Leaving the loop ends the stream.
-    if (text.length >= MOST_CHARS) break;
+    // `break` cancels the stream.
+    if (text.length >= MAX_CHARS) break;
   }
   return text;
 }

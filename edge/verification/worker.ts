@@ -4,37 +4,37 @@ import { verificationRequest } from './contract.ts';
 import { refusal } from './errors.ts';
 
 interface Env {
-  /** Who asks must bear it in `x-secret`; unset or empty: nobody may. */
+  /** Requests must have it in `x-secret`. Unset or empty: every request is refused. */
   readonly VERIFICATION_SECRET?: string;
 }
 
-/** A site with twenty domains and its host's report are far below. */
-const MOST_BYTES = 256 * 1024;
+/** A site with twenty domains and its host's report need far less. */
+const MAX_OCTETS = 256 * 1024;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** `POST /verify` for management and `tagyard doctor`, and nothing else. */
+/** Answers `POST /verify` for management and `tagyard doctor`. */
 export default {
   async fetch(request, env) {
     const { pathname } = new URL(request.url);
     const given = request.headers.get('x-request-id') ?? '';
     const requestId = REQUEST_ID.test(given) ? given : crypto.randomUUID();
     if (!env.VERIFICATION_SECRET) return refusal('secret_not_configured', requestId);
-    if (!(await knows(request.headers.get('x-secret'), env.VERIFICATION_SECRET))) {
+    if (!(await isSecret(request.headers.get('x-secret'), env.VERIFICATION_SECRET))) {
       return refusal('wrong_secret', requestId);
     }
     if (pathname !== '/verify') return refusal('not_found', requestId);
     if (request.method !== 'POST') return refusal('method_not_allowed', requestId);
     const length = request.headers.get('content-length');
-    if (length === null || Number(length) > MOST_BYTES) return refusal('body_too_large', requestId);
-    const asked = z.safeParse(verificationRequest, await request.json().catch(() => null));
-    if (!asked.success) return refusal('malformed_request', requestId, z.prettifyError(asked.error));
-    const report = await verify(asked.data, { fetch: (input, init) => fetch(input, init), now: Date.now });
+    if (length === null || Number(length) > MAX_OCTETS) return refusal('body_too_large', requestId);
+    const parsed = z.safeParse(verificationRequest, await request.json().catch(() => null));
+    if (!parsed.success) return refusal('malformed_request', requestId, z.prettifyError(parsed.error));
+    const report = await verify(parsed.data, { fetch: (input, init) => fetch(input, init), now: Date.now });
     return Response.json(report, { headers: { 'cache-control': 'no-store', 'x-request-id': requestId } });
   },
 } satisfies ExportedHandler<Env>;
 
-/** Compared over digests of equal length, so that neither content nor length shows in the time it takes. */
-async function knows(given: string | null, secret: string): Promise<boolean> {
+/** Compares digests of equal length, so that timing reveals neither content nor length of the secret. */
+async function isSecret(given: string | null, secret: string): Promise<boolean> {
   if (given === null) return false;
   const digest = (text: string) => crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
   const [a, b] = await Promise.all([digest(given), digest(secret)]);

@@ -156,7 +156,7 @@ describe('what is broken is what is found, with what to do', () => {
       mends: () => stage.publish(stage.manifest),
       finds: ['boot', 'script', 'cors_allowed'],
       subject: 'other.localhost',
-      fix: /tagyard apply mends them/,
+      fix: /tagyard apply repairs them/,
     },
     {
       fault: 'the route isn’t there',
@@ -356,7 +356,7 @@ describe('what the host reports is judged', () => {
       (host) => arrivalOf(host, { as: null, problem: 'status 530' }),
       'client_address',
       /didn’t arrive: status 530/,
-      /takes the same way/,
+      /takes the same path/,
     ],
     [
       'a preview URL without TLS',

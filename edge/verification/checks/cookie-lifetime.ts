@@ -4,16 +4,16 @@ import { type Finding, passed, skipped } from '../result.ts';
 import { safariVerdict } from '../safari.ts';
 
 /**
- * A verdict for each domain, by the host that its pages had best ask: a custom domain under the same registrable part,
- * else the edge hostname. Short-lived cookies are no fault of the site, so this passes either way and advises.
+ * A verdict for each domain, for the best host of its pages: a custom domain under the same registrable part, else the
+ * edge hostname. Short-lived cookies are not a fault of the site, so this always passes and gives advice.
  */
 export function checkCookieLifetime({ site, host }: CheckContext) {
-  if (host === null) return [skipped(null, 'only the host asks the resolver')];
+  if (host === null) return [skipped(null, 'only the host queries the resolver')];
   const { names } = host;
   const edge = names.find(({ kind }) => kind === 'edge');
   return activeDomains(site).map(({ domain }): Finding => {
     const page = names.find(({ kind, name }) => kind === 'page' && name === domain);
-    if (page === undefined || edge === undefined) return skipped(domain, `${domain} wasn’t looked up`);
+    if (page === undefined || edge === undefined) return skipped(domain, `${domain} wasn’t resolved`);
     if (page.addresses.length === 0) {
       return skipped(domain, `${domain} doesn’t resolve (${page.problem ?? 'no address'})`);
     }

@@ -3,8 +3,8 @@ import { failed, passed } from '../result.ts';
 import { described } from '../visit.ts';
 import { whereNamed } from './names.ts';
 
-/** Reserved for names that nobody has (RFC 2606): no site's domain. */
-const STRANGER = 'https://tagyard-verification.invalid';
+/** A reserved name that can't be a site's domain (RFC 2606). */
+const FOREIGN_ORIGIN = 'https://tagyard-verification.invalid';
 
 const preflight = (origin: string) => ({
   method: 'OPTIONS' as const,
@@ -15,7 +15,7 @@ const preflight = (origin: string) => ({
   },
 });
 
-/** What a browser asks before a page's `/boot` may go out with cookies. */
+/** Sends the preflight request of a page's `/boot`. */
 export async function checkCorsAllowed(context: CheckContext) {
   const { site, visit } = context;
   return await Promise.all(
@@ -26,14 +26,14 @@ export async function checkCorsAllowed(context: CheckContext) {
         const answer = await visit(new URL('/boot', host), preflight(origin));
         const allowed = answer.headers.get('access-control-allow-origin');
         const credentials = answer.headers.get('access-control-allow-credentials');
-        const fine =
+        const allowsPage =
           answer.status !== null && answer.status < 300 && allowed === origin && credentials === 'true';
-        if (fine) return passed(subject, `${host.host} lets pages of ${domain} ask`);
-        const heard = answer.status === null ? '' : `, access-control-allow-origin ${allowed ?? 'missing'}`;
+        if (allowsPage) return passed(subject, `${host.host} allows pages of ${domain}`);
+        const header = answer.status === null ? '' : `, access-control-allow-origin ${allowed ?? 'missing'}`;
         return failed(
           subject,
-          `${host.host} doesn’t let pages of ${domain} ask: ${described(answer)}${heard}`,
-          'Run tagyard plan for the site’s documents in KV, and see that nothing before the edge takes CORS headers away.',
+          `${host.host} doesn’t allow pages of ${domain}: ${described(answer)}${header}`,
+          'Run tagyard plan for the site’s documents in KV, and check that nothing before the edge takes CORS headers away.',
         );
       });
     }),
@@ -45,7 +45,7 @@ export async function checkCorsRefused(context: CheckContext) {
   return await Promise.all(
     tagHosts(site).map((host) =>
       whereNamed(context, host, host.hostname, async () => {
-        const answer = await visit(new URL('/boot', host), preflight(STRANGER));
+        const answer = await visit(new URL('/boot', host), preflight(FOREIGN_ORIGIN));
         const allowed = answer.headers.get('access-control-allow-origin');
         if (answer.status === 403 && allowed === null) {
           return passed(host.hostname, `${host.host} refuses pages of other origins`);
@@ -53,8 +53,8 @@ export async function checkCorsRefused(context: CheckContext) {
         return failed(
           host.hostname,
           allowed === null
-            ? `${host.host} didn’t refuse a stranger’s page: ${described(answer)}`
-            : `${host.host} lets pages of ${STRANGER} ask (access-control-allow-origin: ${allowed})`,
+            ? `${host.host} didn’t refuse a page of a foreign origin: ${described(answer)}`
+            : `${host.host} allows pages of ${FOREIGN_ORIGIN} (access-control-allow-origin: ${allowed})`,
           'Take away whatever adds CORS headers before the edge: a transform rule, a proxy, another worker.',
         );
       }),

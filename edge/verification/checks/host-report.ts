@@ -6,8 +6,8 @@ export function checkHostReport({ host, hostProblem }: CheckContext) {
   return [
     failed(
       null,
-      `the host couldn’t be asked: ${hostProblem ?? 'no report came'}`,
-      'See that the provisioner of the site’s host runs and that INFRA_PROVISIONER_URL leads to it, then verify again.',
+      `the host couldn’t be reached: ${hostProblem ?? 'no report came'}`,
+      'Check that the provisioner of the site’s host runs and that INFRA_PROVISIONER_URL is its address, then verify again.',
     ),
   ];
 }

@@ -5,12 +5,12 @@ import { checkCookieLifetime } from './cookie-lifetime.ts';
 import { checkCorsAllowed, checkCorsRefused } from './cors.ts';
 import { checkCookiesForwarded, checkQueryForwarded, checkUnderscorePaths } from './forwarding.ts';
 import { checkHostReport } from './host-report.ts';
-import { checkCertificate, checkDns } from './names.ts';
+import { checkDns, checkServedCertificate } from './names.ts';
 import { checkPathPrefix, checkPreviewUrl, checkSinglePreview } from './preview.ts';
 import { checkContainerConfig, checkPreviewHealth, checkProcessingHealth } from './servers.ts';
 import { checkBoot, checkLoader, checkScript } from './tags.ts';
 
-/** Every check by its name: what the list of names holds, and nothing else. */
+/** The function of each check, by name. */
 export const SITE_CHECKS: Readonly<Record<CheckName, SiteCheck>> = {
   host_report: checkHostReport,
   container_config: checkContainerConfig,
@@ -28,7 +28,7 @@ export const SITE_CHECKS: Readonly<Record<CheckName, SiteCheck>> = {
   cors_allowed: checkCorsAllowed,
   cors_refused: checkCorsRefused,
   dns: checkDns,
-  certificate: checkCertificate,
+  certificate: checkServedCertificate,
   client_address: checkClientAddress,
   cookie_lifetime: checkCookieLifetime,
 };

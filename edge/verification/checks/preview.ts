@@ -3,8 +3,8 @@ import { failed, passed, skipped } from '../result.ts';
 import { described, isProblem } from '../visit.ts';
 
 /**
- * The tag server hands whatever lies under `/gtm/` to PREVIEW_SERVER_URL, and the preview server answers what it
- * doesn't know with a plain 404; where the URL is wrong the tag server says 500, where there is none, 400.
+ * The tag server forwards paths under `/gtm/` to PREVIEW_SERVER_URL, and the preview server answers an unknown one with a
+ * plain 404. The tag server answers 500 if the URL is wrong, and 400 if there is none.
  */
 const UNDER_GTM = '/gtm/tagyard-verification';
 
@@ -26,13 +26,13 @@ export async function checkPreviewUrl({ site, visit }: CheckContext) {
     failed(
       null,
       `${site.edge}/gtm/ doesn’t lead to ${site.preview}: ${described(answer)}`,
-      'The processing server must resolve the preview hostname and trust its certificate: see the checks of that name, and CONTAINER_CA_FILE for a CA of your own.',
+      'The processing server must resolve the preview hostname and trust its certificate: read the checks of that name, and CONTAINER_CA_FILE for a CA of your own.',
     ),
   ];
 }
 
 export function checkSinglePreview({ host }: CheckContext) {
-  if (host === null) return [skipped(null, 'only the host sees how many run')];
+  if (host === null) return [skipped(null, 'only the host knows how many run')];
   const { count, problem } = host.previews;
   if (count === 1) return [passed(null, 'one preview server runs')];
   return [
@@ -42,13 +42,13 @@ export function checkSinglePreview({ host }: CheckContext) {
         ? `the preview servers couldn’t be counted: ${problem}`
         : `${count} preview servers run; it must be exactly one`,
       count === 0
-        ? 'Run tagyard apply; tagyard status says why it doesn’t start.'
-        : 'Run tagyard apply, which removes what isn’t wanted; a debug session would see half of the requests.',
+        ? 'Run tagyard apply. tagyard status says why it doesn’t start.'
+        : 'Run tagyard apply, which removes what isn’t wanted: with two servers, a debug session misses half of the requests.',
     ),
   ];
 }
 
-/** A path that ends with `/gtm` or holds `/gtm/` goes to the preview server (facts of Google's image). */
+/** The tag server forwards a path that ends with `/gtm` or contains `/gtm/` to the preview server (docs/facts.md). */
 export function checkPathPrefix({ site }: CheckContext) {
   const taken = [new URL(site.preview).pathname, ...site.proxyPaths].filter((path) =>
     /\/gtm(?:\/|$)/.test(path),
@@ -58,7 +58,7 @@ export function checkPathPrefix({ site }: CheckContext) {
     failed(
       null,
       `the tag server would hand ${taken.join(', ')} to its preview server`,
-      'Name the paths otherwise in modules.server_proxy.paths: /gtm is the preview server’s.',
+      'Rename the paths in modules.server_proxy.paths: /gtm belongs to the preview server.',
     ),
   ];
 }

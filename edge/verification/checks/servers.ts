@@ -2,13 +2,13 @@ import type { CheckContext } from '../check.ts';
 import { failed, passed, skipped } from '../result.ts';
 import { described, isProblem, type Visit } from '../visit.ts';
 
-/** What proxies answer in the place of a server that isn't there. */
+/** What proxies answer if their server does not run; `null`: no answer. */
 const GATEWAY_ERRORS: readonly (number | null)[] = [null, 502, 504];
 
-/** Any path that ends so is the tag server's own health, whatever stands before it (facts of Google's image). */
+/** The tag server answers its health on every path that ends with this (docs/facts.md). */
 const HEALTH = '/healthy';
 
-/** The configuration is on the host only, encrypted; that a server runs with it shows from outside. */
+/** Only the host can read the encrypted configuration. Whether a server runs with it can be observed from outside. */
 export async function checkContainerConfig({ site, host, visit }: CheckContext) {
   if (host?.config.problem) {
     return [
@@ -25,7 +25,7 @@ export async function checkContainerConfig({ site, host, visit }: CheckContext) 
       failed(
         null,
         `no server runs with it: ${described(health)}`,
-        'See tagyard status for why it doesn’t start. One that Google refuses the configuration ends at once: copy it anew from Tag Manager.',
+        'See tagyard status for why it doesn’t start. If Google refuses the configuration, the server exits at once: copy it anew from Tag Manager.',
       ),
     ];
   }
@@ -35,14 +35,14 @@ export async function checkContainerConfig({ site, host, visit }: CheckContext) 
 
 export async function checkProcessingHealth({ site, visit }: CheckContext) {
   const health = await visit(new URL(HEALTH, site.edge));
-  if (isWell(health)) return [passed(null, `${site.edge}${HEALTH} is well`)];
+  if (isHealthy(health)) return [passed(null, `${site.edge}${HEALTH} is healthy`)];
   return [
     failed(
       null,
       `${site.edge}${HEALTH}: ${described(health)}`,
       isProblem(health)
         ? 'The edge doesn’t reach the tag server: see tagyard status for its container, and the checks of the origin’s name and certificate.'
-        : 'The processing container isn’t well: tagyard status says why. One of 12 days or more says so on purpose and is replaced.',
+        : 'The processing container isn’t healthy: tagyard status says why. A container of 12 days or more reports this on purpose and is replaced.',
     ),
   ];
 }
@@ -50,16 +50,16 @@ export async function checkProcessingHealth({ site, visit }: CheckContext) {
 export async function checkPreviewHealth({ site, visit }: CheckContext) {
   const url = new URL('/healthz', site.preview);
   const health = await visit(url);
-  if (isWell(health)) return [passed(null, `${url.href} is well`)];
+  if (isHealthy(health)) return [passed(null, `${url.href} is healthy`)];
   return [
     failed(
       null,
       `${url.href}: ${described(health)}`,
-      'The preview container isn’t well or isn’t reached: see tagyard status, and the checks of the preview’s name and certificate.',
+      'The preview container isn’t healthy or can’t be reached: see tagyard status, and the checks of the preview’s name and certificate.',
     ),
   ];
 }
 
-function isWell(visit: Visit): boolean {
+function isHealthy(visit: Visit): boolean {
   return visit.status === 200 && !isProblem(visit);
 }

@@ -13,7 +13,7 @@ const bootAnswer = z.object({
 const edgeProblem = z.object({ code: z.string() });
 
 const STORES_ADVICE =
-  'Run tagyard plan: the route or the documents of the site in KV aren’t what the manifest says; tagyard apply mends them.';
+  'Run tagyard plan: the route or the documents of the site in KV differ from the manifest; tagyard apply repairs them.';
 
 export async function checkLoader(context: CheckContext) {
   const { site, visit } = context;
@@ -33,18 +33,18 @@ export async function checkLoader(context: CheckContext) {
         }
         return failed(
           base.hostname,
-          `the loader on ${base.host} sends its pages to another host`,
-          'The edge doesn’t believe the proxy before it: see that HOP_SECRET is the same on the host and in the worker.',
+          `the loader on ${base.host} names another host as the edge`,
+          'The edge doesn’t trust the proxy before it: check that HOP_SECRET is the same on the host and in the worker.',
         );
       }),
     ),
   );
 }
 
-/** Asked as somebody who refuses to be known, so that a verification leaves nothing in the stores. */
+/** Sends `Sec-GPC: 1`, so that a verification stores no profile. */
 export async function checkBoot(context: CheckContext) {
   const { site, visit } = context;
-  const asked = hostsAndDomains(site).map(({ host, page }) => {
+  const findings = hostsAndDomains(site).map(({ host, page }) => {
     const subject = host.origin === new URL(site.edge).origin ? page.domain : host.hostname;
     return whereNamed(context, host, subject, async () => {
       const answer = await visit(new URL('/boot', host), {
@@ -52,30 +52,30 @@ export async function checkBoot(context: CheckContext) {
         headers: { origin: `https://${page.domain}`, 'sec-gpc': '1' },
         body: { loader: site.loaderToken, url: `https://${page.domain}/` },
       });
-      const known = answer.status === 200 ? bootAnswer.safeParse(parsed(answer)).data : undefined;
-      if (known === undefined) {
+      const boot = answer.status === 200 ? bootAnswer.safeParse(parsed(answer)).data : undefined;
+      if (boot === undefined) {
         return failed(
           subject,
           `/boot on ${host.host} for ${page.domain}: ${described(answer)}`,
           reachAdvice(site, host),
         );
       }
-      if (known.site.domain === page.domain && known.container.webTagId === page.webTagId) {
+      if (boot.site.domain === page.domain && boot.container.webTagId === page.webTagId) {
         return passed(subject, `${host.host} knows ${page.domain}`);
       }
       return failed(
         subject,
-        `${host.host} takes ${page.domain} for ${known.site.domain} with ${known.container.webTagId}`,
+        `${host.host} answers ${boot.site.domain} with ${boot.container.webTagId} for ${page.domain}`,
         STORES_ADVICE,
       );
     });
   });
-  return [...(await Promise.all(asked)), ...inert(site)];
+  return [...(await Promise.all(findings)), ...inert(site)];
 }
 
 export async function checkScript(context: CheckContext) {
   const { site, visit } = context;
-  const asked = hostsAndDomains(site).map(({ host, page }) => {
+  const findings = hostsAndDomains(site).map(({ host, page }) => {
     const subject = host.origin === new URL(site.edge).origin ? page.domain : host.hostname;
     return whereNamed(context, host, subject, async () => {
       const answer = await visit(new URL(`/c/${page.token}.js`, host));
@@ -85,17 +85,17 @@ export async function checkScript(context: CheckContext) {
       return failed(
         subject,
         `the script of ${page.domain} on ${host.host}: ${described(answer)}`,
-        isVendorsFault(answer)
+        isVendorFault(answer)
           ? `The vendor has no script of ${page.webTagId}: publish that web container in Tag Manager, or correct its id.`
           : reachAdvice(site, host),
       );
     });
   });
-  return [...(await Promise.all(asked)), ...inert(site)];
+  return [...(await Promise.all(findings)), ...inert(site)];
 }
 
-/** The edge's own word for a vendor that has no answer; any other 502 is of something between. */
-function isVendorsFault(answer: Visit): boolean {
+/** The edge's own error for a failing vendor. Another 502 comes from something in between. */
+function isVendorFault(answer: Visit): boolean {
   return (
     answer.status === 502 &&
     isProblem(answer) &&
@@ -124,5 +124,5 @@ function parsed({ text }: Visit): unknown {
 
 function reachAdvice({ edge }: SiteDescription, { origin, hostname }: URL): string {
   if (origin === new URL(edge).origin) return STORES_ADVICE;
-  return `Lead ${hostname} to the host (see the checks of its name and certificate), and run tagyard plan for its vhost.`;
+  return `Lead ${hostname} to the host (read the checks of its name and certificate), and run tagyard plan for its vhost.`;
 }

@@ -3,25 +3,25 @@ import { named } from '../result.ts';
 import { type SiteVisits, siteVisitor, type Visit } from '../visit.ts';
 import { SITE_CHECKS } from './index.ts';
 
-export interface VerifyDependencies {
+interface VerifyDependencies {
   readonly fetch: typeof globalThis.fetch;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
-/** Left of the budget for putting the report together and sending it. */
+/** The part of the budget that is reserved for building and sending the report. */
 const MARGIN_MS = 250;
 
-/** Runs every check at once, within the budget of the request: what isn't answered by then counts as not answering. */
+/** Runs all checks concurrently, within the budget of the request. A visit that takes longer counts as unanswered. */
 export async function verify(
   { site, host, hostProblem, budget }: VerificationRequest,
   { fetch, now }: VerifyDependencies,
 ): Promise<VerificationReport> {
   const checkedAt = now();
   const visits: Promise<Visit>[] = [];
-  const ask = siteVisitor(site, { fetch, signal: AbortSignal.timeout(budget - MARGIN_MS) });
+  const send = siteVisitor(site, { fetch, signal: AbortSignal.timeout(budget - MARGIN_MS) });
   const visit: SiteVisits = (url, options) => {
-    const visited = ask(url, options);
+    const visited = send(url, options);
     visits.push(visited);
     return visited;
   };
@@ -33,9 +33,9 @@ export async function verify(
   );
   const checks = findings.flat();
   const answered = (await Promise.all(visits)).some(({ status }) => status !== null && status < 500);
-  const sound = checks.every(({ status }) => status !== 'failed');
+  const allPassed = checks.every(({ status }) => status !== 'failed');
   return {
-    status: answered ? (sound ? 'passed' : 'failed') : 'unreachable',
+    status: answered ? (allPassed ? 'passed' : 'failed') : 'unreachable',
     checkedAt: new Date(checkedAt).toISOString(),
     checks,
   };
