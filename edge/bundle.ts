@@ -4,18 +4,18 @@ import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { refuseClashes } from './claims.ts';
 
-/** The one Workers compatibility date: of the tests, of the embedded edge and (a test compares) of wrangler.jsonc. */
+/** The Workers compatibility date of the tests, of the embedded edge and of wrangler.jsonc (a test compares). */
 export const COMPATIBILITY_DATE = '2026-07-01';
 
 const here = dirname(fileURLToPath(import.meta.url));
 
-/** The bundle that Cloudflare gets, beside the sources in a folder that git ignores. */
-export const BUNDLE_PATH = resolve(here, '../dist/worker.js');
-export const VERIFICATION_BUNDLE_PATH = resolve(here, '../dist/verification.js');
+/** The bundles that wrangler uploads, in a folder that git ignores. */
+const BUNDLE_PATH = resolve(here, '../dist/worker.js');
+const VERIFICATION_BUNDLE_PATH = resolve(here, '../dist/verification.js');
 
 /**
- * `import source from './loader.ts?page'` gives the text of a script for the visitor's browser: bundled, minified, as
- * one ES2018 function that runs at once. So the page's code is type-checked TypeScript and the worker holds a string.
+ * `import source from './loader.ts?page'` imports the text of a script for the visitor's browser: bundled, minified, as one
+ * immediately invoked ES2018 function. The script's source is type-checked TypeScript; the worker contains a string.
  */
 const pageScripts: Plugin = {
   name: 'page-scripts',
@@ -32,7 +32,7 @@ const pageScripts: Plugin = {
         minify: true,
         format: 'iife',
         target: 'es2018',
-        // Else its strictness, which the compiler checks, is said again in each script.
+        // Without tsconfig.json, whose `strict` would add "use strict" to every script.
         tsconfigRaw: {},
       });
       return { contents: outputFiles[0]?.text.trim() ?? '', loader: 'text', watchFiles: [path] };
@@ -40,7 +40,7 @@ const pageScripts: Plugin = {
   },
 };
 
-/** Bundles a worker into the text of one ES module. `cloudflare:*` modules come from the runtime. */
+/** Bundles a worker into the text of one ES module. The runtime provides the `cloudflare:*` modules. */
 export async function bundleWorker(entryPoint: string): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [entryPoint],
@@ -55,19 +55,19 @@ export async function bundleWorker(entryPoint: string): Promise<string> {
     legalComments: 'none',
   });
   const [output] = outputFiles;
-  if (output === undefined) throw new Error(`esbuild made no output of ${entryPoint}`);
+  if (output === undefined) throw new Error(`esbuild wrote no output for ${entryPoint}`);
   return output.text;
 }
 
 let edgeBundle: Promise<string> | undefined;
 
-/** The edge worker's bundle, made once a process. Rejects where two plugins claim one method and path. */
+/** The edge worker's bundle, built once per process. Rejects if two plugins claim one route or one member of `/boot`. */
 export function bundleEdge(): Promise<string> {
   edgeBundle ??= checkPlugins().then(() => bundleWorker(resolve(here, 'worker.ts')));
   return edgeBundle;
 }
 
-/** The list is bundled to be read, because Node knows nothing of `?page`. */
+/** Bundles the list before importing it, because Node can't import `?page`. */
 async function checkPlugins(): Promise<void> {
   const list = await bundleWorker(resolve(here, '../plugins/index.ts'));
   const { PLUGINS }: { PLUGINS: Parameters<typeof refuseClashes>[0] } = await import(
@@ -78,7 +78,7 @@ async function checkPlugins(): Promise<void> {
 
 let frontBundle: Promise<string> | undefined;
 
-/** The bundle of the embedded edge's front, made once a process. */
+/** The bundle of the embedded edge's front, built once per process. */
 export function bundleFront(): Promise<string> {
   frontBundle ??= bundleWorker(resolve(here, 'front/worker.ts'));
   return frontBundle;
@@ -86,13 +86,13 @@ export function bundleFront(): Promise<string> {
 
 let verificationBundle: Promise<string> | undefined;
 
-/** The verification worker's bundle, made once a process. */
+/** The verification worker's bundle, built once per process. */
 export function bundleVerification(): Promise<string> {
   verificationBundle ??= bundleWorker(resolve(here, 'verification/worker.ts'));
   return verificationBundle;
 }
 
-// `node edge/bundle.ts`: what wrangler runs before it deploys, either worker.
+// `node edge/bundle.ts` writes both bundles; wrangler runs it before it deploys.
 if (import.meta.main) {
   await mkdir(dirname(BUNDLE_PATH), { recursive: true });
   await Promise.all([

@@ -8,7 +8,7 @@ import { EdgeError } from './http/errors.ts';
 import type { Match, Mounted } from './router.ts';
 
 /** One request at its site, ready for plugin code. */
-export interface Call {
+interface Call {
   readonly request: Request;
   readonly site: Site;
   /** The site's plugins, in list order. */

@@ -5,19 +5,19 @@ import { Miniflare, type MiniflareOptions } from 'miniflare';
 import { KV_NAMESPACES, type KvNamespace } from '../plugins/document.ts';
 import { bundleEdge, bundleFront, bundleVerification, COMPATIBILITY_DATE } from './bundle.ts';
 
-/** The namespaces that gitops writes, and the edge's own. */
+/** The namespaces that gitops writes, and the edge's own one. */
 export const HOST_NAMESPACES = [...KV_NAMESPACES, 'COOKIES'] as const;
-export type HostNamespace = KvNamespace | 'COOKIES';
+type HostNamespace = KvNamespace | 'COOKIES';
 
-/** One key of a listing; `expiration` in seconds since the epoch. */
-export interface HostKvKey {
+/** A key in a listing; `expiration` in seconds since the epoch. */
+interface HostKvKey {
   readonly name: string;
   readonly metadata?: unknown;
   readonly expiration?: number;
 }
 
-/** Workers KV as its REST API shows it; the worker sees every write at once (its own caches come on top). */
-export interface HostKv {
+/** Workers KV, like its REST API. The worker reads every write at once, apart from its own caches. */
+interface HostKv {
   get(key: string): Promise<string | null>;
   put(key: string, value: string, options?: HostKvPutOptions): Promise<void>;
   delete(key: string): Promise<void>;
@@ -28,15 +28,15 @@ export interface HostKv {
   }>;
 }
 
-/** `expiration` in seconds since the epoch, `expirationTtl` in seconds; both at least 60 s ahead, as on Cloudflare. */
-export interface HostKvPutOptions {
+/** `expiration` in seconds since the epoch, `expirationTtl` in seconds. Both are at least 60 s ahead, as on Cloudflare. */
+interface HostKvPutOptions {
   readonly metadata?: unknown;
   readonly expiration?: number;
   readonly expirationTtl?: number;
 }
 
-/** What the raw logs' archive holds, as R2 lists it: by key, in the order of their octets. */
-export interface HostObjects {
+/** The archive of the raw logs, as R2 lists it: ordered by the octets of the keys. */
+interface HostObjects {
   get(key: string): Promise<string | null>;
   list(options: { prefix?: string; limit?: number; cursor?: string }): Promise<{
     objects: HostObject[];
@@ -45,59 +45,59 @@ export interface HostObjects {
 }
 
 /** `size` in octets. */
-export interface HostObject {
+interface HostObject {
   readonly key: string;
   readonly size: number;
   readonly etag: string;
   readonly uploaded: Date;
 }
 
-export interface EdgeHostOptions {
+interface EdgeHostOptions {
   /** Port on 127.0.0.1; 0 picks a free one. */
   readonly port: number;
-  /** Where KV, the cache and the raw logs live between runs. */
+  /** The directory that keeps KV, the cache and the raw logs between runs. */
   readonly persistDir: string;
-  /** The worker's variables and secrets: `HOP_SECRET`, `TAG_UPSTREAM`, `CONFIG_TTL_SECONDS`, what plugins declare. */
+  /** The worker's variables and secrets: `HOP_SECRET`, `TAG_UPSTREAM`, `CONFIG_TTL_SECONDS`, and those of the plugins. */
   readonly vars: Readonly<Record<string, string>>;
-  /** A forward proxy that all of the worker's fetches go to, with absolute request targets (RFC 9112, 3.2.2). */
+  /** A forward proxy for all fetches of the worker, with absolute request targets (RFC 9112, 3.2.2). */
   readonly egress?: { readonly host: string; readonly port: number };
-  /** The verification worker beside it, in the same runtime; 0 picks a free port on 127.0.0.1. */
+  /** Also runs the verification worker in the same runtime; port 0 picks a free one on 127.0.0.1. */
   readonly verification?: { readonly port: number; readonly secret: string };
 }
 
 export interface EdgeHost {
   readonly url: URL;
-  /** Where the verification worker answers; `null` where none was asked for. */
+  /** The URL of the verification worker; `null` if it does not run. */
   readonly verificationUrl: URL | null;
   readonly kv: Readonly<Record<HostNamespace, HostKv>>;
   /** The bucket of the raw logs. */
   readonly rawLogs: HostObjects;
-  /** Replaces the Workers routes that decide which hosts and paths reach the worker; none at the start. */
+  /** Replaces the Workers routes, which decide the hosts and paths that reach the worker. Initially there are none. */
   setRoutes(patterns: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** As in wrangler.jsonc; a test compares. */
+/** The same names as in wrangler.jsonc; a test compares both. */
 export const RAW_LOG_BUCKET = 'tagyard-raw-logs';
 export const RAW_LOG_QUEUE = 'tagyard-raw-log';
 
-/** Of the verification worker, as in its own wrangler.jsonc: every fetch goes by the front door. */
+/** The verification worker's flags, as in its wrangler.jsonc: every fetch is routed like a visitor's request. */
 export const VERIFICATION_FLAGS = ['global_fetch_strictly_public'] as const;
 
-/** Miniflare's number for "the request line bears the whole URL" (`HttpOptions.Style` in workerd.capnp). */
+/** Miniflare's number for absolute request targets (`HttpOptions.Style` in workerd.capnp). */
 const PROXY_STYLE = 1;
 
 /**
- * Starts the edge worker in workerd on this machine. Rejects where the port is taken. The front is on a socket of its
- * own rather than behind Miniflare's, which costs two thirds of the throughput.
+ * Starts the edge worker in workerd on this machine. Rejects if the port is in use. The front has a socket of its own:
+ * Miniflare's would cost two thirds of the throughput.
  */
 export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost> {
-  for (const port of [options.port, options.verification?.port ?? 0]) if (port !== 0) await claimable(port);
+  for (const port of [options.port, options.verification?.port ?? 0]) if (port !== 0) await assertFree(port);
   const miniflare = new Miniflare(await runtimeOptions(options));
   try {
     await miniflare.ready;
     const url = await miniflare.unsafeGetDirectURL('front');
-    // Miniflare types a worker as a Fetcher only; its stub passes the RPC methods of front/worker.ts on all the same.
+    // Miniflare types a worker as a Fetcher, but its stub also has the RPC methods of front/worker.ts.
     const front = (await miniflare.getWorker('front')) as unknown as FrontRpc;
     const kv = await Promise.all(
       HOST_NAMESPACES.map(async (name) => [name, hostKv(await miniflare.getKVNamespace(name, 'edge'))]),
@@ -117,8 +117,8 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
   }
 }
 
-/** Rejects with the system's own error (`EADDRINUSE`, `EACCES`) where the port can't be had; the runtime would only die. */
-async function claimable(port: number): Promise<void> {
+/** Rejects with the system's error (`EADDRINUSE`, `EACCES`) if the port can't be used. The runtime would only exit. */
+async function assertFree(port: number): Promise<void> {
   const probe = createServer().listen(port, '127.0.0.1');
   await once(probe, 'listening');
   probe.close();
@@ -154,7 +154,7 @@ async function runtimeOptions(options: EdgeHostOptions): Promise<MiniflareOption
         kvNamespaces: Object.fromEntries(HOST_NAMESPACES.map((name) => [name, name])),
         r2Buckets: { RAW_LOGS: RAW_LOG_BUCKET },
         queueProducers: { RAW_LOG_QUEUE: { queueName: RAW_LOG_QUEUE } },
-        // Batches come out of the worker full: none waits here for others, in a memory that a stop would lose.
+        // Deliver at once: the worker sends full batches, and a stop would lose batches that wait in memory.
         queueConsumers: { [RAW_LOG_QUEUE]: { maxBatchTimeout: 0, maxRetries: 100 } },
         ...outbound(options),
       },
@@ -212,12 +212,12 @@ function hostObjects(bucket: MiniflareBucket): HostObjects {
   };
 }
 
-/** Miniflare's typing of a text read widens to every kind of value. */
+/** Miniflare types the result of reading a text as any kind of value. */
 function asText(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-/** What `front/worker.ts` offers over RPC. */
+/** The RPC methods of `front/worker.ts`. */
 interface FrontRpc {
   setRoutes(patterns: readonly string[]): Promise<void>;
 }

@@ -62,7 +62,7 @@ export interface BootDraft {
 export const CORE_BOOT_MEMBERS = ['container', 'site', 'features', 'profile', 'session'] as const;
 
 /** The members that plugins add to the answer of `/boot`, as JSON values. */
-export interface BootMembers {
+interface BootMembers {
   /** Cookies for the page to write, if it has none of that name. On a first-party host the answer sets them, too. */
   readonly restoreCookies?: readonly RestoredCookie[];
   readonly [member: string]: unknown;
@@ -88,13 +88,13 @@ export interface ProfileStore {
   write(id: string, record: ProfileRecord | null): Promise<void>;
 }
 
-/** A response with its body in memory. Requests share it, so it must not be changed. */
+/** A response with its body in memory. It is shared between requests, so it must not be changed. */
 export interface SharedBody {
   readonly headers: Headers;
   readonly body: ArrayBuffer;
 }
 
-/** What the requests of one isolate share. Keys are private to the plugin: no other plugin reads or joins them. */
+/** Data shared between the requests of one isolate. Keys are private to the plugin. */
 export interface CacheScope {
   /** A few whole responses in memory. Any of them can be evicted at any time. */
   readonly memory: {

@@ -5,7 +5,7 @@ import customLoader from './custom_loader/index.ts';
 import multiDomain from './multi_domain/index.ts';
 import serverProxy from './server_proxy/index.ts';
 
-/** The plugins in their order: `before` and `boot` run down the list, `after` up. */
+/** The order of the hooks: `before` and `boot` run down the list, `after` runs up. */
 export const PLUGINS: readonly Plugin[] = [
   serverProxy,
   customLoader,

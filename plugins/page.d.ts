@@ -1,4 +1,4 @@
-/** A script for the visitor's browser, as the text that `edge/bundle.ts` compiles it to. */
+/** A script for the visitor's browser, compiled to text by `edge/bundle.ts`. */
 declare module '*?page' {
   const source: string;
   export default source;

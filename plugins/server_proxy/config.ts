@@ -8,8 +8,8 @@ const WELL_KNOWN = '/.well-known/*';
 const NO_DOT_SEGMENTS = /^(?!.*\/\.\.?(?:\/|$))/;
 
 /**
- * Matches every path but those that share the first segment of one of `routePaths`. A pattern rather than a function,
- * so that the manifest's JSON Schema, and with it an editor, has the rule.
+ * Matches every path but those with the first segment of one of `routePaths`. A pattern rather than a function, so that
+ * the manifest's JSON Schema, and with it an editor, has the rule.
  */
 function notReserved(routePaths: readonly string[]): RegExp {
   const segments = [...routePaths, WELL_KNOWN].map((path) => path.split('/')[1] ?? '');

@@ -20,8 +20,8 @@ const DATA_LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
 const cachedNames = new Map<string, Set<string>>();
 
 /**
- * GET /c/<container token>.js: the vendor's gtm.js for the web tag of that domain. All sites with a web tag share its
- * copy, whose key is the URL that it was fetched from.
+ * GET /c/<container token>.js: the vendor's gtm.js for the web tag of that domain. A copy is
+ * shared between all sites with that web tag; its key is the URL that it was fetched from.
  */
 export const vendorScriptRoute = defineRoute({
   method: 'GET',

@@ -1,30 +1,30 @@
-/** The asynchronous cookie API; `expires` (ms since the epoch) is absent where an engine shows names and values only. */
+/** The Cookie Store API. `expires` (ms since the epoch) is missing in engines that return names and values only. */
 interface CookieJar {
   get(name: string): Promise<{ readonly expires?: number | null } | null>;
 }
 
 const { cookieStore: jar } = window as unknown as { cookieStore?: CookieJar };
 
-/** What Safari leaves a script's cookie is seven days; what the others leave, 400. In milliseconds, with a day's slack. */
-const CAPPED = 8 * 86_400_000;
+/** Safari limits a script's cookie to 7 days, other browsers to 400. One day of tolerance. */
+const CAPPED_MS = 8 * 86_400_000;
 
 const PROBE = 'tagyard_probe';
 
-/** True where the cookie ends within a week or so; undefined where nobody tells. */
+/** Whether the cookie expires within about a week; undefined where the browser does not tell. */
 export async function endsSoon(name: string): Promise<boolean | undefined> {
   try {
     const cookie = jar ? await jar.get(name) : null;
-    return cookie?.expires ? cookie.expires - Date.now() < CAPPED : undefined;
+    return cookie?.expires ? cookie.expires - Date.now() < CAPPED_MS : undefined;
   } catch {
-    // A sandbox has no cookies to ask for.
+    // A sandbox forbids access to cookies.
     return undefined;
   }
 }
 
 /**
- * Whether this browser shortens what scripts write: measured by a cookie that is written and taken back, where that is
- * allowed and the browser shows an expiry, and `itp_measured` says so. Else by the engine, as its makers document it,
- * and unknown for WebKit that names no version.
+ * Whether this browser limits the life of cookies that scripts write. Measured with a temporary cookie, if the visitor's
+ * consent allows it and the browser returns an expiry; then `itp_measured` is true. Otherwise derived from the engine, and
+ * undefined for a WebKit without a version.
  */
 export async function scriptCookiesCapped(
   mayWrite: boolean,
@@ -48,7 +48,7 @@ function write(maxAge: number): void {
   } catch {}
 }
 
-/** Safari does, since 12.1: hardly one that runs this script is older. Others on its engine don't say which they are. */
+/** Safari does since 12.1, which is older than any Safari that runs this script. Other WebKit browsers can't be identified. */
 function byEngine(): boolean | undefined {
   const agent = navigator.userAgent;
   if (/Chrome\/|Gecko\/\d/.test(agent)) return false;

@@ -1,46 +1,46 @@
 import { endsSoon, scriptCookiesCapped } from './cookie-age.ts';
 
-/** What this part reads of `window.tagyard`; the loader, which runs just before, fills it in. */
+/** The members of `window.tagyard` that this script reads. The loader, which runs before it, sets them. */
 interface LoaderState {
   readonly gtm?: string;
   readonly edge?: string;
   readonly loader?: string;
   readonly booted?: Promise<BootAnswer | null>;
-  /** As the page set it, by Google's names. */
+  /** Set by the page, by Google's names. */
   readonly consent?: Record<string, string>;
-  /** Set here: a page that carries the loader twice reports once. */
+  /** Set by this script: a page that contains the loader twice reports once. */
   marked?: boolean;
 }
 
 interface BootAnswer {
   readonly container: { readonly scriptUrl: string; readonly webTagId: string };
   readonly session: { readonly id: string };
-  /** Null where nothing may be identified: then nothing is written either. */
+  /** Null without consent: then this script writes no cookie either. */
   readonly profile: object | null;
 }
 
 const page = window as unknown as { tagyard?: LoaderState; google_tag_manager?: Record<string, unknown> };
 const state: LoaderState = page.tagyard || {};
 
-/** How long to wait for the web tag before what became of it counts as unknown, in milliseconds. */
-const PATIENCE = 5000;
+/** How long to wait for the web tag to load or fail. */
+const TAG_TIMEOUT_MS = 5000;
 
-/** An address that the two common lists know by what stands in it, on the site's own edge: no stranger hears of it. */
+/** A URL that the two common blocking lists match. On the site's own edge, so that no third party gets the request. */
 const BAIT = '/bait/gtm.js?v=1&ad_type=banner';
 
-/** Hides what the common lists hide: an element whose classes name an advertisement. */
+/** Whether an element with the class names of an advertisement is hidden, as the common lists do. */
 function baitHidden(): boolean {
   const bait = document.createElement('div');
   bait.className = 'adsbox ad-banner textads banner_ads';
   bait.style.cssText = 'position:absolute;height:1px';
-  // Not the body: the page's own scripts can hold it up for longer than the web tag takes.
+  // Not in the body, which may not exist yet: the page's own scripts can delay it.
   document.documentElement.appendChild(bait);
   const hidden = bait.offsetHeight === 0;
   bait.remove();
   return hidden;
 }
 
-/** Whether the browser won't even ask. The bootstrap came from the same host a moment ago, so the network is not it. */
+/** Whether the browser blocks the request. A network failure is unlikely: the bootstrap came from the same host. */
 function refused(url: string): Promise<boolean> {
   return fetch(url, { mode: 'no-cors' }).then(
     () => false,
@@ -49,18 +49,18 @@ function refused(url: string): Promise<boolean> {
 }
 
 function settled(since: number): Promise<void> {
-  if (state.gtm === 'loaded' || state.gtm === 'failed' || Date.now() - since > PATIENCE)
+  if (state.gtm === 'loaded' || state.gtm === 'failed' || Date.now() - since > TAG_TIMEOUT_MS)
     return Promise.resolve();
   return new Promise((resolve) => setTimeout(() => resolve(settled(since)), 100));
 }
 
-/** What can't be known is left out: JSON has no `undefined`. */
+/** Unknown signals are undefined, so JSON omits them. */
 async function signals({ container, profile }: BootAnswer) {
   const bait_hidden = baitHidden();
   const bait_blocked = await refused(state.edge + BAIT);
-  // A blocker's stand-in runs and fires `load`, but registers no container.
+  // A blocker's substitute script loads, but registers no container.
   const tag_stubbed = state.gtm === 'loaded' && !page.google_tag_manager?.[container.webTagId];
-  // A web tag that failed tells nothing by itself: an outage looks the same. Whether it can be asked for does.
+  // A failed web tag alone does not tell a blocker from an outage. A refused request for it does.
   const tag_blocked = state.gtm === 'failed' && (await refused(container.scriptUrl));
   return {
     adblock: bait_hidden || bait_blocked || tag_stubbed || tag_blocked,
@@ -69,7 +69,7 @@ async function signals({ container, profile }: BootAnswer) {
     tag_stubbed,
     tag_blocked,
     ...(await scriptCookiesCapped(profile !== null)),
-    // As it stands, whoever set it: a cloaked edge's own `Set-Cookie` is shortened, too.
+    // The id's actual expiry: Safari also shortens a `Set-Cookie` of an edge that counts as cloaked.
     id_capped: await endsSoon('_fpid'),
   };
 }
@@ -91,7 +91,7 @@ async function report(): Promise<void> {
   });
 }
 
-// What can't be reported is not reported; the page never hears of it.
+// A failing report must not cause an error on the page.
 if (state.booted && !state.marked) {
   state.marked = true;
   report().catch(() => undefined);

@@ -1,6 +1,6 @@
 import type { BootAnswer, TagyardPage } from './state.ts';
 
-/** In Chromium, and not yet everywhere. It makes objects that only `src` can tell from texts. */
+/** Not in all browsers. A policy makes objects that `src` accepts where a page's policy refuses text. */
 declare const trustedTypes: {
   createPolicy(
     name: string,
@@ -8,13 +8,13 @@ declare const trustedTypes: {
   ): { createScriptURL(url: string): string };
 };
 
-/** Put in place of this name when the script is rendered for a site. */
+/** A placeholder: rendering the script for a site replaces it by the site's values. */
 declare const TAGYARD_VALUES: { edge: string; loader: string; cookies: string[] };
 
 const values = TAGYARD_VALUES;
 const page: TagyardPage = window.tagyard || {};
 window.tagyard = page;
-// A page that carries the loader twice boots once.
+// A page that contains the loader twice boots once.
 if (!page.booted) page.booted = boot();
 
 async function boot(): Promise<BootAnswer | null> {
@@ -23,7 +23,7 @@ async function boot(): Promise<BootAnswer | null> {
   page.loader = values.loader;
   if (!page.gtm) page.gtm = 'pending';
   const answer = await ask();
-  // The snippet's patience may have run out meanwhile: then the vendor's copy is on its way already.
+  // If the snippet's timeout has passed, the vendor's copy is already being loaded.
   const pending = page.gtm === 'pending';
   if (!answer) {
     if (pending) failed();
@@ -59,20 +59,20 @@ async function ask(): Promise<BootAnswer | null> {
   }
 }
 
-/** The page's cookies, those of some names or all; none where a sandbox forbids to look. */
-function cookies(wanted: (name: string) => boolean = () => true): Record<string, string> {
+/** The page's cookies, all or those of some names. Empty in a sandbox that forbids access. */
+function cookies(included: (name: string) => boolean = () => true): Record<string, string> {
   const found: Record<string, string> = {};
   try {
     for (const pair of document.cookie.split('; ')) {
       const at = pair.indexOf('=');
       const name = pair.slice(0, at);
-      if (at > 0 && wanted(name)) found[name] = pair.slice(at + 1);
+      if (at > 0 && included(name)) found[name] = pair.slice(at + 1);
     }
   } catch {}
   return found;
 }
 
-/** Only what the site restores leaves the page. */
+/** The page sends only the cookies that the site restores. */
 function isRestored(name: string): boolean {
   return values.cookies.some((pattern) =>
     pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
@@ -94,7 +94,7 @@ function write(name: string, value: string, maxAge: number, domain: string | nul
   } catch {}
 }
 
-/** Sets the id, or ends it where there is none, on the widest domain that the browser takes it for, as the edge does by the public suffix list. */
+/** Sets the id, or deletes it if it is empty, on the widest domain that the browser accepts. (The edge uses the public suffix list.) */
 function writeId(id: string): void {
   const labels = location.hostname.split('.');
   const maxAge = id ? 34560000 : 0;
@@ -105,7 +105,7 @@ function writeId(id: string): void {
   write('_fpid', id, maxAge, null);
 }
 
-/** Writes only what the answer's own Set-Cookie couldn't: a script's write would shorten its life in Safari. */
+/** Writes only cookies that the answer's `Set-Cookie` could not set: Safari shortens the life of what a script writes. */
 function keep(answer: BootAnswer): void {
   const present = cookies();
   const id = answer.profile ? answer.profile.id : '';
@@ -119,7 +119,7 @@ function keep(answer: BootAnswer): void {
   }
 }
 
-/** Hands the tag manager's own preview parameters on from the page's address. */
+/** Copies the tag manager's preview parameters from the page's URL. */
 function withPreview(scriptUrl: string): string {
   const url = new URL(scriptUrl);
   new URLSearchParams(location.search).forEach((value, name) => {
@@ -128,14 +128,14 @@ function withPreview(scriptUrl: string): string {
   return url.href;
 }
 
-/** As a page needs it that takes scripts from policies only (`require-trusted-types-for 'script'`). */
+/** A script URL for pages with `require-trusted-types-for 'script'`. */
 function trusted(src: string): string {
   try {
     return trustedTypes
       .createPolicy('tagyard-loader', { createScriptURL: (url) => url })
       .createScriptURL(src);
   } catch {
-    // The browser has no such thing, or the page's policy names other makers: then a default one may take the text.
+    // No trusted types, or the page does not allow this policy. A default policy may accept the text.
     return src;
   }
 }
@@ -147,7 +147,7 @@ function load(src: string, nonce: string | undefined): void {
     window.dataLayer = window.dataLayer || [];
     window.dataLayer.push({ 'gtm.start': Date.now(), event: 'gtm.js' });
   }
-  // One that a script makes is asynchronous by itself.
+  // Asynchronous by default, because a script creates it.
   const script = document.createElement('script');
   script.src = trusted(src);
   if (nonce) script.nonce = nonce;

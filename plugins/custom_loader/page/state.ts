@@ -1,24 +1,24 @@
-/** What `window.tagyard` shows a page: the one global name that the snippet, the loader and its parts share. */
+/** `window.tagyard`, the only global name of the snippet, the loader and the other plugins' scripts. */
 export interface TagyardPage {
   /**
-   * Where the web tag is: `pending` (asked the edge), `edge` (comes from the edge), `direct` (comes from the
-   * vendor), `loaded` or `failed`. Absent until somebody has begun.
+   * The state of the web tag: `pending` (the bootstrap runs), `edge` (loading from the edge), `direct` (loading from the
+   * vendor), `loaded` or `failed`. Missing before the loader runs.
    */
   gtm?: 'pending' | 'edge' | 'direct' | 'loaded' | 'failed';
-  /** The snippet's way out: loads the vendor's script, unless the web tag is on its way already. */
+  /** The snippet's fallback: loads the vendor's script, unless the web tag is already being loaded. */
   direct?: () => void;
-  /** `gtm.start` has been pushed: page views count once, wherever the web tag comes from in the end. */
+  /** `gtm.start` has been pushed. It is pushed once, whichever server the web tag comes from. */
   started?: boolean;
-  /** Settled when the bootstrap is over; null where it failed. */
+  /** Resolves to the answer of the bootstrap; null if it failed. */
   booted?: Promise<BootAnswer | null>;
   session?: { id: string; isNew: boolean; expiresAt: string };
   profile?: { id: string; isNew: boolean } | null;
-  /** Names of the cookies that the bootstrap gave back. */
+  /** Names of the restored cookies. */
   restored?: string[];
-  /** Where the loader came from, and its token. */
+  /** The base URL that the loader came from, and its token. */
   edge?: string;
   loader?: string;
-  /** Consent that the page sets before the loader runs, by Google's names. */
+  /** Set by the page before the loader runs: the visitor's consent, by Google's names. */
   consent?: Record<string, 'granted' | 'denied'>;
 }
 
