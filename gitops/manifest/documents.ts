@@ -1,11 +1,11 @@
-import {
-  type EdgeConfigDocument,
-  isActiveDomain,
-  type KvNamespace,
-  type LoaderTokenDocument,
-  type RegistryDocument,
-  type RoutingDocument,
+import type {
+  EdgeConfigDocument,
+  KvNamespace,
+  LoaderTokenDocument,
+  RegistryDocument,
+  RoutingDocument,
 } from '../../plugins/document.ts';
+import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { type Manifest, registrableDomain } from './schema.ts';
 
 /** One KV pair that a manifest asks for. */
