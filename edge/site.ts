@@ -2,9 +2,9 @@ import type { Plugin, Site } from '../plugins/contract.ts';
 import {
   type ConsentMode,
   type EdgeConfigDocument,
-  isActiveDomain,
   type RegistryDocument,
   type RoutingDocument,
+  servedDomains,
 } from '../plugins/document.ts';
 import { within } from './base/single-flight.ts';
 import { type Enabled, gate, OPEN_GATE } from './gate.ts';
@@ -98,8 +98,8 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
 }
 
 /**
- * The plugin that decides on domains may be off (multi_domain). Without EDGE_CONFIG, the registry's `active` decides alone:
- * gitops writes it from the same flag, and a second domain must not lose its tags because one store is slow.
+ * Without EDGE_CONFIG, the registry's `active` decides alone: gitops writes it from the same flag, and a second domain must
+ * not lose its tags because one store is slow. An inactive domain stays inactive, whatever a plugin chooses.
  */
 function activeDomains(
   enabled: readonly Enabled[],
@@ -107,12 +107,9 @@ function activeDomains(
   configured: boolean,
   log: EventLog,
 ): RegistryDocument['domains'] {
-  const active = domains.filter((entry) => entry.active);
-  if (!configured) return active;
   const chosen = enabled
     .map(({ plugin }) => valueOr(plugin.name, () => plugin.domains?.(domains), undefined, log))
     .find((answer) => answer !== undefined);
-  return chosen === undefined
-    ? active.filter((entry) => isActiveDomain(domains.indexOf(entry), false))
-    : [...chosen];
+  const served = configured ? (chosen ?? servedDomains(domains, false)) : domains;
+  return served.filter(({ active }) => active);
 }

@@ -211,7 +211,7 @@ interface PluginBase<Settings> {
   boot?(context: PluginContext<Settings>, draft: BootDraft): Promise<unknown>;
   /** The member that `boot` returns, where it is one of `BootMembers` and not that of the plugin's name. */
   readonly bootMember?: string;
-  /** Which of the registry's domains are active. Without an enabled plugin that has this hook: the primary one. */
+  /** The domains that are served, if the registry has them as active. Without an enabled plugin with this hook: the first. */
   domains?(all: readonly RegistryDomain[]): readonly RegistryDomain[];
 }
 

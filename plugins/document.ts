@@ -2,10 +2,8 @@ import * as z from 'zod/mini';
 import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
 import { BOOT_PATH, config as customLoader, LOADER_PATH } from './custom_loader/config.ts';
-import { config as multiDomain } from './multi_domain/config.ts';
+import { isActiveDomain, config as multiDomain } from './multi_domain/config.ts';
 import { serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
-
-export { isActiveDomain } from './multi_domain/config.ts';
 
 /**
  * The documents that gitops writes to Workers KV and the edge reads. Both sides parse with these schemas, so that each
@@ -70,6 +68,10 @@ const registryDomain = z.object({
   active: z.boolean(),
 });
 export type RegistryDomain = z.infer<typeof registryDomain>;
+
+/** The domains of a site's list that the edge may serve. */
+export const servedDomains = <T>(domains: readonly T[], multiDomain: boolean): readonly T[] =>
+  domains.filter((_domain, index) => isActiveDomain(index, multiDomain));
 
 /** `SITE_REGISTRY`, by container id. The first domain is the primary one. */
 export const registryDocument = z.object({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { SiteDescription } from '../../edge/verification/contract.ts';
-import { isActiveDomain } from '../../plugins/document.ts';
+import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { originUrl } from './documents.ts';
 import type { Manifest } from './schema.ts';
 

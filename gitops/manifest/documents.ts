@@ -6,6 +6,7 @@ import {
   type RegistryDocument,
   type RoutingDocument,
 } from '../../plugins/document.ts';
+import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { type Manifest, registrableDomain } from './schema.ts';
 
 /** One KV pair that a manifest asks for. */

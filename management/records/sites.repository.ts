@@ -1,4 +1,4 @@
-import { isActiveDomain } from '../../plugins/document.ts';
+import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Database } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 

@@ -1,5 +1,5 @@
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
-import { isActiveDomain } from '../../plugins/document.ts';
+import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Settings } from '../context/context.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './container-view.ts';

@@ -11,5 +11,5 @@ export default definePlugin({
   flag: 'multi_domain',
   config,
   routes: [],
-  domains: (all) => all.filter(({ active }) => active),
+  domains: (all) => all,
 });

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { definePlugin, type PluginContext, type RouteInput } from '../contract.ts';
-import { TAG_SERVER_PATHS } from './paths.ts';
+import { TAG_SERVER_PATHS } from './config.ts';
 import { vendorScriptRoute } from './vendor-script.ts';
 
 /** Forwards a request to the site's tag server unchanged: method, raw path and query, body and cookies. */

@@ -1,4 +1,5 @@
 import { defineRoute, type PluginContext, type SharedBody } from '../contract.ts';
+import { VENDOR_SCRIPT_PATH } from './config.ts';
 import {
   FRESH_FOR_SECONDS,
   KEEP_FOR_SECONDS,
@@ -7,7 +8,6 @@ import {
   VENDOR_STALE_TIMEOUT_MS,
   VENDOR_TIMEOUT_MS,
 } from './limits.ts';
-import { VENDOR_SCRIPT_PATH } from './paths.ts';
 import { FRESH_UNTIL, fetchVendor, pick, SAFE_HEADERS } from './vendor-fetch.ts';
 
 /** Parameters of the vendor's own preview. With one of them the script is private and is not cached. */

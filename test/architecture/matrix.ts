@@ -121,6 +121,7 @@ export const MATRIX: readonly Row[] = [
       'gitops/{manifest,base,sites-repo}/**',
       'plugins/document.ts',
       'plugins/custom_loader/snippet.ts',
+      'plugins/multi_domain/config.ts',
       VERIFICATION,
       ...ANY_PACKAGE,
     ],

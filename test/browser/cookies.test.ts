@@ -14,7 +14,7 @@ const now = () => Date.now() / 1000;
 const ANALYTICS = 'GA1.1.1234567890.1700000000';
 const ADS = 'fb.1.1700000000.987654321';
 
-/** Notes which names scripts write, and what cookies there are when the web tag begins to run. */
+/** Records the names that scripts write, and the cookies that exist when the web tag starts. */
 const WATCH = `const { get, set } = Object.getOwnPropertyDescriptor(Document.prototype, 'cookie');
   window.written = [];
   Object.defineProperty(document, 'cookie', {
@@ -43,7 +43,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
     await stage.close();
   });
 
-  /** A site, a page of its shop with the snippet for that host of the edge, and a way to open it. */
+  /** A site with a shop page that has the snippet for this host of the edge. */
   async function shop(host: (typeof HOSTS)[number], manifest: Partial<ManifestInput> = {}) {
     const site = await stage.site({ features: { cookie_restoration: true }, ...manifest });
     const { domain = '' } = site.manifest.domains[0] ?? {};
@@ -61,7 +61,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
         expect(errors).toEqual([]);
         return page;
       },
-      /** As a tag of the page writes it: for the session, on the shop's domain. */
+      /** Like a tag of the page: a session cookie on the shop's domain. */
       write: (browser: BrowserContext, cookies: Record<string, string>) =>
         browser.addCookies(
           Object.entries(cookies).map(([name, value]) => ({ name, value, domain: `.${domain}`, path: '/' })),
@@ -70,7 +70,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
   }
 
   describe.each(HOSTS)('with the loader from the %s host', (host) => {
-    test('the id: for the domain, 400 days, secure, lax, and a script may read it', async () => {
+    test('the id: for the domain, 400 days, secure, lax, readable by scripts', async () => {
       await using browser = await chromium.newContext();
       await browser.addInitScript({ content: WATCH });
       const { site, domain, open } = await shop(host);
@@ -88,13 +88,13 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(kept?.expires).toBeGreaterThan(now() + 400 * DAY - 600);
       expect(kept?.expires).toBeLessThanOrEqual(now() + 400 * DAY + 1);
       expect(await page.evaluate('document.cookie')).toContain(`_fpid=${id}`);
-      // A script's write would shorten its life in Safari: only where the answer couldn't.
+      // Safari shortens what a script writes, so the script writes only what the answer could not.
       const written: string[] = await page.evaluate('written');
       expect(written.includes('_fpid')).toBe(host === 'edge');
       expect(await browser.cookies(site.url.edge)).toEqual([]);
     });
 
-    test('what is listed comes back after it was deleted, before the web tag runs; nothing else does', async () => {
+    test('listed cookies are restored after a deletion, before the web tag runs; others are not', async () => {
       await using browser = await chromium.newContext();
       const { site, domain, open, write } = await shop(host);
       await write(browser, { _ga: ANALYTICS, basket: 'secret' });
@@ -121,7 +121,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(written.includes('_ga')).toBe(host === 'edge');
     });
 
-    test('with the life that it has left', async () => {
+    test('with their remaining life', async () => {
       await using browser = await chromium.newContext();
       const { site, open, write } = await shop(host);
       await write(browser, { _ga: ANALYTICS });
@@ -139,7 +139,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(expires).toBeLessThanOrEqual(now() + 3 * DAY + 2);
     });
 
-    test('after the browser was started again', async () => {
+    test('after a restart of the browser', async () => {
       const profile = mkdtempSync(join(tmpdir(), 'tagyard-profile-'));
       try {
         const { open, write } = await shop(host);
@@ -147,7 +147,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
         const before = await start();
         await write(before, { _ga: ANALYTICS });
         const id = (await booted(await open(before)))?.profile?.id;
-        // In the custom host's case the answer has kept it already: what ends with the browser is the tag's own.
+        // On the custom host the answer has set it already. Only the tag's own session cookie ends with the browser.
         await before.clearCookies({ name: '_ga' });
         await write(before, { _ga: ANALYTICS });
         await before.close();
@@ -163,7 +163,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       }
     });
 
-    test('a cookie of one host alone stays that one cookie, and its newest value is what is kept', async () => {
+    test('a host-only cookie is not duplicated, and its newest value is stored', async () => {
       await using browser = await chromium.newContext();
       const { site, open } = await shop(host);
       const write = (value: string) =>
@@ -176,7 +176,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_ga', value: 'GA1.1.2.2' }] });
     });
 
-    test('a second tab goes on with profile and session', async () => {
+    test('a second tab continues profile and session', async () => {
       await using browser = await chromium.newContext();
       const { open } = await shop(host);
       const first = await state(await open(browser));
@@ -196,7 +196,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       });
       await write(browser, { _ga: ANALYTICS });
       const first = await open(browser);
-      // One that is meant for other sites' pages comes only where it may: so the browser is as it should be.
+      // A cookie for other sites' pages arrives only if it may: this shows that the browser enforces the rule.
       await first.evaluate(
         `fetch('https://www.other.example/other', { mode: 'no-cors', credentials: 'include' })`,
       );
@@ -211,7 +211,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(await browser.cookies(site.url.edge)).toEqual([]);
     });
 
-    test('with the flag off nothing is kept and nothing comes back', async () => {
+    test('with the flag off, nothing is stored or restored', async () => {
       await using browser = await chromium.newContext();
       const { site, open, write } = await shop(host, { features: { cookie_restoration: false } });
       await write(browser, { _ga: ANALYTICS });
@@ -228,7 +228,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       ['a denial of both purposes', denied, {}],
       ['Sec-GPC: 1', undefined, { 'sec-gpc': '1' }],
       [
-        'Sec-GPC: 1, whatever the page says',
+        'Sec-GPC: 1, despite the page’s choices',
         { analytics_storage: 'granted', ad_storage: 'granted' },
         { 'sec-gpc': '1' },
       ],
@@ -245,7 +245,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
         expect(keys).toEqual([]);
       });
 
-      test('later: what was kept is deleted on both sides and does not come back', async () => {
+      test('later: stored cookies are deleted in the page and the store, and not restored', async () => {
         await using browser = await chromium.newContext();
         const { site, open, write } = await shop(host);
         await write(browser, { _ga: ANALYTICS });
@@ -266,7 +266,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       });
     });
 
-    test('a denial of one purpose ends that one’s, and leaves the other’s', async () => {
+    test('a denial of one purpose deletes its cookies and keeps the others', async () => {
       await using browser = await chromium.newContext();
       const { site, open, write } = await shop(host);
       await write(browser, { _ga: ANALYTICS, _fbp: ADS });
@@ -278,7 +278,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_fbp' }] });
     });
 
-    test('where consent is required: nobody before a grant, somebody after it', async () => {
+    test('where consent is required: no id before a grant, one after it', async () => {
       await using browser = await chromium.newContext();
       const { open } = await shop(host, { consent: 'required' });
       expect((await booted(await open(browser)))?.profile).toBeNull();

@@ -8,12 +8,12 @@ import { eventually } from '../support/eventually.ts';
 const BAIT = /\/bait\/gtm\.js/;
 const WEB_TAG = /\/c\/ct_|:\d+\/gtm\.js/;
 
-/** What a list's cosmetic rule does to a page. */
+/** The effect of a list's cosmetic rule on a page. */
 const HIDES_ADS = `const sheet = new CSSStyleSheet();
   sheet.replaceSync('.adsbox { display: none !important }');
   document.adoptedStyleSheets = [sheet];`;
 
-/** A browser that shortens what scripts write, and shows it. */
+/** A browser that shortens cookies of scripts and returns the expiry. */
 const SHOWS_A_WEEK = `Object.defineProperty(window, 'cookieStore', {
     value: { get: () => Promise.resolve({ expires: Date.now() + 7 * 86_400_000 }) },
   });`;
@@ -42,13 +42,13 @@ describeWith('chromium', 'what a page tells of blockers and shortened cookies', 
     await world.close();
   });
 
-  /** Opens the page in a browser of its own and answers the signals that reach the tag server. */
+  /** Opens the page in a separate browser and returns the signals that reach the tag server. */
   async function signalsOf(arrange: (browser: BrowserContext) => Promise<unknown> = async () => undefined) {
     await using browser = await chromium.newContext();
     await arrange(browser);
     const page = await browser.newPage();
     await page.goto(world.url.page);
-    // Awaited here: the browser is closed when this function ends.
+    // Awaited here, because the browser is closed at the end of this function.
     return await eventually(() => {
       const mark = world.stage.upstream.received.find(({ url }) => url.endsWith('/tagyard/detection'));
       if (mark === undefined) throw new Error('nothing has been reported yet');
@@ -64,12 +64,12 @@ describeWith('chromium', 'what a page tells of blockers and shortened cookies', 
       { ...nothing, adblock: true, bait_hidden: true },
     ],
     [
-      'a list that refuses requests',
+      'a list that blocks requests',
       (browser) => browser.route(BAIT, (route) => route.abort('blockedbyclient')),
       { ...nothing, adblock: true, bait_blocked: true },
     ],
     [
-      'a stand-in for the web tag',
+      'a substitute for the web tag',
       (browser) =>
         browser.route(WEB_TAG, (route) =>
           route.fulfill({ contentType: 'text/javascript', body: 'window.dataLayer=window.dataLayer||[]' }),
@@ -77,7 +77,7 @@ describeWith('chromium', 'what a page tells of blockers and shortened cookies', 
       { ...nothing, adblock: true, tag_stubbed: true },
     ],
     [
-      'a web tag that may not be asked for',
+      'a blocked web tag',
       (browser) => browser.route(WEB_TAG, (route) => route.abort('blockedbyclient')),
       { ...nothing, adblock: true, tag_blocked: true },
     ],
@@ -85,20 +85,20 @@ describeWith('chromium', 'what a page tells of blockers and shortened cookies', 
     expect(await signalsOf(arrange)).toMatchObject(expected);
   });
 
-  test('a vendor that is down is no blocker', async () => {
+  test('a vendor that is down does not count as a blocker', async () => {
     world.vendor = () => ({ status: 500 });
     const signals = await signalsOf((browser) =>
-      // The edge's copy of the script would outlive the outage, so this asks for one that it never had.
+      // A script that the edge has no copy of: a copy would be served during the outage.
       browser.route(/\/c\/ct_/, (route) => route.continue({ url: `${route.request().url()}?l=never` })),
     );
     expect(signals).toMatchObject(nothing);
   });
 
-  test('this browser’s cookies live long, and that is measured', async () => {
+  test('an unlimited life of cookies is measured', async () => {
     expect(await signalsOf()).toMatchObject({ itp: false, itp_measured: true, id_capped: false });
   });
 
-  test('cookies cut to a week are measured, too', async () => {
+  test('a limit of one week is measured', async () => {
     const signals = await signalsOf((browser) => browser.addInitScript({ content: SHOWS_A_WEEK }));
     expect(signals).toMatchObject({ itp: true, itp_measured: true, id_capped: true });
   });
@@ -108,7 +108,7 @@ describeWith('chromium', 'what a page tells of blockers and shortened cookies', 
     ['Firefox', 'Gecko/20100101 Firefox/140.0', { itp: false }],
     ['WebKit without a version', 'AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/140.0 Safari/604.1', {}],
   ])(
-    'where no expiry can be read, %s is taken at its maker’s word, and that is said',
+    'without a readable expiry, the signal for %s is derived from the engine and marked as not measured',
     async (_name, agent, known) => {
       const signals = await signalsOf((browser) =>
         browser.addInitScript({

@@ -16,7 +16,7 @@ describeWith('chromium', 'a site of two domains', () => {
     await stage.close();
   });
 
-  /** A site with a page on each of its domains, and a custom domain under the second. */
+  /** A site with a page on each of its domains, and a custom domain under the second one. */
   async function twoDomains(name: string, multi: boolean) {
     const second = `${name}-too.example`;
     const domains = [
@@ -54,7 +54,7 @@ describeWith('chromium', 'a site of two domains', () => {
     expect(new Set(ids.values()).size).toBe(2);
     expect(stage.direct() - before).toBe(0);
 
-    // Under the second domain a custom domain is first-party, and knows the id that the loader wrote.
+    // The custom domain under the second domain is first-party and gets the id that the loader wrote.
     const { page } = await visit(browser, `${second}/second-custom`);
     await settled(page);
     expect((await booted(page))?.profile).toEqual({ id: ids.get('.on-too.example'), isNew: false });
@@ -64,7 +64,7 @@ describeWith('chromium', 'a site of two domains', () => {
     ['the edge hostname', 'off', '/second'],
     ['a custom domain under it', 'off2', '/second-custom'],
   ])(
-    'multi_domain off, asked on %s: only the primary domain boots; the second has the vendor’s script, once, and no cookie',
+    'multi_domain off, on %s: only the primary domain boots; the second one loads the vendor’s script, once, and has no cookie',
     async (_name, name, path) => {
       await using browser = await chromium.newContext();
       const { first, second } = await twoDomains(name, false);

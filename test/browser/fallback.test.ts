@@ -7,10 +7,10 @@ import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 
 const VENDOR = /^https:\/\/www\.googletagmanager\.com\/gtm\.js\?id=/;
-/** Past every patience of the page's scripts, in milliseconds. */
+/** Longer than every timeout of the page's scripts, in milliseconds. */
 const LATER = 60_000;
 
-/** Where the page's loaders and web tags come from, by what stands in its document. */
+/** The sources of the page's loaders and web tags, from the script elements of its document. */
 async function scripts(page: Page) {
   const sources: string[] = await page.evaluate('[...document.scripts].map(({ src }) => src)');
   return {
@@ -35,7 +35,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     await stage.close();
   });
 
-  /** A browser whose pages' timers stand until a test turns their clock, at a page with the site's snippet in it. */
+  /** A page with the site's snippet, in a browser whose timers run only when a test advances the clock. */
   async function open(
     html: (site: BrowserSite) => string = ({ snippet }) => snippet(),
     arrange: (browser: BrowserContext) => Promise<unknown> = async () => undefined,
@@ -81,11 +81,11 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
 
   test.each<[string, (path: string) => 'refuse' | 'fail' | undefined, ((site: BrowserSite) => string)?]>([
     ['it can’t be reached', on(/./, 'refuse')],
-    ['it errs', on(/./, 'fail')],
-    ['it errs, with the snippet twice', on(/./, 'fail'), twice],
-    ['it errs on the bootstrap', on(/^\/boot/, 'fail')],
-    ['it is lost during the bootstrap', on(/^\/boot/, 'refuse')],
-    ['it errs on the web tag', on(/^\/c\//, 'fail')],
+    ['it fails', on(/./, 'fail')],
+    ['it fails, with the snippet twice', on(/./, 'fail'), twice],
+    ['it fails on the bootstrap', on(/^\/boot/, 'fail')],
+    ['it is unreachable from the bootstrap on', on(/^\/boot/, 'refuse')],
+    ['it fails on the web tag', on(/^\/c\//, 'fail')],
     ['it doesn’t know the token', on(/never/, 'fail'), ({ snippet }) => snippet({ loaderToken: 'lt_gone' })],
   ])('%s: the vendor’s script, once', async (_name, fault, html) => {
     const before = stage.direct();
@@ -105,7 +105,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     (_name, held) => {
       const isHeld = () => eventually(() => expect(stage.held()).toBeGreaterThan(0));
 
-      test('but within the page’s patience: from the edge', async () => {
+      test('but within the page’s timeout: from the edge', async () => {
         stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
         await using at = await open();
         await isHeld();
@@ -116,7 +116,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
         expect((await scripts(at.page)).webTags).toEqual([at.ownTag]);
       });
 
-      test('beyond it: the vendor’s script, and the edge’s late answer loads no second one', async () => {
+      test('beyond the timeout: the vendor’s script, and the edge’s late answer loads no second one', async () => {
         const before = stage.direct();
         stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
         await using at = await open();
@@ -136,7 +136,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     },
   );
 
-  test('nor the vendor: it is asked once, the page goes on, and its state says so', async () => {
+  test('nor the vendor: one request, the page works, and its state is failed', async () => {
     stage.fault = on(/./, 'refuse');
     await using at = await open(
       ({ snippet }) => `${snippet()}<script>window.shopWorks = true</script>`,

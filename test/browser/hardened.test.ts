@@ -8,26 +8,26 @@ import { eventually } from '../support/eventually.ts';
 
 const NONCE = 'bm9uY2Utb2YtdGhlLXBhZ2U';
 
-/** Keeps what the page's policy refused: `script-src-elem inline`, say. */
+/** Records violations of the page's policy, such as `script-src-elem inline`. */
 const NOTE_VIOLATIONS = `window.violations = [];
   document.addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI }) =>
     violations.push(effectiveDirective + ' ' + blockedURI));`;
 
-/** Google's `strict` policy (csp.withgoogle.com): a nonce, what it loads, and nothing else. */
+/** Google's `strict` policy (csp.withgoogle.com): only scripts with the nonce, and the ones that they load. */
 const STRICT = `script-src 'nonce-${NONCE}' 'strict-dynamic' https: 'unsafe-inline'; object-src 'none'; base-uri 'none'`;
 
-/** The narrowest under which tags can work at all. */
+/** The narrowest policy that allows tags. */
 const narrow = (...connect: string[]) =>
   `default-src 'none'; script-src 'nonce-${NONCE}'; connect-src ${connect.join(' ')}; base-uri 'none'`;
 
-/** Scripts from the named makers only; the web tag's own ones have to be named as well, where it has any. */
+/** Only scripts of the named trusted-types policies. A web tag's own policies must be named, too. */
 const trusting = (...makers: string[]) =>
   `${STRICT}; require-trusted-types-for 'script'; trusted-types ${makers.join(' ')}`;
 
-/** What the common lists say about tag managers: EasyPrivacy by host, others by the script's name. */
+/** The common lists' rules for tag managers: EasyPrivacy's by host, others by the script's name. */
 const LISTED = [/^https:\/\/www\.googletagmanager\.com\//, /\/gtm\.js(?:\?|$)/];
 
-/** As uBlock Origin's stand-in for gtm.js: it answers those who wait, and tags nobody. */
+/** Like uBlock Origin's substitute for gtm.js: it runs the page's callbacks and does not tag. */
 const STUB = `(() => {
   const layer = window.dataLayer = window.dataLayer || [];
   layer.push = (item) => { if (item && typeof item.eventCallback === 'function') item.eventCallback(); };
@@ -49,7 +49,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     await stage.close();
   });
 
-  /** What the tag server was told of a site's page. */
+  /** The signals of a site's page that the tag server got. */
   const signals = ({ manifest }: BrowserSite) =>
     eventually(async () => {
       const found = (await stage.detections()).find(
@@ -75,8 +75,8 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     test.each<[string, (site: BrowserSite) => string]>([
       ['strict', () => STRICT],
       ['narrow', ({ url }) => narrow(url.edge)],
-      ['scripts from named makers only', () => trusting('tagyard', 'tagyard-loader')],
-    ])('%s: the nonce goes on to loader and web tag, and nothing is refused', async (_name, policy) => {
+      ['scripts of named policies only', () => trusting('tagyard', 'tagyard-loader')],
+    ])('%s: loader and web tag get the nonce, and nothing is refused', async (_name, policy) => {
       const before = stage.direct();
       const marks = (await stage.detections()).length;
       await using browser = await chromium.newContext();
@@ -90,7 +90,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(errors).toEqual([]);
     });
 
-    test('one that doesn’t let the page ask the edge: the vendor’s script, once', async () => {
+    test('one that blocks requests to the edge: the vendor’s script, once', async () => {
       const before = stage.direct();
       await using browser = await chromium.newContext();
       const { page, site, errors } = await open(browser, () => narrow("'self'"));
@@ -101,7 +101,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(errors).toEqual([]);
     });
 
-    test('scripts from named makers only, and the edge errs: the vendor’s script, once', async () => {
+    test('scripts of named policies only, and the edge fails: the vendor’s script, once', async () => {
       stage.fault = (path) => (path.startsWith('/boot') ? 'fail' : undefined);
       const before = stage.direct();
       await using browser = await chromium.newContext();
@@ -113,7 +113,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(errors).toEqual([]);
     });
 
-    test('scripts from a default maker: it is asked for each, and nothing else is needed', async () => {
+    test('a default policy: it gets every script URL, and no other policy is needed', async () => {
       await using browser = await chromium.newContext();
       const maker = `<script nonce="${NONCE}">window.made = [];
         trustedTypes.createPolicy('default', { createScriptURL: (url) => { made.push(url); return url; } });
@@ -131,9 +131,9 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       ]);
     });
 
-    test('scripts from makers that are none of ours: nothing tags, so the policies above are in force', async () => {
+    test('other policies only: nothing tags, so the policies above are enforced', async () => {
       await using browser = await chromium.newContext();
-      const { page, asked } = await open(browser, () => trusting('somebody'));
+      const { page, asked } = await open(browser, () => trusting('other'));
       await eventually(async () =>
         expect(await violations(page)).toEqual([
           'trusted-types trusted-types-policy',
@@ -143,7 +143,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(asked.filter((url) => url.includes('/l/'))).toEqual([]);
     });
 
-    test('without the nonce nothing runs: the policies above are in force', async () => {
+    test('without the nonce nothing runs, so the policies above are enforced', async () => {
       await using browser = await chromium.newContext();
       const { page } = await open(
         browser,
@@ -160,7 +160,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       'is isolated',
       { 'cross-origin-embedder-policy': 'require-corp', 'cross-origin-opener-policy': 'same-origin' },
     ],
-    ['tells nobody where it is', { 'referrer-policy': 'no-referrer' }],
+    ['sends no referrer', { 'referrer-policy': 'no-referrer' }],
   ])('a page that %s: from the edge, and no blocker is seen', async (_name, headers) => {
     const before = stage.direct();
     await using browser = await chromium.newContext();
@@ -174,11 +174,11 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     expect(errors).toEqual([]);
   });
 
-  test('a page whose body is still to come tags and reports all the same', async () => {
+  test('a page whose body does not exist yet tags and reports', async () => {
     await using browser = await chromium.newContext();
     const site = await stage.site();
     stage.fault = (path) => (path === '/late.js' ? 'hold' : undefined);
-    // A parser-blocking script, as shops have them.
+    // A parser-blocking script, which is common in shops.
     stage.serve('/', `${site.snippet()}<script src="${site.url.edge}/late.js"></script><p>A shop`);
     const page = await browser.newPage();
     await page.goto(`${site.url.shop}/`, { waitUntil: 'commit' });
@@ -201,7 +201,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       return { ...opened, site, end };
     }
 
-    test('with the common lists: the site’s own edge still tags, and says what it saw', async () => {
+    test('with the common lists: the site’s own edge tags and reports the blocker', async () => {
       const before = stage.direct();
       await using browser = await chromium.newContext();
       await block(browser, ...LISTED);
@@ -216,7 +216,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(stage.direct() - before).toBe(0);
     });
 
-    test('that knows the edge, too: nothing tags, and the page goes on', async () => {
+    test('that blocks the edge, too: nothing tags, and the page works', async () => {
       await using browser = await chromium.newContext();
       await block(browser, ...LISTED, /\.example\.net\//);
       const { page, end, asked } = await open(browser);
@@ -225,7 +225,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(asked.filter((url) => LISTED[0]?.test(url))).toHaveLength(1);
     });
 
-    test('with a stand-in for the web tag: the page goes on, and the stand-in is told from a web tag', async () => {
+    test('with a substitute for the web tag: the page works, and the signal reports the substitute', async () => {
       await using browser = await chromium.newContext();
       await browser.route(/\/c\/ct_/, (route) =>
         route.fulfill({ contentType: 'text/javascript', body: STUB }),

@@ -31,7 +31,7 @@ describeWith('chromium', 'the loader in a page', () => {
     expect(world.direct()).toBe(0);
   });
 
-  test('in a sandboxed frame, without storage and with an origin that is nobody’s: the vendor’s script, once', async () => {
+  test('in a sandboxed frame, without storage and with an opaque origin: the vendor’s script, once', async () => {
     await using browser = await chromium.newContext();
     const page = await browser.newPage();
     const errors: string[] = [];

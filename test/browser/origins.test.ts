@@ -7,7 +7,7 @@ import { describeWith } from '../support/components.ts';
 
 const VICTIM = 'a'.repeat(32);
 
-/** What a script of the page learns of an answer, or the name of the error that it gets in its place. */
+/** What a page's script can read of an answer, or the name of the error that it gets. */
 type Learned = { status: number; type: string; code?: string } | string;
 
 describeWith('chromium', 'which pages the edge answers', () => {
@@ -23,7 +23,7 @@ describeWith('chromium', 'which pages the edge answers', () => {
     await stage.close();
   });
 
-  /** One `fetch` by a script of a page at `from`. */
+  /** One `fetch` of a script on a page at `from`. */
   async function ask(from: string, url: string, init: object): Promise<Learned> {
     const { page } = await visit(browser, `${from}/blank`);
     const script = `fetch(${JSON.stringify(url)}, ${JSON.stringify(init)}).then(
@@ -60,10 +60,10 @@ describeWith('chromium', 'which pages the edge answers', () => {
       test.each<[string, (domain: string) => string, 'read' | 'refused']>([
         ['the domain itself', (domain) => `https://${domain}`, 'read'],
         ['a host under it', (domain) => `https://www.${domain}`, 'read'],
-        ['a host far under it', (domain) => `https://a.b.${domain}`, 'read'],
+        ['a host several levels under it', (domain) => `https://a.b.${domain}`, 'read'],
         ['another owner’s domain', () => 'https://www.rival.example', 'refused'],
-        ['one that ends alike', (domain) => `https://not${domain}`, 'refused'],
-        ['one that begins alike', (domain) => `https://${domain}.rival.example`, 'refused'],
+        ['one with the same ending', (domain) => `https://not${domain}`, 'refused'],
+        ['one with the same beginning', (domain) => `https://${domain}.rival.example`, 'refused'],
       ])('a page of %s', async (_name, from, outcome) => {
         const site = await stage.site();
         const origin = from(site.manifest.domains[0]?.domain ?? '');
@@ -76,7 +76,7 @@ describeWith('chromium', 'which pages the edge answers', () => {
     },
   );
 
-  test('the site’s pages may read errors, and send the preview’s header but no other of their own', async () => {
+  test('the site’s pages may read errors, and send the preview’s header but no other custom one', async () => {
     const site = await stage.site();
     const boot = (body: object, headers: Record<string, string> = {}) => {
       const init = json({ ...bootBody(site), ...body });
@@ -91,7 +91,7 @@ describeWith('chromium', 'which pages the edge answers', () => {
     expect(await boot({}, { 'x-other': '1' })).toBe('TypeError');
   });
 
-  test('the cookie goes along to a custom domain', async () => {
+  test('the cookie is sent to a custom domain', async () => {
     const site = await stage.site();
     stage.serve('/', site.snippet({ edgeUrl: site.url.custom }));
     const { page } = await visit(browser, `${site.url.shop}/`);
@@ -110,7 +110,7 @@ describeWith('chromium', 'which pages the edge answers', () => {
       'a form',
       (body: string) => ({ headers: { 'content-type': 'application/x-www-form-urlencoded' }, body }),
     ] as const,
-  ])('a foreign page that sends %s, which asks nobody first, changes nothing', async (_name, sending) => {
+  ])('a foreign page that sends %s, which needs no preflight, changes nothing', async (_name, sending) => {
     const site = await stage.site();
     const key = `${site.manifest.site}:${VICTIM}`;
     const record = JSON.stringify({ version: 1, session: null, cookies: [] });

@@ -7,7 +7,7 @@ import { launchChromium } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** An edge that answers what the page can see of one: the loader's globals, gtm.js, and collected events. */
+/** An edge as the page sees it: the loader's globals, gtm.js, and collected events. */
 function buildEdge(collected: URLSearchParams[]): FastifyInstance {
   const edge = fastify();
   edge.get('/l/lt_shop.js', (_request, reply) =>
@@ -58,7 +58,7 @@ describeWith('chromium', 'the demo shop in a browser', () => {
   });
   afterAll(() => Promise.all([edge.close(), shop.close()]));
 
-  test('shows what the loader left in the page, and what the edge answered to an event', async () => {
+  test('shows the loader’s state and the edge’s answer to an event', async () => {
     snippet = `<script async src="http://demo.tagyard.localhost:${portOf(edge)}/l/lt_shop.js"></script>`;
     await using browser = await launchChromium();
     const page = await browser.newPage();
@@ -82,7 +82,7 @@ describeWith('chromium', 'the demo shop in a browser', () => {
     expect(refused).toEqual([]);
   });
 
-  test('keeps selling, and says so, where the loader does not come', async () => {
+  test('works without the loader, and reports that', async () => {
     snippet = `<script async src="http://demo.tagyard.localhost:${portOf(edge)}/l/lt_gone.js"></script>`;
     await using browser = await launchChromium({ colorScheme: 'dark' });
     const page = await browser.newPage();

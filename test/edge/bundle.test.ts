@@ -5,21 +5,21 @@ import { bundleEdge, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
 import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.ts';
 
 describe('the edge’s bundle', () => {
-  // The aim is 20 KB gzipped; half a kilobyte of it is kept for what comes.
+  // The limit of the project is 20 KB gzipped; this keeps half a kilobyte in reserve.
   test('is under 60 KB minified and 19.5 KB gzipped', async () => {
     const bundle = await bundleEdge();
     expect(Buffer.byteLength(bundle)).toBeLessThan(60_000);
     expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(19_500);
   });
 
-  test('makes no code out of text, neither in the worker nor in the page', async () => {
-    // The scripts for pages stand in it as strings, so this reads both.
+  test('evaluates no text as code, neither in the worker nor in the page', async () => {
+    // The bundle contains the scripts for pages as strings, so this checks both.
     expect(await bundleEdge()).not.toMatch(/\beval\b|\bFunction\(|document\.write|import\((?!["'`])/);
   });
 });
 
 describe('wrangler.jsonc', () => {
-  test('runs what the embedded edge runs: the same date, namespaces, bucket and queue', async () => {
+  test('has the embedded edge’s compatibility date, namespaces, bucket and queue', async () => {
     const text = await readFile(new URL('../../wrangler.jsonc', import.meta.url), 'utf8');
     const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, ''));
     expect(config.compatibility_date).toBe(COMPATIBILITY_DATE);

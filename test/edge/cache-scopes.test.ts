@@ -7,22 +7,25 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test('what a plugin keeps in memory is its own, and the site’s, unless it says otherwise', async () => {
+test('memory is private to the plugin and the site, and acrossSites to the plugin', async () => {
   const [one, other] = [await stage.site(), await stage.site()];
-  const held = async (host: string, plugin: string) => (await stage.send(host, `/${plugin}`)).json;
+  const stored = async (host: string, plugin: string) => (await stage.send(host, `/${plugin}`)).json;
   await stage.send(one.host, '/magpie', { method: 'POST' });
-  expect(await held(one.host, 'magpie')).toEqual({ own: `magpie of ${one.id}`, acrossSites: 'magpie' });
-  expect(await held(other.host, 'magpie')).toEqual({ own: null, acrossSites: 'magpie' });
-  expect(await held(one.host, 'squirrel')).toEqual({ own: null, acrossSites: null });
+  expect(await stored(one.host, 'magpie')).toEqual({ own: `magpie of ${one.id}`, acrossSites: 'magpie' });
+  expect(await stored(other.host, 'magpie')).toEqual({ own: null, acrossSites: 'magpie' });
+  expect(await stored(one.host, 'squirrel')).toEqual({ own: null, acrossSites: null });
   await stage.send(other.host, '/magpie', { method: 'POST' });
   await stage.send(one.host, '/squirrel', { method: 'POST' });
-  expect(await held(one.host, 'magpie')).toEqual({ own: `magpie of ${one.id}`, acrossSites: 'magpie' });
-  expect(await held(one.host, 'squirrel')).toEqual({ own: `squirrel of ${one.id}`, acrossSites: 'squirrel' });
+  expect(await stored(one.host, 'magpie')).toEqual({ own: `magpie of ${one.id}`, acrossSites: 'magpie' });
+  expect(await stored(one.host, 'squirrel')).toEqual({
+    own: `squirrel of ${one.id}`,
+    acrossSites: 'squirrel',
+  });
 });
 
-test('a run under way is joined by the same plugin’s requests for the same site only', async () => {
+test('a running request is joined only by requests of the same plugin and site', async () => {
   const [one, other] = [await stage.site(), await stage.site()];
-  // Nobody is answered before all three have asked, which they only do in runs of their own.
+  // The upstream answers when it has three requests, which needs three separate runs.
   const all = Promise.withResolvers<object>();
   stage.upstream.received.length = 0;
   stage.upstream.reply = () => {

@@ -15,8 +15,8 @@ const NAMESPACES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG'
 const loader = (site: StagedSite) => stage.send(site.host, `/l/${site.loader}.js`);
 const configReads = async () => (await stage.seen()).reads.filter((read) => !read.startsWith('COOKIES'));
 
-describe('documents are believed for CONFIG_TTL_SECONDS', () => {
-  test('one read a document, then none until the age is reached, then one again', async () => {
+describe('documents are fresh for CONFIG_TTL_SECONDS', () => {
+  test('each document is read once, and again after the TTL', async () => {
     const site = await stage.site();
     await stage.seen();
     await loader(site);
@@ -34,7 +34,7 @@ describe('documents are believed for CONFIG_TTL_SECONDS', () => {
     expect(await configReads()).toHaveLength(4);
   });
 
-  test('a new isolate takes them from the data centre’s cache, at the age that they have', async () => {
+  test('a new isolate reads them from the data centre’s cache, and their age counts on', async () => {
     const site = await stage.site();
     await loader(site);
     await stage.forward(40_000);
@@ -47,7 +47,7 @@ describe('documents are believed for CONFIG_TTL_SECONDS', () => {
     expect(await configReads()).toHaveLength(4);
   });
 
-  test('simultaneous misses make one read', async () => {
+  test('simultaneous misses cause one read', async () => {
     const site = await stage.site();
     await stage.fault('ROUTES', 30);
     await stage.seen();
@@ -56,7 +56,7 @@ describe('documents are believed for CONFIG_TTL_SECONDS', () => {
     expect(await configReads()).toHaveLength(4);
   });
 
-  test('a change is served after the age, a removal too', async () => {
+  test('a change and a removal apply after the TTL', async () => {
     const site = await stage.site();
     await loader(site);
     await stage.remove('ROUTES', site.host);
@@ -68,7 +68,7 @@ describe('documents are believed for CONFIG_TTL_SECONDS', () => {
 
 describe('a store that fails', () => {
   test.each(['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP'] as const)(
-    '%s: never seen is 503 with retry-after; seen before, the last good copy serves on',
+    '%s: 503 with retry-after without a copy, else the last good copy is served',
     async (namespace) => {
       const [seen, unseen] = [await stage.site(), await stage.site()];
       await loader(seen);
@@ -89,7 +89,7 @@ describe('a store that fails', () => {
     ['fails', 'fail'],
     ['is slow', 2000],
   ] as const)(
-    'EDGE_CONFIG %s: the answer goes out at once, without optional plugins',
+    'EDGE_CONFIG %s: the answer is sent at once, without optional plugins',
     async (_name, fault) => {
       const site = await stage.site({ features: { cookie_restoration: true } });
       await stage.boot(site, { cookies: { _ga: 'GA1.1.1' } });
@@ -104,7 +104,7 @@ describe('a store that fails', () => {
       expect(answer).toMatchObject({ status: 200, json: { features: {}, restoreCookies: [] } });
       expect(answer.json.profile.id).toMatch(/^[0-9a-f]{32}$/);
       expect((await loader(unseen)).status).toBe(200);
-      // A site seen before keeps its own configuration.
+      // A site that was requested before keeps its own configuration.
       expect((await stage.boot(site, { cookies: { _ga: 'GA1.1.1' } })).json.restoreCookies).toHaveLength(1);
     },
   );
@@ -131,7 +131,7 @@ describe('a store that fails', () => {
     expect(answer.headers['set-cookie'] !== undefined).toBe(identified);
   });
 
-  test('what is kept of a person outlives an outage of EDGE_CONFIG', async () => {
+  test('an outage of EDGE_CONFIG deletes no stored profile', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });
     const fpid = '0123456789abcdef0123456789abcdef';
     const expiresAt = Date.now() + 86_400_000;
@@ -151,7 +151,7 @@ describe('a store that fails', () => {
     expect((await stage.boot(site, { url: `https://${site.domains[1]?.domain}/` })).status).toBe(200);
   });
 
-  test('the cookie store: the answer goes out, nothing is restored', async () => {
+  test('the cookie store: the answer is sent, nothing is restored', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });
     const first = await stage.boot(site, { cookies: { _ga: 'GA1.1.1' } });
     await stage.fault('COOKIES', 'fail');
@@ -164,19 +164,19 @@ describe('a store that fails', () => {
   });
 });
 
-describe('a document that can’t be read', () => {
+describe('an invalid document', () => {
   test.each([
-    ['no JSON', '{'],
+    ['not JSON', '{'],
     [
       'a newer version',
       '{"version":3,"module":"tagyard","features":{"cookie_restoration":true},"modules":{},"consent":"opt_out"}',
     ],
-    ['half a document', '{"version":2,"module":"tagyard","features":{"cookie_restoration":true}}'],
+    ['an incomplete document', '{"version":2,"module":"tagyard","features":{"cookie_restoration":true}}'],
     [
       'wrong types',
       '{"version":2,"module":"tagyard","features":{"cookie_restoration":"yes"},"modules":{},"consent":"opt_out"}',
     ],
-  ])('%s: refused with a record, and the last good one serves on', async (_name, text) => {
+  ])('%s: logged, and the last good copy is served', async (_name, text) => {
     const site = await stage.site({ features: { multi_domain: true } });
     expect((await stage.boot(site)).json.features).toEqual({ multi_domain: true });
     await stage.put('EDGE_CONFIG', site.container, text);
@@ -190,7 +190,7 @@ describe('a document that can’t be read', () => {
     });
   });
 
-  test('options that a plugin refuses: an optional plugin stays off, a mandatory one runs on defaults', async () => {
+  test('invalid options: an optional plugin is disabled, a mandatory one runs on its defaults', async () => {
     const site = await stage.site({
       features: { cookie_restoration: true },
       modules: { cookie_restoration: { cookies: 'all' }, custom_loader: { colour: 'red' } },

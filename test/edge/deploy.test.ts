@@ -10,7 +10,7 @@ import { wrangler } from '../support/wrangler.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFile(join(root, path), 'utf8');
 
-/** Set by `wrangler secret put`, never by a file. */
+/** Set by `wrangler secret put`, not in a file. */
 const SECRETS = ['HOP_SECRET'];
 
 let home: string;
@@ -22,16 +22,16 @@ beforeAll(async () => {
 afterAll(() => rm(home, { recursive: true, force: true }));
 
 describe('wrangler deploy --dry-run', () => {
-  test('would upload the very bundle that the embedded edge runs', async () => {
+  test('would upload the same bundle that the embedded edge runs', async () => {
     expect(printed).toContain('--dry-run: exiting now.');
     expect(await readFile(join(home, 'out', 'worker.js'), 'utf8')).toBe(await bundleEdge());
   });
 
-  test('binds all that the worker reads of its environment, and nothing else', async () => {
+  test('binds exactly the variables that the worker reads', async () => {
     const bound = [...printed.matchAll(/\benv\.([A-Z_]+) \(/g)].map(([, name]) => name);
     const [, environment = ''] = /^interface Env \{(.*?)^\}/ms.exec(await read('edge/worker.ts')) ?? [];
     const fields = [...environment.matchAll(/^ {2}readonly ([A-Z_]+)\??:/gm)].map(([, name]) => name);
-    // As text: plugins with a script for the page are for the bundler, not for Node.
+    // Read as text, because Node can't import a plugin with a page script.
     const plugins = await Promise.all(globSync('plugins/*/index.ts', { cwd: root }).map(read));
     const declared = plugins.flatMap(
       (text) => /\bvariables: \[(.*?)\]/s.exec(text)?.[1]?.match(/[A-Z_]+/g) ?? [],
@@ -46,12 +46,12 @@ describe('wrangler deploy --dry-run', () => {
   });
 });
 
-test('the compatibility date is pinned, in wrangler.jsonc and in the embedded edge alike', async () => {
+test('the compatibility date is the same in wrangler.jsonc and in the embedded edge', async () => {
   expect(COMPATIBILITY_DATE).toMatch(/^\d{4}-\d\d-\d\d$/);
   expect(await read('wrangler.jsonc')).toContain(`"compatibility_date": "${COMPATIBILITY_DATE}"`);
 });
 
-test('wrangler and the embedded runtime are of one release, so that both run the same workerd', async () => {
+test('wrangler and the embedded runtime have one version, so that both run the same workerd', async () => {
   const versionOf = async (name: string) => {
     const manifest = JSON.parse(await read(`node_modules/${name}/package.json`));
     return { version: manifest.version, needs: manifest.dependencies?.miniflare };

@@ -68,7 +68,7 @@ async function putSite(): Promise<void> {
 }
 
 describe('the embedded edge', () => {
-  test('serves the hosts that routes cover, from the stores that the host writes', async () => {
+  test('serves the hosts that routes match, from the stores that the host writes', async () => {
     await putSite();
     expect(await send('/g/collect')).toBe(530);
     await edge.setRoutes([`${host}/*`]);
@@ -78,7 +78,7 @@ describe('the embedded edge', () => {
     expect(await send('/g/collect')).toBe(530);
   });
 
-  test('reaches origins through the egress, with the peer’s address and no claims of the client’s', async () => {
+  test('reaches origins through the egress, with the peer’s address and without the client’s claims', async () => {
     await putSite();
     await edge.setRoutes([`${host}/*`]);
     await send('/g/collect?v=2', {
@@ -93,13 +93,13 @@ describe('the embedded edge', () => {
     expect(JSON.stringify(upstream.received[0]?.headers)).not.toMatch(/6\.6\.6\.6|XX|X6/);
   });
 
-  test('hands bodies on as they come, both ways', async () => {
+  test('streams bodies in both directions', async () => {
     await putSite();
     await edge.setRoutes([`${host}/*`]);
     await exchangeInPieces(upstream, Number(edge.url.port), host);
   });
 
-  test('hands an operator’s setting to the plugin that declares it: signals go to DETECTION_PATH', async () => {
+  test('passes a setting to the plugin that declares it: signals are sent to DETECTION_PATH', async () => {
     await putSite();
     const loader = 'lt_abcdefghijklmnop';
     await edge.kv.LOADER_TOKEN_MAP.put(loader, JSON.stringify({ version: 1, containerId: container }));
@@ -111,7 +111,7 @@ describe('the embedded edge', () => {
       .toEqual(['https://shop-origin.tagyard.localhost:8443/signals']);
   });
 
-  test('keeps its stores over a restart, and its routes not', async () => {
+  test('keeps its stores over a restart, but not its routes', async () => {
     await putSite();
     const { port } = edge.url;
     await edge.close();
@@ -122,7 +122,7 @@ describe('the embedded edge', () => {
     expect(await send('/g/collect')).toBe(200);
   });
 
-  test('refuses a port that somebody holds', async () => {
+  test('refuses a port that is in use', async () => {
     await expect(start(Number(edge.url.port))).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 

@@ -20,7 +20,7 @@ const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
   ...fields,
 });
 
-/** As long as a request can make it: id and signals are the caller's to choose, within what the edge takes. */
+/** The longest possible record. The caller chooses the request id and the signals, within the edge's limits. */
 const longest = record({
   requestId: 'r'.repeat(128),
   signals: Object.fromEntries(
@@ -32,10 +32,10 @@ const longest = record({
   error: 'origin_not_allowed',
 });
 
-describe('a point for Analytics Engine', () => {
+describe('a data point of Analytics Engine', () => {
   const octets = (texts: readonly string[]) => Buffer.byteLength(texts.join(''));
 
-  test('holds the record’s fields in a fixed order', () => {
+  test('has the record’s fields in a fixed order', () => {
     expect(dataPoint(record({ signals: { adblock: true, id_capped: false } }))).toEqual({
       indexes: ['shop'],
       blobs: [
@@ -73,7 +73,7 @@ describe('a point for Analytics Engine', () => {
     expect([blobs.length, doubles.length].every((count) => count <= 20)).toBe(true);
   });
 
-  test('of the longest record loses nothing', () => {
+  test('of the longest record is not truncated', () => {
     const { blobs } = dataPoint({ ...longest, signals: { ...longest.signals, adblock: true } });
     expect(blobs).toContain('r'.repeat(128));
     expect(blobs.at(-1)).toBe(
@@ -103,7 +103,7 @@ describe('the raw logs', () => {
     idsOf(await stage.rawLogs())
       .filter((id) => id.startsWith(prefix))
       .toSorted();
-  /** Sends so many requests with ids of their own, and answers these. */
+  /** Sends `count` requests with different ids, and returns the ids. */
   async function ask(prefix: string, count: number): Promise<string[]> {
     const { host } = await stage.site();
     const ids = Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(4, '0')}`);
@@ -111,7 +111,7 @@ describe('the raw logs', () => {
     return ids;
   }
 
-  test('hold a lone request within moments, under its day', async () => {
+  test('have a single request within seconds, under its day', async () => {
     const ids = await ask('lone', 1);
     await expect.poll(() => archived('lone'), poll).toEqual(ids);
     const [[key, records] = ['', []]] = Object.entries(await stage.rawLogs());
@@ -125,7 +125,7 @@ describe('the raw logs', () => {
     });
   });
 
-  test('hold each of many requests once, at most 50 an object and few objects', async () => {
+  test('have each of many requests once, in few objects of at most 50', async () => {
     const ids = await ask('many', 230);
     await expect.poll(() => archived('many'), poll).toEqual(ids);
     const sizes = Object.values(await stage.rawLogs())
@@ -135,7 +135,7 @@ describe('the raw logs', () => {
     expect(sizes.length).toBeLessThan(20);
   });
 
-  test('lose nothing where the consumer fails three times', async () => {
+  test('lose nothing if the consumer fails three times', async () => {
     await stage.fault('RAW_LOGS', 'fail');
     const ids = await ask('third', 3);
     const attempts: unknown[] = [];
@@ -158,12 +158,12 @@ describe('the raw logs', () => {
     [2, 2],
     [4, 8],
     [99, 300],
-  ])('are delivered again after the %dth failure, %d s later', async (attempts, seconds) => {
+  ])('are delivered again after failure %d, %d s later', async (attempts, seconds) => {
     await stage.fault('RAW_LOGS', 'fail');
     expect(await stage.deliver({ id: 'refused', records: [record()] }, attempts)).toBe(seconds);
   });
 
-  test('delivered twice are one object; of two days, two', async () => {
+  test('delivered twice are one object; records of two days are two objects', async () => {
     const batch = {
       id: 'twice',
       records: [
@@ -180,18 +180,18 @@ describe('the raw logs', () => {
     ]);
   });
 
-  test('wait in memory while the queue refuses them, and the pages are served', async () => {
+  test('wait in memory while the queue refuses them; pages are still served', async () => {
     await stage.fault('RAW_LOG_QUEUE', 'fail');
     const ids = await ask('refused', 60);
     const unsent = async () => (await stage.seen()).events.map(({ event }) => event);
     await expect.poll(unsent, poll).toContain('raw_log_unsent');
     await stage.fault('RAW_LOG_QUEUE', null);
-    // The next request's batch takes them along.
+    // The next request's batch is sent together with them.
     const later = await ask('refused-later', 1);
     await expect.poll(() => archived('refused'), poll).toEqual([...ids, ...later].toSorted());
   });
 
-  test('say how many records were dropped, where the queue refuses more than memory is given to', async () => {
+  test('log the number of dropped records if the queue refuses more than the memory limit', async () => {
     await stage.fault('RAW_LOG_QUEUE', 'fail');
     let dropped = 0;
     for (let round = 0; dropped === 0; round += 1) {
@@ -203,12 +203,12 @@ describe('the raw logs', () => {
     expect(dropped % 50).toBe(0);
   });
 
-  test('of the longest records fit a message of the queue', () => {
+  test('with the longest records fit into a message of the queue', () => {
     const batch = { id: crypto.randomUUID(), records: Array.from({ length: 50 }, () => longest) };
     expect(Buffer.byteLength(JSON.stringify(batch))).toBeLessThan(128_000);
   });
 
-  test('and all other logs hold no cookie value, no full address and no query', async () => {
+  test('and all other logs have no cookie value, no full address and no query string', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });
     const secret = {
       headers: {

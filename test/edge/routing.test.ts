@@ -52,14 +52,14 @@ describe('paths and methods', () => {
     expect(stage.upstream.received).toEqual([]);
   });
 
-  test('HEAD answers as GET, without the body', async () => {
+  test('HEAD is answered like GET, without the body', async () => {
     const get = await stage.send(site.host, `/l/${site.loader}.js`);
     const head = await stage.send(site.host, `/l/${site.loader}.js`, { method: 'HEAD' });
     expect(head).toMatchObject({ status: 200, text: '' });
     expect(head.headers.etag).toBe(get.headers.etag);
   });
 
-  test('a plugin that is switched off has no path', async () => {
+  test('the paths of a disabled plugin are unknown', async () => {
     const off = await stage.site({ modules: { custom_loader: { enabled: false } } });
     expect((await stage.send(off.host, `/l/${off.loader}.js`)).status).toBe(404);
     expect((await stage.send(off.host, `/c/${off.domains[0]?.token}.js`)).status).toBe(502);
@@ -68,10 +68,10 @@ describe('paths and methods', () => {
 
 describe('request ids', () => {
   test.each([
-    ['made where there is none', undefined, /^[0-9a-f-]{36}$/],
-    ['kept where it is a sane token', 'abc-123_X.y', /^abc-123_X\.y$/],
-    ['replaced where it is none', 'a b<script>', /^[0-9a-f-]{36}$/],
-    ['replaced where it is too long', 'x'.repeat(129), /^[0-9a-f-]{36}$/],
+    ['new if there is none', undefined, /^[0-9a-f-]{36}$/],
+    ['kept if it is valid', 'abc-123_X.y', /^abc-123_X\.y$/],
+    ['replaced if it is invalid', 'a b<script>', /^[0-9a-f-]{36}$/],
+    ['replaced if it is too long', 'x'.repeat(129), /^[0-9a-f-]{36}$/],
   ])('%s', async (_name, given, expected) => {
     const headers: Record<string, string> = given === undefined ? {} : { 'x-request-id': given };
     for (const path of [`/l/${site.loader}.js`, '/nothing', '/healthy']) {
@@ -81,7 +81,7 @@ describe('request ids', () => {
 });
 
 describe('hosts', () => {
-  test('a host that nobody knows: 404, nothing fetched, and only briefly remembered', async () => {
+  test('an unknown host: 404 without a fetch, cached for a second', async () => {
     expect((await stage.send('stranger.edge.test', '/healthy')).json.code).toBe('unknown_host');
     expect((await stage.send('stranger.edge.test', '/healthy')).json.code).toBe('unknown_host');
     expect((await stage.seen()).reads).toEqual(['ROUTES/stranger.edge.test']);
@@ -91,7 +91,7 @@ describe('hosts', () => {
     expect((await stage.seen()).reads).toEqual(['ROUTES/stranger.edge.test']);
   });
 
-  test("a token of one site opens nothing on another's host", async () => {
+  test("a token of one site is unknown on another site's host", async () => {
     const other = await stage.site();
     expect((await stage.send(other.host, `/l/${site.loader}.js`)).json.code).toBe('unknown_loader');
     expect((await stage.send(other.host, `/c/${site.domains[0]?.token}.js`)).json.code).toBe(
@@ -134,12 +134,12 @@ describe('hosts', () => {
     ['with an empty hop secret', { 'x-tagyard-hop': '', 'x-forwarded-host': 'm.site1-0.example' }, edge],
     ['a foreign host', { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'evil.example' }, edge],
     [
-      'a host that only ends alike',
+      'a host with the same ending',
       { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'evilsite1-0.example' },
       edge,
     ],
     [
-      'a port that is none',
+      'an invalid port',
       {
         'x-tagyard-hop': HOP_SECRET,
         'x-forwarded-host': 'm.site1-0.example:99999',
@@ -148,11 +148,11 @@ describe('hosts', () => {
       'https://site1.edge.test',
     ],
     [
-      'a name that IDNA doesn’t know',
+      'an invalid IDNA name',
       { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'xn--a.site1-0.example' },
       edge,
     ],
-    ['no host at all', { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'a b/"c' }, edge],
+    ['an invalid host', { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'a b/"c' }, edge],
   ])('script addresses: %s', async (_name, headers, expected) => {
     const { text } = await stage.send(site.host, `/l/${site.loader}.js`, { headers });
     expect(text).toContain(`"edge":"${expected}"`);
@@ -163,33 +163,33 @@ describe('bodies', () => {
   const valid = (site: StagedSite) => ({ loader: site.loader, url: `https://${site.domains[0]?.domain}/` });
 
   test.each([
-    ['nothing', ''],
-    ['no JSON', '{'],
-    ['no object', '[]'],
-    ['no members', '{}'],
+    ['an empty body', ''],
+    ['not JSON', '{'],
+    ['not an object', '[]'],
+    ['an empty object', '{}'],
     ['a wrong type', JSON.stringify({ loader: 1, url: 'https://site1-0.example/' })],
-    ['a url that is none', JSON.stringify({ loader: 'lt_loader0token00001', url: 'page' })],
+    ['an invalid url', JSON.stringify({ loader: 'lt_loader0token00001', url: 'page' })],
     ['a url of another scheme', JSON.stringify({ loader: 'lt_loader0token00001', url: 'file:///etc' })],
     [
-      'a consent that is no choice',
+      'an invalid consent',
       JSON.stringify({ loader: 'x', url: 'https://a.b/', consent: { ad_storage: 'maybe' } }),
     ],
-    ['octets that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
+    ['octets that are not UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
   ])('%s: 400 malformed_request', async (_name, body) => {
     const answer = await stage.send(site.host, '/boot', post(body));
     expect(answer).toMatchObject({ status: 400, json: { code: 'malformed_request' } });
   });
 
-  test('names the members that are wrong', async () => {
+  test('names the invalid members', async () => {
     const answer = await stage.send(site.host, '/boot', post('{"loader":"x","session":{"id":5}}'));
     expect(answer.json.errors.map(({ path }: { path: string }) => path)).toEqual(['url', 'session.id']);
   });
 
   test.each([
-    ['64 KiB exactly is taken', 65_536, 200, {}],
-    ['one octet more is not', 65_537, 413, {}],
-    ['a megabyte is not', 1_048_576, 413, {}],
-    ['one octet more of a length that nobody stated is not', 65_537, 413, { 'transfer-encoding': 'chunked' }],
+    ['64 KiB is accepted', 65_536, 200, {}],
+    ['one octet more is refused', 65_537, 413, {}],
+    ['a megabyte is refused', 1_048_576, 413, {}],
+    ['one octet more without a content-length is refused', 65_537, 413, { 'transfer-encoding': 'chunked' }],
   ])('%s', async (_name, size, status, headers) => {
     const bare = JSON.stringify({ ...valid(site), pad: '' });
     const body = JSON.stringify({ ...valid(site), pad: 'x'.repeat(size - bare.length) });
@@ -197,7 +197,7 @@ describe('bodies', () => {
   });
 
   test.each(['/nothing', '/l/x.js', '/mark-session-detection'])(
-    '%s answers a body that it refuses',
+    '%s reads a refused body, so that the client sees the answer',
     async (path) => {
       const answer = await stage.send(site.host, path, post('x'.repeat(1_048_576)));
       expect(answer.status).toBeGreaterThanOrEqual(400);
@@ -215,9 +215,9 @@ describe('headers', () => {
     stage.send(site.host, `/l/${site.loader}.js`, { headers });
 
   test.each([
-    ['a long one is taken', 'x-any', 100_000, 200],
-    ['a host of any length is looked at', 'x-forwarded-host', 20_000, 200],
-    ['cookies of any length are looked at', 'cookie', 20_000, 200],
+    ['a long one is accepted', 'x-any', 100_000, 200],
+    ['a host of any length is parsed', 'x-forwarded-host', 20_000, 200],
+    ['cookies of any length are parsed', 'cookie', 20_000, 200],
   ])('%s', async (_name, header, octets, status) => {
     expect((await load({ [header]: 'a'.repeat(octets), 'x-tagyard-hop': HOP_SECRET })).status).toBe(status);
   });
@@ -231,7 +231,7 @@ describe('CORS', () => {
   });
 
   test.each(['https://site1-0.example', 'https://www.site1-0.example', 'http://a.b.site1-0.example:8080'])(
-    'a page of the site may ask: %s',
+    'a page of the site is allowed: %s',
     async (origin) => {
       const preflight = await stage.send(site.host, '/boot', { method: 'OPTIONS', headers: { origin } });
       expect(preflight.status).toBe(204);
@@ -245,7 +245,7 @@ describe('CORS', () => {
     },
   );
 
-  test('errors are for the site’s pages to read, too', async () => {
+  test('the site’s pages may also read errors', async () => {
     const answer = await stage.boot(site, { loader: 'lt_unknown000000000' });
     expect(answer.status).toBe(404);
     expect(answer.headers).toMatchObject(allowed('https://www.site1-0.example'));
@@ -253,12 +253,12 @@ describe('CORS', () => {
 
   test.each([
     ['a foreign origin', 'https://evil.example'],
-    ['an origin that only ends alike', 'https://evilsite1-0.example'],
+    ['an origin with the same ending', 'https://evilsite1-0.example'],
     ['the opaque origin', 'null'],
     ['an origin with a path', 'https://site1-0.example/'],
     ['user info', 'https://site1-0.example@evil.example'],
     ['another scheme', 'chrome-extension://site1-0.example'],
-  ])('%s is refused, whatever it sends', async (_name, origin) => {
+  ])('%s is refused with any content type', async (_name, origin) => {
     for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded']) {
       const answer = await stage.boot(site, { cookies: { _ga: '1' } }, { origin, 'content-type': type });
       expect(answer).toMatchObject({ status: 403, json: { code: 'origin_not_allowed' } });

@@ -15,7 +15,7 @@ const rudeSite = (...flags: string[]) =>
     domains: [{}, {}],
   });
 
-/** What a page needs of the edge, each as it should be. */
+/** Everything that a page needs of the edge works. */
 async function works(site: StagedSite) {
   stage.upstream.reply = () => ({ headers: { 'content-type': 'text/javascript' }, body: 'tag' });
   const second = `https://${site.domains[1]?.domain}/`;
@@ -42,26 +42,23 @@ describe('a plugin whose hooks', () => {
     ['never resolve, before the route', 'hangs_before'],
     ['never resolve, after the route', 'hangs_after'],
     ['never resolve, in the bootstrap', 'hangs_boot'],
-    ['answer what is no Response', 'babbles'],
-    ['use the answer up and fail', 'uses_up'],
-  ])(
-    '%s: every other path of the site answers as it should, and the log names the plugin',
-    async (_how, flag) => {
-      await stage.seen();
-      await works(await rudeSite(flag));
-      const { events } = await stage.seen();
-      expect(
-        events.filter(({ event }) => event === 'plugin_failed').map(({ fields }) => fields.plugin),
-      ).toContain(flag);
-    },
-  );
+    ['return something else than a Response', 'babbles'],
+    ['read the response and fail', 'uses_up'],
+  ])('%s: every other path of the site works, and the log names the plugin', async (_how, flag) => {
+    await stage.seen();
+    await works(await rudeSite(flag));
+    const { events } = await stage.seen();
+    expect(
+      events.filter(({ event }) => event === 'plugin_failed').map(({ fields }) => fields.plugin),
+    ).toContain(flag);
+  });
 });
 
 describe('a plugin whose handler', () => {
   test.each([
     ['throws', 'handler_throws', '/handler-throws'],
-    ['answers what is no Response', 'handler_babbles', '/handler-babbles'],
-  ])('%s: a generic 500 on its own path, all is well elsewhere', async (_how, flag, path) => {
+    ['returns something else than a Response', 'handler_babbles', '/handler-babbles'],
+  ])('%s: a generic 500 on its own path, other paths work', async (_how, flag, path) => {
     const site = await rudeSite(flag);
     const answer = await stage.send(site.host, path);
     expect(answer).toMatchObject({ status: 500, json: { code: 'internal' } });
@@ -69,7 +66,7 @@ describe('a plugin whose handler', () => {
     await works(site);
   });
 
-  test('never resolves: who asks gets an error in the end, and all is well elsewhere meanwhile', async () => {
+  test('never resolves: its path answers an error in the end, other paths work meanwhile', async () => {
     const site = await rudeSite('handler_hangs');
     const hanging = stage.send(site.host, '/handler-hangs');
     await works(site);
@@ -77,7 +74,7 @@ describe('a plugin whose handler', () => {
   });
 });
 
-test('a site that hasn’t switched them on never meets them', async () => {
+test('disabled ones have no effect', async () => {
   await stage.seen();
   await works(await rudeSite());
   expect((await stage.seen()).events).toEqual([]);

@@ -30,7 +30,7 @@ afterEach(async () => {
   await stage.seen();
 });
 
-describe('a warm request touches', () => {
+describe('store operations of a warm request', () => {
   test.each([
     ['/l/', { reads: 0, writes: 0, matches: 0 }],
     ['/c/', { reads: 0, writes: 0, matches: 0 }],
@@ -42,7 +42,7 @@ describe('a warm request touches', () => {
     expect({ reads: reads.length, writes: writes.length, matches: cacheMatches.length }).toEqual(touched);
   });
 
-  test('/c/ in another isolate of the data centre: no KV, one match for the script', async () => {
+  test('/c/ in another isolate of the data centre: no read of KV, one cache match for the script', async () => {
     await stage.restart();
     await requests['/c/']?.();
     const { reads, cacheMatches } = await stage.seen();
@@ -51,13 +51,13 @@ describe('a warm request touches', () => {
   });
 });
 
-test('with every second call of KV failing, sites seen before are served', async () => {
+test('if every second call of KV fails, known sites are still served', async () => {
   for (const namespace of NAMESPACES) await stage.fault(namespace, 'alternate');
   const statuses: number[] = [];
   for (let round = 0; round < 20; round += 1) {
-    // Past CONFIG_TTL_SECONDS in most rounds, so that the documents are read again; past the vendor's copy in some.
+    // In most rounds the documents are stale and read again, in some rounds the vendor's copy, too.
     await stage.forward(45_000);
-    // A new isolate at times, which has the data centre's copies only.
+    // At times a new isolate, which has only the data centre's copies.
     if (round % 7 === 6) await stage.restart();
     const all = Object.values(requests).flatMap((request) => Array.from({ length: 5 }, request));
     for (const { status } of await Promise.all(all)) statuses.push(status);

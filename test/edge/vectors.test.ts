@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readCookie } from '../../plugins/custom_loader/cookie-header.ts';
 import { type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 
-/** Cases of public projects, which lie beside the project (each file names its source and licence). */
+/** Test cases of public projects, in a folder beside this project. Each file names its source and licence. */
 const vectors = (name: string) => new URL(`../../../shared/vectors/${name}`, import.meta.url);
 const absent = !existsSync(vectors('JSONTestSuite_parsing.json'));
 if (absent) console.warn('Left out: ../shared/vectors is not here, so no case of the public suites ran.');
@@ -25,7 +25,7 @@ describe.skipIf(absent)('JSONTestSuite against POST /boot', () => {
     readonly name: string;
     readonly expect: 'n' | 'y' | 'i';
     readonly b64?: string;
-    /** In place of `b64`, for long ones: this so many times, then the tail. */
+    /** Instead of `b64` in long cases: repeated `times` times, then the tail. */
     readonly repeat_b64?: string;
     readonly times?: number;
     readonly tail_b64?: string;
@@ -41,13 +41,13 @@ describe.skipIf(absent)('JSONTestSuite against POST /boot', () => {
   test.each(cases<JsonCase>('JSONTestSuite_parsing.json'))('$name', async (example) => {
     const { expect: verdict } = example;
     const octets = octetsOf(example);
-    // None of them is a boot request by itself; over 64 KiB is refused unread.
+    // Alone, no case is a valid boot request. A body over 64 KiB is refused.
     const bare = await post(octets);
     expect([400, 413]).toContain(bare.status);
     const detail = bare.json.detail === undefined ? 'parsed' : 'refused';
     if (verdict === 'y') expect(detail).toBe('parsed');
     if (verdict === 'n' && bare.status === 400) expect(detail).toBe('refused');
-    // Inside a request that is fine otherwise, as a member that nobody knows.
+    // As an unknown member of a valid request.
     const [head, tail] = [`{"loader":"${site.loader}","url":"https://${site.domains[0]?.domain}/","x":`, '}'];
     const inside = await post(Buffer.concat([Buffer.from(head), octets, Buffer.from(tail)]));
     expect(inside.status).toBeLessThan(500);
@@ -62,7 +62,7 @@ describe.skipIf(absent)('http-state’s cookie headers', () => {
   }
 
   test.each(cases<CookieCase>('http_state_parser.json').filter(({ sent }) => sent.length > 0))(
-    'what a browser sends after $test is read as it was meant',
+    'the cookie header that a browser sends after $test is parsed correctly',
     ({ sent }) => {
       const header = sent.map(({ name, value }) => `${name}=${value}`).join('; ');
       for (const { name } of sent) {

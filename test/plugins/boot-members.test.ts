@@ -9,7 +9,7 @@ afterAll(() => stage.close());
 
 const CORE = ['container', 'site', 'features', 'profile', 'session', 'restoreCookies'];
 
-describe('what a plugin returns from boot', () => {
+describe('the member that a plugin returns from boot', () => {
   test('is in the answer of /boot under the plugin’s name', async () => {
     const site = await stage.site({
       features: { greeting: true, cookie_restoration: true },
@@ -25,7 +25,7 @@ describe('what a plugin returns from boot', () => {
   test.each([
     ['is missing where the plugin is off', {}],
     ['is missing where JSON can’t hold it', { unserializable: true }],
-    ['is missing where it is nothing', { silent: true }],
+    ['is missing where it is undefined', { silent: true }],
   ])('%s', async (_name, features) => {
     const site = await stage.site({ features });
     const { status, json } = await stage.boot(site);
@@ -43,7 +43,7 @@ describe('what a plugin returns from boot', () => {
     expect(Object.keys(json)).toEqual(CORE);
   });
 
-  test('that JSON can’t hold is logged with the plugin’s name', async () => {
+  test('is logged with the plugin’s name where JSON can’t hold it', async () => {
     const site = await stage.site({ features: { unserializable: true } });
     await stage.seen();
     await stage.boot(site);

@@ -22,7 +22,7 @@ const viaCustomDomain = (host: string) => ({
 });
 
 describe('POST /boot', () => {
-  test('answers what the page needs, and nothing more', async () => {
+  test('answers exactly the members that the page needs', async () => {
     const answer = await stage.boot(site);
     expect(answer.status).toBe(200);
     expect(answer.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
@@ -48,13 +48,13 @@ describe('POST /boot', () => {
   test.each([
     ['an unknown loader', { loader: 'lt_unknown000000000' }, 'unknown_loader'],
     ['a malformed loader', { loader: '../../ROUTES' }, 'unknown_loader'],
-    ['a page elsewhere', { url: 'https://elsewhere.example/' }, 'unknown_site'],
-    ['a page whose host only ends alike', { url: 'https://evilsite1-0.example/' }, 'unknown_site'],
+    ['a page on a foreign domain', { url: 'https://elsewhere.example/' }, 'unknown_site'],
+    ['a page on a host with the same ending', { url: 'https://evilsite1-0.example/' }, 'unknown_site'],
   ])('%s: 404', async (_name, body, code) => {
     expect(await stage.boot(site, body)).toMatchObject({ status: 404, json: { code } });
   });
 
-  test('a registry that holds no such container: 404', async () => {
+  test('no registry document of the container: 404', async () => {
     const lost = await stage.site();
     await stage.remove('SITE_REGISTRY', lost.container);
     expect((await stage.boot(lost)).json.code).toBe('unknown_container');
@@ -63,12 +63,12 @@ describe('POST /boot', () => {
 
 describe('_fpid', () => {
   test.each([
-    ['from the cookie', {}, cookie(known), known, false],
-    ['from the body where there is no cookie', { fpid: known }, {}, known, false],
-    ['from the cookie before the body', { fpid: 'b'.repeat(32) }, cookie(known), known, false],
-    ['from the body where the cookie is malformed', { fpid: known }, cookie('<script>'), known, false],
-    ['made where neither is well formed', { fpid: 'ZZZ' }, cookie(known.toUpperCase()), null, true],
-    ['made where it is too long', { fpid: `${known}a` }, {}, null, true],
+    ['read from the cookie', {}, cookie(known), known, false],
+    ['read from the body if there is no cookie', { fpid: known }, {}, known, false],
+    ['read from the cookie rather than the body', { fpid: 'b'.repeat(32) }, cookie(known), known, false],
+    ['read from the body if the cookie is malformed', { fpid: known }, cookie('<script>'), known, false],
+    ['new if neither is well-formed', { fpid: 'ZZZ' }, cookie(known.toUpperCase()), null, true],
+    ['new if it is too long', { fpid: `${known}a` }, {}, null, true],
   ])('%s', async (_name, body, headers, expected, isNew) => {
     const { json, text } = await stage.boot(site, body, headers);
     expect(json.profile).toEqual({ id: expected ?? expect.stringMatching(ID), isNew });
@@ -76,7 +76,7 @@ describe('_fpid', () => {
     expect(text).not.toContain('script>');
   });
 
-  test('is 128 bits, anew for everybody', async () => {
+  test('is 128 bits, and different for each visitor', async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => stage.boot(site)));
     expect(new Set(answers.map(({ json }) => json.profile.id)).size).toBe(20);
   });
@@ -97,14 +97,14 @@ describe('_fpid', () => {
     ]);
   });
 
-  test('is never read from the store when it was just made', async () => {
+  test('is not read from the store when it is new', async () => {
     await stage.boot(site);
     const { reads, writes } = await stage.seen();
     expect(reads.filter((key) => key.startsWith('COOKIES'))).toEqual([]);
     expect(writes).toHaveLength(1);
   });
 
-  test('costs one read and one write when it is known', async () => {
+  test('takes one read and one write when it is known', async () => {
     const { json } = await stage.boot(site);
     await stage.seen();
     await stage.boot(site, {}, cookie(json.profile.id));
@@ -115,7 +115,7 @@ describe('_fpid', () => {
 });
 
 describe('the session', () => {
-  test('goes on where the caller names the one that the store knows, until 30 minutes idle', async () => {
+  test('continues if the caller names the stored one, until it is idle for 30 minutes', async () => {
     const { json: first } = await stage.boot(site);
     const again = () => stage.boot(site, { session: { id: first.session.id } }, cookie(first.profile.id));
     expect((await again()).json.session).toMatchObject({ id: first.session.id, isNew: false });
@@ -128,10 +128,10 @@ describe('the session', () => {
   });
 
   test.each([
-    ['one that nobody made', 'c'.repeat(32)],
-    ['one that is no id', '"><script>'],
+    ['an unknown one', 'c'.repeat(32)],
+    ['a malformed one', '"><script>'],
     ['none', undefined],
-  ])('is new where the caller names %s', async (_name, id) => {
+  ])('is new if the caller names %s', async (_name, id) => {
     const { json: first } = await stage.boot(site);
     const body = id === undefined ? {} : { session: { id } };
     const { session } = (await stage.boot(site, body, cookie(first.profile.id))).json;
@@ -139,7 +139,7 @@ describe('the session', () => {
     expect([first.session.id, id]).not.toContain(session.id);
   });
 
-  test("another profile's, and the same profile's on another site, is not taken", async () => {
+  test('the session of another profile or of another site is not continued', async () => {
     const { json: first } = await stage.boot(site);
     const session = { id: first.session.id };
     expect((await stage.boot(site, { session }, cookie(known))).json.session.isNew).toBe(true);
@@ -151,7 +151,7 @@ describe('the session', () => {
 describe('domains', () => {
   const two = { domains: [{}, { domain: 'shop.site.co.uk', cookieDomain: 'site.co.uk' }] };
 
-  test('multi_domain off: only the primary domain boots, asks across origins and has a container token', async () => {
+  test('multi_domain off: only the primary domain boots, passes CORS and has a container token', async () => {
     const single = await stage.site({ ...two, features: { multi_domain: false } });
     const url = 'https://shop.site.co.uk/';
     expect((await stage.boot(single)).status).toBe(200);
@@ -177,7 +177,7 @@ describe('domains', () => {
     expect(second.headers['set-cookie']?.[0]).toContain('; Domain=site.co.uk;');
   });
 
-  test('a domain that the registry calls inactive stays off, whatever the flag says', async () => {
+  test('a domain that is inactive in the registry is off, whatever the flag', async () => {
     const inert = await stage.site({ domains: [{}, { active: false }], features: { multi_domain: true } });
     expect((await stage.boot(inert, { url: `https://${inert.domains[1]?.domain}/` })).json.code).toBe(
       'unknown_site',

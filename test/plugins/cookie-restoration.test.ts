@@ -18,7 +18,7 @@ afterAll(() => stage.close());
 
 const on = (options: SiteOptions = {}) => stage.site({ features: { cookie_restoration: true }, ...options });
 
-/** Boots with cookies once and answers the profile that holds them. */
+/** Boots once with cookies and returns the profile that has them. */
 async function store(site: StagedSite, cookies: Record<string, string>, body = {}): Promise<string> {
   return (await stage.boot(site, { cookies, ...body })).json.profile.id;
 }
@@ -30,7 +30,7 @@ async function restore(site: StagedSite, fpid: string, body = {}, headers = {}) 
 }
 
 describe('what is restored', () => {
-  test('the listed cookies of the profile, with the attributes that the page needs', async () => {
+  test('the listed cookies of the profile, with all attributes', async () => {
     const site = await on();
     const id = await store(site, { _ga: 'GA1.1.5.6' });
     expect((await restore(site, id)).cookies).toEqual([
@@ -54,43 +54,33 @@ describe('what is restored', () => {
       ['_fbc', '_fbp', '_ga', '_ga_X1', '_gcl_au'],
     ],
     [
-      'a list of the site’s own',
+      'the site’s own list',
       { cookies: ['mine', 'pre_*'] },
       { mine: '1', mine2: '2', pre_: '3', pre_a: '4', _ga: '5' },
       ['mine', 'pre_', 'pre_a'],
     ],
     [
-      'reserved prefixes never',
+      'no names with reserved prefixes',
       { cookies: ['__Host-*', '__secure-*', 'ok'] },
       { '__Host-a': '1', '__Secure-b': '2', ok: '3' },
       ['ok'],
     ],
     [
-      'values that would break the header never',
+      'no values that would break the header',
       {},
       { _ga: 'a;Domain=evil', _fbp: 'a\r\nSet-Cookie: x=1', _fbc: ' a', _gcl_a: 'ü', _gcl_b: 'a b"c,d=' },
       ['_gcl_b'],
     ],
-    [
-      'names that are no cookie names never',
-      { cookies: ['pre_*'] },
-      { 'pre_a b': '1', 'pre_;': '2', 'pre_=': '3' },
-      [],
-    ],
-    ['pairs over 4096 octets never', {}, { _ga: 'x'.repeat(4094), _fbp: 'x'.repeat(4092) }, ['_fbp']],
-    [
-      'members that every object has never',
-      { cookies: ['__proto__', 'constructor', 'ok'] },
-      { ok: '1' },
-      ['ok'],
-    ],
+    ['no invalid cookie names', { cookies: ['pre_*'] }, { 'pre_a b': '1', 'pre_;': '2', 'pre_=': '3' }, []],
+    ['no pairs over 4096 octets', {}, { _ga: 'x'.repeat(4094), _fbp: 'x'.repeat(4092) }, ['_fbp']],
+    ['no members of Object.prototype', { cookies: ['__proto__', 'constructor', 'ok'] }, { ok: '1' }, ['ok']],
   ])('%s', async (_name, options, sent, expected) => {
     const site = await on({ modules: { cookie_restoration: options } });
     const id = await store(site, sent);
     expect((await restore(site, id)).names).toEqual(expected);
   });
 
-  test('at most 50 cookies and 16 KiB a profile, the newest first', async () => {
+  test('at most 50 cookies and 16 KiB per profile, the newest first', async () => {
     const site = await on({ modules: { cookie_restoration: { cookies: ['a*'] } } });
     const many = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`a${i}`, 'v']));
     expect((await restore(site, await store(site, many))).names).toHaveLength(50);
@@ -103,21 +93,21 @@ describe('what is restored', () => {
     ['51', Array.from({ length: 51 }, (_, i) => `a${i}`), 0],
     ['a name of 127 characters', ['a0', 'a'.repeat(127)], 1],
     ['one of 128', ['a0', 'a'.repeat(128)], 0],
-    ['what is no name', ['a0', 'a b'], 0],
+    ['an invalid name', ['a0', 'a b'], 0],
   ])('a list of the site’s own may have %s, or it counts as none', async (_name, cookies, restored) => {
     const site = await on({ modules: { cookie_restoration: { cookies } } });
     const id = await store(site, { a0: '1' });
     expect((await restore(site, id)).cookies).toHaveLength(restored);
   });
 
-  test('nothing with the flag off, and what was stored before stays unread', async () => {
+  test('nothing with the flag off: stored cookies are not restored', async () => {
     const site = await stage.site({ features: { cookie_restoration: false } });
     const id = await store(site, { _ga: '1' });
     expect((await restore(site, id)).cookies).toEqual([]);
     expect(await stage.get('COOKIES', `${site.id}:${id}`)).toMatchObject({ cookies: [] });
   });
 
-  test('as Set-Cookie on a first-party host, and only there', async () => {
+  test('by Set-Cookie on a first-party host, and only there', async () => {
     const site = await on();
     const id = await store(site, { _ga: '1' });
     const custom = {
@@ -137,7 +127,7 @@ describe('what is restored', () => {
 });
 
 describe('the life of a cookie', () => {
-  test('counts down and isn’t begun anew by being restored or seen again', async () => {
+  test('is not extended by restoring the cookie or by seeing it again', async () => {
     const site = await on();
     const id = await store(site, { _ga: '1' });
     await stage.forward(100 * 86_400_000);
@@ -148,7 +138,7 @@ describe('the life of a cookie', () => {
     expect((await restore(site, id)).cookies).toEqual([]);
   });
 
-  test('a newer value takes the place of the older', async () => {
+  test('a newer value replaces an older one', async () => {
     const site = await on();
     const id = await store(site, { _ga: 'old', _fbp: 'kept' });
     const { cookies } = await restore(site, id, { cookies: { _ga: 'new' } });
@@ -175,7 +165,7 @@ describe('the life of a profile', () => {
     const first = (await stage.expiration('COOKIES', key)) ?? 0;
     expect(first).toBeGreaterThan(now() + life - 60);
     expect(first).toBeLessThanOrEqual(Math.ceil(now() + life));
-    // Seen again a moment later: the store counts anew, in whole seconds.
+    // A later bootstrap extends the expiry, which the store keeps in whole seconds.
     await expect
       .poll(
         async () => {
@@ -188,8 +178,8 @@ describe('the life of a profile', () => {
   });
 });
 
-describe('bootstraps of one profile at once', () => {
-  test('lose at most what the store loses: the last write stands whole, and the next bootstrap mends it', async () => {
+describe('simultaneous bootstraps of one profile', () => {
+  test('lose at most the writes that the store loses: one write is stored completely, and the next bootstrap adds the rest', async () => {
     const site = await on();
     const id = await store(site, { _gcl_au: 'old' });
     await Promise.all([
@@ -207,15 +197,15 @@ describe('bootstraps of one profile at once', () => {
   });
 });
 
-describe('whose cookies', () => {
-  test('a guessed _fpid of another site opens nothing', async () => {
+describe('the profile of a cookie', () => {
+  test('an _fpid of another site restores nothing', async () => {
     const [mine, other] = [await on(), await on()];
     const id = await store(mine, { _ga: 'mine' });
     expect((await restore(other, id)).cookies).toEqual([]);
     expect((await restore(mine, id)).names).toEqual(['_ga']);
   });
 
-  test('a record that can’t be read is as good as none', async () => {
+  test('an invalid record counts as missing', async () => {
     const site = await on();
     const id = 'd'.repeat(32);
     await stage.put('COOKIES', `${site.id}:${id}`, '{"version":9}');
@@ -233,7 +223,7 @@ describe('consent', () => {
     ['Sec-GPC: 1', {}, { 'sec-gpc': '1' }],
     ['both denied', denied('ad_storage', 'analytics_storage'), {}],
     [
-      'Sec-GPC: 1 beside a grant',
+      'Sec-GPC: 1 despite a grant',
       { consent: { ad_storage: 'granted', analytics_storage: 'granted' } },
       { 'sec-gpc': '1' },
     ],
@@ -258,7 +248,7 @@ describe('consent', () => {
     expect((await restore(site, id)).names).toEqual(expected);
   });
 
-  test('a denial deletes with the flag off, too', async () => {
+  test('a denial deletes stored cookies with the flag off, too', async () => {
     const site = await on();
     const id = await store(site, both);
     await stage.put('EDGE_CONFIG', site.container, {
@@ -273,7 +263,7 @@ describe('consent', () => {
     expect(await stage.get('COOKIES', `${site.id}:${id}`)).toMatchObject({ cookies: [{ name: '_ga' }] });
   });
 
-  test('a site that requires it: nothing before a grant, then what was granted', async () => {
+  test('a site that requires consent: nothing before a grant, then the granted purposes', async () => {
     const site = await on({ consent: 'required' });
     const before = await stage.boot(site, { cookies: both });
     expect(before.json.profile).toBeNull();
@@ -283,7 +273,7 @@ describe('consent', () => {
     expect((await restore(site, id, granted)).names).toEqual(['_ga']);
   });
 
-  test('a cookie whose purpose nobody knows needs both', async () => {
+  test('a cookie of unknown purpose needs both', async () => {
     const site = await on({ modules: { cookie_restoration: { cookies: ['mine', '_ga'] } } });
     const id = await store(site, { mine: '1', _ga: '2' }, denied('ad_storage'));
     expect((await restore(site, id)).names).toEqual(['_ga']);

@@ -14,7 +14,7 @@ afterAll(() => stage.close());
 const load = (site: StagedSite, headers = {}) => stage.send(site.host, `/l/${site.loader}.js`, { headers });
 
 describe('GET /l/<loader token>.js', () => {
-  test('is a script for the site, cacheable', async () => {
+  test('is a cacheable script for the site', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });
     const answer = await load(site);
     expect(answer.status).toBe(200);
@@ -25,7 +25,7 @@ describe('GET /l/<loader token>.js', () => {
     });
   });
 
-  test('is under 2000 octets gzipped, with all that goes out by default and a token as they are made', async () => {
+  test('is under 2000 octets gzipped, with the default plugins and a token of real length', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });
     const token = `lt_${randomBytes(16).toString('hex')}`;
     await stage.put('LOADER_TOKEN_MAP', token, { version: 1, containerId: site.container });
@@ -40,15 +40,15 @@ describe('GET /l/<loader token>.js', () => {
     expect(gzipSync(text).byteLength).toBeLessThan(2000);
   });
 
-  test('is ES2018 that asks nothing of a strict policy', async () => {
+  test('is ES2018 that a strict policy allows', async () => {
     const { text } = await load(await stage.site());
     expect(text).not.toMatch(/\beval\b|new Function|document\.write|innerHTML|javascript:/);
-    // What esbuild would have to rewrite is newer than ES2018.
+    // esbuild would rewrite syntax that is newer than ES2018.
     const compact = async (target: string) => (await transform(text, { target })).code;
     expect(await compact('es2018')).toBe(await compact('esnext'));
   });
 
-  test('304s for who has it, and another tag for another site', async () => {
+  test('is a 304 for its etag, which differs between sites', async () => {
     const [one, two] = [await stage.site(), await stage.site()];
     const etag = String((await load(one)).headers.etag);
     expect(await load(one, { 'if-none-match': etag })).toMatchObject({ status: 304, text: '' });
@@ -64,7 +64,7 @@ describe('GET /l/<loader token>.js', () => {
     'lt_unknown000000000',
     '..%2f..%2fROUTES',
     '__proto__',
-  ])('token "%s": 404, and a malformed one is not looked up', async (token) => {
+  ])('token "%s": 404, without a read if it is malformed', async (token) => {
     const site = await stage.site();
     await load(site);
     await stage.seen();
@@ -81,7 +81,7 @@ describe('GET /l/<loader token>.js', () => {
     expect((await load(await stage.site({ until: day(-1) }))).status).toBe(404);
   });
 
-  test('carries only what is on: no detection where it is off, no cookie names without restoration', async () => {
+  test('has only the scripts of enabled plugins: no detection if it is off, no cookie names without restoration', async () => {
     const off = await load(await stage.site({ modules: { adblock_itp_detection: { enabled: false } } }));
     expect(off.text).not.toContain('mark-session-detection');
     expect(off.text).toContain('"cookies":[]');
@@ -90,7 +90,7 @@ describe('GET /l/<loader token>.js', () => {
     expect(on.text).toContain('"cookies":["_ga","_ga_*"');
   });
 
-  test('warm, it touches no store', async () => {
+  test('reads no store when it is warm', async () => {
     const site = await stage.site();
     await load(site);
     await stage.seen();
@@ -116,7 +116,7 @@ describe('the snippet', () => {
     await expect(transform(script, { target: 'es2018' })).resolves.toMatchObject({ warnings: [] });
   });
 
-  test('takes another vendor, and ports', () => {
+  test('supports another vendor, and ports', () => {
     const html = renderSnippet({
       ...options,
       edgeUrl: 'http://shop.tagyard.localhost:8787',
@@ -126,7 +126,7 @@ describe('the snippet', () => {
     expect(html).toContain('"http://vendor.localhost:9000/gtm.js?id=GTM-ABC1234"');
   });
 
-  test('no value can end the script or leave its literal', () => {
+  test('no value can end the script or its literal', () => {
     const html = renderSnippet({
       ...options,
       loaderToken: '"</script><script>alert(1)//\u2028',

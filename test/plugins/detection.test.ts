@@ -21,7 +21,7 @@ const mark = (site: StagedSite, body: object, headers = {}) =>
   });
 
 describe('POST /mark-session-detection', () => {
-  test('hands the signals to the tag server, with the visitor’s address, and counts them', async () => {
+  test('forwards the signals to the tag server, with the visitor’s address, and counts them', async () => {
     const site = await stage.site();
     const answer = await mark(
       site,
@@ -50,7 +50,7 @@ describe('POST /mark-session-detection', () => {
     });
   });
 
-  test('counts each site’s signals by themselves', async () => {
+  test('counts the signals of each site separately', async () => {
     const [one, other] = [await stage.site(), await stage.site()];
     for (const adblock of [true, true, false]) await mark(one, { signals: { adblock } });
     await mark(other, { signals: { adblock: false } });
@@ -62,7 +62,7 @@ describe('POST /mark-session-detection', () => {
     ]);
   });
 
-  test('a receiver that refuses is written down, by its status only', async () => {
+  test('logs a receiver that refuses, with its status only', async () => {
     stage.upstream.reply = () => ({ status: 403, body: 'secret' });
     await mark(await stage.site(), {});
     await expect
@@ -75,7 +75,7 @@ describe('POST /mark-session-detection', () => {
       ]);
   });
 
-  test('the bait answers who isn’t blocked, is never cached and reaches no other server', async () => {
+  test('answers the bait, uncached and without a request to another server', async () => {
     const site = await stage.site();
     expect(await stage.send(site.host, '/bait/gtm.js?v=1&ad_type=banner')).toMatchObject({
       status: 204,
@@ -87,7 +87,7 @@ describe('POST /mark-session-detection', () => {
     expect(stage.upstream.received.filter(({ url }) => url.includes('bait'))).toEqual([]);
   });
 
-  test('switched off: accepted, and nothing leaves', async () => {
+  test('disabled: accepted, but not forwarded', async () => {
     const site = await stage.site({ modules: { adblock_itp_detection: { enabled: false } } });
     expect(await mark(site, {})).toMatchObject({ status: 202, json: { forwarded: false } });
     expect((await mark(site, {}, { origin: 'https://evil.example' })).status).toBe(403);
@@ -96,10 +96,10 @@ describe('POST /mark-session-detection', () => {
 
   test.each([
     ['Sec-GPC', 'opt_out', undefined, { 'sec-gpc': '1' }, false],
-    ['Sec-GPC over a grant', 'required', 'granted', { 'sec-gpc': '1' }, false],
+    ['Sec-GPC despite a grant', 'required', 'granted', { 'sec-gpc': '1' }, false],
     ['a denial', 'opt_out', 'denied', {}, false],
-    ['silence where a grant is needed', 'required', undefined, {}, false],
-    ['silence where it is not', 'opt_out', undefined, {}, true],
+    ['no choice where a grant is needed', 'required', undefined, {}, false],
+    ['no choice where none is needed', 'opt_out', undefined, {}, true],
     ['a grant', 'required', 'granted', {}, true],
   ] as const)(
     '%s (%s): counted, and forwarded only where an id is allowed',
@@ -107,11 +107,11 @@ describe('POST /mark-session-detection', () => {
       const site = await stage.site({ consent: mode });
       const consent = choice && { ad_storage: choice, analytics_storage: choice };
       expect(await mark(site, { consent }, headers)).toMatchObject({ status: 202, json: { forwarded } });
-      // The record is written after the answer was made, and so after the tag server would have been asked.
+      // The record is written after the handler has run, so the request to the tag server has started by then.
       expect((await stage.seen()).records[0]).toMatchObject({ signals: { adblock: true, itp: false } });
       const received = () => stage.upstream.received.filter(({ url }) => url.includes(`${site.id}-`));
       if (forwarded) await expect.poll(received).toHaveLength(1);
-      // What is asked of the same server later comes later: nothing is still on its way.
+      // Requests to one server arrive in order: after this one, no earlier one is pending.
       await stage.send(site.host, '/healthy');
       expect(received()).toHaveLength(forwarded ? 2 : 1);
     },
@@ -129,9 +129,9 @@ describe('POST /mark-session-detection', () => {
   test.each([
     ['a foreign origin', {}, { origin: 'https://evil.example' }, 403, 'origin_not_allowed'],
     ['an unknown loader', { loader: 'lt_unknown000000000' }, {}, 404, 'unknown_loader'],
-    ['a session that is no id', { session: { id: 'x' } }, {}, 400, 'malformed_request'],
-    ['signals that are no booleans', { signals: { adblock: 'yes' } }, {}, 400, 'malformed_request'],
-    ['a signal with a strange name', { signals: { 'a b': true } }, {}, 400, 'malformed_request'],
+    ['a malformed session id', { session: { id: 'x' } }, {}, 400, 'malformed_request'],
+    ['signals that are not booleans', { signals: { adblock: 'yes' } }, {}, 400, 'malformed_request'],
+    ['a signal with an invalid name', { signals: { 'a b': true } }, {}, 400, 'malformed_request'],
     [
       'too many signals',
       { signals: Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`s${i}`, true])) },
@@ -139,7 +139,7 @@ describe('POST /mark-session-detection', () => {
       400,
       'malformed_request',
     ],
-  ])('%s: nothing leaves', async (_name, body, headers, status, code) => {
+  ])('%s: refused, and not forwarded', async (_name, body, headers, status, code) => {
     const site = await stage.site();
     expect(await mark(site, body, headers)).toMatchObject({ status, json: { code } });
     expect(stage.upstream.received.filter(({ url }) => url.includes(`${site.id}-`))).toEqual([]);
@@ -147,7 +147,7 @@ describe('POST /mark-session-detection', () => {
 });
 
 describe('records', () => {
-  test('one a request, without cookie values, addresses, tokens or query strings', async () => {
+  test('are one per request, without cookie values, addresses, tokens or query strings', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });
     const secrets = {
       cookie: 'secret-cookie=1',

@@ -17,7 +17,6 @@ beforeEach(() => {
     'gitops',
     'sites',
     'test/support/edge',
-    'test/suites.ts',
     'package.json',
     'tsconfig.json',
     'vitest.config.ts',

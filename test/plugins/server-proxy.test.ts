@@ -36,7 +36,7 @@ describe('GET /c/<container token>.js', () => {
     expect(stage.upstream.received[0]?.headers.cookie).toBeUndefined();
   });
 
-  test('is fetched once for many at once, then served from memory, per data layer name', async () => {
+  test('is fetched once for simultaneous requests, then served from memory, per data layer name', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => vendorScript();
     const answers = await Promise.all(Array.from({ length: 20 }, () => script(site)));
@@ -54,7 +54,7 @@ describe('GET /c/<container token>.js', () => {
       matches: 0,
       cache: 'hit',
     });
-    // Another isolate of the data centre: its memory is empty.
+    // Another isolate of the data centre, with an empty memory.
     await stage.restart();
     await script(site);
     expect((await stage.seen()).cacheMatches.filter((url) => url.includes('/vendor/'))).toHaveLength(1);
@@ -62,7 +62,7 @@ describe('GET /c/<container token>.js', () => {
   });
 
   test.each(['my-layer', '1st', 'a b', 'x'.repeat(65), 'é', '%00', "a';alert(1)//"])(
-    'a data layer called "%s" is refused, and nobody is asked for it',
+    'the data layer name "%s" is refused without a request to the vendor',
     async (name) => {
       const site = await stage.site();
       expect(await script(site, `?l=${encodeURIComponent(name)}`)).toMatchObject({
@@ -74,19 +74,22 @@ describe('GET /c/<container token>.js', () => {
     },
   );
 
-  test.each(['dataLayer', '_x', '$', 'x'.repeat(64), ''])('one called "%s" is not', async (name) => {
-    const site = await stage.site();
-    stage.upstream.reply = () => vendorScript();
-    expect((await script(site, `?l=${name}`)).status).toBe(200);
-  });
+  test.each(['dataLayer', '_x', '$', 'x'.repeat(64), ''])(
+    'the data layer name "%s" is accepted',
+    async (name) => {
+      const site = await stage.site();
+      stage.upstream.reply = () => vendorScript();
+      expect((await script(site, `?l=${name}`)).status).toBe(200);
+    },
+  );
 
-  test('strangers fill neither the cache nor the memory with names: ten of a web tag are cached', async () => {
+  test('an isolate caches the copies of ten data layer names per web tag, and keeps others in memory', async () => {
     const site = await stage.site();
     stage.upstream.reply = ({ url }) => vendorScript(url);
     const names = Array.from({ length: 25 }, (_, index) => `layer${index}`);
     for (const name of names) expect((await script(site, `?l=${name}`)).status).toBe(200);
     expect(asked()).toHaveLength(25);
-    // In this isolate each is in memory; another one finds what the data centre's cache took.
+    // This isolate has all copies in memory. Another one finds those in the data centre's cache.
     for (const name of names) await script(site, `?l=${name}`);
     expect(asked()).toHaveLength(25);
     await stage.restart();
@@ -94,7 +97,7 @@ describe('GET /c/<container token>.js', () => {
     expect(asked()).toHaveLength(25 + 15);
   });
 
-  test('is one copy for all sites that bear the same web tag', async () => {
+  test('is one copy for all sites with the same web tag', async () => {
     const domains = [{ webTagId: 'GTM-SHARED' }];
     const [one, other] = [await stage.site({ domains }), await stage.site({ domains })];
     stage.upstream.reply = () => vendorScript('shared');
@@ -103,7 +106,7 @@ describe('GET /c/<container token>.js', () => {
     expect(asked()).toEqual(['https://vendor.test/gtm.js?id=GTM-SHARED']);
   });
 
-  test('304s work, on a fresh copy and on a cached one', async () => {
+  test('is a 304 for its etag, from a new copy and from a cached one', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => vendorScript();
     const { headers } = await script(site);
@@ -113,7 +116,7 @@ describe('GET /c/<container token>.js', () => {
     expect((await script(site, '', { 'if-none-match': '"other"' })).status).toBe(200);
   });
 
-  test('is fresh for what the vendor says, at most 15 minutes, then fetched anew', async () => {
+  test('is fresh for the vendor’s max-age, at most 15 minutes, then fetched again', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => ({
       ...vendorScript(),
@@ -133,7 +136,7 @@ describe('GET /c/<container token>.js', () => {
     ['answers 404', () => ({ status: 404, headers: { 'content-type': 'text/html' }, body: 'no' })],
     ['answers 500', () => ({ status: 500 })],
     [
-      'answers something that is no script',
+      'answers something that is not a script',
       () => ({ headers: { 'content-type': 'text/html' }, body: '<html>' }),
     ],
     ['redirects elsewhere', () => ({ status: 302, headers: { location: 'https://evil.example/' } })],
@@ -150,7 +153,7 @@ describe('GET /c/<container token>.js', () => {
     expect((await script(unseen)).text).toBe('again');
   });
 
-  test('a vendor that fails is left alone for a while where an old copy serves, then asked again', async () => {
+  test('after a failure of the vendor, a stale copy is served for a while before the next request', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => vendorScript('old');
     await script(site);
@@ -164,7 +167,7 @@ describe('GET /c/<container token>.js', () => {
     expect((await script(site)).text).toBe('new');
   });
 
-  test('a vendor that hangs keeps who can have an old copy waiting for less than who can’t', async () => {
+  test('a hanging vendor delays a request with a stale copy less than one without', async () => {
     const [seen, unseen] = [await stage.site(), await stage.site()];
     stage.upstream.reply = () => vendorScript('old');
     await script(seen);
@@ -228,7 +231,7 @@ describe('the tag server’s paths', () => {
     ['GET', '/gtm/get_memo//x', ''],
     ['PUT', '/_/set_cookie', 'x'],
     ['POST', '/data', 'own'],
-  ])('%s %s goes on as it came', async (method, path, body) => {
+  ])('%s %s is forwarded unchanged', async (method, path, body) => {
     const site = await stage.site({ proxyPaths: ['/data'] });
     stage.upstream.reply = () => ({ status: 201, headers: { 'x-gtm-note': 'n' }, body: 'done' });
     const answer = await stage.send(site.host, path, { method, ...(body === '' ? {} : { body }) });
@@ -239,7 +242,7 @@ describe('the tag server’s paths', () => {
   });
 
   test.each(['/data', '/datax', '/data/x', '/Data', '/g/collectx', '//evil.example/g/collect', '/gtmx'])(
-    '%s is nobody’s',
+    '%s is unknown',
     async (path) => {
       const site = await stage.site();
       expect((await stage.send(site.host, path)).status).toBe(404);
@@ -247,7 +250,7 @@ describe('the tag server’s paths', () => {
     },
   );
 
-  test('switched off, none of them answers', async () => {
+  test('disabled, all of them are unknown', async () => {
     const site = await stage.site({ modules: { server_proxy: { enabled: false } }, proxyPaths: ['/data'] });
     for (const path of ['/g/collect', '/gtm/debug', '/data', `/c/${site.domains[0]?.token}.js`]) {
       expect((await stage.send(site.host, path)).status).toBe(404);
@@ -255,7 +258,7 @@ describe('the tag server’s paths', () => {
     expect(asked()).toEqual([]);
   });
 
-  test('cookies pass both ways, each Set-Cookie by itself', async () => {
+  test('cookies pass in both directions, each Set-Cookie separately', async () => {
     const site = await stage.site();
     const cookies = ['FPID=a%2Fb; Path=/; HttpOnly', 'FPLC=c; Expires=Wed, 21 Oct 2027 07:28:00 GMT'];
     stage.upstream.reply = () => ({ headers: { 'set-cookie': cookies } });
@@ -264,7 +267,7 @@ describe('the tag server’s paths', () => {
     expect(answer.headers['set-cookie']).toEqual(cookies);
   });
 
-  test('redirects are handed back, not followed', async () => {
+  test('redirects are returned, not followed', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => ({ status: 302, headers: { location: 'http://169.254.169.254/' } });
     const answer = await stage.send(site.host, '/gtm/debug');
@@ -282,7 +285,7 @@ describe('the tag server’s paths', () => {
     });
   });
 
-  test('what the visitor claims of addresses, hosts and trust is stripped, what must pass passes', async () => {
+  test('headers that claim addresses, hosts or trust are removed, others pass', async () => {
     const site = await stage.site();
     await stage.send(site.host, '/g/collect', {
       headers: {
@@ -343,7 +346,7 @@ describe('the tag server’s paths', () => {
   });
 
   test.each(['origin', 'referer', 'x-gtm-server-preview', 'x-client-data', 'x-ship-to', 'x-description'])(
-    '%s is none, and passes',
+    '%s makes no such claim and passes',
     async (name) => {
       const site = await stage.site();
       await stage.send(site.host, '/g/collect', { headers: { [name]: 'https://said.example' } });
@@ -351,7 +354,7 @@ describe('the tag server’s paths', () => {
     },
   );
 
-  test('a preflight of the preview’s interface is the tag server’s to answer', async () => {
+  test('a preflight request of the preview’s interface reaches the tag server', async () => {
     const site = await stage.site();
     const origin = 'https://tagmanager.googleusercontent.com';
     const answered = {
@@ -376,7 +379,7 @@ describe('the tag server’s paths', () => {
     expect(answer).toMatchObject({ status: 200, headers: answered });
   });
 
-  test('a `connection` header that names no names is no reason to fail', async () => {
+  test('a `connection` header with invalid names causes no failure', async () => {
     const site = await stage.site();
     const connection = 'foo bar, "x", \u00e9, , X-Mine';
     const answer = await stage.send(site.host, '/g/collect', {
@@ -388,13 +391,13 @@ describe('the tag server’s paths', () => {
   });
 
   test.each([
-    ['as the platform knows it', { country: 'DE', regionCode: 'BE' }, 'DE', 'BE'],
-    ['none where it knows none', {}, undefined, undefined],
-    ['none where it is no code', { country: 'a\r\nb', regionCode: 7 }, undefined, undefined],
+    ['the platform’s values', { country: 'DE', regionCode: 'BE' }, 'DE', 'BE'],
+    ['none if the platform has none', {}, undefined, undefined],
+    ['none if they are invalid', { country: 'a\r\nb', regionCode: 7 }, undefined, undefined],
   ])('the visitor’s place: %s, whatever the visitor claims', async (_name, cf, country, region) => {
     const site = await stage.site();
     const claims = { 'x-forwarded-country': 'XX', 'x-forwarded-region': 'X1', 'cf-region': 'X2' };
-    // The runtime takes `request.cf` from this header; on Cloudflare, and behind the embedded front, nobody can send it.
+    // The runtime reads `request.cf` from this header. Clients can't send it on Cloudflare or through the embedded front.
     const headers = { ...claims, 'mf-cf-blob': JSON.stringify(cf) };
     await stage.send(site.host, '/g/collect', { headers });
     const got = stage.upstream.received[0]?.headers;
@@ -405,7 +408,7 @@ describe('the tag server’s paths', () => {
     ]);
   });
 
-  test('bodies of any size pass both ways, whatever the edge’s own paths refuse', async () => {
+  test('bodies of any size pass in both directions, although the edge’s own paths limit them', async () => {
     const site = await stage.site();
     const large = 'x'.repeat(1_048_576);
     stage.upstream.reply = ({ body }) => ({ body });
@@ -413,11 +416,11 @@ describe('the tag server’s paths', () => {
     expect([answer.status, answer.text.length]).toEqual([200, large.length]);
   });
 
-  test('bodies go on piece by piece as they come, both ways', async () => {
+  test('bodies are streamed in both directions', async () => {
     await exchangeInPieces(stage.upstream, stage.port, (await stage.site()).host);
   });
 
-  test('headers that `connection` names stay here', async () => {
+  test('headers that `connection` names are not forwarded', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => ({ headers: { 'keep-alive': 'timeout=9', 'x-own': '1' } });
     const answer = await stage.send(site.host, '/g/collect');
@@ -429,7 +432,7 @@ describe('the tag server’s paths', () => {
   test.each([
     ['the platform’s', { 'cf-connecting-ip': '203.0.113.7' }, '203.0.113.7'],
     [
-      'the platform’s, whatever else is claimed',
+      'the platform’s, despite other claims',
       { 'cf-connecting-ip': '203.0.113.7', 'x-forwarded-for': '6.6.6.6' },
       '203.0.113.7',
     ],
@@ -438,10 +441,10 @@ describe('the tag server’s paths', () => {
       { ...hop, 'cf-connecting-ip': '10.0.0.1', 'x-forwarded-for': '203.0.113.8' },
       '203.0.113.8',
     ],
-    ['our proxy’s own entry of a list', { ...hop, 'x-forwarded-for': '6.6.6.6, 203.0.113.8' }, '203.0.113.8'],
+    ['our proxy’s own entry in a list', { ...hop, 'x-forwarded-for': '6.6.6.6, 203.0.113.8' }, '203.0.113.8'],
     ['our proxy’s, IPv6', { ...hop, 'x-forwarded-for': '2001:db8::1' }, '2001:db8::1'],
-    ['none where nobody says', {}, undefined],
-    ['none where it is no address', { 'cf-connecting-ip': 'x, y' }, undefined],
+    ['none if it is unknown', {}, undefined],
+    ['none if it is invalid', { 'cf-connecting-ip': 'x, y' }, undefined],
   ])('the visitor’s address: %s', async (_name, headers, expected) => {
     const site = await stage.site();
     await stage.send(site.host, '/g/collect', { headers });

@@ -23,20 +23,20 @@ import { HOP_SECRET, IDENTITY, proxyHome, put } from './proxy/proxy.ts';
 export const VERIFICATION_SECRET = 'a-secret-of-the-verification-worker';
 const VENDOR = 'vendor.localhost';
 
-/** A request on its way between two parts of the stage; what a fault does to it. */
+/** A fault of a request between two parts of the stage. */
 export interface Passing {
   readonly method: string;
   readonly url: URL;
   readonly headers: IncomingHttpHeaders;
 }
 export interface Fault {
-  /** Goes on to this address instead. */
+  /** Forwards the request to this URL instead. */
   readonly url?: URL;
-  /** Headers that are taken away on the way there. */
+  /** Request headers to remove. */
   readonly strip?: readonly string[];
-  /** Never answered. */
+  /** The request is never answered. */
   readonly hold?: true;
-  /** Answered in place of the other side. */
+  /** Answers instead of the destination. */
   readonly answer?: { readonly status: number; readonly headers?: OutgoingHttpHeaders };
   /** Changes the answer’s headers. */
   readonly answered?: (headers: IncomingHttpHeaders) => OutgoingHttpHeaders;
@@ -46,13 +46,13 @@ export interface VerificationStage {
   readonly manifest: LoadedManifest;
   readonly edge: EdgeHost;
   readonly tlsPort: number;
-  /** What becomes of what the workers, and the proxy towards the edge, send; nothing unless set. */
+  /** The fault of a request that the workers or the proxy (to the edge) send. Unset: none. */
   fault: (passing: Passing) => Fault | undefined;
-  /** Every address that a worker asked. */
+  /** The URL of every request of a worker. */
   readonly asked: string[];
-  /** Puts the documents of a manifest into the stores. */
+  /** Writes a manifest's documents to the stores. */
   publish(manifest: LoadedManifest): Promise<void>;
-  /** Brings the site’s containers to what a manifest says; with `keep`, leaves those that it doesn’t name. */
+  /** Applies a manifest's containers. With `keep`, containers that it doesn’t name are not removed. */
   run(manifest: LoadedManifest | null, keep?: 'keep'): Promise<void>;
   removeContainer(role: 'processing' | 'preview'): Promise<void>;
   setVhosts(present: boolean): Promise<void>;
@@ -65,8 +65,8 @@ export interface VerificationStage {
 }
 
 /**
- * A whole site with everything real: edge and verification worker in workerd, the embedded proxy with a local CA, both
- * tag servers as processes, the host’s own report; and on the ways between them somebody who can break what passes.
+ * A whole site with real parts: edge and verification worker in workerd, the embedded proxy with a local CA, both tag
+ * servers as processes, and the host’s report. A forward proxy between them can inject faults.
  */
 export async function startVerificationStage(): Promise<VerificationStage> {
   const home = await proxyHome();
@@ -184,7 +184,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
   return stage;
 }
 
-/** Every name is loopback, for the tag servers too. */
+/** Every name resolves to loopback, for the tag servers, too. */
 function siteManifest(): LoadedManifest {
   return loadedManifest('shop', 0, {
     hostnames: {
@@ -204,11 +204,11 @@ function siteManifest(): LoadedManifest {
 interface Way {
   readonly to: { readonly host: string; readonly port: number };
   readonly fault: Fault | undefined;
-  /** The request target for an address. */
+  /** The request target for a URL. */
   readonly targetOf: (url: URL) => string;
 }
 
-/** A forward proxy (absolute targets) and a relay (others) in one, which does to what passes as it is told. */
+/** A forward proxy (for absolute targets) and a relay (for others) that applies the current fault. */
 async function meddler(decide: (passing: Passing) => Way) {
   const server = http.createServer({ requireHostHeader: false }, (request, response) => {
     const { method = 'GET', headers } = request;

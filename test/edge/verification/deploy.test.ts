@@ -10,7 +10,7 @@ import { wrangler } from '../../support/wrangler.ts';
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const CONFIG = 'edge/verification/wrangler.jsonc';
 
-test('wrangler would upload the very bundle that the embedded instance runs, bound to nothing', async () => {
+test('wrangler would upload the same bundle that the embedded instance runs, without bindings', async () => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-wrangler-'));
   try {
     const out = join(home, 'out');
@@ -23,7 +23,7 @@ test('wrangler would upload the very bundle that the embedded instance runs, bou
   }
 });
 
-test('date and flags are those of the embedded instance, and no secret is in the file', async () => {
+test('the file has the date and flags of the embedded instance, and no secret', async () => {
   const text = await readFile(join(root, CONFIG), 'utf8');
   const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, ''));
   expect(config.compatibility_date).toBe(COMPATIBILITY_DATE);
@@ -31,7 +31,7 @@ test('date and flags are those of the embedded instance, and no secret is in the
   expect(JSON.stringify(config)).not.toMatch(/secret/i);
 });
 
-test('makes no code out of text, and stays small', async () => {
+test('evaluates no text as code, and is under 60 KB', async () => {
   const bundle = await bundleVerification();
   expect(Buffer.byteLength(bundle)).toBeLessThan(60_000);
   expect(bundle).not.toMatch(/\beval\b|\bFunction\(|import\((?!["'`])/);

@@ -19,12 +19,12 @@ const at = (...addresses: string[]) => answer('metrics.acme.example', { addresse
 const aliased = (alias: string) =>
   answer('metrics.acme.example', { alias, aliasRegistrable: alias.split('.').slice(-2).join('.') });
 
-describe('Safari keeps cookies in full', () => {
+describe('Safari does not limit cookies', () => {
   test.each<[string, NameAnswer, NameAnswer]>([
     ['of the page’s own host', shop, shop],
     ['of a host in the same /16', shop, at('203.0.200.9')],
     [
-      'of a CNAME into the site itself, wherever that is',
+      'of a CNAME within the site, at any address',
       shop,
       { ...aliased('tags.acme.example'), addresses: ['9.9.9.9'] },
     ],
@@ -39,7 +39,7 @@ describe('Safari keeps cookies in full', () => {
       at('2001:db8:1:2:ffff:ffff:ffff:ffff'),
     ],
     [
-      'of both families, each in its network',
+      'of both address families, each in the same network',
       answer('acme.example', { addresses: ['203.0.113.7', '2001:db8::7'] }),
       at('203.0.1.1', '2001:db8:0:0:1::'),
     ],
@@ -48,7 +48,7 @@ describe('Safari keeps cookies in full', () => {
   });
 });
 
-describe('Safari keeps them for 7 days', () => {
+describe('Safari limits cookies to 7 days', () => {
   test.each<[string, NameAnswer, NameAnswer, RegExp]>([
     [
       'of another site',
@@ -57,7 +57,7 @@ describe('Safari keeps them for 7 days', () => {
       /is no part of acme\.example: its cookies are written by script/,
     ],
     [
-      'of a CNAME to somebody else',
+      'of a CNAME to another site',
       shop,
       aliased('acme.tags.example.net'),
       /is a CNAME to acme\.tags\.example\.net/,
@@ -68,22 +68,22 @@ describe('Safari keeps them for 7 days', () => {
       aliased('b.host.example'),
       /is a CNAME to b\.host\.example/,
     ],
-    ['one bit short of the /16', shop, at('203.1.113.7'), /fewer than 16 leading bits/],
+    ['one bit outside the /16', shop, at('203.1.113.7'), /fewer than 16 leading bits/],
     [
-      'one bit short of the /64',
+      'one bit outside the /64',
       answer('acme.example', { addresses: ['2001:db8:1:2::7'] }),
       at('2001:db8:1:3::7'),
       /fewer than 64 leading bits/,
     ],
-    ['with one address of several outside', shop, at('203.0.1.1', '198.51.100.1'), /\(198\.51\.100\.1\)/],
-    ['of families that differ', shop, at('2001:db8::1'), /don’t both have IPv4 and IPv6/],
+    ['with one of several addresses outside', shop, at('203.0.1.1', '198.51.100.1'), /\(198\.51\.100\.1\)/],
+    ['of different address families', shop, at('2001:db8::1'), /don’t both have IPv4 and IPv6/],
     [
       'where only the tags have IPv6',
       shop,
       at('203.0.113.8', '2001:db8::1'),
       /don’t both have IPv4 and IPv6/,
     ],
-    ['of a name that leads nowhere', shop, at(), /doesn’t resolve/],
+    ['of a name that does not resolve', shop, at(), /doesn’t resolve/],
   ])('%s', (_what, page, tag, reason) => {
     expect(safariVerdict(page, tag)).toMatch(reason);
   });
@@ -112,12 +112,12 @@ describe('the verdict of a domain', () => {
       certificates: [],
       arrivals: [],
     };
-    const visit = () => Promise.reject(new Error('it asks nobody'));
+    const visit = () => Promise.reject(new Error('this check sends no request'));
     const [found] = checkCookieLifetime({ site, host, hostProblem: null, visit, now: 0 });
     return found;
   };
 
-  test('is by the edge hostname where there is no custom domain, and advises one', () => {
+  test('is for the edge hostname if there is no custom domain, and advises one', () => {
     expect(verdict([shop])).toMatchObject({
       subject: 'acme.example',
       status: 'passed',
@@ -126,7 +126,7 @@ describe('the verdict of a domain', () => {
     });
   });
 
-  test('is by the best of the custom domains under the same registrable part', () => {
+  test('is for the best custom domain under the same registrable part', () => {
     const custom = (tag: NameAnswer) => ({ ...tag, kind: 'custom' as const });
     const bad = custom({ ...at('198.51.100.1'), name: 'old.acme.example' });
     expect(verdict([shop, bad])).toMatchObject({
@@ -141,7 +141,7 @@ describe('the verdict of a domain', () => {
     });
   });
 
-  test('is none where the page’s own name leads nowhere', () => {
+  test('is skipped if the page’s own name does not resolve', () => {
     expect(verdict([{ ...shop, addresses: [], problem: 'no such name' }])).toMatchObject({
       status: 'skipped',
     });

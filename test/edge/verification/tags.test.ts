@@ -49,9 +49,9 @@ const answer = (status: number, type: string, body: object): Visit => ({
   problem: null,
 });
 
-describe('a custom domain whose name leads nowhere', () => {
+describe('a custom domain that resolves elsewhere', () => {
   test.each(['loader', 'boot', 'script', 'cors_allowed', 'cors_refused'] as const)(
-    'is not asked for %s, which is then judged on the edge hostname only',
+    'is skipped by %s, which then checks the edge hostname only',
     async (check) => {
       const asked: string[] = [];
       const context = contextOf({ addresses: [], problem: 'no such name' }, async (url) => {
@@ -69,12 +69,12 @@ describe('a custom domain whose name leads nowhere', () => {
   );
 });
 
-describe('a script that doesn’t come', () => {
+describe('a missing script', () => {
   const problem = 'application/problem+json';
   test.each([
-    ['the edge says that the vendor failed', answer(502, problem, { code: 'upstream_failed' }), true],
-    ['the edge says something else', answer(502, problem, { code: 'store_unavailable' }), false],
-    ['something between answers with a page', answer(502, 'text/html', { code: 'upstream_failed' }), false],
+    ['the edge answers that the vendor failed', answer(502, problem, { code: 'upstream_failed' }), true],
+    ['the edge answers another error', answer(502, problem, { code: 'store_unavailable' }), false],
+    ['a proxy in between answers with a page', answer(502, 'text/html', { code: 'upstream_failed' }), false],
   ])('is put down to the vendor where it is so: %s', async (_what, given, vendors) => {
     const found = await SITE_CHECKS.script(contextOf({}, async () => given));
     expect(found.map(({ status }) => status)).toEqual(['failed', 'failed']);

@@ -4,10 +4,7 @@ import { join } from 'node:path';
 import { type BrowserContext, chromium } from 'playwright-core';
 import { noteFailure } from './disturbance.ts';
 
-/**
- * What makes a browser quiet enough to be a witness: no sandbox (CI runs as root), no QUIC (it would pass by the
- * proxy), and no calls of its own to anywhere.
- */
+/** Flags for tests: no sandbox (CI runs as root), no QUIC (it would bypass the proxy), no requests of its own. */
 const FLAGS = [
   '--headless',
   '--no-sandbox',
@@ -19,11 +16,11 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** What a browser finds in place of the internet. */
+/** The network and the settings of a test's browser. */
 export interface Network {
   /**
-   * Names that resolve to an address of ours, with a port of ours or without: `{ 'shop.example': '127.0.0.1:8443' }`
-   * say, the first match wins and `*` is every name. Chromium knows `*.localhost` by itself.
+   * Addresses by name, with or without a port, such as `{ 'shop.example': '127.0.0.1:8443' }`. The first match wins; `*`
+   * is every name. Chromium resolves `*.localhost` itself.
    */
   readonly hosts?: Readonly<Record<string, string>>;
   /** The key of a CA to trust: SHA-256 of its SubjectPublicKeyInfo in base64. */
@@ -31,12 +28,12 @@ export interface Network {
 }
 
 export interface LaunchOptions extends Network {
-  /** What the page's `prefers-color-scheme` says. */
+  /** The value of `prefers-color-scheme`. */
   readonly colorScheme?: 'light' | 'dark';
   readonly viewport?: { readonly width: number; readonly height: number };
-  /** The profile of a browser that is to be started again; kept. Without it the browser has one of its own. */
+  /** A profile directory to keep, for a restart of the browser. Without it, the profile is temporary. */
   readonly profile?: string;
-  /** Whether cookies of other sites than the page's are kept and sent; unset, as this Chromium comes. */
+  /** Whether third-party cookies are stored and sent. Unset: Chromium's default. */
   readonly thirdPartyCookies?: boolean;
 }
 
@@ -57,14 +54,14 @@ function watched(context: BrowserContext): BrowserContext {
   return context.on('requestfailed', (request) => noteFailure(request.failure()?.errorText));
 }
 
-/** One browser for many visitors, who know nothing of each other. */
+/** One browser for several visitors, which are isolated from each other. */
 export interface Visitors {
   /** `await using visitor = await chromium.newContext();` */
   newContext(): Promise<BrowserContext>;
   close(): Promise<void>;
 }
 
-/** A visitor takes a small part of the second or more that a browser takes to start. */
+/** A new visitor takes much less time than the start of a browser, which takes a second or more. */
 export async function startChromium(network: Network = {}): Promise<Visitors> {
   const browser = await chromium.launch(program(network));
   return {
@@ -74,7 +71,7 @@ export async function startChromium(network: Network = {}): Promise<Visitors> {
 }
 
 /**
- * A browser with a profile on disk, as people have one. A profile of its own is gone when the context is closed:
+ * A browser with a profile on disk. A temporary profile is deleted when the context is closed:
  * `await using browser = await launchChromium();`
  */
 export async function launchChromium({

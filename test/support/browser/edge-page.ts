@@ -4,22 +4,22 @@ import { renderSnippet } from '../../../plugins/custom_loader/snippet.ts';
 import { type SiteOptions, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
 import type { Received, Reply } from '../edge/upstream.ts';
 
-/** A site's page with the snippet in it, served beside the edge in workerd that the snippet names. */
+/** A site's page with the snippet, and the edge in workerd that the snippet names. */
 export interface EdgePage {
   readonly stage: Stage;
   readonly site: StagedSite;
-  /** Addresses of the page, of its frame and of the page that carries the snippet twice. */
+  /** URLs of the page, of its frame and of the page with the snippet twice. */
   readonly url: { readonly page: string; readonly framed: string; readonly twice: string };
-  /** Names that the browser must find here; see `launchChromium`. */
+  /** Names that the browser must resolve to this page; see `launchChromium`. */
   readonly hosts: Readonly<Record<string, string>>;
-  /** How often the page's server was asked for the vendor's script: the snippet's way out. */
+  /** The number of requests for the vendor's script, the snippet's fallback. */
   readonly direct: () => number;
-  /** The vendor's answer, to the edge and to the browser alike. */
+  /** The vendor's answer to the edge and to the browser. */
   vendor: (request: Pick<Received, 'url'>) => Reply;
   close(): Promise<void>;
 }
 
-/** A web tag that does what pages look for: it registers its container, and counts how often it ran. */
+/** A web tag that registers its container and counts its runs. */
 export function webTag({ url }: Pick<Received, 'url'>): Reply {
   const id = JSON.stringify(new URL(url).searchParams.get('id'));
   return {

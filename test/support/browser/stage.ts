@@ -16,20 +16,20 @@ import { startTlsFront } from '../proxy/tls-front.ts';
 import { startTagServer } from '../tag-server.ts';
 import type { LaunchOptions } from './chromium.ts';
 
-/** What becomes of a request at the edge hostname before the edge has it: no answer ever, none until `release`, or a 503. */
+/** A fault of the edge hostname: `refuse` breaks the connection, `hold` waits for `release`, `fail` answers 503. */
 type Fault = 'refuse' | 'hold' | 'fail';
 
 export interface BrowserSite {
   readonly manifest: Manifest;
-  /** Base URLs: a page's host on the first domain, the edge hostname, and the first custom domain. */
+  /** Base URLs of a page's host on the first domain, of the edge hostname and of the first custom domain. */
   readonly url: { readonly shop: string; readonly edge: string; readonly custom: string };
-  /** The snippet of one of the site's domains, as a person pastes it. */
+  /** The snippet of one of the site's domains. */
   snippet(options?: Partial<SnippetOptions> & { readonly domain?: number }): string;
-  /** What the edge's cookie store holds of a profile; `null` where nothing. */
+  /** The profile's record in the edge's cookie store; `null` if there is none. */
   profile(id: string | undefined): Promise<unknown>;
 }
 
-/** A request as the edge hostname, the shop's pages or the vendor got it. */
+/** A request that the edge hostname, the shop's pages or the vendor received. */
 export interface Asked {
   readonly host: string;
   readonly method: string;
@@ -38,23 +38,23 @@ export interface Asked {
 }
 
 export interface BrowserStage {
-  /** For `launchChromium`: every name leads here, and the stage's CA is trusted. */
+  /** For `launchChromium`: every name resolves to the stage, and its CA is trusted. */
   readonly browser: Pick<LaunchOptions, 'hosts' | 'trustedKey'>;
   readonly edge: Pick<EdgeHost, 'kv'>;
-  /** A site of its own, `shop<n>`, known to edge, proxy and tag server; custom domains begin with `metrics.`. */
+  /** Creates a site `shop<n>` at edge, proxy and tag server. Its custom domains begin with `metrics.`. */
   site(manifest?: Partial<ManifestInput>): Promise<BrowserSite>;
-  /** Serves a page at a path of every host that is neither edge nor vendor. */
+  /** Serves a page at a path of every host except edge and vendor. */
   serve(path: string, html: string, headers?: Readonly<Record<string, string>>): void;
-  /** Decides what the edge hostname suffers; nothing unless set. */
+  /** Chooses the fault of a request to the edge hostname. Unset: none. */
   fault: (path: string) => Fault | undefined;
-  /** How many requests are held. */
+  /** The number of held requests. */
   held(): number;
-  /** Lets what is held go on to the edge. */
+  /** Forwards the held requests to the edge. */
   release(): void;
   asked(): readonly Asked[];
-  /** How often browsers asked the vendor itself: the snippet's way out. */
+  /** The number of browsers' requests to the vendor, the snippet's fallback. */
   direct(): number;
-  /** Bodies of what the edge forwarded to the tag servers as detection signals. */
+  /** Bodies of the detection signals that the edge forwarded to the tag servers. */
   detections(): Promise<unknown[]>;
   close(): Promise<void>;
 }
@@ -63,9 +63,9 @@ const VENDOR = 'www.googletagmanager.com';
 const EDGE_ZONE = 'example.net';
 
 /**
- * A world of https names for a real browser: the edge in workerd with documents made from a manifest, a proxy with the
- * custom domain and the origin (the embedded one, with the hop), a stand-in tag server behind it, a stand-in vendor
- * under the real one's name, and pages on any other host.
+ * https hosts for a real browser: the edge in workerd with documents from a manifest, the embedded proxy with the custom
+ * domain and the origin, a simulated tag server behind it, a simulated vendor under the real vendor's name, and pages on
+ * any other host.
  */
 export async function startBrowserStage(): Promise<BrowserStage> {
   const home = await proxyHome();
@@ -77,7 +77,7 @@ export async function startBrowserStage(): Promise<BrowserStage> {
   const relay = createProxyServer();
   relay.on('error', (_error, _request, response) => response?.destroy());
 
-  /** Stands for Cloudflare's TLS in front of a worker: what was asked, and that it was asked over https. */
+  /** Replaces Cloudflare's TLS termination: passes host and scheme of the request on to the worker. */
   const toEdge: RequestListener = (request, response) => {
     const fault = stage.fault(request.url ?? '');
     if (fault === 'refuse') return void request.socket.destroy();
@@ -197,7 +197,7 @@ function browserSite(manifest: Manifest, edge: EdgeHost): BrowserSite {
   };
 }
 
-/** As Chromium names a key that it is told to trust. */
+/** The hash by which Chromium identifies a trusted key. */
 function keyHash(certificate: string): string {
   const key = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(key).digest('base64');

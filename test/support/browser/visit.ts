@@ -3,10 +3,10 @@ import { expect } from 'vitest';
 import type { TagyardPage } from '../../../plugins/custom_loader/page/state.ts';
 import { eventually } from '../eventually.ts';
 
-/** A page that was opened, with what it asked for and what went wrong in it. */
+/** An opened page with its requests and errors. */
 export interface Visit {
   readonly page: Page;
-  /** Addresses that the page and what it loaded asked for. */
+  /** URLs of all requests of the page. */
   readonly asked: string[];
   /** Uncaught errors of the page's scripts. */
   readonly errors: string[];
@@ -18,20 +18,20 @@ export async function visit(browser: BrowserContext, url: string): Promise<Visit
   const errors: string[] = [];
   page.on('request', (request) => asked.push(request.url()));
   page.on('pageerror', (error) => errors.push(error.message));
-  // Not `load`: that waits for scripts, and some tests hold them back. Chromium drops what is under way when one of
-  // the machine's interfaces comes or goes, as those of containers do.
+  // Not `load`, which waits for scripts that some tests hold. Chromium aborts running requests when a network interface
+  // of the machine appears or disappears, as those of containers do.
   await eventually(() => page.goto(url, { waitUntil: 'domcontentloaded' }), {
     until: (error) => !String(error).includes('ERR_NETWORK_CHANGED'),
   });
   return { page, asked, errors };
 }
 
-/** What `window.tagyard` says, as far as it can leave the page. */
+/** The serializable members of `window.tagyard`. */
 export function state(page: Page): Promise<Omit<TagyardPage, 'direct' | 'booted'> | undefined> {
   return page.evaluate('window.tagyard && JSON.parse(JSON.stringify({ ...tagyard, booted: undefined }))');
 }
 
-/** Waits until the web tag has come, one way or the other, and answers its state. */
+/** Waits until the web tag has loaded or failed, and returns its state. */
 export async function settled(page: Page) {
   return await eventually(async () => {
     const now = await state(page);
@@ -40,12 +40,12 @@ export async function settled(page: Page) {
   });
 }
 
-/** The bootstrap's answer, once it is there. */
+/** Waits for the bootstrap's answer. */
 export function booted(page: Page): Promise<{ profile: { id: string; isNew: boolean } | null } | null> {
   return page.evaluate('window.tagyard.booted');
 }
 
-/** How often the page view began, and which containers ran. */
+/** The number of started page views, and the containers that ran. */
 export async function ran(page: Page) {
   const starts: number = await page.evaluate(
     `(window.dataLayer || []).filter(({ event }) => event === 'gtm.js').length`,

@@ -15,7 +15,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests read any answer, and assert on what they read.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read any answer and assert on it.
   readonly json: any;
 }
 
@@ -25,7 +25,7 @@ export interface Sending {
   readonly body?: string | Buffer;
 }
 
-/** A site as the edge's stores know it. Its host is the edge hostname, `<id>.edge.test`. */
+/** A site in the edge's stores. `host` is the edge hostname, `<id>.edge.test`. */
 export interface StagedSite {
   readonly id: string;
   readonly host: string;
@@ -45,7 +45,7 @@ export interface SiteOptions {
 
 type StagedStore = KvNamespace | 'COOKIES' | 'RAW_LOG_QUEUE' | 'RAW_LOGS';
 
-/** What the test worker offers over RPC; see `worker/worker.ts`. */
+/** The test worker's RPC methods; see `worker/worker.ts`. */
 interface Control {
   fault(namespace: StagedStore, fault: 'fail' | 'alternate' | number | null): Promise<void>;
   forward(ms: number): Promise<void>;
@@ -61,19 +61,19 @@ interface Control {
 
 export interface Stage extends Control {
   readonly upstream: Upstream;
-  /** Where the worker listens on 127.0.0.1. */
+  /** The worker's port on 127.0.0.1. */
   readonly port: number;
-  /** Puts a new site's documents into the stores. */
+  /** Creates a site: writes its documents to the stores. */
   site(options?: SiteOptions): Promise<StagedSite>;
   put(namespace: KvNamespace | 'COOKIES', key: string, value: unknown): Promise<void>;
   get(namespace: KvNamespace | 'COOKIES', key: string): Promise<unknown>;
   remove(namespace: KvNamespace, key: string): Promise<void>;
-  /** When the store will forget the key by itself, in seconds since the epoch. */
+  /** When the key expires, in seconds since the epoch. */
   expiration(namespace: KvNamespace | 'COOKIES', key: string): Promise<number | undefined>;
   send(host: string, path: string, sending?: Sending): Promise<Answer>;
   /** All objects of the raw logs, by key. */
   rawLogs(): Promise<Record<string, RequestRecord[]>>;
-  /** Hands one batch to the queue's consumer, as the queue does; answers the pause (in seconds) if it wants it again. */
+  /** Delivers one batch to the queue's consumer. Returns the delay in seconds, if the consumer retries the batch. */
   deliver(batch: RawBatch, attempts?: number): Promise<number | undefined>;
   /** POST /boot of a page on the site's primary domain. */
   boot(site: StagedSite, body?: object, headers?: Record<string, string>): Promise<Answer>;
@@ -82,7 +82,7 @@ export interface Stage extends Control {
 
 const NAMESPACES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG', 'COOKIES'];
 
-/** The edge in workerd with its real plugins, real stores in memory, and one real upstream; `entry` is one of `worker/`. */
+/** The edge in workerd with its real plugins, real stores in memory, and one real upstream. `entry` is a file of `worker/`. */
 export async function startStage(entry = 'worker.ts'): Promise<Stage> {
   const upstream = await startUpstream();
   const contents = await bundleWorker(fileURLToPath(new URL(`worker/${entry}`, import.meta.url)));
@@ -175,7 +175,7 @@ export async function startStage(entry = 'worker.ts'): Promise<Stage> {
       return site;
     },
     async send(host, path, { method = 'GET', headers = {}, body } = {}) {
-      // Not fetch: a test states the host, hop-by-hop headers and paths that a browser would tidy.
+      // Not fetch, which would not send a given host, hop-by-hop headers or unnormalized paths.
       const response = await new Promise<IncomingMessage>((resolve, reject) => {
         request(
           { host: base.hostname, port: base.port, path, method, headers: { host, ...headers } },

@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import type { Upstream } from './upstream.ts';
 
 /**
- * One POST through the edge, each piece written only when the one before has arrived at the other end: whatever stands
- * between and waits for the whole of a body keeps this waiting for ever.
+ * Sends one POST through the edge and writes each chunk only after the previous one has arrived at the other end. Never
+ * finishes if the edge buffers a body.
  */
 export async function exchangeInPieces(upstream: Upstream, port: number, host: string): Promise<void> {
   const atUpstream = Promise.withResolvers<[IncomingMessage, ServerResponse]>();

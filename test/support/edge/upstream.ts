@@ -7,7 +7,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** One request as an upstream (the vendor, a tag server) got it; `url` is absolute. */
+/** A request that an upstream (the vendor, a tag server) received; `url` is absolute. */
 export interface Received {
   readonly method: string;
   readonly url: string;
@@ -22,13 +22,13 @@ export interface Reply {
   readonly body?: string;
 }
 
-/** A real HTTP server that stands for every upstream: the worker's fetches come to it with absolute targets. */
+/** A real HTTP server for every upstream: it receives all fetches of the worker, with absolute targets. */
 export interface Upstream {
   readonly port: number;
   readonly received: Received[];
-  /** Decides the answers; a rejection breaks the connection. */
+  /** Decides the answers. A rejection breaks the connection. */
   reply: (request: Received) => Reply | Promise<Reply>;
-  /** Takes a request as it comes, in place of `reply`. */
+  /** Handles raw requests instead of `reply`. */
   take: ((incoming: IncomingMessage, outgoing: ServerResponse) => void) | undefined;
   close(): Promise<void>;
 }
@@ -68,7 +68,7 @@ export async function startUpstream(): Promise<Upstream> {
   return upstream;
 }
 
-/** The vendor's script with the headers that it bears in the wild. */
+/** The vendor's script with its real headers. */
 export function vendorScript(body = 'window.vendorRan=1'): Reply {
   return {
     headers: {

@@ -21,8 +21,8 @@ const log = (event: string) => console.warn(event);
 let keep: ReturnType<typeof rawLog> | undefined;
 
 /**
- * What the edge's figures are compared with: a worker that does a route's bare minimum and nothing else. It answers the
- * very bytes of the edge and writes the same logs by the same means.
+ * The baseline for the edge's benchmark: a worker that does the minimum of each route. It answers the same octets as the
+ * edge and writes the same logs.
  */
 export default class Control extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
@@ -70,7 +70,7 @@ export default class Control extends WorkerEntrypoint<Env> {
     return archive(batch, this.env.RAW_LOGS, log);
   }
 
-  /** Answers `path` like this from now on. */
+  /** Sets the answer of `path`. */
   learn(path: string, answer: Known): void {
     known.set(path, answer);
   }

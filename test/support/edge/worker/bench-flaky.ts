@@ -15,7 +15,7 @@ let calls = 0;
 let healthy = true;
 let flaky: Env | undefined;
 
-/** Every second call of KV fails, once `/break` has been asked for. */
+/** Every second call of KV fails after a request for `/break`. */
 function halfBroken(kv: KVNamespace): KVNamespace {
   return new Proxy(kv, {
     get(target, name) {
@@ -30,7 +30,7 @@ function halfBroken(kv: KVNamespace): KVNamespace {
   });
 }
 
-/** The worker as it is deployed, on stores that fail half of the time. */
+/** The deployed worker, with stores whose calls fail half of the time. */
 export default {
   async fetch(request, env, context) {
     if (new URL(request.url).pathname === '/break') {

@@ -3,10 +3,10 @@ import type { Plugin } from '../../../../plugins/contract.ts';
 
 const config = z.object({});
 
-/** Plugins that keep no promise of the contract's; each is on by the flag of its name. */
+/** A plugin that breaks the contract. Its flag is its name. */
 function rude(name: string, members: object): Plugin {
   const path = `/${name.replaceAll('_', '-')}`;
-  // What they answer is against their type, which is the point.
+  // The cast is intended: the members violate their types.
   return {
     name,
     kind: 'optional',

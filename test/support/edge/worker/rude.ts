@@ -2,7 +2,7 @@ import { PLUGINS } from '../../../../plugins/index.ts';
 import { RUDE_PLUGINS } from './rude-plugins.ts';
 import TestWorker from './worker.ts';
 
-// The edge with plugins beside the real ones that keep no promise.
+// The edge with additional plugins that break the contract.
 TestWorker.plugins = [...RUDE_PLUGINS, ...PLUGINS];
 
 export default TestWorker;

@@ -15,7 +15,7 @@ type Env = Record<Namespace, KVNamespace> & {
   readonly RAW_LOGS: R2Bucket;
 };
 
-/** `fail`: the store throws; `alternate`: at every second call; a number: it answers that many milliseconds late. */
+/** `fail`: every call throws; `alternate`: every second call throws; a number: a delay in milliseconds. */
 type Fault = 'fail' | 'alternate' | number;
 
 interface Event {
@@ -23,7 +23,7 @@ interface Event {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** What a test can turn and read; the isolate is one, so it is the worker's own memory. */
+/** The state that tests set and read. A module's memory is enough, because there is one isolate. */
 const faults: Partial<Record<Store, Fault>> = {};
 let calls = 0;
 let clockOffset = 0;
@@ -33,29 +33,29 @@ let cacheMatches: string[] = [];
 let events: Event[] = [];
 let records: RequestRecord[] = [];
 
-async function suffer(namespace: Store): Promise<void> {
+async function applyFault(namespace: Store): Promise<void> {
   const fault = faults[namespace];
   calls += 1;
   if (fault === 'fail' || (fault === 'alternate' && calls % 2 === 0)) throw new Error(`${namespace} is down`);
   if (typeof fault === 'number') await scheduler.wait(fault);
 }
 
-/** The real binding, with the faults that a test asks for and a note of every call. */
+/** The real binding, with a test's faults and a record of every call. */
 function watched(namespace: Namespace, kv: KVNamespace) {
   return {
     async get(key: string) {
       reads.push(`${namespace}/${key}`);
-      await suffer(namespace);
+      await applyFault(namespace);
       return kv.get(key);
     },
     async put(key: string, value: string, options: { expirationTtl: number }) {
       writes.push(`${namespace}/${key}`);
-      await suffer(namespace);
+      await applyFault(namespace);
       return kv.put(key, value, options);
     },
     async delete(key: string) {
       writes.push(`${namespace}/${key}`);
-      await suffer(namespace);
+      await applyFault(namespace);
       return kv.delete(key);
     },
   };
@@ -68,7 +68,7 @@ function build(env: Env): Edge {
   const keep = rawLog(
     {
       async send(batch, options) {
-        await suffer('RAW_LOG_QUEUE');
+        await applyFault('RAW_LOG_QUEUE');
         return env.RAW_LOG_QUEUE.send(batch, options);
       },
     },
@@ -109,9 +109,9 @@ function build(env: Env): Edge {
 
 let edge: Edge | undefined;
 
-/** The edge with its real plugins and stores, whose faults and clock a test turns over RPC. */
+/** The edge with its real plugins and stores. Tests control faults and clock over RPC. */
 export default class TestWorker extends WorkerEntrypoint<Env> {
-  /** Another entry puts its own list here, before the first request. */
+  /** Another entry sets its own list, before the first request. */
   static plugins = PLUGINS;
 
   override fetch(request: Request): Promise<Response> {
@@ -121,7 +121,7 @@ export default class TestWorker extends WorkerEntrypoint<Env> {
 
   override queue(batch: MessageBatch<RawBatch>): Promise<void> {
     const put = async (key: string, text: string) => {
-      await suffer('RAW_LOGS');
+      await applyFault('RAW_LOGS');
       return this.env.RAW_LOGS.put(key, text);
     };
     return archive(batch, { put }, log);
@@ -132,17 +132,17 @@ export default class TestWorker extends WorkerEntrypoint<Env> {
     else faults[namespace] = fault;
   }
 
-  /** Moves the edge's clock by so many milliseconds. */
+  /** Advances the edge's clock. */
   forward(ms: number): void {
     clockOffset += ms;
   }
 
-  /** A new isolate's memory, with the same stores and data centre cache. */
+  /** Drops the isolate's memory, but not the stores and the data centre's cache. */
   restart(): void {
     edge = undefined;
   }
 
-  /** What has happened since the last call. */
+  /** Everything recorded since the last call. */
   seen() {
     const seen = { reads, writes, cacheMatches, events, records };
     [reads, writes, cacheMatches, events, records] = [[], [], [], [], []];
