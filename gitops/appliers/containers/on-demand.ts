@@ -128,7 +128,7 @@ export class OnDemand {
       if (found?.running) await whileBusy(name, () => runtime.stop(found.id, signal));
     };
     const retry = async () => {
-      await this.#clock.sleep(stopRetryMs, { signal });
+      await this.#clock.sleep(stopRetryMs, { signal, ref: false });
       signal.throwIfAborted();
       // With a new client the container stays up, and the gate reports when it is idle again.
       if (this.#entries.get(name) === entry && !entry.gate.hasClients()) this.#stopIdle(name);
