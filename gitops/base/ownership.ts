@@ -42,7 +42,7 @@ export function readMark(
   const match = MARK.exec(text?.trim() ?? '');
   if (match === null)
     return {
-      owner: { kind: 'foreign', by: text ? `"${text.slice(0, 100)}"` : 'somebody (no mark)' },
+      owner: { kind: 'foreign', by: text ? `"${text.slice(0, 100)}"` : 'an unknown owner (no mark)' },
       hash: null,
     };
   const [, instance = '', host = '', site = '', hash = ''] = match;
