@@ -98,7 +98,7 @@ describe('judge', () => {
       judge(input({ sites: sites(20), targets, changes: removed(target) })).blocked.map(
         ({ detail }) => detail,
       );
-    expect(blocked('notes')).toEqual(['4 of 10 notes would go']);
+    expect(blocked('notes')).toEqual(['4 of 10 notes would be deleted']);
     expect(blocked('kv')).toEqual([]);
   });
 
