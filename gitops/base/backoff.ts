@@ -1,4 +1,4 @@
-/** The ceilings of the first pause and of the longest, milliseconds. */
+/** Ceilings of the first and of the longest pause, in milliseconds. */
 export interface Bounds {
   readonly firstMs: number;
   readonly longestMs: number;
@@ -7,9 +7,9 @@ export interface Bounds {
 const SITES: Bounds = { firstMs: 1_000, longestMs: 5 * 60_000 };
 
 /**
- * Milliseconds until the next attempt after `failures` in a row: full jitter under a doubling ceiling, 1 s to 5 min
- * unless told, so that many failing sites never come back in step. Source: AWS Architecture Blog, "Exponential Backoff
- * And Jitter".
+ * Milliseconds until the next attempt after `failures` in a row: 10 to 100 % of a ceiling that doubles, from 1 s to 5 min
+ * by default. The jitter spreads the retries of many sites. Source: AWS Architecture Blog, "Exponential Backoff And
+ * Jitter".
  */
 export function backoffMs(
   failures: number,

@@ -1,7 +1,7 @@
 /**
- * Sends `items` together; where the whole is refused, in halves, down to the item that poisons it. `isRefusal` says
- * whether an error can be one item's fault: any other one (a timeout, a revoked token) fails all that were sent with it,
- * because sending them again would tell nothing, or do something twice.
+ * Sends `items` together. If the batch is refused, sends its halves, down to the items at fault. `isRefusal` says whether
+ * one item can cause the error. Any other error (a timeout, a revoked token) fails the whole batch: another attempt
+ * would show nothing, or repeat a write.
  */
 export async function bisect<Item>(
   items: readonly Item[],

@@ -1,9 +1,8 @@
 /**
- * Gathers calls that come close together into one batch: the first call opens a window of `windowMs`, `flush` gets
- * all items of the window (at most `max`), and each caller gets its own outcome. A batch waits for the one before it,
- * so that whatever piles up meanwhile goes out together. `restMs` answers how long to leave things alone after a batch
- * that took so long (milliseconds both). A rest that began while more was to be expected (`isExpecting`) ends as soon
- * as nothing is any more: whatever it waited for is here.
+ * Batches concurrent calls. The first call opens a window of `windowMs`; `flush` gets all items of the window (at most
+ * `max`), and each caller gets the outcome of its item. Batches run one after the other. `restMs` answers the pause
+ * after a batch, from its duration (both in milliseconds). A pause that began while more calls were expected
+ * (`isExpecting`) ends early, as soon as no more are expected.
  */
 export function coalesce<Item, Outcome>(
   flush: (items: readonly Item[]) => Promise<readonly PromiseSettledResult<Outcome>[]>,
@@ -51,8 +50,7 @@ export function coalesce<Item, Outcome>(
         batch.forEach(({ resolve, reject }, index) => {
           const outcome = outcomes[index];
           if (outcome?.status === 'fulfilled') resolve(outcome.value);
-          else
-            reject(outcome?.reason ?? new Error('the batch answered fewer outcomes than it was given items'));
+          else reject(outcome?.reason ?? new Error('the batch has fewer outcomes than items'));
         });
       } catch (error) {
         for (const { reject } of batch) reject(error);

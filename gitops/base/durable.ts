@@ -1,10 +1,10 @@
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** A text, or its pieces in order. */
+/** A text, or its chunks in order. */
 type Text = string | Iterable<string>;
 
-/** Whole or not at all, and there after a power cut: temporary file, fsync, rename, fsync of the directory. */
+/** Replaces a file atomically and durably: temporary file, fsync, rename, fsync of the directory. */
 export async function writeDurably(path: string, text: Text, mode = 0o600): Promise<void> {
   const temporary = `${path}.tmp`;
   await writeSynced(temporary, text, mode);
@@ -12,7 +12,7 @@ export async function writeDurably(path: string, text: Text, mode = 0o600): Prom
   await syncDirectory(dirname(path));
 }
 
-export async function writeSynced(path: string, text: Text, mode = 0o600): Promise<void> {
+async function writeSynced(path: string, text: Text, mode = 0o600): Promise<void> {
   const file = await open(path, 'w', mode);
   try {
     await file.writeFile(text);
@@ -22,7 +22,7 @@ export async function writeSynced(path: string, text: Text, mode = 0o600): Promi
   }
 }
 
-/** Makes what was written to a file last. */
+/** Makes the content of a file durable. */
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, 'r+');
   try {
@@ -32,7 +32,7 @@ export async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Makes names that were added, renamed or removed in a directory last. */
+/** Makes added, renamed and removed names of a directory durable. */
 export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');
   try {

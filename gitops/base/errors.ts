@@ -1,7 +1,7 @@
-/** Worth trying again: a timeout, a 5xx, a lock, a start-up that isn't done. */
+/** A retry may succeed: a timeout, a 5xx, a lock, an unfinished start-up. */
 export class RetryableError extends Error {
   override name = 'RetryableError';
-  /** Seconds that the other side asked for, where it did. */
+  /** Seconds that the other side asks the caller to wait. */
   readonly retryAfter: number | undefined;
   constructor(message: string, options: ErrorOptions & { retryAfter?: number | undefined } = {}) {
     super(message, options);
@@ -9,12 +9,12 @@ export class RetryableError extends Error {
   }
 }
 
-/** Will fail again until somebody changes the manifest, the host or a permission. */
+/** Retries fail until the manifest, the host or a permission changes. */
 export class TerminalError extends Error {
   override name = 'TerminalError';
 }
 
-/** Has failed so often that only another wish, or somebody who asks for it, has it tried again. */
+/** Failed too often: it is retried only after a change of the manifest, or on request. */
 export class GivenUpError extends TerminalError {
   override name = 'GivenUpError';
 }

@@ -1,7 +1,7 @@
 import { appendFileSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 
-/** Somebody else holds the lock; `pid` is theirs where it is known. */
+/** Another process holds the lock; `pid` is its id where it is known. */
 export class LockHeldError extends Error {
   override name = 'LockHeldError';
   readonly pid: number | null;
@@ -12,10 +12,10 @@ export class LockHeldError extends Error {
 }
 
 /**
- * A lock that dies with its process, however that ends: the kernel's own record lock on `path`, taken through SQLite,
- * which is what Node has of it. Nothing of it can go stale, and a release takes its files away.
- * Throws `LockHeldError`, or SQLite's error where the file is not one of its own. Once a process and path: closing any
- * other descriptor of the file would drop the kernel's lock (fcntl(2)).
+ * Locks `path` by the kernel's record lock, which ends with the process and so can't become stale. Node offers this lock
+ * only through SQLite. `release` deletes the files.
+ * Throws `LockHeldError`, or SQLite's error where the file has other content. Call it once per process and path: the
+ * kernel drops the lock when any descriptor of the file is closed (fcntl(2)).
  */
 export function acquireLock(path: string): { release(): void } {
   const pidFile = `${path}.pid`;
@@ -33,7 +33,7 @@ export function acquireLock(path: string): { release(): void } {
         },
       };
     }
-    // Its last holder took the file away while we were opening it: what we hold is a lock on nothing.
+    // The last holder deleted the file after we opened it, so our lock is on a deleted file.
     database.close();
   }
 }

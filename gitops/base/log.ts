@@ -1,4 +1,4 @@
-/** Where a part of the daemon writes its log lines: pino's shape. */
+/** A logger with pino's interface. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

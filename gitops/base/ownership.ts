@@ -1,17 +1,17 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from './canonical-json.ts';
 
-/** Whose a thing in the world is, read from the mark inside the thing itself. */
+/** The owner of an object, by the ownership mark that is part of it (docs/reconciler.md, rule 5). */
 export type Ownership =
   | { readonly kind: 'ours'; readonly site: string; readonly host: string }
   | {
       readonly kind: 'foreign';
       readonly by: string;
-      /** Another host of this very instance made it for this site. */
+      /** Another host of this instance made it for this site. */
       readonly site?: string;
     };
 
-/** Who writes: one instance may have several hosts, each applying only its own sites. */
+/** The owner that this host writes. An instance may have several hosts; each applies only its own sites. */
 export interface Identity {
   readonly instance: string;
   readonly host: string;
@@ -22,7 +22,7 @@ export function contentHash(value: unknown): string {
   return hash16(canonicalJson(value));
 }
 
-/** First 16 hex digits of a text's SHA-256; not cut out of a longer string, which V8 would keep whole for it. */
+/** First 16 hex digits of a text's SHA-256. Not a slice of the whole digest: V8 would keep that in memory. */
 export function hash16(text: string): string {
   return hash('sha256', text, 'buffer').toString('hex', 0, 8);
 }
@@ -34,7 +34,7 @@ export function formatMark(identity: Identity, site: string, hash: string): stri
 
 const MARK = /^tgy1 ([a-z0-9-]+) ([a-z0-9-]+) ([a-z0-9-]+) ([0-9a-f]{8})$/;
 
-/** Reads a mark back. Another instance's or host's mark is foreign, as is no mark at all. */
+/** Parses a mark. A missing mark, or one of another instance or host, is foreign. */
 export function readMark(
   identity: Identity,
   text: string | undefined | null,
@@ -42,7 +42,7 @@ export function readMark(
   const match = MARK.exec(text?.trim() ?? '');
   if (match === null)
     return {
-      owner: { kind: 'foreign', by: text ? `"${text.slice(0, 100)}"` : 'somebody (no mark)' },
+      owner: { kind: 'foreign', by: text ? `"${text.slice(0, 100)}"` : 'an unknown owner (no mark)' },
       hash: null,
     };
   const [, instance = '', host = '', site = '', hash = ''] = match;

@@ -1,7 +1,4 @@
-/**
- * Runs work that several callers wait for: its signal aborts when all of theirs have, so that one who gives up
- * doesn't take the others' work away.
- */
+/** Runs work for several callers. Its signal aborts when the signals of all callers have aborted. */
 export async function withSharedSignal<T>(
   signals: readonly AbortSignal[],
   work: (signal: AbortSignal) => Promise<T>,

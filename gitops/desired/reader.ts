@@ -28,7 +28,7 @@ export class DesiredStateReader {
   readonly #settings: DesiredStateSettings;
   #current: DesiredState | null = null;
   #cache: Cache = { readings: new Map(), isContested: true };
-  /** Concurrent reads of one revision share the work: a hundred requests may wait for the same new commit. */
+  /** One load per revision, also for concurrent reads: a hundred requests may wait for the same new commit. */
   readonly #loading = new Map<string, Promise<Loaded>>();
 
   constructor(repo: SitesRepo, settings: DesiredStateSettings) {

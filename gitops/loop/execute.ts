@@ -35,7 +35,7 @@ export interface SiteOutcome {
 }
 
 /**
- * Applies one site's changes: creates and updates in the order of `TARGETS`, then deletes in reverse order
+ * Applies one site's changes: creates and updates in the order of the appliers, then deletes in reverse order
  * (docs/reconciler.md, rule 6). Changes of one target run together. The first target with a failure ends the run and
  * the remaining steps are skipped. Never throws for a failed change.
  */
@@ -57,18 +57,22 @@ export async function executeSite(
     unobserved !== null ||
     ended.aborted;
   let { dnsRemovedAt } = run;
+  let isDrained = false;
   const startDrain = () => {
     const now = clock.date();
     dnsRemovedAt = now;
+    isDrained = false;
     deps.onDnsRemoved(now);
     return now;
   };
   for (const { target, changes } of stagesOf(run.changes, deps.appliers)) {
     unobserved ??= run.unobserved.get(target) ?? null;
     if (changes.length === 0) continue;
-    if (waitsForDrain(target) && !isStopped()) {
+    if (waitsForDrain(target) && !isDrained && !isStopped()) {
       const leftMs = drainLeftMs(dnsRemovedAt ?? startDrain(), deps.drainSeconds, clock);
       if (leftMs > 0) await clock.sleep(leftMs, { signal: ended });
+      // Not checked again: where the wall clock was set back, each target would wait for a drain of its own.
+      isDrained = true;
     }
     if (isStopped()) {
       for (const change of changes) deps.onStep(stepOf(change, 'skipped'));

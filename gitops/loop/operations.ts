@@ -101,11 +101,11 @@ export class Operations {
   #put(operation: Operation): void {
     this.#all.delete(operation.id);
     this.#all.set(operation.id, operation);
-    if (operation.finishedAt !== null) this.#forgetOld();
+    if (operation.finishedAt !== null) this.#dropOldest();
     this.#onChange();
   }
 
-  #forgetOld(): void {
+  #dropOldest(): void {
     const finished = [...this.#all.values()].filter(({ finishedAt }) => finishedAt !== null);
     for (const { id } of finished.slice(0, Math.max(0, finished.length - MAX_FINISHED))) this.#all.delete(id);
   }

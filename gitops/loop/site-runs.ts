@@ -33,7 +33,7 @@ export interface SiteRunsDeps {
 const ATTEMPTS_PER_OPERATION = 3;
 
 /**
- * Active runs share their calls to Cloudflare, so a smaller number means more calls. With ten thousand active runs,
+ * The calls of active runs to Cloudflare are batched, so a smaller number means more calls. With ten thousand active runs,
  * their memory was a quarter of the daemon's.
  */
 const RUNS_AT_ONCE = 2_000;

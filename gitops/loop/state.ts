@@ -31,7 +31,7 @@ const MAX_PAUSE_MS = 3_000;
 
 /**
  * The daemon's state on disk, which is a cache (docs/reconciler.md, rule 12). The file is replaced atomically. With ten
- * thousand sites it has ten megabytes, so changes within a short time share one write.
+ * thousand sites it has ten megabytes, so changes within a short time are written together.
  */
 export class StateFile {
   readonly #path: string;
@@ -56,7 +56,7 @@ export class StateFile {
     }
   }
 
-  /** Saves in the background. Calls during a write or the pause after it share the next write. */
+  /** Saves in the background. Changes during a write or the pause after it are written together. */
   save(state: () => State): void {
     this.#next = state;
     this.#writing ??= this.#drain();

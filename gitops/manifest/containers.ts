@@ -8,9 +8,9 @@ export interface LoadedManifest extends Manifest {
   readonly config: Secret;
 }
 
-export type Role = 'processing' | 'preview';
+type Role = 'processing' | 'preview';
 
-/** One container as it must run. `address:port` is where the proxy reaches it; nothing outside this host can. */
+/** One desired container. The proxy reaches it at `address:port`, which is a loopback address of this host. */
 export interface ContainerSpec {
   readonly site: string;
   readonly role: Role;
@@ -25,30 +25,30 @@ export interface ContainerSpec {
   readonly config: Secret;
   readonly address: string;
   readonly port: number;
-  /** Runs only while it is used: what listens on `address` starts it for the first request. */
+  /** It runs only while it is used: a socket on `address` starts it for the first request. */
   readonly onDemand: boolean;
-  /** Where the container itself is bound, on `port` too: `address`, unless something else listens there. */
+  /** The address that the container itself binds, also with `port`. It differs from `address` where `onDemand` is set. */
   readonly boundAddress: string;
-  /** The name that the processing role must resolve to the host to reach its preview server. */
+  /** The hostname of the preview server. In the processing role it must resolve to this host. */
   readonly previewHost: string;
   readonly hash: string;
 }
 
 export interface ContainerSettings {
-  /** First two octets of the loopback range that this instance's containers are bound in, `127.77` say. */
+  /** First two octets of the loopback addresses for this instance's containers, like `127.77`. */
   readonly loopbackSubnet: string;
   /** The port on which the proxy answers TLS for preview hostnames. */
   readonly originPort: number;
   /**
-   * Which edition of a site's containers is due; another one makes other containers of the same manifest. Everything
-   * that derives from `containerSpecs` must be given the same one. Default: there is one edition.
+   * The current edition of a site's containers. Another edition replaces the containers without a change of the manifest.
+   * All callers of `containerSpecs` must pass the same function. Default: one edition.
    */
   edition?(site: string): string;
 }
 
 /**
- * The containers of a site, pure. A changed spec has another hash and so another loopback address with the same
- * port: old and new run side by side while traffic is swapped, without a second port from the pool.
+ * The containers of a site. Pure. A changed spec has another hash and therefore another loopback address with the same
+ * port: the old and the new container run side by side during a swap (docs/reconciler.md, rule 8).
  */
 export function containerSpecs(manifest: LoadedManifest, settings: ContainerSettings): ContainerSpec[] {
   const { site, image, resources, ports, hostnames, config } = manifest;
@@ -69,7 +69,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       env,
       config: config.fingerprint,
       port,
-      // One that ends whenever nobody uses it is never old.
+      // A container on demand stops while it is unused, so it needs no replacement because of its age.
       ...(onDemand ? { onDemand } : { edition: settings.edition?.(site) }),
     });
     const address = loopbackAddress(settings.loopbackSubnet, hash);
@@ -101,7 +101,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
   ];
 }
 
-/** All of 127.0.0.0/8 is loopback on Linux; the hash picks the last two octets, the last one in 1..254. */
+/** On Linux all of 127.0.0.0/8 is loopback. The hash selects the last two octets, the last one from 1 to 254. */
 function loopbackAddress(subnet: string, hash: string): string {
   const third = Number.parseInt(hash.slice(0, 2), 16);
   const fourth = 1 + (Number.parseInt(hash.slice(2, 8), 16) % 254);

@@ -4,19 +4,19 @@ import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { originUrl } from './documents.ts';
 import type { Manifest } from './schema.ts';
 
-/** How browsers reach an edge hostname, with `{host}` in its place. */
+/** The URL of an edge hostname for browsers; `{host}` is replaced by the hostname. */
 export const edgePublicUrl = z
   .string()
   .regex(/^https?:\/\/\{host\}(?::\d+)?$/, 'must be like https://{host}')
   .default('https://{host}');
 
-/** Where an installation answers; `tlsPort` is the one of its hosts. */
-export interface PublicAddresses {
+/** The public addresses of an installation; `tlsPort` is the TLS port of its hosts. */
+interface PublicAddresses {
   readonly edgePublicUrl: string;
   readonly tlsPort: number;
 }
 
-/** A site as a verification asks it from outside, pure. */
+/** What a verification needs to check a site from outside. Pure. */
 export function describeSite(
   {
     site,

@@ -1,6 +1,5 @@
 import {
   type EdgeConfigDocument,
-  isActiveDomain,
   type KvNamespace,
   type LoaderTokenDocument,
   type RegistryDocument,
@@ -9,24 +8,24 @@ import {
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { type Manifest, registrableDomain } from './schema.ts';
 
-/** One KV pair that a manifest asks for. */
+/** One desired KV pair. */
 export interface KvDocument {
   readonly namespace: KvNamespace;
   readonly key: string;
   readonly value: RoutingDocument | RegistryDocument | LoaderTokenDocument | EdgeConfigDocument;
 }
 
-/** What the edge must know of the platform beyond the manifest: the port that origins answer TLS on (443 in production). */
+/** `originPort`: the port on which origins answer TLS (443 in production). */
 export interface DocumentSettings {
   readonly originPort: number;
 }
 
-/** `https://host` with the port only where it isn't the scheme's own. */
+/** `https://host`, with the port unless it is 443. */
 export function originUrl(host: string, port: number): string {
   return port === 443 ? `https://${host}` : `https://${host}:${port}`;
 }
 
-/** The KV documents of a site (`stores.md`), pure and in a stable order. */
+/** The KV documents of a site (docs/stores.md), in a stable order. Pure. */
 export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvDocument[] {
   const { site: siteId, container: containerId } = manifest;
   const loaderTokens = [

@@ -5,9 +5,9 @@ import { manifestSchema } from './schema.ts';
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /**
- * JSON Schema (2020-12) of what a person may write in a manifest, for editors. Each key's description is the comment
- * above it in `example` (`sites/example.yaml`), so that the reference is written once. Rules across keys (a domain
- * listed twice, public suffixes) are not in it; `tagyard validate` checks those too.
+ * JSON Schema (2020-12) of manifests, for editors. The description of each key is the comment above it in `example`
+ * (`sites/example.yaml`), so the reference is written once. Rules across keys (a domain listed twice, public suffixes)
+ * are missing; `tagyard validate` checks them.
  */
 export function manifestJsonSchema(example: string): JsonSchema {
   const schema = z.toJSONSchema(manifestSchema, { io: 'input' });
@@ -16,7 +16,7 @@ export function manifestJsonSchema(example: string): JsonSchema {
   return schema;
 }
 
-/** The parser gives a mapping or list the comment above its first key or item; `above` is what a list got so. */
+/** The parser attaches the comment above a first key or item to the mapping or list; `above` is that comment of a list. */
 function describe(schema: unknown, node: ParsedNode | null | undefined, above?: string | null): void {
   if (!isSchema(schema)) return;
   if (isSeq(node)) {
@@ -33,12 +33,12 @@ function describe(schema: unknown, node: ParsedNode | null | undefined, above?: 
   });
 }
 
-/** A member of a schema may also be a boolean or a list of schemas; the manifest has no such. */
+/** JSON Schema also allows booleans and lists of schemas here; the manifest's schema has neither. */
 function isSchema(value: unknown): value is JsonSchema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The last block of a comment: a heading above it, parted by an empty line, is the file's and not the key's. */
+/** The last paragraph of a comment. A paragraph above it is a heading of the file, not part of the key's description. */
 function paragraph(comment: string): string {
   const lines = comment.split('\n').map((line) => line.trim());
   return lines

@@ -1,19 +1,19 @@
 import { Lexer } from 'yaml';
 import type { Problem } from './problem.ts';
 
-/** Of a manifest's text. */
+/** The largest text of a manifest. */
 export const MAX_BYTES = 256 * 1024;
-/** A manifest nests four deep; the rest of these bounds is room, not need. */
+/** Generous: a manifest has four levels. */
 const MAX_FLOW_DEPTH = 16;
 const MAX_INDENT = 64;
 const MAX_ITEMS_OPENED_ON_A_LINE = 8;
 
-/** The lexer's own mark that the next token is a scalar's text, whatever it starts with. */
+/** The lexer emits this token before the text of a scalar. */
 const SCALAR_FOLLOWS = '\u001f';
 
 /**
- * Refuses text that is costly to parse before it is parsed: size, aliases (a few lines of them expand to gigabytes)
- * and nesting (a recursive composer overflows its stack). The lexer used here is a flat generator.
+ * Refuses text that is expensive to parse: large texts, aliases (a few lines expand to gigabytes) and deep nesting (it
+ * overflows the stack of the composer). It uses only the lexer, which isn't recursive.
  */
 export function refuseHostileYaml(text: string): Problem | null {
   if (Buffer.byteLength(text) > MAX_BYTES)

@@ -14,7 +14,7 @@ export type ParsedManifest =
       readonly problems: readonly Problem[];
     };
 
-/** Parses `<site>.yaml`; never throws. The file's name must be the site's id. */
+/** Parses `<site>.yaml`; never throws. The name of the file must be the id of the site. */
 export function parseManifest(text: string, file: string): ParsedManifest {
   const hostile = refuseHostileYaml(text);
   if (hostile !== null) return invalid([hostile]);
@@ -52,7 +52,7 @@ function invalid(problems: readonly Problem[]): ParsedManifest {
   return { ok: false, reason: 'InvalidManifest', problems };
 }
 
-/** An unknown key is reported at the key itself, not at the mapping that holds it. */
+/** Reports an unknown key at the key itself, not at the mapping that contains it. */
 function describe(issue: core.$ZodIssue, document: Document, lines: LineCounter): Problem[] {
   const keys = issue.code === 'unrecognized_keys' ? issue.keys : [null];
   return keys.map((key) => {
@@ -62,7 +62,7 @@ function describe(issue: core.$ZodIssue, document: Document, lines: LineCounter)
   });
 }
 
-/** The line of the nearest node on the path that the text really has. */
+/** The line of the deepest node on the path that exists in the text. */
 function lineOf(document: Document, lines: LineCounter, path: readonly PropertyKey[]): { line?: number } {
   for (let length = path.length; length >= 0; length -= 1) {
     const parent = document.getIn(path.slice(0, length - 1), true);
@@ -75,8 +75,8 @@ function lineOf(document: Document, lines: LineCounter, path: readonly PropertyK
   return {};
 }
 
-/** Keys that are left out of the text while they hold their default, so that a manifest shows what is special. */
-const QUIET = [
+/** Keys that are omitted from the text while they have their default value. */
+const OMITTED_DEFAULTS = [
   'suspend',
   'protect',
   'adopt',
@@ -87,16 +87,18 @@ const QUIET = [
   'modules',
 ] as const;
 
-/** Canonical YAML: the schema's key order and no noise, so that a diff shows the change and nothing else. */
+/** Canonical YAML in the key order of the schema, so that a diff shows only the change. */
 export function formatManifest(manifest: ManifestInput): string {
   const full: Manifest = manifestSchema.parse(manifest);
   const defaults: Manifest = manifestSchema.parse({
     ...full,
-    ...Object.fromEntries(QUIET.map((key) => [key, undefined])),
+    ...Object.fromEntries(OMITTED_DEFAULTS.map((key) => [key, undefined])),
   });
   const shown = Object.entries(full).filter(
     ([key, value]) =>
-      !QUIET.some((quiet) => quiet === key && canonicalJson(value) === canonicalJson(defaults[quiet])),
+      !OMITTED_DEFAULTS.some(
+        (name) => name === key && canonicalJson(value) === canonicalJson(defaults[name]),
+      ),
   );
   return stringify(Object.fromEntries(shown), { lineWidth: 0, blockQuote: 'literal' });
 }

@@ -2,29 +2,29 @@ import { getDomain, getPublicSuffix, parse as parseHost } from 'tldts';
 import { z } from 'zod';
 import { CONSENT_MODES, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
 
-/** The newest manifest version that this release understands; a newer one is Stalled, never guessed. */
+/** The newest manifest version that this release understands. Newer manifests are refused (`UnsupportedVersion`). */
 export const MANIFEST_VERSION = 1;
 
-/** Private rules count: a shop on `shop.myshopify.com` must not get a cookie for all of `myshopify.com`. */
+/** Includes the private section: a shop on `shop.myshopify.com` must not get a cookie for all of `myshopify.com`. */
 const PSL = { allowPrivateDomains: true } as const;
 
 /**
- * A name's registrable part by the public suffix list, private section included; `null` for an address, a single
- * label or a public suffix itself (source: publicsuffix.org, RFC 6265bis 5.7).
+ * The registrable domain of a name by the public suffix list, private section included; `null` for an IP address, a single
+ * label or a public suffix. Sources: publicsuffix.org; RFC 6265bis 5.7.
  */
 export function registrableDomain(host: string): string | null {
   return getDomain(host, PSL);
 }
 
-/** True where `host` is `domain` or lies under it, label by label. */
+/** True where `host` is `domain` or a subdomain of it. */
 export function isWithinDomain(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
 const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/;
 
-/** Lower case, A-labels, without a trailing dot; throws where the text is no host name at all. */
-export function normaliseHostname(text: string): string {
+/** Lower case, A-labels, without a trailing dot. Throws where the text is not a host name. */
+function normaliseHostname(text: string): string {
   const trimmed = text.trim().replace(/\.$/, '');
   if (!/^[^\s/?#@:\\%]+$/.test(trimmed)) throw new TypeError(`"${text}" is not a host name`);
   const url = URL.parse(`http://${trimmed}/`);
@@ -32,7 +32,7 @@ export function normaliseHostname(text: string): string {
   return url.hostname;
 }
 
-/** A canonical host name of two labels or more: lower case, A-labels, no address. */
+/** A canonical host name of two or more labels: lower case, A-labels, not an IP address. */
 export const hostname = z
   .string()
   .max(253)
@@ -45,18 +45,18 @@ export const hostname = z
     },
     {
       error: 'must be a lower-case host name of two or more labels (A-labels for international names)',
-      // Of what is no host name nothing further is worth saying.
+      // Further messages about an invalid host name would not help.
       abort: true,
     },
   );
 
-/** A domain that somebody can own: a host name that isn't itself a public suffix. */
-export const ownableDomain = hostname.refine(
+/** A host name that isn't a public suffix, so it can belong to one owner. */
+const ownableDomain = hostname.refine(
   (name) => registrableDomain(name) !== null && getPublicSuffix(name, PSL) !== name,
   'is a public suffix; name the registrable domain under it',
 );
 
-/** A domain as people write it in a request, taken to the form that manifests hold. */
+/** A domain as people write it in a request, converted to the form of manifests. */
 export const givenDomain = z
   .string()
   .min(1)
@@ -78,19 +78,17 @@ export const siteId = z
     'must be 1 to 48 of a-z, 0-9 and -, without - at either end',
   );
 
-/** Google's web container id as its snippets carry it (facts: upper case, `GTM-` and four or more characters). */
-export const webTagId = z.string().regex(/^GTM-[A-Z0-9]{4,12}$/, 'must look like GTM-ABC1234');
+/** The id of a Google web container: upper case, `GTM-` and four or more characters (docs/facts.md). */
+export const webTagId = z.string().regex(/^GTM-[A-Z0-9]{4,12}$/, 'must have the form GTM-ABC1234');
 
-export const loaderToken = z
-  .string()
-  .regex(/^lt_[A-Za-z0-9]{16,64}$/, 'must be lt_ and 16 to 64 letters or digits');
-export const containerToken = z
+const loaderToken = z.string().regex(/^lt_[A-Za-z0-9]{16,64}$/, 'must be lt_ and 16 to 64 letters or digits');
+const containerToken = z
   .string()
   .regex(/^ct_[A-Za-z0-9]{16,64}$/, 'must be ct_ and 16 to 64 letters or digits');
 
 const port = z.int().min(1024).max(65535);
 
-/** An image by digest, or a local image by its id; a moving tag is refused. */
+/** An image by digest, or a local image by id; tags are refused, because they can move. */
 export const imageReference = z
   .string()
   .max(300)
@@ -122,7 +120,7 @@ const preview = z
   })
   .prefault({});
 
-/** Printable text without what nginx, a shell or a header could take for more than a name. */
+/** Text without control characters and line breaks. */
 export const displayName = z
   .string()
   .min(1)
@@ -173,7 +171,7 @@ const shape = z.strictObject({
   customDomains: z.array(ownableDomain).max(20).default([]),
   image: imageReference,
   tls: z.strictObject({ mode: z.enum(['files', 'acme']) }).prefault({ mode: 'files' }),
-  /** `age` armor around the CONTAINER_CONFIG; never plain. */
+  /** The CONTAINER_CONFIG, encrypted with age (armored). */
   containerConfig: z
     .string()
     .max(8192)
@@ -187,8 +185,8 @@ const shape = z.strictObject({
 });
 
 /**
- * A site manifest (`<siteId>.yaml`). Strict: an unknown key is an error with its path. Parsing fills the defaults in,
- * so that two ways to write one thing are one desired state.
+ * A site manifest (`<siteId>.yaml`). Strict: an unknown key is an error with its path. Parsing adds the defaults: a
+ * default that is written out and one that is omitted are the same desired state.
  */
 export const manifestSchema = shape.superRefine((manifest, context) => {
   const unique = (values: readonly string[], path: string, what: string) => {
@@ -238,13 +236,13 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
       context.addIssue({
         code: 'custom',
         path: ['customDomains', index],
-        message: `${custom} is a hostname of Tagyard's own`,
+        message: `${custom} is one of the site's own hostnames`,
       });
     }
   });
 });
 
-/** True where `host` is equal to or under the registrable part of one of `domains` (the edge trusts it as first-party). */
+/** True where `host` is within the registrable domain of one of `domains`, so that the edge trusts it as first-party. */
 export function isFirstPartyHost(host: string, domains: readonly string[]): boolean {
   return domains.some((domain) => {
     const registrable = registrableDomain(domain);

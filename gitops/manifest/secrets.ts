@@ -2,8 +2,8 @@ import { armor, Decrypter, Encrypter } from 'age-encryption';
 import { hash16 } from '../base/ownership.ts';
 
 /**
- * A decrypted secret that can't be printed by accident: JSON, string conversion and `console.log` show a mark.
- * `fingerprint` (16 hex digits of SHA-256) lets equal secrets be recognised without being known.
+ * A decrypted secret that can't be printed by accident: JSON, string conversion and `console.log` show `[secret]`.
+ * `fingerprint` (16 hex digits of SHA-256) shows whether two secrets are equal without revealing them.
  */
 export class Secret {
   readonly #text: string;
@@ -31,17 +31,17 @@ export class Secret {
   }
 }
 
-/** Encrypts to an `age1…` recipient; the answer is ASCII armor as the manifest carries it. */
+/** Encrypts to an `age1…` recipient and answers ASCII armor, the form of manifests. */
 export async function encryptSecret(recipient: string, text: string): Promise<string> {
   const encrypter = new Encrypter();
   encrypter.addRecipient(recipient);
   return `${armor.encode(await encrypter.encrypt(text)).trim()}\n`;
 }
 
-/** By identity: to read one costs as much as to decrypt with it, and a host decrypts thousands with the same. */
+/** By identity. Parsing an identity takes as long as a decryption, and a host decrypts thousands of secrets with one. */
 const DECRYPTERS = new Map<string, Decrypter>();
 
-/** Decrypts ASCII armor with an `AGE-SECRET-KEY-1…` identity; throws where it isn't encrypted to that identity. */
+/** Decrypts ASCII armor with an `AGE-SECRET-KEY-1…` identity; throws where it is encrypted to another one. */
 export async function decryptSecret(identity: string, armored: string): Promise<Secret> {
   let decrypter = DECRYPTERS.get(identity);
   if (decrypter === undefined) {

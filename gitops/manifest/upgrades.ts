@@ -1,13 +1,13 @@
-/** Makes a manifest of one version one of the next: renames, splits and fills in; `version` is counted up beside it. */
+/** Converts a manifest to the next version (renames, splits, new keys), apart from the key `version`. */
 export type Upgrade = (manifest: Readonly<Record<string, unknown>>) => Record<string, unknown>;
 
 /**
- * From version 1 to 2 first, and so on to the one that the schema knows; none while there is one version only. A file
- * keeps the version that it was written in until somebody writes it anew, so that an upgrade of Tagyard is no commit.
+ * The upgrade from version 1 to 2 first, then from 2 to 3, up to the version of the schema. A file keeps its version until
+ * it is edited: an upgrade of Tagyard makes no commit.
  */
 export const UPGRADES: readonly Upgrade[] = [];
 
-/** Any older manifest as one of the newest version; what is no manifest at all is left to the schema. */
+/** Upgrades an older manifest to the newest version. Other values are returned unchanged; the schema refuses them. */
 export function upgradeManifest(value: unknown, upgrades: readonly Upgrade[] = UPGRADES): unknown {
   let current = value;
   for (const [index, upgrade] of upgrades.entries()) {

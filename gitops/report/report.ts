@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Where a name stands with its certificate, in the order in which it comes about. */
+/** The states of a hostname's certificate, in the order in which they normally follow each other. */
 export const CERTIFICATE_STATES = [
   'pending_dns',
   'pending_certificate',
@@ -10,25 +10,25 @@ export const CERTIFICATE_STATES = [
 ] as const;
 export type CertificateState = (typeof CERTIFICATE_STATES)[number];
 
-/** Why a site is as it is: a closed set, so that dashboards and alerts can rely on the words. */
+/** Why a site has its condition. The set is closed: dashboards and alerts can rely on the keys. */
 export const REASONS = {
-  Ready: 'everything that the manifest asks for is applied and answers',
+  Ready: 'everything that the manifest asks for is applied and healthy',
   Progressing: 'changes are being applied',
-  Retrying: 'a step failed and is tried again with growing pauses',
-  Failed: 'a step will keep failing until the manifest, the host or a permission changes',
-  ObserveFailed: 'what is there could not be read, so nothing that depends on it is changed',
-  InvalidManifest: 'the newest manifest is refused; the last valid one stays applied',
-  UnsupportedVersion: 'the manifest is newer than this release understands; the last valid one stays applied',
+  Retrying: 'a step failed and is tried again with increasing pauses',
+  Failed: 'a step fails until the manifest, the host or a permission changes',
+  ObserveFailed: 'a target could not be observed, so nothing that depends on it is changed',
+  InvalidManifest: 'the newest manifest is invalid; the last valid one stays applied',
+  UnsupportedVersion: 'the manifest needs a newer release; the last valid one stays applied',
   UndecryptableConfig: 'containerConfig is not encrypted to this host’s age recipient',
   NameTaken: 'another site claimed a name, port or token of this manifest first',
-  Conflict: 'something that Tagyard does not own stands under a wanted name',
-  Suspended: 'the manifest says suspend: drift is reported and nothing is changed',
-  Blocked: 'a guard holds changes back until somebody approves them or lifts it',
+  Conflict: 'an object with a desired name is not owned by this host',
+  Suspended: 'the manifest says suspend: pending changes are reported, nothing is changed',
+  Blocked: 'a guard blocks changes; the message says what lifts it',
   Frozen: 'a freeze file stops all changes on this host',
-  CertificatePending: 'everything is applied, but a hostname of the site’s own has no valid certificate yet',
-  Drifted: 'a thing was changed from outside; its drift is set to be reported, not repaired',
-  RepairLoop: 'something keeps changing what is repaired, so it is left alone for a while',
-  Removing: 'the site is being taken down',
+  CertificatePending: 'everything is applied, but a hostname of the site has no valid certificate yet',
+  Drifted: 'an object was changed from outside; DRIFT_MODES says to report this, not to repair it',
+  RepairLoop: 'something keeps changing an object after its repair, so repairs are paused',
+  Removing: 'the site is being removed',
   Removed: 'nothing of the site is left on this host',
 } as const;
 export type Reason = keyof typeof REASONS;
@@ -55,7 +55,7 @@ export const OPERATION_KINDS = [
   'apply',
 ] as const;
 
-/** What became of one request: `GET /operations/:id`. Times are ISO 8601. */
+/** The progress and result of one request: `GET /operations/:id`. Times are ISO 8601. */
 export const operationSchema = z.object({
   id: z.string(),
   site: z.string(),
@@ -80,7 +80,7 @@ const resource = z.object({
 });
 export type ResourceStatus = z.infer<typeof resource>;
 
-/** Where a site stands on this host. `desired`, `applied` and `attempted` are revisions of the sites repository. */
+/** The status of a site on this host. `desired`, `applied` and `attempted` are revisions of the sites repository. */
 export const siteStatusSchema = z.object({
   site: z.string(),
   host: z.string(),
@@ -91,30 +91,30 @@ export const siteStatusSchema = z.object({
   reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]), // Object.keys forgets the key type
   message: z.string(),
   health: z.enum(['healthy', 'degraded', 'unknown']),
-  /** Since when the DNS records of a site that goes are gone (ISO 8601): the rest follows when they have drained. */
+  /** When the last DNS record of a site that is being removed was deleted (ISO 8601). The drain starts here. */
   withdrawnAt: z.iso.datetime().optional(),
   resources: z.array(resource),
 });
 export type SiteStatus = z.infer<typeof siteStatusSchema>;
 
-/** How a hostname stands with its certificate. Times are ISO 8601. */
+/** The certificate of a hostname. Times are ISO 8601. */
 const certificate = z.object({
   target: z.literal('certificate'),
   /** The hostname. */
   key: z.string(),
   state: z.enum(CERTIFICATE_STATES),
-  /** For a person who can act on it; empty where there is nothing to say. */
+  /** What is missing, for a person who can act on it; may be empty. */
   reason: z.string(),
   issuer: z.string().nullable(),
   notAfter: z.string().nullable(),
-  /** What DNS answered; `null`: it couldn't be asked, wasn't yet, or doesn't matter (`tls: files`). */
+  /** What DNS answered; `null`: no answer (yet), or DNS doesn't matter (`tls: files`). */
   addresses: z.array(z.string()).nullable(),
-  /** `null`: with the next look at the proxy. */
+  /** `null`: with the next observation of the proxy. */
   nextCheck: z.string().nullable(),
 });
 export type CertificateStatus = z.infer<typeof certificate>;
 
-/** As `GET /sites` and `GET /sites/:site` answer. */
+/** The answer of `GET /sites` and `GET /sites/:site`. */
 export const shownSiteSchema = siteStatusSchema.extend({
   resources: z.array(z.union([certificate, resource])),
 });
@@ -125,7 +125,7 @@ export function isCertificate(one: ResourceStatus | CertificateStatus): one is C
   return one.target === 'certificate';
 }
 
-/** A plan as `POST /plan` and `tagyard plan` show it. */
+/** The answer of `POST /plan`, which `tagyard plan` prints. */
 export const planReportSchema = z.object({
   revision: z.string().nullable(),
   checksum: z.string(),
@@ -144,16 +144,16 @@ export type PlanReport = z.infer<typeof planReportSchema>;
 
 const siteDiff = z.object({
   site: z.string(),
-  /** The file as it was last applied; `null`: never, or it was gone. */
+  /** The file as it was last applied; `null`: it never was, or it was missing. */
   before: z.string().nullable(),
   after: z.string().nullable(),
 });
 export type SiteDiff = z.infer<typeof siteDiff>;
 
-/** `POST /diff`: the files that are not yet applied as they stand at `revision`. */
+/** The answer of `POST /diff`: the files of `revision` that differ from what is applied. */
 export const diffReportSchema = z.object({ revision: z.string(), sites: z.array(siteDiff) });
 
-/** `POST /apply`: an operation for each site that has something to do. */
+/** The answer of `POST /apply`: an operation for each site with changes. */
 export const applyAnswerSchema = z.object({
   revision: z.string(),
   checksum: z.string(),

@@ -14,7 +14,7 @@ export interface Committed {
 }
 
 /**
- * Turns edits into a chain of commits, in order. Later edits of a site start from the text of the earlier ones. An edit
+ * Converts edits to a chain of commits, in order. Later edits of a site start from the text of the earlier ones. An edit
  * that throws affects no other. `outcomes` maps the ids of the commits, once they are made, to the edits.
  */
 export function foldEdits(

@@ -25,7 +25,7 @@ interface CommitterDeps {
 /** Writes commits by compare-and-swap on the branch (docs/reconciler.md, rule 13). */
 export class Committer {
   readonly #deps: CommitterDeps;
-  /** Edits that arrive during a push share the next push. */
+  /** Edits that arrive during a push are pushed together after it. */
   readonly #edits = coalesce((edits: readonly SiteEdit[]) => this.#commitAll(edits), {
     windowMs: 0,
     max: MAX_EDITS,

@@ -12,7 +12,7 @@ const MAX_FILES = 500;
 /** Reads site files of any revision. */
 export class SiteFiles {
   readonly #git: GitDir;
-  /** Concurrent lookups of one revision share a git process. */
+  /** One git process for concurrent lookups of one revision. */
   readonly #lookups = coalesce((lookups: readonly Lookup[]) => this.#lookUp(lookups), {
     windowMs: 0,
     max: MAX_FILES,

@@ -82,7 +82,7 @@ export class SitesRepo {
 
   /**
    * Commits an edit of one file on top of the newest revision. Where another writer comes first, `edit` runs again on
-   * the newer text. Concurrent edits share a push, each with a commit of its own.
+   * the newer text. Concurrent edits are pushed together, each with a commit of its own.
    */
   async commit(edit: SiteEdit): Promise<Committed> {
     return await this.#committer.commit(edit);

@@ -161,7 +161,7 @@ describeWith('docker', 'changes to containers from outside', () => {
     const { id } = await docker.createContainer({ name, Image: built.image, Labels: { owner: 'else' } });
     const { changes, conflicts } = await planFor();
     expect(changes).toEqual([]);
-    expect(conflicts).toMatchObject([{ detail: expect.stringContaining('(no mark)') }]);
+    expect(conflicts).toMatchObject([{ detail: expect.stringContaining('an unknown owner (no mark)') }]);
     expect((await docker.getContainer(id).inspect()).Id).toBe(id);
   });
 

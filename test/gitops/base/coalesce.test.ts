@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { coalesce } from '../../../gitops/base/coalesce.ts';
 
-describe('calls that come close together', () => {
+describe('concurrent calls', () => {
   const batches: { at: number; items: number[] }[] = [];
   const flush = (tookMs: number) => async (items: readonly number[]) => {
     batches.push({ at: performance.now(), items: [...items] });
@@ -17,7 +17,7 @@ describe('calls that come close together', () => {
   });
   afterEach(() => vi.useRealTimers());
 
-  test('share a batch, and what comes meanwhile shares the next', async () => {
+  test('form one batch; calls during it form the next one', async () => {
     const call = coalesce(flush(100), { windowMs: 50 });
     const start = performance.now();
     const answers = [call(1), call(2)];
@@ -31,7 +31,7 @@ describe('calls that come close together', () => {
     ]);
   });
 
-  test('are few batches where they trickle in, each after a rest as long as the one before was', async () => {
+  test('over a long time form few batches, with a pause after each', async () => {
     const call = coalesce(flush(100), { windowMs: 50, restMs: (tookMs) => 3 * tookMs });
     const start = performance.now();
     for (let number = 0; number < 100; number += 1) {
@@ -43,21 +43,21 @@ describe('calls that come close together', () => {
     expect(batches.flatMap(({ items }) => items)).toHaveLength(100);
   });
 
-  test('rest no longer than until the last that was to be expected has come', async () => {
-    let coming = 3;
-    const call = coalesce(flush(100), { windowMs: 50, restMs: () => 3_000, isExpecting: () => coming > 0 });
+  test('pause only until the last expected one has arrived', async () => {
+    let expected = 3;
+    const call = coalesce(flush(100), { windowMs: 50, restMs: () => 3_000, isExpecting: () => expected > 0 });
     const start = performance.now();
-    const come = (value: number) => {
-      coming -= 1;
+    const arrive = (value: number) => {
+      expected -= 1;
       void call(value);
     };
-    come(1);
+    arrive(1);
     await vi.advanceTimersByTimeAsync(500);
-    come(2);
+    arrive(2);
     await vi.advanceTimersByTimeAsync(500);
-    come(3);
+    arrive(3);
     await vi.advanceTimersByTimeAsync(1_000);
-    // Nothing was to be expected any more when this rest began: nobody knows what may come, and it is kept.
+    // No more calls were expected when this pause began, so it takes its full time.
     void call(4);
     await vi.advanceTimersByTimeAsync(5_000);
     expect(batches.map(({ at, items }) => [at - start, items])).toEqual([
@@ -67,7 +67,7 @@ describe('calls that come close together', () => {
     ]);
   });
 
-  test('wait for nobody once the rest is over', async () => {
+  test('need no pause once it is over', async () => {
     const call = coalesce(flush(100), { windowMs: 50, restMs: () => 300 });
     const start = performance.now();
     void call(1);
@@ -79,7 +79,7 @@ describe('calls that come close together', () => {
     expect(batches.map(({ at }) => at - start)).toEqual([50, 450, 1_250]);
   });
 
-  test('fail with their batch, and not those of the next', async () => {
+  test('fail with their batch; the next batch is not affected', async () => {
     let times = 0;
     const call = coalesce<number, number>(
       async (items) => {

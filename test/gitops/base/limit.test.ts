@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { limit } from '../../../gitops/base/limit.ts';
 
-test('a lane lets so many in at once, in order, whatever becomes of those before', async () => {
-  const enter = limit(2);
+test('at most `width` pieces of work run at once, in order, and a failure affects no other', async () => {
+  const limited = limit(2);
   const gates = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
   const begun: number[] = [];
   const ends = gates.map(({ promise }, index) =>
-    enter(async () => {
+    limited(async () => {
       begun.push(index);
       await promise;
       return index;

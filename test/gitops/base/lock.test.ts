@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-test('is held by one process, named to the other, and gone with a SIGKILL of its holder', async () => {
+test('one process holds the lock, the error names it, and the lock ends with a SIGKILL of the process', async () => {
   const path = join(dir, 'lock');
   const script = `const { acquireLock } = await import(${JSON.stringify(new URL('../../../gitops/base/lock.ts', import.meta.url).href)});
     acquireLock(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000);`;
@@ -31,11 +31,11 @@ test('is held by one process, named to the other, and gone with a SIGKILL of its
   acquireLock(path).release();
 });
 
-test('does not take a file of something else for its own', () => {
+test('refuses a file with other content', () => {
   const path = join(dir, 'lock');
   writeFileSync(
     path,
-    'somebody’s notes, longer than a database header is, so that nobody takes this for a new file',
+    'notes of an operator, longer than the header of a database, which makes this no empty database',
   );
   expect(() => acquireLock(path)).toThrow(/not a database/);
 });

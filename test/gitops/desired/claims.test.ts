@@ -9,7 +9,7 @@ const base = new Map(
   SITES.map((site, number) => [site, manifestSchema.parse(manifestInput(site, number))] as const),
 );
 
-/** Sites that share edge hostnames and ports as chance has it, each with its place in history. */
+/** Sites with random edge hostnames and ports from small sets, each with its place in history. */
 const claimants: fc.Arbitrary<Claimant[]> = fc.tuple(
   ...SITES.map((site) =>
     fc
@@ -33,7 +33,7 @@ const older = (a: Claimant, b: Claimant) => place(a) < place(b);
 const RUNS = { numRuns: 20_000 };
 
 describe('a contested name', () => {
-  test('has one holder, and whoever loses loses to an older site that keeps it', () => {
+  test('has one holder, and each loser loses to an older site that keeps the name', () => {
     fc.assert(
       fc.property(claimants, (all) => {
         const lost = new Map(lostClaims(all).map((claim) => [claim.site, claim]));
@@ -43,7 +43,7 @@ describe('a contested name', () => {
         for (const { site, holder } of lost.values()) {
           const loser = all.find(({ manifest }) => manifest.site === site);
           const winner = kept.find(({ manifest }) => manifest.site === holder);
-          if (loser === undefined || winner === undefined) throw new Error(`${site} lost to nobody`);
+          if (loser === undefined || winner === undefined) throw new Error(`${site} lost to an unknown site`);
           expect(older(winner, loser)).toBe(true);
           expect(names(winner).some((name) => names(loser).includes(name))).toBe(true);
         }
@@ -52,7 +52,7 @@ describe('a contested name', () => {
     );
   });
 
-  test('never flaps: the outcome depends on neither order nor on who else is looked at', () => {
+  test('never flaps: the result depends neither on the order nor on sites without contested names', () => {
     const shuffled = claimants.chain((all) =>
       fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length })),
     );
@@ -69,7 +69,7 @@ describe('a contested name', () => {
     );
   });
 
-  test('finds of some sites’ names every rival, and asks about no others', () => {
+  test('with `among`: finds all claimants of these sites’ names, and no other names', () => {
     const asked = claimants.chain((all) => fc.tuple(fc.constant(all), fc.subarray(all)));
     fc.assert(
       fc.property(asked, ([all, some]) => {

@@ -25,11 +25,11 @@ describe('a name that two sites claim', () => {
     daemon.applied.length = 0;
     for (const known of [{}, {}, { known: null }, { known: null }]) {
       await daemon.restart(known);
-      for (let look = 0; look < 5; look += 1) {
+      for (let passes = 0; passes < 5; passes += 1) {
         await daemon.fullPass();
         await holds();
       }
-      // Whoever is edited last is no younger, and no older, for that.
+      // An edit doesn't change the age of a claim.
       await daemon.push('aaa-rival', rival({ name: `Edited ${daemon.loop.passes}` }));
       await daemon.fullPass();
       await holds();
@@ -37,7 +37,7 @@ describe('a name that two sites claim', () => {
     expect(daemon.applied).toEqual([]);
   });
 
-  test('stays with it however often either was edited since', async () => {
+  test('stays with the older one after 250 edits of it', async () => {
     await daemon.push('acme', daemon.manifest('acme', 1));
     await daemon.push('aaa-rival', rival());
     await holds();
@@ -56,7 +56,7 @@ describe('a name that two sites claim', () => {
   });
 
   describe('through a merge', () => {
-    /** Commits these files to a branch, as a merge of `merged` where there is one. */
+    /** Commits these files to a branch; with `merged`, as a merge commit. */
     async function commit(branch: string, from: string, files: Record<string, string>, merged?: string) {
       const written = Object.entries(files).map(
         ([site, text]) => `M 100644 inline ${site}.yaml\ndata ${Buffer.byteLength(text)}\n${text}\n`,
@@ -77,7 +77,7 @@ describe('a name that two sites claim', () => {
       fork = (await other('Before')).revision;
     });
 
-    test('stays with the site that had it on this branch, however old the one that is merged', async () => {
+    test('stays with the site that claimed it on this branch before an older commit is merged', async () => {
       await commit('refs/heads/side', fork, { 'aaa-rival': text.rival() });
       for (const name of ['One', 'Two', 'Three']) await other(name);
       await daemon.push('acme', text.acme());
@@ -87,7 +87,7 @@ describe('a name that two sites claim', () => {
       await holds();
     });
 
-    test('stays with the older one where both come by the same merge', async () => {
+    test('stays with the older one if both come by the same merge', async () => {
       await commit('refs/heads/side', fork, {});
       await daemon.push('acme', text.acme());
       await daemon.push('aaa-rival', text.rival());

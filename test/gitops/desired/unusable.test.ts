@@ -9,7 +9,7 @@ const bomb = `a: &a [x,x,x,x]\n${Array.from({ length: 20 }, (_, n) => `b${n}: &b
 
 test.each<[string, (text: string) => string, string, RegExp]>([
   [
-    'of a version that comes later',
+    'of a later version',
     (text) => `${text.replace('version: 1', 'version: 2')}futureKey: 1\n`,
     'UnsupportedVersion',
     /yaml:1: version: version 2 is newer than this release understands \(1\)/,
@@ -19,7 +19,7 @@ test.each<[string, (text: string) => string, string, RegExp]>([
   ['with an alias bomb', (text) => text + bomb, 'InvalidManifest', /anchors and aliases/],
   ['nested deeply', (text) => `${text}x: ${'['.repeat(10_000)}\n`, 'InvalidManifest', /nested too deeply/],
 ])(
-  'a manifest %s stops its site alone, which stays as it was, and begins none',
+  'a manifest %s changes nothing of its site, creates none, and affects no other',
   async (_what, spoil, reason, says) => {
     daemon = await memoryDaemon();
     const text = (site: string, number: number, extra = {}) =>
@@ -31,7 +31,7 @@ test.each<[string, (text: string) => string, string, RegExp]>([
 
     for (const [site, number] of [['one', 0] as const, ['new', 1] as const]) {
       const { revision } = await daemon.push(site, spoil(text(site, number, { name: 'Renamed' })));
-      // What the file says at that revision is what is refused, whoever asks; nobody holds more of it than need be.
+      // Each reader refuses the same text, which is cut to little more than the limit.
       const file = await daemon.repo.readSite(revision, site);
       expect(parseManifest(file?.text ?? '', `${site}.yaml`)).toMatchObject({ ok: false, reason });
       expect(file?.text.length).toBeLessThan(300 * 1024 + 2_000);

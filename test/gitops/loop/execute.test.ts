@@ -1,7 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Applier, Change, Target, Traits } from '../../../gitops/appliers/contract.ts';
+import type { Clock } from '../../../gitops/base/clock.ts';
 import { TerminalError } from '../../../gitops/base/errors.ts';
 import { executeSite, type SiteRun } from '../../../gitops/loop/execute.ts';
+import { testClock } from '../../support/gitops/clock.ts';
 import { TARGETS, TRAITS } from '../../support/gitops/targets.ts';
 
 const change = (target: Target, op: Change['op'], key: string = target): Change => ({
@@ -12,7 +14,7 @@ const change = (target: Target, op: Change['op'], key: string = target): Change 
   summary: '',
 });
 
-/** Runs the changes against appliers that only note the order, and fail where they are told to. */
+/** Runs the changes against appliers that record the order, and fail for the changes of `failing`. */
 async function run(
   changes: readonly Change[],
   options: Partial<SiteRun> & {
@@ -20,10 +22,14 @@ async function run(
     drainSeconds?: number;
     signal?: AbortSignal;
     traits?: readonly Traits[];
+    clock?: Clock;
+    order?: string[];
+    drainStarts?: Date[];
+    before?: () => void;
   } = {},
 ) {
-  const order: string[] = [];
-  const withdrawn: Date[] = [];
+  const { order = [], drainStarts = [] } = options;
+  const durations: number[] = [];
   const steps = new Map<string, string>();
   const appliers = (options.traits ?? TRAITS).map((traits): [Target, Applier] => [
     traits.target,
@@ -33,6 +39,7 @@ async function run(
       observe: async () => [],
       plan: () => ({ changes: [], conflicts: [] }),
       apply: async ({ op, key }) => {
+        options.before?.();
         const failure = options.failing?.[`${op} ${key}`];
         if (failure !== undefined) throw failure;
         order.push(`${op} ${key}`);
@@ -51,12 +58,16 @@ async function run(
     {
       appliers: new Map(appliers),
       drainSeconds: options.drainSeconds ?? 0,
-      onDnsRemoved: (at) => withdrawn.push(at),
-      onStep: ({ op, key, status }) => steps.set(`${op} ${key}`, status),
+      onDnsRemoved: (at) => drainStarts.push(at),
+      onStep: ({ op, key, status, ms }) => {
+        steps.set(`${op} ${key}`, status);
+        if (status === 'succeeded') durations.push(ms);
+      },
+      clock: options.clock ?? testClock(),
     },
     options.signal ?? new AbortController().signal,
   );
-  return { order, outcome, steps, withdrawn };
+  return { order, outcome, steps, durations };
 }
 
 const everything = [...TARGETS].flatMap((target) => [
@@ -65,7 +76,7 @@ const everything = [...TARGETS].flatMap((target) => [
 ]);
 
 describe('executeSite', () => {
-  test('brings up in order, then takes down in reverse', async () => {
+  test('creates in order, then deletes in reverse order', async () => {
     const { order } = await run(everything.toReversed());
     expect(order).toEqual([
       'create containers',
@@ -81,7 +92,7 @@ describe('executeSite', () => {
     ]);
   });
 
-  test('skips what depends on a failed step, the removal of what still serves included', async () => {
+  test('skips the steps after a failed one, the deletes included', async () => {
     const { order, outcome, steps } = await run(everything, {
       failing: { 'create proxy': new Error('refused') },
     });
@@ -91,21 +102,21 @@ describe('executeSite', () => {
     expect(steps.get('delete old containers')).toBe('skipped');
   });
 
-  test('tells a failure that trying again won’t mend', async () => {
+  test('reports a failure that no retry can fix as terminal', async () => {
     const { outcome } = await run(everything, {
       failing: { 'create kv': new TerminalError('no permission') },
     });
     expect(outcome.terminal).toBe(true);
   });
 
-  test('does nothing that comes after a target that could not be read', async () => {
+  test('skips a target that could not be observed, and all later ones', async () => {
     const unobserved = new Map<Target, Error>([['kv', new Error('500')]]);
     const up = await run(everything, { unobserved });
     expect(up.order).toEqual(['create containers', 'create proxy']);
     expect(up.outcome.unobserved?.message).toBe('500');
   });
 
-  test('finishes a removal though a container won’t go', async () => {
+  test('finishes a removal although a container can’t be deleted', async () => {
     const down = [...TARGETS].map((target) => change(target, 'delete'));
     const { order, outcome } = await run(down, {
       removal: true,
@@ -115,21 +126,26 @@ describe('executeSite', () => {
     expect(outcome.failures).toHaveLength(1);
   });
 
-  test('lets only what comes before a draining target in the order wait for the drain', async () => {
+  test('waits for the drain only before the targets that precede a draining one in the order', async () => {
     const traits = [{ target: 'first' }, { target: 'found', drainsOnRemoval: true }, { target: 'last' }];
     const down = traits.map(({ target }) => change(target, 'delete'));
-    const signal = AbortSignal.timeout(50);
-    const { order, withdrawn } = await run(down, { traits, signal, removal: true, drainSeconds: 3_600 });
+    const clock = testClock();
+    const { order, drainStarts }: { order: string[]; drainStarts: Date[] } = { order: [], drainStarts: [] };
+    void run(down, { traits, removal: true, drainSeconds: 3_600, clock, order, drainStarts });
+    await new Promise(setImmediate);
     expect(order).toEqual(['delete last', 'delete found']);
-    expect(withdrawn).toHaveLength(1);
+    expect(drainStarts).toHaveLength(1);
+    clock.advance(3_600_000);
+    await new Promise(setImmediate);
+    expect(order).toEqual(['delete last', 'delete found', 'delete first']);
   });
 
-  test('fails for a target that no applier applies', async () => {
-    const { outcome } = await run([change('tape', 'create')]);
+  test('fails for a target without an applier', async () => {
+    const { outcome } = await run([change('unknown', 'create')]);
     expect(outcome.terminal).toBe(true);
   });
 
-  test('forgives a failed delete only of a target that may outlive its site', async () => {
+  test('ignores a failed delete only of a target that may outlive its site', async () => {
     const traits = [{ target: 'kept', mayOutliveSite: true }, { target: 'other' }];
     const failing = { 'delete kept': new TerminalError('busy'), 'delete other': new TerminalError('busy') };
     const of = async (target: string) =>
@@ -137,34 +153,95 @@ describe('executeSite', () => {
     expect([await of('kept'), await of('other')]).toEqual([false, true]);
   });
 
-  describe('of a site whose DNS is gone already', () => {
+  describe('of a site that is removed', () => {
+    const HOUR = 3_600_000;
     const rest = ['containers', 'proxy', 'kv', 'route'] as const;
-    const down = rest.map((target) => change(target, 'delete'));
-    const HOUR = 3_600;
-    const ago = (seconds: number) => new Date(Date.now() - seconds * 1000);
-    const soon = () => ({ signal: AbortSignal.timeout(50), removal: true, drainSeconds: HOUR });
+    const withoutDns = rest.map((target) => change(target, 'delete'));
+    const all = [...withoutDns, change('dns', 'delete')];
+    const removal = { removal: true, drainSeconds: HOUR / 1000 };
+    const teardown = ['delete route', 'delete kv', 'delete proxy', 'delete containers'];
+    let clock: ReturnType<typeof testClock>;
+    beforeEach(() => {
+      clock = testClock();
+    });
+    const ago = (ms: number) => new Date(clock.date().getTime() - ms);
+    /** Starts a run and lets it go as far as it can at this time. */
+    const start = async (changes: readonly Change[], options: Parameters<typeof run>[1] = {}) => {
+      const order: string[] = [];
+      const drainStarts: Date[] = [];
+      const ended = run(changes, { ...removal, clock, order, drainStarts, ...options });
+      await new Promise(setImmediate);
+      return { order, drainStarts, ended };
+    };
 
-    test('takes nothing down before the drain that an earlier run began is over', async () => {
-      const waiting = await run(down, { ...soon(), dnsRemovedAt: ago(HOUR / 2) });
-      expect(waiting.order).toEqual([]);
-      expect(waiting.withdrawn).toEqual([]);
-      const { order } = await run(down, { removal: true, drainSeconds: HOUR, dnsRemovedAt: ago(HOUR + 1) });
-      expect(order).toEqual(['delete route', 'delete kv', 'delete proxy', 'delete containers']);
+    test('the drain starts with the delete of its DNS records', async () => {
+      const { order, drainStarts, ended } = await start(all, { dnsRemovedAt: ago(2 * HOUR) });
+      expect(order).toEqual(['delete dns']);
+      expect(drainStarts).toEqual([clock.date()]);
+      clock.advance(HOUR - 1);
+      await new Promise(setImmediate);
+      expect(order).toEqual(['delete dns']);
+      clock.advance(1);
+      await ended;
+      expect(order).toEqual(['delete dns', ...teardown]);
     });
 
-    test('drains in full where it isn’t known since when, and tells when that began', async () => {
-      const waiting = await run(down, { ...soon(), dnsRemovedAt: null });
-      expect(waiting.order).toEqual([]);
-      expect(waiting.withdrawn).toHaveLength(1);
+    test.each([
+      ['half of it', HOUR / 2, HOUR / 2],
+      ['one millisecond of it', HOUR - 1, 1],
+      ['nothing of it', HOUR, 0],
+      ['nothing of it, long ago', 100 * HOUR, 0],
+      // The wall clock was set back.
+      ['more than all of it', -HOUR, HOUR],
+    ])('a drain of an earlier run continues with %s left', async (_what, elapsed, left) => {
+      const { order, drainStarts, ended } = await start(withoutDns, { dnsRemovedAt: ago(elapsed) });
+      expect(clock.sleeps()).toEqual(left === 0 ? [] : [left]);
+      expect(order).toEqual(left === 0 ? teardown : []);
+      clock.advance(left);
+      await ended;
+      expect(order).toEqual(teardown);
+      expect(drainStarts).toEqual([]);
     });
 
-    test('begins anew with a record that was still there, once none is', async () => {
-      const all = [...down, change('dns', 'delete')];
-      const waiting = await run(all, { ...soon(), dnsRemovedAt: ago(2 * HOUR) });
-      expect(waiting.order).toEqual(['delete dns']);
-      expect(waiting.withdrawn).toHaveLength(1);
-      const failing = { 'delete dns': new Error('busy') };
-      expect((await run(all, { removal: true, drainSeconds: HOUR, failing })).withdrawn).toEqual([]);
+    test('a drain whose start is unknown starts now', async () => {
+      const { order, drainStarts } = await start(withoutDns);
+      expect([order, drainStarts, clock.sleeps()]).toEqual([[], [clock.date()], [HOUR]]);
     });
+
+    test('no drain starts while a DNS record can’t be deleted', async () => {
+      const { order, drainStarts, ended } = await start(all, {
+        failing: { 'delete dns': new Error('busy') },
+      });
+      await ended;
+      expect([order, drainStarts]).toEqual([[], []]);
+    });
+
+    test.each(['stop', 'superseded'] as const)(
+      'a %s ends the drain, and nothing else is deleted',
+      async (which) => {
+        const end = new AbortController();
+        const { order, ended } = await start(
+          withoutDns,
+          which === 'stop' ? { signal: end.signal } : { superseded: end.signal },
+        );
+        end.abort();
+        const { steps } = await ended;
+        expect(order).toEqual([]);
+        expect(new Set(steps.values())).toEqual(new Set(['skipped']));
+      },
+    );
+
+    test('a host without a drain deletes everything at once', async () => {
+      const { order, ended } = await start(all, { drainSeconds: 0 });
+      await ended;
+      expect(order).toEqual(['delete dns', ...teardown]);
+    });
+  });
+
+  test('each step reports how long it took', async () => {
+    const clock = testClock();
+    const slow = { before: () => clock.advance(1234) };
+    const { durations } = await run([change('kv', 'create')], { clock, ...slow });
+    expect(durations).toEqual([1234]);
   });
 });

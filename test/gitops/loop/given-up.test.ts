@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => daemon.close());
 
-describe('what was given up', () => {
+describe('a site that was given up', () => {
   let attempts: number;
   beforeEach(async () => {
     attempts = 0;
@@ -21,7 +21,7 @@ describe('what was given up', () => {
     await daemon.reaches('bad', 'Failed');
   });
 
-  test('is not tried by later looks, and has no next time', async () => {
+  test('is not retried by later passes, and shows no next retry', async () => {
     await daemon.fullPass();
     await daemon.fullPass();
     expect(attempts).toBe(1);
@@ -30,22 +30,22 @@ describe('what was given up', () => {
     expect(status?.resources.filter(({ nextRetry }) => nextRetry !== undefined)).toEqual([]);
   });
 
-  test('is tried when somebody asks for it', async () => {
+  test('is tried again on request', async () => {
     const { body } = await daemon.call('POST', '/apply', {});
     expect(body.operations).toMatchObject([{ site: 'bad' }]);
     await daemon.reaches('bad', 'Failed');
     await expect.poll(() => attempts).toBe(2);
   });
 
-  test('is tried when another thing is wished for', async () => {
+  test('is tried again when its manifest changes', async () => {
     daemon.control.before = () => undefined;
-    await daemon.push('bad', daemon.manifest('bad', 1, { name: 'Mended' }));
+    await daemon.push('bad', daemon.manifest('bad', 1, { name: 'Repaired' }));
     await daemon.reaches('bad', 'Ready');
   });
 });
 
 describe('an image', () => {
-  test('is changed by a commit of its own, and only where it is another', async () => {
+  test('is changed by one commit, and only if it differs', async () => {
     await daemon.push('one', daemon.manifest('one', 1));
     await daemon.reaches('one', 'Ready');
     const image = `sha256:${'c'.repeat(64)}`;
@@ -59,7 +59,7 @@ describe('an image', () => {
 
   test.each([
     ['one', { image: 'nginx:latest' }, 400, 'malformed_request'],
-    ['nobody', { image: `sha256:${'c'.repeat(64)}` }, 404, 'unknown_site'],
+    ['missing', { image: `sha256:${'c'.repeat(64)}` }, 404, 'unknown_site'],
   ])('is refused for %s: %j', async (site, body, status, code) => {
     await daemon.push('one', daemon.manifest('one', 1));
     await daemon.reaches('one', 'Ready');

@@ -21,16 +21,13 @@ async function applied(names: readonly string[], options: LoopOptions = {}, extr
 const nothingRemoved = (names: readonly string[]) =>
   expect(names.filter((name) => daemon.objectCount(name) === 0)).toEqual([]);
 
-describe('what nobody asked to remove stays', () => {
+describe('sites whose removal is not confirmed stay', () => {
   const sites = ['one', 'two', 'three'];
 
   test.each([
+    ['all files deleted', async () => void (await Promise.all(sites.map((s) => daemon.push(s, null))))],
     [
-      'the folder’s files deleted',
-      async () => void (await Promise.all(sites.map((s) => daemon.push(s, null)))),
-    ],
-    [
-      'another branch, which never had them',
+      'a branch that never had them',
       async () => {
         const args = ['hash-object', '-w', '-t', 'tree', '/dev/null'];
         const tree = (await git(daemon.sitesRepo, args)).toString().trim();
@@ -51,7 +48,7 @@ describe('what nobody asked to remove stays', () => {
     expect(daemon.applied.filter(({ op }) => op === 'delete')).toEqual([]);
   });
 
-  test('with the branch deleted, which no pass takes for an empty one', async () => {
+  test('with the branch deleted, which is not an empty desired state', async () => {
     await applied(sites);
     const revision = await daemon.repo.head();
     await git(daemon.sitesRepo, ['update-ref', '-d', 'refs/heads/main']);
@@ -77,7 +74,7 @@ describe('what nobody asked to remove stays', () => {
     );
   });
 
-  test('with the history rewritten, while creations go on, until it is approved', async () => {
+  test('with the history rewritten, until the removal is approved; other sites are created meanwhile', async () => {
     await applied(['keep']);
     const before = await daemon.repo.head();
     await daemon.push('gone', daemon.manifest('gone', 7));
@@ -99,7 +96,7 @@ describe('what nobody asked to remove stays', () => {
     nothingRemoved(['keep', 'fresh']);
   });
 
-  test('with the state lost, in the pass that finds out', async () => {
+  test('in the first pass after the state was lost', async () => {
     await applied(['one']);
     await daemon.call('POST', '/deprovision', { site: 'one' });
     const order: string[] = [];
@@ -110,8 +107,8 @@ describe('what nobody asked to remove stays', () => {
   });
 });
 
-describe('a single file that goes', () => {
-  test('takes its site down: the commit that removed it is the confirmation', async () => {
+describe('a site whose file is removed or moved', () => {
+  test('is removed: the commit that deleted the file confirms it', async () => {
     await applied(['one', 'two']);
     await daemon.push('one', null);
     await daemon.reaches('one', 'Removed');
@@ -143,7 +140,7 @@ describe('a single file that goes', () => {
     ['a tombstone for another host', { host: 'tag-2', state: 'absent' }],
     ['a tombstone', { state: 'absent' }],
     ['deleted', null],
-  ] as const)('goes for good when it isn’t protected: %s', async (_what, extra) => {
+  ] as const)('ends on all hosts if it isn’t protected: %s', async (_what, extra) => {
     await applied(['one', 'two']);
     await daemon.push('one', extra && daemon.manifest('one', 0, extra));
     await daemon.reaches('one', 'Removed');
@@ -153,9 +150,9 @@ describe('a single file that goes', () => {
   });
 
   test.each([
-    ['that has taken its names over', true],
-    ['that somebody doesn’t wait for', false],
-  ])('goes without ending where it was moved to another host, %s', async (_what, taken) => {
+    ['after that host has taken its names over', true],
+    ['after an approval', false],
+  ])('moves to another host without ending, %s', async (_what, taken) => {
     await applied(['one', 'two']);
     await daemon.push('one', daemon.manifest('one', 0, { host: 'tag-2' }));
     await daemon.reaches('one', 'Blocked');
@@ -182,7 +179,7 @@ describe('a single file that goes', () => {
     );
   });
 
-  test('is left to the new host where it is moved within the drain of its removal', async () => {
+  test('keeps its remaining names for the new host if it is moved during the drain of its removal', async () => {
     await applied(['one', 'two'], { drainSeconds: 600 });
     await daemon.push('one', null);
     await eventually(() => expect(daemon.loop.status('one')?.withdrawnAt).toBeDefined());
@@ -194,7 +191,7 @@ describe('a single file that goes', () => {
     expect(removed).toEqual(['dns']);
   });
 
-  test('is moved too where its file was broken before anybody here read that', async () => {
+  test('moves as well if the file became invalid before this host read the move', async () => {
     await applied(['one', 'two']);
     const moved = formatManifest(daemon.manifest('one', 0, { host: 'tag-2' }));
     const commits = [moved, `${moved}unknown: 1\n`].map(
@@ -208,7 +205,7 @@ describe('a single file that goes', () => {
     });
   });
 
-  test('keeps its names until they are taken over where the whole host is given up, whatever else waits', async () => {
+  test('keeps its names until they are taken over when all sites move, beside the other guards', async () => {
     const sites = ['one', 'two', 'three'];
     await applied(sites);
     for (const [number, site] of sites.entries())
@@ -226,7 +223,7 @@ describe('a single file that goes', () => {
     ]);
   });
 
-  test('takes over what another host made for it, but nobody else’s, and not while it is protected', async () => {
+  test('takes over what another host made for it, but not for other sites, and not while it is protected', async () => {
     await applied(['two']);
     const mark = (site: string) => `tgy1 test tag-2 ${site} 00112233`;
     for (const target of SHARED)
@@ -246,7 +243,7 @@ describe('a single file that goes', () => {
     expect(daemon.world('dns').get('new.example.net')).toEqual({ mark: mark('old'), hash: 'x' });
   });
 
-  test('ends nothing by giving up one of its names', async () => {
+  test('doesn’t end when its manifest drops one of its names', async () => {
     await applied(['one'], {}, { customDomains: ['m.one.example'] });
     await daemon.push('one', daemon.manifest('one', 0));
     await eventually(() => expect(daemon.objectCount('one')).toBe(TARGETS.length));
@@ -255,12 +252,12 @@ describe('a single file that goes', () => {
 });
 
 describe('the freeze file', () => {
-  test('stops every change with its own words, and none once it is gone', async () => {
+  test('stops all changes and shows its text; without the file they go on', async () => {
     await applied(['one']);
-    await writeFile(join(daemon.dir, 'freeze'), 'moving house\n');
+    await writeFile(join(daemon.dir, 'freeze'), 'migration\n');
     await daemon.push('two', daemon.manifest('two', 2));
     expect(await daemon.reaches('two', 'Frozen')).toMatchObject({
-      message: expect.stringContaining('moving house'),
+      message: expect.stringContaining('migration'),
     });
     expect(daemon.objectCount('two')).toBe(0);
     expect((await daemon.call('POST', '/plan', {})).body.blocked).toMatchObject([{ reason: 'frozen' }]);
@@ -271,7 +268,7 @@ describe('the freeze file', () => {
 });
 
 describe('the policy upsert_only', () => {
-  test('creates and updates, removes nothing and says so', async () => {
+  test('creates and updates, deletes nothing, and reports it', async () => {
     await applied(['one', 'two'], { policy: 'upsert_only' });
     await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
     await daemon.call('POST', '/deprovision', { site: 'one' });
@@ -284,18 +281,18 @@ describe('the policy upsert_only', () => {
 });
 
 describe('drift', () => {
-  const spoil = (key = 'one.example.net') => {
+  const edit = (key = 'one.example.net') => {
     const thing = daemon.world('kv').get(key);
     if (thing === undefined) throw new Error(`${key} isn't there`);
-    daemon.world('kv').set(key, { ...thing, hash: 'somebody else wrote this' });
+    daemon.world('kv').set(key, { ...thing, hash: 'written by another program' });
   };
-  const spoilt = () => daemon.world('kv').get('one.example.net')?.hash === 'somebody else wrote this';
+  const isEdited = () => daemon.world('kv').get('one.example.net')?.hash === 'written by another program';
 
   test('is repaired', async () => {
     await applied(['one']);
-    spoil();
+    edit();
     daemon.loop.sync();
-    await eventually(() => expect(spoilt()).toBe(false));
+    await eventually(() => expect(isEdited()).toBe(false));
     await daemon.reaches('one', 'Ready');
   });
 
@@ -303,41 +300,41 @@ describe('drift', () => {
     ['warn', 'Drifted', 1],
     ['ignore', 'Ready', 0],
   ] as const)(
-    'is left alone where it is set to %s, but not a change of the manifest',
-    async (mode, reason, told) => {
+    'is not repaired with the mode %s, but a change of the manifest is applied',
+    async (mode, reason, reported) => {
       await applied(['one'], { drift: { kv: mode } });
-      spoil();
+      edit();
       await daemon.fullPass();
       await daemon.reaches('one', reason);
       await daemon.fullPass();
-      expect(spoilt()).toBe(true);
+      expect(isEdited()).toBe(true);
       expect((await daemon.call('POST', '/plan', {})).body).toMatchObject({ changes: [] });
-      expect((await daemon.call('POST', '/plan', {})).body.blocked).toHaveLength(told);
+      expect((await daemon.call('POST', '/plan', {})).body.blocked).toHaveLength(reported);
       await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
-      await eventually(() => expect(spoilt()).toBe(false));
+      await eventually(() => expect(isEdited()).toBe(false));
     },
   );
 
-  test('that comes back a fourth time is a fight, and left alone', async () => {
+  test('after three repairs is a repair loop and is no longer repaired', async () => {
     await applied(['one']);
     for (const time of [1, 2, 3]) {
-      spoil();
+      edit();
       daemon.loop.sync();
-      await eventually(() => expect(spoilt(), `repair ${time}`).toBe(false));
+      await eventually(() => expect(isEdited(), `repair ${time}`).toBe(false));
       await daemon.reaches('one', 'Ready');
     }
-    spoil();
+    edit();
     daemon.loop.sync();
     expect(await daemon.reaches('one', 'RepairLoop')).toMatchObject({
       message: expect.stringContaining('kv one.example.net'),
     });
     await daemon.fullPass();
-    expect(spoilt()).toBe(true);
+    expect(isEdited()).toBe(true);
   });
 });
 
 describe('a suspended site', () => {
-  test('is left as it is, and says what waits', async () => {
+  test('is not changed, and lists the pending changes', async () => {
     await applied(['one']);
     await daemon.push('one', formatManifest(daemon.manifest('one', 0, { suspend: true, name: 'Renamed' })));
     expect(await daemon.reaches('one', 'Suspended')).toMatchObject({

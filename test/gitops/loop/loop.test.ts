@@ -18,7 +18,7 @@ const push: MemoryDaemon['push'] = (...args) => daemon.push(...args);
 const reaches: MemoryDaemon['reaches'] = (...args) => daemon.reaches(...args);
 
 describe('the daemon', () => {
-  test('commits a provisioned manifest, applies it everywhere and says so', async () => {
+  test('commits a provisioned manifest and applies it to all targets', async () => {
     const answer = await call('POST', '/provision?wait=10', manifest('acme', 1));
     expect(answer).toMatchObject({
       status: 200,
@@ -31,7 +31,7 @@ describe('the daemon', () => {
     expect(await daemon.repo.history('acme')).toHaveLength(1);
   });
 
-  test('makes no commit for the same config encrypted again', async () => {
+  test('makes no commit if only the encryption of the config differs', async () => {
     const first = await call('POST', '/provision?wait=10', manifest('acme', 1));
     const again = await encryptSecret(daemon.recipient, 'aWQ9R1RNLVg=');
     const second = await call('POST', '/provision?wait=10', {
@@ -41,7 +41,7 @@ describe('the daemon', () => {
     expect(second.body.revision).toBe(first.body.revision);
   });
 
-  test('picks up a commit that nobody announced, and a revert of a removal', async () => {
+  test('applies a commit without a trigger, and a revert of a removal', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     expect(await call('POST', '/deprovision?wait=10', { site: 'acme' })).toMatchObject({ status: 200 });
@@ -52,7 +52,7 @@ describe('the daemon', () => {
     expect(daemon.objectCount('acme')).toBeGreaterThan(0);
   });
 
-  test('keeps a site with a broken manifest as it was, and says file, line and path', async () => {
+  test('changes nothing of a site with an invalid manifest, and reports file, line and path', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     const before = daemon.objectCount('acme');
@@ -66,7 +66,7 @@ describe('the daemon', () => {
     expect(daemon.objectCount('acme')).toBe(before);
   });
 
-  test('lets one failing site fail alone, and stops it before what depends on the failed step', async () => {
+  test('skips the later steps of a failing site, and applies the other sites', async () => {
     daemon.control.fault = (target, at) =>
       target === 'proxy' && at !== 'observe' && at.site === 'acme'
         ? new TerminalError('nginx refuses it')
@@ -81,7 +81,7 @@ describe('the daemon', () => {
     expect(daemon.of('dns', 'acme')).toHaveLength(0);
   });
 
-  test('removes nothing when the whole desired state vanishes, until somebody approves', async () => {
+  test('removes nothing when the desired state becomes empty, until it is approved', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     await push('acme', null);
@@ -96,7 +96,7 @@ describe('the daemon', () => {
     expect(daemon.objectCount('acme')).toBe(0);
   });
 
-  test('changes nothing where a target can’t be read, and goes on when it can', async () => {
+  test('removes nothing while a target can’t be observed', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     daemon.control.fault = (target, at) =>
@@ -119,7 +119,7 @@ describe('the daemon', () => {
     expect(daemon.loop.status('acme')).toMatchObject({ ready: true });
   });
 
-  test('leaves a name with whom it was given after a removal, when the removal is reverted', async () => {
+  test('keeps a name with the site that took it after a removal, when the removal is reverted', async () => {
     await push('acme', formatManifest(manifest('acme', 1)));
     await reaches('acme', 'Ready');
     await push('acme', formatManifest(manifest('acme', 1, { state: 'absent' })));
@@ -132,7 +132,7 @@ describe('the daemon', () => {
     expect(daemon.objectCount('acme')).toBe(0);
   });
 
-  test('takes no name from a younger site by naming it later', async () => {
+  test('gives a name to the site that claimed it first, even if that site is younger', async () => {
     await push('acme', formatManifest(manifest('acme', 1)));
     await push(
       'rival',
@@ -153,7 +153,7 @@ describe('the daemon', () => {
     expect(daemon.loop.status('rival')).toMatchObject({ ready: true });
   });
 
-  test('plans without applying, also on a branch', async () => {
+  test('answers a plan without applying it', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     expect((await call('POST', '/plan', {})).body).toMatchObject({ changes: [], blocked: [] });
@@ -164,18 +164,18 @@ describe('the daemon', () => {
   });
 });
 
-describe('the provisioner’s door', () => {
+describe('the HTTP interface', () => {
   test.each([
     ['no secret', {}, 401, 'wrong_secret'],
     ['a wrong secret', { 'x-secret': 'nope' }, 401, 'wrong_secret'],
-  ])('is shut to %s', async (_what, headers, status, code) => {
+  ])('refuses %s', async (_what, headers, status, code) => {
     const answer = await daemon.app.inject({ method: 'GET', url: '/sites', headers });
     expect({ status: answer.statusCode, code: answer.json().code }).toEqual({ status, code });
     expect(answer.headers['content-type']).toMatch('application/problem+json');
     expect(answer.headers['x-request-id']).toBeTruthy();
   });
 
-  test('answers what the router can’t read with a problem too', async () => {
+  test('answers an undecodable path with a problem document', async () => {
     const answer = await daemon.app.inject({ method: 'GET', url: '/sites/%ff' });
     expect({ status: answer.statusCode, code: answer.json().code }).toEqual({
       status: 400,
@@ -185,7 +185,7 @@ describe('the provisioner’s door', () => {
     expect(answer.headers['x-request-id']).toBe(answer.json().requestId);
   });
 
-  test('takes an empty JSON body for none, and refuses it where the route needs one', async () => {
+  test('treats an empty JSON body as no body, and refuses it where the route needs one', async () => {
     const headers = { 'x-secret': SECRET, 'content-type': 'application/json' };
     const send = (url: string) => daemon.app.inject({ method: 'POST', url, headers });
     expect((await send('/sync')).statusCode).toBe(202);
@@ -198,10 +198,10 @@ describe('the provisioner’s door', () => {
   });
 
   test.each([
-    ['no host name', '*.acme.example', 400, 'malformed_request', 'domain'],
-    ['nothing like one', 'https://acme.example/', 400, 'malformed_request', 'domain'],
+    ['not a host name', '*.acme.example', 400, 'malformed_request', 'domain'],
+    ['a URL', 'https://acme.example/', 400, 'malformed_request', 'domain'],
     ['the site’s own hostname', 'tags.acme.example', 422, 'invalid_manifest', 'customDomains.0'],
-  ])('says where a custom domain that is %s is wrong', async (_what, domain, status, code, path) => {
+  ])('reports the path of a custom domain that is %s', async (_what, domain, status, code, path) => {
     const { hostnames } = manifest('acme', 1);
     await call(
       'POST',
@@ -217,10 +217,10 @@ describe('the provisioner’s door', () => {
   test.each([
     ['an unknown member', '/deprovision', { site: 'acme', force: true }, 400, 'malformed_request'],
     ['an unknown site', '/deprovision', { site: 'acme' }, 404, 'unknown_site'],
-    ['a manifest with a fault', '/provision', { version: 1 }, 422, 'invalid_manifest'],
+    ['an invalid manifest', '/provision', { version: 1 }, 422, 'invalid_manifest'],
     ['another host’s manifest', '/provision', manifestInput('acme', 1, { host: 'tag-2' }), 422, 'wrong_host'],
     [
-      'a custom domain of nobody',
+      'a custom domain of an unknown site',
       '/custom-domain',
       { site: 'acme', domain: 'x.example' },
       404,
@@ -230,7 +230,7 @@ describe('the provisioner’s door', () => {
     expect(await call('POST', url, body)).toMatchObject({ status, body: { code } });
   });
 
-  test('commits nothing of a request that it refuses', async () => {
+  test('commits nothing for a refused request', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1));
     await call('POST', '/provision?wait=10', manifest('other', 2));
     const head = await daemon.repo.head();
@@ -244,7 +244,7 @@ describe('the provisioner’s door', () => {
     expect(await daemon.repo.head()).toBe(head);
   });
 
-  test('takes nothing down for an order that git has overtaken', async () => {
+  test('removes nothing for a late deprovisioning of a site that is live in git', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1));
     const head = await daemon.repo.head();
     const late = { site: 'acme', commit: false };
@@ -257,12 +257,12 @@ describe('the provisioner’s door', () => {
     await push('acme', manifest('acme', 1, { state: 'absent' }));
     await call('POST', '/deprovision?wait=10', late);
     await reaches('acme', 'Removed');
-    expect(await call('POST', '/deprovision', { site: 'nobody', commit: false })).toMatchObject({
+    expect(await call('POST', '/deprovision', { site: 'missing', commit: false })).toMatchObject({
       status: 404,
     });
   });
 
-  test('protects what the manifest protects', async () => {
+  test('refuses to deprovision a protected site', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1, { protect: true }));
     expect(await call('POST', '/deprovision', { site: 'acme' })).toMatchObject({
       status: 409,

@@ -2,8 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Clock } from '../../../gitops/base/clock.ts';
 import { initialStatus } from '../../../gitops/loop/conditions.ts';
 import { type State, StateFile } from '../../../gitops/loop/state.ts';
+import { testClock } from '../../support/gitops/clock.ts';
 
 let dir: string;
 let path: string;
@@ -15,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-const file = () => new StateFile(path, (error) => errors.push(error));
+const file = (clock?: Clock) => new StateFile(path, (error) => errors.push(error), clock);
 const stateOf = (revision: string, sites = 1): State => ({
   version: 1,
   revision,
@@ -24,7 +26,7 @@ const stateOf = (revision: string, sites = 1): State => ({
 });
 
 describe('the state file', () => {
-  test('gives back what was saved last', async () => {
+  test('answers what was saved last', async () => {
     const state = file();
     expect(await state.read()).toBeNull();
     for (const revision of ['a', 'b', 'c']) state.save(() => stateOf(revision));
@@ -33,23 +35,42 @@ describe('the state file', () => {
     expect(errors).toEqual([]);
   });
 
-  test('makes few writes of many changes, and the last change is in it', async () => {
+  test('makes few writes of many changes, and the last write has the last change', async () => {
     const state = file();
-    let asked = 0;
+    let states = 0;
     const CHANGES = 200;
     for (let change = 1; change <= CHANGES; change += 1) {
       state.save(() => {
-        asked += 1;
+        states += 1;
         return stateOf(String(change), 500);
       });
       await new Promise((resolve) => setImmediate(resolve));
     }
     await state.flush();
     expect((await file().read())?.revision).toBe(String(CHANGES));
-    expect(asked).toBeLessThan(CHANGES / 4);
+    expect(states).toBeLessThan(CHANGES / 4);
   });
 
-  test('takes up writing again after a flush', async () => {
+  test.each([
+    ['nine times as long as the write took', 100, 900],
+    ['at most three seconds', 1_000, 3_000],
+  ])('pauses after a write, %s', async (_what, tookMs, pause) => {
+    const clock = testClock();
+    const state = file(clock);
+    state.save(() => {
+      clock.advance(tookMs);
+      return stateOf('a');
+    });
+    await expect.poll(() => clock.sleeps()).toEqual([pause]);
+    state.save(() => stateOf('b'));
+    clock.advance(pause - 1);
+    expect((await file().read())?.revision).toBe('a');
+    clock.advance(1);
+    await expect.poll(async () => (await file().read())?.revision).toBe('b');
+    await state.flush();
+  });
+
+  test('writes again after a flush', async () => {
     const state = file();
     state.save(() => stateOf('a'));
     await state.flush();
@@ -61,9 +82,9 @@ describe('the state file', () => {
   test.each([
     ['cut off', (text: string) => text.slice(0, text.length / 2)],
     ['of another version', (text: string) => text.replace('"version":1', '"version":2')],
-    ['of something else', () => '[]'],
+    ['valid JSON of another shape', () => '[]'],
     ['empty', () => ''],
-  ])('that is %s counts as lost', async (_what, spoil) => {
+  ])('counts as lost where it is %s', async (_what, spoil) => {
     const state = file();
     state.save(() => stateOf('a'));
     await state.flush();
@@ -71,7 +92,7 @@ describe('the state file', () => {
     expect(await file().read()).toBeNull();
   });
 
-  test('says when it can’t be written, and goes on', async () => {
+  test('reports a failed write, and writes the next change', async () => {
     writeFileSync(join(dir, 'deep'), 'a file where a folder should be');
     const state = file();
     state.save(() => stateOf('a'));

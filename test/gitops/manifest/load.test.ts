@@ -5,7 +5,7 @@ import { manifestInput } from '../../support/manifest.ts';
 const text = formatManifest(manifestInput());
 
 describe('parseManifest', () => {
-  test('reads back what formatManifest wrote, to the byte', () => {
+  test('reads back what formatManifest wrote, byte for byte', () => {
     const parsed = parseManifest(text, 'acme-shop.yaml');
     expect(parsed).toMatchObject({ ok: true });
     if (parsed.ok) expect(formatManifest(parsed.manifest)).toBe(text);
@@ -34,7 +34,7 @@ describe('parseManifest', () => {
     ['an alias', text.replace('Acme Shop', '*x'), '', '*x', /aliases/],
     ['a tag', text.replace('Acme Shop', '!!js/function x'), '', '!!js', /tags/],
     [
-      'another site than the file says',
+      'a site that differs from the file name',
       text.replace('site: acme-shop', 'site: other'),
       'site',
       'site: other',
@@ -56,13 +56,13 @@ describe('parseManifest', () => {
       /public suffix/,
     ],
     [
-      'a name that carries a directive',
+      'a name with an nginx directive',
       text.replace('edge: acme-shop.example.net', 'edge: "a.net;}"'),
       'hostnames.edge',
       'a.net',
       /host name/,
     ],
-  ])('names path and line of %s', (_what, broken, path, needle, message) => {
+  ])('reports path and line of %s', (_what, broken, path, needle, message) => {
     const line = broken.split('\n').findIndex((text) => text.includes(needle)) + 1;
     const parsed = parseManifest(broken, 'acme-shop.yaml');
     if (parsed.ok) expect.unreachable('the manifest was accepted');
@@ -92,7 +92,7 @@ describe('parseManifest', () => {
     expect(parseManifest(hostile, 'acme-shop.yaml')).toMatchObject({ ok: false, reason: 'InvalidManifest' });
   });
 
-  test('takes text that only looks like an alias inside a scalar', () => {
+  test('accepts a quoted text with the characters of an alias, anchor and tag', () => {
     const quoted = text.replace('name: Acme Shop', 'name: "*Acme & !Shop"');
     expect(parseManifest(quoted, 'acme-shop.yaml')).toMatchObject({ ok: true });
   });

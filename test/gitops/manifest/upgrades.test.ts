@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { MANIFEST_VERSION } from '../../../gitops/manifest/schema.ts';
 import { UPGRADES, type Upgrade, upgradeManifest } from '../../../gitops/manifest/upgrades.ts';
 
-/** Two releases that may come: one renames a key, the next one makes a list of it. */
+/** Two invented upgrades: one renames a key, the next one makes it a list. */
 const upgrades: Upgrade[] = [
   ({ client, ...rest }) => ({ ...rest, owner: client }),
   ({ owner, ...rest }) => ({ ...rest, owners: [owner] }),
@@ -25,11 +25,11 @@ describe('a manifest of an older version', () => {
     [{}],
     [{ version: 0 }],
     [{ version: 4 }],
-  ])('is left to the schema where it is none: %j', (value) => {
+  ])('is returned unchanged where it isn’t one: %j', (value) => {
     expect(upgradeManifest(value, upgrades)).toEqual(value);
   });
 
-  test('has a step from each version to the next', () => {
+  test('has an upgrade from each version to the next', () => {
     expect(UPGRADES).toHaveLength(MANIFEST_VERSION - 1);
   });
 });

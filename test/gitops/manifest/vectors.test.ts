@@ -7,7 +7,7 @@ import { manifestInput } from '../../support/manifest.ts';
 
 const schema = z.object({ cases: z.array(z.object({ id: z.string(), name: z.string(), yaml: z.string() })) });
 
-/** Documents that a parser must refuse (the file names its source and licence). */
+/** Documents that a parser must refuse. The file names their source and licence. */
 const cases =
   missing('reference') === null
     ? schema.parse(
@@ -17,7 +17,7 @@ const cases =
 
 describeWith('reference', 'the invalid documents of the YAML test suite', () => {
   const valid = formatManifest(manifestInput());
-  // How they come into a repository: as the whole file, at the end of a good one, in front of it, inside a value.
+  // As the whole file, after a valid one, before it, and inside a value.
   const ways = [
     ['alone', (yaml: string) => yaml],
     ['at the end', (yaml: string) => valid + yaml],
@@ -25,15 +25,15 @@ describeWith('reference', 'the invalid documents of the YAML test suite', () => 
     ['as a value', (yaml: string) => valid.replace('Acme Shop', yaml)],
   ] as const;
 
-  test('are there', () => expect(cases.length).toBeGreaterThan(90));
+  test('exist', () => expect(cases.length).toBeGreaterThan(90));
 
-  test.each(cases)('$id, $name: is refused with a line, wherever it stands', ({ yaml }) => {
+  test.each(cases)('$id, $name: is refused with a line, in each position', ({ yaml }) => {
     for (const [way, place] of ways) {
       const text = place(yaml);
       const parsed = parseManifest(text, 'acme-shop.yaml');
-      // Beside or inside a good manifest some of them are harmless text.
+      // Next to or inside a valid manifest some of them are valid text.
       if (parsed.ok && way !== 'alone') continue;
-      if (parsed.ok) throw new Error('is taken for a manifest');
+      if (parsed.ok) throw new Error('the document was accepted');
       expect(parsed.problems.length, way).toBeGreaterThan(0);
       for (const { message, line } of parsed.problems) {
         expect(message, way).not.toBe('');

@@ -4,9 +4,9 @@ import { memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { DesiredResources } from '../../../gitops/pass/desired-resources.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
-test('asks an applier once a manifest and edition', () => {
+test('computes the resources once per manifest and edition', () => {
   let edition = 'first';
-  let asked = 0;
+  let computed = 0;
   const applier: Applier = {
     ...memoryApplier({
       target: 'containers',
@@ -15,7 +15,7 @@ test('asks an applier once a manifest and edition', () => {
       desired: () => [],
     }),
     desired: () => {
-      asked += 1;
+      computed += 1;
       return [];
     },
     edition: () => edition,
@@ -24,8 +24,8 @@ test('asks an applier once a manifest and edition', () => {
   const manifest = loadedManifest();
   const read = () => cache.of(applier, manifest);
   expect(read()).toBe(read());
-  expect(asked).toBe(1);
+  expect(computed).toBe(1);
   edition = 'second';
   expect(read()).toBe(read());
-  expect(asked).toBe(2);
+  expect(computed).toBe(2);
 });

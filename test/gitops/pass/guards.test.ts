@@ -87,7 +87,7 @@ describe('judge', () => {
     expect(verdict.allowed).toHaveLength(reasons.length === 0 ? (given.plans[0]?.changes.length ?? 0) : 0);
   });
 
-  test('counts the removals of every target that is to be counted, under its own name', () => {
+  test('counts the deletes of each target with `countedAs`, and names them so', () => {
     const targets = [
       { target: 'notes', countedAs: 'notes', owned: 10 },
       { target: 'kv', owned: 10 },
@@ -98,11 +98,11 @@ describe('judge', () => {
       judge(input({ sites: sites(20), targets, changes: removed(target) })).blocked.map(
         ({ detail }) => detail,
       );
-    expect(blocked('notes')).toEqual(['4 of 10 notes would go']);
+    expect(blocked('notes')).toEqual(['4 of 10 notes would be deleted']);
     expect(blocked('kv')).toEqual([]);
   });
 
-  test('holds the removal of a moved site until the shared things are taken over, and of no others', () => {
+  test('blocks the removal of a moved site from shared targets until they are taken over, and from no others', () => {
     const targets = [
       { target: 'notes', isShared: true, owned: 0 },
       { target: 'kv', owned: 0 },
@@ -116,7 +116,7 @@ describe('judge', () => {
     expect(reasons('kv')).toEqual([]);
   });
 
-  test('lets creations and asked-for removals through while vanished sites wait', () => {
+  test('allows creates and the removal of tombstones while vanished sites wait for an approval', () => {
     const changes = [...gone(5), change('new', 'create'), change('tomb')];
     const verdict = judge(input({ sites: [site('new'), site('tomb', { state: 'absent' })], changes }));
     expect(verdict.allowed.map(({ summary }) => summary)).toEqual(['create new', 'delete tomb']);
@@ -129,7 +129,7 @@ describe('judge', () => {
     expect(judge(input({ sites: [entry], changes: [change('shop', 'update')] })).allowed).toEqual([]);
   });
 
-  test('takes an approval for exactly the plan that it was given for', () => {
+  test('accepts an approval only for the plan that it names', () => {
     const guarded = input({ sites: sites(2), changes: gone(3) });
     const approved = new Set(judge(guarded).guarded.map(changeId));
     expect(judge({ ...guarded, approved }).allowed).toHaveLength(3);

@@ -20,7 +20,7 @@ async function applied(...names: string[]) {
 const hostnames = (site: string, edge: string) => ({ ...daemon.manifest(site, 0).hostnames, edge });
 
 describe('a pass', () => {
-  test('looks at the site of which something new is asked, and at no other', async () => {
+  test('observes only the site whose manifest changed', async () => {
     await applied('one', 'two', 'three');
     await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
     const revision = await daemon.repo.head();
@@ -28,11 +28,11 @@ describe('a pass', () => {
       expect(daemon.loop.status('two')).toMatchObject({ ready: true, applied: revision }),
     );
     expect(daemon.observations).toMatchObject(TARGETS.map((target) => ({ target, sites: ['two'] })));
-    // The others stand at that revision too: nothing new is asked of them in it.
+    // The status of the others shows that revision too, because it doesn't change them.
     expect(daemon.loop.status('one')).toMatchObject({ ready: true, applied: revision });
   });
 
-  test('takes away what the site’s manifest no longer wants, without a look at everything', async () => {
+  test('deletes what the manifest no longer asks for, without a full pass', async () => {
     await applied('one', 'two');
     await daemon.push('two', daemon.manifest('two', 1, { customDomains: ['m.two.example'] }));
     await eventually(() => expect(daemon.of('kv', 'two')).toContain('m.two.example'));
@@ -42,7 +42,7 @@ describe('a pass', () => {
     expect(daemon.observations.filter(({ sites }) => sites === null)).toEqual([]);
   });
 
-  test('looks at everything before it takes down what git no longer has, in an interval and when told to', async () => {
+  test('observes everything before a removal, after the interval, and on request', async () => {
     await applied('one', 'two');
     await daemon.push('two', null);
     await daemon.reaches('two', 'Removed');
@@ -58,11 +58,11 @@ describe('a pass', () => {
     expect(daemon.observations.every(({ sites }) => sites === null)).toBe(true);
   });
 
-  test('leaves a name alone that its site gives up and another one has come to want', async () => {
+  test('doesn’t delete a name that another site has taken over', async () => {
     await applied('one', 'two');
     const name = 'm.example.net';
-    const things = () => [...daemon.world('kv')].find(([key]) => key === name);
-    // Another site's wish, while the thing still bears the mark of the one that gave it up.
+    const object = () => [...daemon.world('kv')].find(([key]) => key === name);
+    // The other site's manifest asks for the name, but the object still has the mark of the first site.
     await daemon.push('two', daemon.manifest('two', 1, { hostnames: hostnames('two', name) }));
     await eventually(() => expect(daemon.of('kv', 'two')).toContain(name));
     await daemon.reaches('two', 'Ready');
@@ -72,11 +72,11 @@ describe('a pass', () => {
     await daemon.push('one', daemon.manifest('one', 0, { name: 'Renamed' }));
     await eventually(() => expect(daemon.applied.length).toBeGreaterThanOrEqual(TARGETS.length));
     await daemon.reaches('one', 'Ready');
-    expect(things()).toBeDefined();
+    expect(object()).toBeDefined();
     expect(daemon.applied.filter(({ op }) => op === 'delete')).toEqual([]);
   });
 
-  test('looks at nothing where nothing new is asked', async () => {
+  test('observes nothing if nothing has changed', async () => {
     await applied('one');
     const before = daemon.loop.passes;
     daemon.loop.trigger();
@@ -86,7 +86,7 @@ describe('a pass', () => {
 });
 
 describe('a newer revision', () => {
-  test('ends a run in hand for an older one of the same site after its step, and is applied instead', async () => {
+  test('ends the active run of the site after its current step, and is applied instead', async () => {
     await applied('one', 'two');
     const gate = Promise.withResolvers<void>();
     let waiting = false;
@@ -111,7 +111,7 @@ describe('a newer revision', () => {
     expect(order).toEqual(['containers', 'proxy', ...TARGETS]);
   });
 
-  test('is all that is brought about of a site whose turn has not come, and a stop waits for no turns', async () => {
+  test('replaces the runs of a site that still wait for the limit, and a stop doesn’t wait for those', async () => {
     await applied('one', 'two');
     await daemon.restart({ runsAtOnce: 1 });
     let gate = Promise.withResolvers<void>();
@@ -149,40 +149,43 @@ describe('a newer revision', () => {
   });
 });
 
-describe('a site that goes', () => {
+describe('a removed site', () => {
   test.each([
-    ['remembered', {}],
+    ['saved', {}],
     ['lost', { known: null }],
-  ])('drains though its DNS went under an earlier process, of which all is %s', async (_what, after) => {
-    await applied('one', 'two');
-    const beginning = new Date();
-    await daemon.restart({ drainSeconds: 3_600 });
-    await daemon.push('one', daemon.manifest('one', 0, { state: 'absent' }));
-    await eventually(() => expect(daemon.loop.status('one')?.withdrawnAt).toBeDefined());
-    const since = daemon.loop.status('one')?.withdrawnAt ?? '';
-    expect(Date.parse(since)).toBeGreaterThanOrEqual(beginning.getTime());
-    expect(daemon.of('dns', 'one')).toEqual([]);
-    for (const known of [after, {}]) {
-      await daemon.restart({ drainSeconds: 3_600, ...known });
+  ])(
+    'drains although an earlier process deleted its DNS records, with the state %s',
+    async (_what, after) => {
+      await applied('one', 'two');
+      const beginning = new Date();
+      await daemon.restart({ drainSeconds: 3_600 });
+      await daemon.push('one', daemon.manifest('one', 0, { state: 'absent' }));
       await eventually(() => expect(daemon.loop.status('one')?.withdrawnAt).toBeDefined());
-      for (let looks = 0; looks < 3; looks += 1) await daemon.fullPass();
-      expect(daemon.objectCount('one')).toBe(TARGETS.length - 1);
-    }
-    if (!('known' in after)) expect(daemon.loop.status('one')?.withdrawnAt).toBe(since);
+      const since = daemon.loop.status('one')?.withdrawnAt ?? '';
+      expect(Date.parse(since)).toBeGreaterThanOrEqual(beginning.getTime());
+      expect(daemon.of('dns', 'one')).toEqual([]);
+      for (const known of [after, {}]) {
+        await daemon.restart({ drainSeconds: 3_600, ...known });
+        await eventually(() => expect(daemon.loop.status('one')?.withdrawnAt).toBeDefined());
+        for (let passes = 0; passes < 3; passes += 1) await daemon.fullPass();
+        expect(daemon.objectCount('one')).toBe(TARGETS.length - 1);
+      }
+      if (!('known' in after)) expect(daemon.loop.status('one')?.withdrawnAt).toBe(since);
 
-    await daemon.restart({ drainSeconds: 0.001 });
-    const removed = await daemon.reaches('one', 'Removed');
-    expect(daemon.objectCount('one')).toBe(0);
-    // Whoever goes on from here, the site's next life drains anew.
-    expect(removed?.withdrawnAt).toBeUndefined();
-    await daemon.push('one', daemon.manifest('one', 0));
-    await daemon.reaches('one', 'Ready');
-    expect(daemon.loop.status('one')?.withdrawnAt).toBeUndefined();
-  });
+      await daemon.restart({ drainSeconds: 0.001 });
+      const removed = await daemon.reaches('one', 'Removed');
+      expect(daemon.objectCount('one')).toBe(0);
+      // A later removal of the same site drains anew.
+      expect(removed?.withdrawnAt).toBeUndefined();
+      await daemon.push('one', daemon.manifest('one', 0));
+      await daemon.reaches('one', 'Ready');
+      expect(daemon.loop.status('one')?.withdrawnAt).toBeUndefined();
+    },
+  );
 });
 
 describe('failing sites', () => {
-  test('starve nobody, and are tried a few at a time', async () => {
+  test('don’t delay a healthy one, and at most eight are retried at once', async () => {
     const failing = Array.from({ length: 20 }, (_, index) => `bad-${index}`);
     const attempts = new Map<string, number>();
     let atOnce = 0;
@@ -209,7 +212,7 @@ describe('failing sites', () => {
     expect(most).toBeLessThanOrEqual(8);
   });
 
-  test('are tried anew at once when their manifest changes', async () => {
+  test('are tried at once when their manifest changes', async () => {
     daemon.control.fault = (target, at) =>
       target === 'kv' && at !== 'observe' && at.desired?.hash !== undefined && at.summary.includes('bad')
         ? new RetryableError('not yet', { retryAfter: 3600 })
@@ -218,7 +221,6 @@ describe('failing sites', () => {
     await daemon.push('one', daemon.manifest('one', 0, { hostnames }));
     const status = await daemon.reaches('one', 'Retrying');
     const next = status?.resources.find(({ target }) => target === 'kv')?.nextRetry;
-    // What the other side asked for is obeyed.
     expect(Date.parse(next ?? '') - Date.now()).toBeGreaterThan(3_500_000);
     await daemon.push('one', daemon.manifest('one', 0));
     await daemon.reaches('one', 'Ready');

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true, force: true }));
 
-/** The same suite on a repository beside us and on one behind a URL. */
+/** The same suite on a local repository and on one behind a URL. */
 describe.each([
   ['local', (at: string) => at],
   ['remote', (at: string) => pathToFileURL(at).href],
@@ -32,7 +32,7 @@ describe.each([
   const open = (name: string): Promise<SitesRepo> =>
     openSitesRepo({ url: urlOf(bare), cacheDir: join(dir, name), pollSeconds: 0.05 });
 
-  test('starts without a revision, commits one file and reads it back with its trailers', async () => {
+  test('has no revision at first, commits a file, and reads it back with its trailers', async () => {
     const repo = await open('a');
     expect(await repo.head()).toBeNull();
     const { revision, changed } = await repo.commit(edit('acme', 'x: ä\n', { Site: 'acme', Actor: 'ada' }));
@@ -47,7 +47,7 @@ describe.each([
     );
   });
 
-  test('answers the same history with an index as without one, also of what came after it', async () => {
+  test('answers the same history with and without an index, also for later commits', async () => {
     const repo = await open('a');
     for (const text of ['x: 1\n', 'x: 2\n']) {
       await repo.commit(edit('acme', text));
@@ -64,7 +64,7 @@ describe.each([
     expect(await repo.history('acme')).toMatchObject([{ revision }, ...before]);
   });
 
-  test('makes no commit of the same text, and deletes a file by null', async () => {
+  test('makes no commit for the same text, and deletes a file for null', async () => {
     const repo = await open('a');
     const first = await repo.commit(edit('acme', 'x: 1\n'));
     expect(await repo.commit(edit('acme', 'x: 1\n'))).toEqual({ revision: first.revision, changed: false });
@@ -82,7 +82,7 @@ describe.each([
     expect(await repo.readSite(first.revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
   });
 
-  test('loses no commit of concurrent writers, in one process and in two mirrors', async () => {
+  test('loses no commit of two concurrent writers', async () => {
     const [one, two] = await Promise.all([open('a'), open('b')]);
     const sites = Array.from({ length: 12 }, (_, index) => `site-${index}`);
     await Promise.all(
@@ -95,7 +95,7 @@ describe.each([
     ).toBe('12');
   });
 
-  test('lets edits that wait together share a push, each with its own commit, and fails a bad one alone', async () => {
+  test('puts concurrent edits into one push, each with its own commit; one that throws fails alone', async () => {
     execFileSync('git', ['-C', bare, 'config', 'core.logAllRefUpdates', 'always']);
     const repo = await open('a');
     const sites = Array.from({ length: 40 }, (_, index) => `site-${index}`);
@@ -140,7 +140,7 @@ describe.each([
     ]);
   });
 
-  test('tells of each move of the branch, an operator’s push included', async () => {
+  test('yields each change of the branch, an operator’s push included', async () => {
     const repo = await open('a');
     await repo.commit(edit('acme', 'x: 1\n'));
     const stop = new AbortController();
@@ -163,7 +163,7 @@ describe.each([
     expect(await repo.isAncestor(second.value ?? '', first.value ?? '')).toBe(false);
   });
 
-  test('keeps a caller’s line breaks out of the message’s structure', async () => {
+  test('removes line breaks of a caller’s input from the commit message', async () => {
     const repo = await open('a');
     await repo.commit({
       ...edit('acme', 'x: 1\n', { Site: 'acme', Reason: 'one\nActor: root' }),
@@ -175,7 +175,7 @@ describe.each([
   });
 });
 
-test('says what is wrong with a place that holds no repository', async () => {
+test('refuses a path without a repository', async () => {
   await expect(openSitesRepo({ url: join(dir, 'nothing'), cacheDir: dir })).rejects.toThrow(
     /neither a bare git repository/,
   );

@@ -5,29 +5,29 @@ import { expect, test } from 'vitest';
 import { watchRepo } from '../../../gitops/sites-repo/watch.ts';
 import { eventually } from '../../support/eventually.ts';
 
-test('tells of what can’t be watched, and goes on to wake for the rest', async () => {
+test('reports a path that can’t be watched, and yields for changes of the others', async () => {
   using stack = new DisposableStack();
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-watch-'));
   stack.defer(() => rmSync(dir, { recursive: true, force: true }));
   const heads = join(dir, 'refs', 'heads');
   mkdirSync(heads, { recursive: true });
   writeFileSync(join(dir, 'HEAD'), 'ref: refs/heads/main');
-  // A link to itself can be read by nobody, root included.
+  // Not even root can read a link to itself.
   symlinkSync('packed-refs', join(dir, 'packed-refs'));
 
   const stop = new AbortController();
   const errors: unknown[] = [];
-  let wakes = 0;
+  let events = 0;
   const options = { remote: false, pollSeconds: 3_600, onError: (error: unknown) => errors.push(error) };
   const watching = (async () => {
-    for await (const _ of watchRepo(dir, options, stop.signal)) wakes += 1;
+    for await (const _ of watchRepo(dir, options, stop.signal)) events += 1;
   })();
   await eventually(() => expect(errors).toContainEqual(expect.objectContaining({ code: 'ELOOP' })));
   let writes = 0;
   await eventually(() => {
     writes += 1;
     writeFileSync(join(heads, 'main'), String(writes));
-    expect(wakes).toBeGreaterThan(1);
+    expect(events).toBeGreaterThan(1);
   });
   stop.abort();
   await watching;

@@ -51,13 +51,13 @@ export const ACCIDENTS: readonly Accident[] = [
   {
     name: 'all files are deleted in a commit',
     happen: (whole) => pushAll(whole, () => null),
-    says: /asks for no site at all/,
+    says: /has no site of this host/,
     repair: restore,
   },
   {
     name: 'the branch is emptied by a forced push',
     happen: (whole) => replaceBy(whole, ''),
-    says: /asks for no site at all/,
+    says: /has no site of this host/,
     repair: putBack,
   },
   {

@@ -34,7 +34,7 @@ import { startUpstream } from '../upstream.ts';
 
 const SECRET = 'an infra secret';
 const HOST = '127.0.0.1';
-/** What a failed order costs in these tests; an authority's limits are hours. */
+/** Pauses after a failed order; the limits of a real authority are hours. */
 const QUICK = { firstMs: 300, longestMs: 600 };
 
 export interface Options {
@@ -45,8 +45,8 @@ export interface Options {
 }
 
 /**
- * A provisioner in this process with everything real that certificates depend on: DNS by Knot, an authority by Pebble,
- * the loop, the proxy. Containers are upstreams of the test's; KV and routes are maps.
+ * A provisioner in this process with everything real that certificates depend on: DNS (Knot), an authority (Pebble), the
+ * loop and the proxy. Upstreams of the test replace the containers; KV and routes are maps.
  */
 export async function certificatesDaemon(
   backendOf: (settings: ProxySettings) => ProxyBackend,
@@ -68,9 +68,9 @@ export async function certificatesDaemon(
   const cipher = await encryptSecret(await identityToRecipient(ageIdentity), config);
   const containers = { loopbackSubnet: subnet, originPort: 443 };
   const warnings: string[] = [];
-  const told: string[] = [];
+  const infos: string[] = [];
   const log = {
-    info: (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`),
+    info: (fields: object, message: string) => void infos.push(`${message} ${JSON.stringify(fields)}`),
     warn: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
   };
 
@@ -91,7 +91,7 @@ export async function certificatesDaemon(
       directory: join(home.directory, 'tls'),
       keptIn: join(home.directory, 'tls-served'),
     });
-    const seenTo = combineCertificates([acme.keeper, files]);
+    const certificateSources = combineCertificates([acme.keeper, files]);
     const certificates = certificatesByMode({ files, acme: acme.keeper });
     const backend = backendOf({
       ...home.settings,
@@ -133,7 +133,7 @@ export async function certificatesDaemon(
       host: IDENTITY.host,
       drainSeconds: 0,
       intervalSeconds: 600,
-      certificates: seenTo,
+      certificates: certificateSources,
       drift,
       known: { revision: null, sites: [] },
       onChange: () => undefined,
@@ -147,13 +147,13 @@ export async function certificatesDaemon(
       host: IDENTITY.host,
       ageIdentity,
       secrets: [SECRET],
-      certificatesOf: (site) => seenTo.statuses(site),
+      certificatesOf: (site) => certificateSources.statuses(site),
     });
     inner.defer(() => app.close());
     inner.defer(() => loop.stop());
-    inner.defer(() => seenTo.stop());
+    inner.defer(() => certificateSources.stop());
     loop.start();
-    seenTo.start((site) => loop.checkSite(site));
+    certificateSources.start((site) => loop.checkSite(site));
     return { backend, app, loop, stack: inner.move() };
   }
   let running = await build();
@@ -170,10 +170,10 @@ export async function certificatesDaemon(
     pebble,
     directory: home.directory,
     warnings,
-    /** All that was logged. */
-    logged: () => [...told, ...warnings].join('\n'),
+    /** All log lines. */
+    logged: () => [...infos, ...warnings].join('\n'),
     call,
-    /** Puts a pair for `name` into the operator's folder, another one each time. */
+    /** Puts a new pair for `name` into the operator's folder. */
     async putFiles(stem: string, name: string): Promise<void> {
       await rm(join(home.directory, 'ca', `${name}.pem`), { force: true });
       const { cert, key } = await home.ca.pathsFor(name);
@@ -181,7 +181,7 @@ export async function certificatesDaemon(
       await copyFile(cert, join(home.directory, 'tls', `${stem}.pem`));
       await copyFile(key, join(home.directory, 'tls', `${stem}.key`));
     },
-    /** A manifest of `tls: acme`, and the upstreams that its containers would be. */
+    /** A manifest with `tls: acme`; starts the upstreams that replace its containers. */
     async site(name: string, number: number, extra: Partial<ManifestInput> = {}): Promise<ManifestInput> {
       const manifest = manifestInput(name, number, {
         tls: { mode: 'acme' },
@@ -225,7 +225,7 @@ export async function certificatesDaemon(
       eventually(async () => expect(await daemon.status(site)).toMatchObject({ ready: true }), {
         timeoutMs: 60_000,
       }),
-    /** Over TLS that must lead to the authority's own root. */
+    /** A request over TLS that trusts only the authority's root. */
     ask: async (asked: Ask) => await ask(running.backend.endpoint(), { ca: await pebble.root(), ...asked }),
     endpoint: () => running.backend.endpoint(),
     stored: (...path: string[]) => readFile(join(home.directory, 'acme', ...path), 'utf8'),

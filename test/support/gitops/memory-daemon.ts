@@ -27,15 +27,15 @@ const identity = { instance: 'test', host: HOST };
 
 type Fault = (target: Target, at: 'observe' | Change) => Error | undefined;
 export type LoopOptions = Partial<
-  Pick<LoopDeps, 'policy' | 'drift' | 'known' | 'intervalSeconds' | 'drainSeconds' | 'runsAtOnce'>
+  Pick<LoopDeps, 'policy' | 'drift' | 'known' | 'intervalSeconds' | 'drainSeconds' | 'runsAtOnce' | 'clock'>
 > & {
-  /** The repository is behind a URL, and asked so often. */
+  /** Puts the repository behind a URL, with this poll interval. */
   readonly pollSeconds?: number;
 };
 
 /**
- * A provisioner in this process: its real application and loop on a real repository, over worlds that are maps, save
- * for the targets of `real`.
+ * A provisioner in this process: the real application and loop on a real repository. The objects of each target are in a
+ * map, apart from the targets of `real`.
  */
 export async function memoryDaemon(
   { pollSeconds, ...options }: LoopOptions = {},
@@ -66,7 +66,7 @@ export async function memoryDaemon(
     before: () => undefined,
     certificates: () => [],
   };
-  /** Every look: the target, the sites it was limited to (`null`: all), and how many passes had ended by then. */
+  /** Each observation: the target, its scope (`null`: all sites), and how many passes had ended before. */
   const observations: { target: Target; sites: string[] | null; pass: number }[] = [];
   const applied: Change[] = [];
 
@@ -149,7 +149,7 @@ export async function memoryDaemon(
     repo,
     sitesRepo,
     recipient,
-    /** What manifests hold as `containerConfig`, unless told otherwise. */
+    /** The default `containerConfig` of manifests, decrypted. */
     config,
     observations: observations,
     applied,
@@ -161,7 +161,7 @@ export async function memoryDaemon(
     get app() {
       return running.app;
     },
-    /** Another process in its place, which knows what this one would have saved. */
+    /** Replaces the daemon by a new one that starts from the state of this one. */
     async restart(extra: LoopOptions = {}) {
       const known = { revision: running.loop.revision, sites: running.loop.statuses() };
       await running.loop.stop();
@@ -170,7 +170,7 @@ export async function memoryDaemon(
     },
     manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
       manifestInput(site, number, { containerConfig: cipher, ...extra }),
-    /** Commits one file as an operator would; `null` deletes it. */
+    /** Commits one file, like an operator; `null` deletes it. */
     push: (site: string, file: ManifestInput | string | null) =>
       repo.commit({
         site,
@@ -193,28 +193,28 @@ export async function memoryDaemon(
         expect(running.loop.status(site)).toMatchObject({ reason });
         return running.loop.status(site);
       }),
-    /** Looks at everything; resolves at the end of a pass that began after this call. */
+    /** Starts a full pass, and resolves when it has ended. */
     async fullPass() {
       const before = observations.length;
       running.loop.sync();
       await eventually(
         () => {
-          const look = observations
+          const observation = observations
             .slice(before)
             .find(({ target, sites }) => target === 'containers' && sites === null);
-          expect(look).toBeDefined();
-          expect(running.loop.passes).toBeGreaterThan(look?.pass ?? Number.POSITIVE_INFINITY);
+          expect(observation).toBeDefined();
+          expect(running.loop.passes).toBeGreaterThan(observation?.pass ?? Number.POSITIVE_INFINITY);
         },
         { intervalMs: 10 },
       );
     },
-    /** Keys of a target that are marked as the site's. */
+    /** Keys of a target's objects with the site's mark. */
     of: (target: Target, site: string) =>
       [...world(target)].flatMap(([key, { mark }]) => {
         const { owner } = readMark(identity, mark);
         return owner.kind === 'ours' && owner.site === site ? [key] : [];
       }),
-    /** How many things of the site there are in all. */
+    /** The number of objects with the site's mark, over all targets. */
     objectCount: (site: string) => TARGETS.reduce((sum, target) => sum + daemon.of(target, site).length, 0),
     async close() {
       await running.loop.stop();

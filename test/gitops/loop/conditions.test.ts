@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest';
+import { conditionAfterRun, obstacle, resourceStatuses } from '../../../gitops/loop/conditions.ts';
+import type { SiteOutcome } from '../../../gitops/loop/execute.ts';
+import type { SitePlan } from '../../../gitops/pass/pass.ts';
+import { change, desiredSite, passPlan, resource } from '../../support/gitops/plans.ts';
+import { loadedManifest } from '../../support/manifest.ts';
+
+const shop = desiredSite('shop');
+const tombstone = desiredSite('shop', { manifest: loadedManifest('shop', 0, { state: 'absent' }) });
+const suspended = desiredSite('shop', { manifest: loadedManifest('shop', 0, { suspend: true }) });
+const stalled = desiredSite('shop', { stalled: { reason: 'InvalidManifest', message: 'shop.yaml:1: bad' } });
+const block = (reason: SitePlan['blocks'][number]['reason']) => ({ reason, detail: 'why', sites: ['shop'] });
+const conflict = { target: 'kv', site: 'shop', key: 'a', detail: 'a is foreign' } as const;
+const unobserved = new Map([['dns', new Error('500')]] as const);
+const uncertified = new Map([['shop', 'm.shop.example: pending_dns']]);
+const drifted = (why: 'warn' | 'repair_loop') => ({ change: change('shop', 'a'), why });
+
+describe('a site', () => {
+  test.each<[string, Parameters<typeof passPlan>, string | null, RegExp]>([
+    ['with nothing to do', [[shop]], null, /^$/],
+    [
+      'with an invalid manifest',
+      [[stalled], { bySite: { shop: { conflicts: [conflict] } } }],
+      'InvalidManifest',
+      /:1: bad$/,
+    ],
+    [
+      'with a conflict',
+      [[shop], { bySite: { shop: { conflicts: [conflict], blocks: [block('frozen')] } } }],
+      'Conflict',
+      /^a is foreign$/,
+    ],
+    ['of a frozen host', [[shop], { bySite: { shop: { blocks: [block('frozen')] } } }], 'Frozen', /^why$/],
+    [
+      'that waits for an approval',
+      [[shop], { bySite: { shop: { blocks: [block('too_many_records')] } } }],
+      'Blocked',
+      /^why; to approve: tagyard approve c0ffee$/,
+    ],
+    [
+      'that no approval helps',
+      [[shop], { bySite: { shop: { blocks: [block('site_protected')] } } }],
+      'Blocked',
+      /^why$/,
+    ],
+    [
+      'that is live on an upsert_only host',
+      [[shop], { bySite: { shop: { blocks: [block('upsert_only')] } } }],
+      null,
+      /^$/,
+    ],
+    [
+      'that upsert_only keeps from its removal',
+      [[], { bySite: { shop: { blocks: [block('upsert_only')] } } }],
+      'Blocked',
+      /^why$/,
+    ],
+    [
+      'whose tombstone upsert_only blocks',
+      [[tombstone], { bySite: { shop: { blocks: [block('upsert_only')] } } }],
+      'Blocked',
+      /^why$/,
+    ],
+    [
+      'that is suspended',
+      [[suspended], { bySite: { shop: { changes: [change('shop', 'a')] } } }],
+      'Suspended',
+      /^1 changes are pending: create a$/,
+    ],
+    ['that is suspended without changes', [[suspended]], null, /^$/],
+    [
+      'with drift to report',
+      [[shop], { bySite: { shop: { unrepaired: [drifted('warn')] } } }],
+      'Drifted',
+      /not repaired: kv a$/,
+    ],
+    [
+      'in a repair loop',
+      [[shop], { bySite: { shop: { unrepaired: [drifted('repair_loop')] } } }],
+      'RepairLoop',
+      /paused: kv a$/,
+    ],
+    ['whose DNS can’t be observed', [[shop], { unobserved, uncertified }], 'ObserveFailed', /^dns: 500$/],
+    ['without a certificate', [[shop], { uncertified }], 'CertificatePending', /pending_dns$/],
+  ])('%s has the obstacle', (_what, args, reason, message) => {
+    const found = obstacle(passPlan(...args), 'shop');
+    expect(found?.reason ?? null).toBe(reason);
+    expect(found?.message ?? '').toMatch(message);
+  });
+
+  test.each([
+    ['state_lost', { bySite: { shop: { blocks: [block('state_lost')] } } }],
+    ['ObserveFailed', { unobserved }],
+    ['CertificatePending', { uncertified }],
+  ])('needs no action after %s', (_what, extra) => {
+    expect(obstacle(passPlan([shop], extra), 'shop')).toMatchObject({ transient: true });
+  });
+});
+
+const outcome = (extra: Partial<SiteOutcome> = {}): SiteOutcome => ({
+  done: [],
+  failures: [],
+  unobserved: null,
+  terminal: false,
+  ...extra,
+});
+const failures = [{ change: change('shop', 'a'), error: new Error('refused') }];
+
+describe('the condition after a run', () => {
+  test.each([
+    ['without a failure', [shop], outcome(), { ready: true, reason: 'Ready', message: '' }],
+    ['that was not needed', [shop], null, { ready: true, reason: 'Ready', message: '' }],
+    ['of a tombstone', [tombstone], outcome(), { ready: true, reason: 'Removed', message: '' }],
+    ['of a site without a file', [], outcome(), { ready: true, reason: 'Removed', message: '' }],
+    [
+      'with a failure',
+      [stalled],
+      outcome({ failures }),
+      { ready: false, reason: 'Retrying', message: 'kv a: refused' },
+    ],
+    [
+      'with a terminal failure',
+      [shop],
+      outcome({ failures, terminal: true }),
+      { ready: false, reason: 'Failed', message: 'kv a: refused' },
+    ],
+    [
+      'with an obstacle',
+      [stalled],
+      outcome(),
+      { ready: false, reason: 'InvalidManifest', message: 'shop.yaml:1: bad' },
+    ],
+  ])('%s', (_what, sites, result, expected) => {
+    expect(conditionAfterRun(passPlan(sites), 'shop', result)).toEqual(expected);
+  });
+});
+
+test('each resource has its state, and a failed one its error and next retry', () => {
+  const keys = ['applied', 'done', 'pending', 'failed', 'conflict', 'drifted'];
+  const plan = passPlan([shop], {
+    resources: () => keys.map((key) => resource('shop', key)),
+    bySite: {
+      shop: {
+        changes: ['done', 'pending', 'failed'].map((key) => change('shop', key)),
+        conflicts: [{ ...conflict, key: 'conflict' }],
+        unrepaired: [{ change: change('shop', 'drifted'), why: 'warn' }],
+      },
+    },
+  });
+  const failed = [{ change: change('shop', 'failed'), error: new Error('refused') }];
+  const statuses = (nextRetry: string | null) =>
+    resourceStatuses(plan, 'shop', outcome({ done: [change('shop', 'done')], failures: failed }), nextRetry);
+  const hashes = [
+    ['applied', 'h1'],
+    ['applied', 'h1'],
+    ['pending', null],
+    ['failed', null],
+    ['conflict', null],
+    ['drifted', 'h1'],
+  ];
+  expect(statuses('soon').map(({ state, hash }) => [state, hash])).toEqual(hashes);
+  expect(statuses('soon')[3]).toMatchObject({ lastError: 'refused', nextRetry: 'soon' });
+  expect(statuses(null)[3]).not.toHaveProperty('nextRetry');
+  expect(statuses('soon')[2]).not.toHaveProperty('nextRetry');
+});

@@ -1,0 +1,70 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { RetryableError } from '../../../gitops/base/errors.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
+
+let daemon: MemoryDaemon;
+beforeEach(async () => {
+  // Longer than the test: a full pass is repeated because of its failure, or not at all.
+  daemon = await memoryDaemon({ intervalSeconds: 3600 });
+  for (const [number, site] of ['one', 'two'].entries())
+    await daemon.push(site, daemon.manifest(site, number));
+  for (const site of ['one', 'two']) await daemon.reaches(site, 'Ready');
+  await daemon.fullPass();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await daemon.close();
+});
+
+const failObservations = (): void => {
+  daemon.control.fault = (target, at) =>
+    target === 'route' && at === 'observe' ? new RetryableError('the routes answer 503') : undefined;
+};
+
+describe('a full pass with a failed observation', () => {
+  test('doesn’t make the daemon ready: before the first success, a missing status says nothing', async () => {
+    const ready = async () =>
+      (await daemon.app.inject({ url: '/readyz', headers: { 'x-secret': SECRET } })).statusCode;
+    expect(await ready()).toBe(200);
+    failObservations();
+    await daemon.push('one', null);
+    await daemon.restart({ known: null });
+    await daemon.reaches('two', 'ObserveFailed');
+    await daemon.fullPass();
+    expect(await ready()).toBe(503);
+    daemon.control.fault = () => undefined;
+    daemon.loop.sync();
+    await daemon.reaches('one', 'Removed');
+    expect(await ready()).toBe(200);
+    // Later failures don't change that.
+    failObservations();
+    daemon.loop.sync();
+    await daemon.reaches('two', 'ObserveFailed');
+    expect(await ready()).toBe(200);
+  });
+
+  test('is repeated although a pass over one site succeeded in between', async () => {
+    // The longest pauses, so that the pass over one site comes before the next full pass.
+    vi.spyOn(Math, 'random').mockReturnValue(1);
+    failObservations();
+    daemon.loop.sync();
+    await daemon.reaches('one', 'ObserveFailed');
+    await daemon.reaches('two', 'ObserveFailed');
+    daemon.control.fault = () => undefined;
+    await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
+    await daemon.reaches('two', 'Ready');
+    expect(await daemon.reaches('one', 'Ready')).toMatchObject({ applied: await daemon.repo.head() });
+  });
+
+  test('is repeated as soon as without the triggers in between', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(1);
+    failObservations();
+    daemon.loop.sync();
+    await daemon.reaches('one', 'ObserveFailed');
+    // Each of these passes fails as well. Ten failures that counted would make the pause minutes long.
+    for (let trigger = 0; trigger < 10; trigger += 1) await daemon.fullPass();
+    daemon.control.fault = () => undefined;
+    await daemon.reaches('one', 'Ready');
+    await daemon.reaches('two', 'Ready');
+  });
+});

@@ -1,0 +1,122 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { SiteOutcome } from '../../../gitops/loop/execute.ts';
+import { SiteStatuses } from '../../../gitops/loop/site-statuses.ts';
+import type { PassPlan } from '../../../gitops/pass/pass.ts';
+import { change, desiredSite, desiredState, passPlan } from '../../support/gitops/plans.ts';
+
+const shop = desiredSite('shop');
+let converged: Set<string>;
+let statuses: SiteStatuses;
+beforeEach(() => {
+  converged = new Set();
+  statuses = new SiteStatuses('tag-1', [], { convergedTo: (site) => (converged.has(site) ? shop : null) });
+});
+const planAt = (revision: string, extra: Parameters<typeof passPlan>[1] = {}, sites = [shop]) =>
+  passPlan(sites, { desired: desiredState(sites, { revision }), ...extra });
+const settle = (plan: PassPlan, outcome: SiteOutcome | null = null, isApplied = true) =>
+  statuses.settle(plan, 'shop', outcome, { isApplied, nextRetry: null });
+const failed: SiteOutcome = {
+  done: [],
+  failures: [{ change: change('shop', 'a'), error: new Error('refused') }],
+  unobserved: null,
+  terminal: false,
+};
+const done: SiteOutcome = { ...failed, failures: [] };
+const conflicts = [{ target: 'kv', site: 'shop', key: 'a', detail: 'foreign' }] as const;
+
+describe('a settled site', () => {
+  test('has the revision applied, and is ready and healthy', () => {
+    expect(settle(planAt('r1'))).toMatchObject({
+      status: { desired: 'r1', applied: 'r1', attempted: null, ready: true, health: 'healthy' },
+      obstacle: null,
+      isConverged: true,
+      changed: true,
+    });
+    expect(settle(planAt('r2'), done)).toMatchObject({
+      status: { applied: 'r2', attempted: 'r2' },
+      changed: false,
+    });
+  });
+
+  test('keeps the last applied revision after a failure, and is degraded', () => {
+    settle(planAt('r1'), done);
+    expect(settle(planAt('r2'), failed, false)).toMatchObject({
+      status: { desired: 'r2', applied: 'r1', attempted: 'r2', ready: false, health: 'degraded' },
+      isConverged: false,
+      changed: true,
+    });
+  });
+
+  test('has unknown health where nothing was ever applied', () => {
+    expect(settle(planAt('r1'), failed, false).status).toMatchObject({ applied: null, health: 'unknown' });
+  });
+
+  test.each([
+    ['an obstacle without a run', null, { bySite: { shop: { conflicts } } }, 'Conflict', null],
+    // The run applied what the plan allows; the conflict is about an object that it didn't touch.
+    ['an obstacle after a run', done, { bySite: { shop: { conflicts } } }, null, 'r1'],
+    [
+      'a missing certificate',
+      done,
+      { uncertified: new Map([['shop', 'pending']]) },
+      'CertificatePending',
+      null,
+    ],
+  ] as const)('isn’t converged with %s', (_what, outcome, extra, obstacle, applied) => {
+    const settled = settle(planAt('r1', extra), outcome);
+    expect(settled.isConverged).toBe(false);
+    expect(settled.obstacle?.reason ?? null).toBe(obstacle);
+    expect(settled.status.applied).toBe(applied);
+  });
+});
+
+test('a converged site is shown at the revision that was read last; others at their own', () => {
+  settle(planAt('r1'));
+  statuses.setRevision('r2');
+  expect(statuses.get('shop')).toMatchObject({ desired: 'r1', applied: 'r1' });
+  converged.add('shop');
+  expect(statuses.get('shop')).toMatchObject({ desired: 'r2', applied: 'r2' });
+  expect(statuses.all()).toMatchObject([{ site: 'shop', applied: 'r2' }]);
+});
+
+test('a run shows the site as progressing or being removed, and keeps what is applied', () => {
+  settle(planAt('r1'));
+  statuses.started(planAt('r2'), 'shop', 3);
+  expect(statuses.get('shop')).toMatchObject({
+    desired: 'r2',
+    attempted: 'r2',
+    applied: 'r1',
+    ready: false,
+    reason: 'Progressing',
+    message: '3 changes',
+  });
+  statuses.started(planAt('r3', {}, []), 'shop', 1);
+  expect(statuses.get('shop')).toMatchObject({ reason: 'Removing' });
+});
+
+describe('the time when DNS was removed', () => {
+  const at = new Date('2026-01-01T00:00:00.000Z');
+  beforeEach(() => statuses.dnsRemoved('shop', at));
+
+  test('is kept while the site is removed', () => {
+    statuses.started(planAt('r1', {}, []), 'shop', 1);
+    settle(planAt('r1', {}, []), failed, false);
+    expect(statuses.dnsRemovedAt('shop')).toEqual(at);
+  });
+
+  test('ends with the removal', () => {
+    settle(planAt('r1', {}, []), done);
+    expect(statuses.dnsRemovedAt('shop')).toBeNull();
+  });
+
+  test('ends when the site is live again', () => {
+    statuses.started(planAt('r1'), 'shop', 1);
+    expect(statuses.dnsRemovedAt('shop')).toBeNull();
+  });
+});
+
+test('a forgotten site has no status', () => {
+  settle(planAt('r1'));
+  statuses.forget('shop');
+  expect([statuses.get('shop'), statuses.all(), [...statuses.sites()]]).toEqual([null, [], []]);
+});
