@@ -137,7 +137,7 @@ describeWith('nginx', 'the system’s nginx', () => {
         env: { INFRA_PROVISIONER_URL: provisioner, INFRA_SECRET: SECRET },
       });
     await daemon.push('acme', manifest);
-    // During a retry the status is “in progress”.
+    // A retry replaces the line for a moment.
     const line = await eventually(async () => {
       const { stdout, exitCode } = await doctor();
       expect(exitCode).toBe(1);
