@@ -7,7 +7,7 @@ import {
 import { type Clock, systemClock } from '../gitops/base/clock.ts';
 import { fieldErrors } from '../gitops/base/problem.ts';
 import { requestIdFrom } from '../gitops/base/request-id.ts';
-import { SitesRepoError } from '../gitops/sites-repo/sites-repo.ts';
+import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
 import { registerAudit } from './audit.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
@@ -38,7 +38,7 @@ const REDACTED = ['authorization', 'containerConfigB64', 'containerConfig', 'x-s
   `*.*["${name}"]`,
 ]);
 
-export interface ManagementDeps extends Omit<Context, 'log' | 'clock'> {
+interface ManagementDeps extends Omit<Context, 'log' | 'clock'> {
   /** Default: the system's clock. */
   readonly clock?: Clock;
   /** pino's level, and where lines are written if not to standard output. */

@@ -50,7 +50,7 @@ const environment = z.object({
 });
 
 /** The settings are invalid. The message names each invalid variable. */
-export class EnvironmentError extends Error {
+class EnvironmentError extends Error {
   override name = 'EnvironmentError';
 }
 

@@ -21,7 +21,7 @@ const tree = (path: string, ...lines: string[]) => [{ path, text: lines.join('\n
 describe('the matrix refuses', () => {
   test.each([
     ['plugins/a/index.ts', `import { b } from '../b/index.ts';`],
-    ['plugins/a/index.ts', `import type { B } from '../../edge/errors.ts';`],
+    ['plugins/a/index.ts', `import type { B } from '../../edge/http/errors.ts';`],
     ['plugins/a/index.ts', `import { registryDomain } from '../document.ts';`],
     ['plugins/a/index.ts', `import { createHash } from 'node:crypto';`],
     ['plugins/a/index.ts', `import { z } from 'zod';`],
@@ -43,7 +43,7 @@ describe('the matrix refuses', () => {
     ['gitops/cli/up.ts', `import '../main.ts';`],
     ['management/app.ts', `import { reconcile } from '../gitops/pass/pass.ts';`],
     ['management/app.ts', `import { report } from '../gitops/report/report.ts';`],
-    ['management/app.ts', `import { errors } from '../edge/errors.ts';`],
+    ['management/app.ts', `import { errors } from '../edge/http/errors.ts';`],
     ['sites/demo/shop/app.ts', `import { app } from '../../../management/app.ts';`],
     ['elsewhere/app.ts', `import fastify from 'fastify';`],
   ])('%s: %s', (path, line) => {

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Installs the real components that the full test run uses, on Debian, and sees to it that a Docker daemon answers.
-# Needs root or sudo; can be repeated; works with and without systemd. Nothing that it installs is started by itself:
+# Installs the real components that the full test run uses, on Debian, and makes sure that a Docker daemon answers.
+# Needs root or sudo. It can run again at any time, with and without systemd. It starts no service but Docker:
 # the tests run private instances of nginx, PostgreSQL and Knot under folders of their own.
 #
-# DOCKERD_PIDFILE  where the process id goes of a dockerd that this script had to start (/var/run/docker.pid)
+# DOCKERD_PIDFILE  the file for the process id of a dockerd that this script had to start (/var/run/docker.pid)
 # DOCKERD_FLAGS    further flags for it
 set -euo pipefail
 

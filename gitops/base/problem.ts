@@ -1,5 +1,5 @@
 /** A service's closed set of error codes, each with its HTTP status and a line of meaning. */
-export type ErrorTable = Readonly<Record<string, readonly [status: number, title: string]>>;
+type ErrorTable = Readonly<Record<string, readonly [status: number, title: string]>>;
 
 /** A field of a request that is at fault, by its dotted path: `domains.0`. */
 export interface FieldError {

@@ -1,6 +1,7 @@
 import { limit } from '../base/limit.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
-import type { SiteBlob, SitesRepo } from '../sites-repo/sites-repo.ts';
+import type { SiteBlob } from '../sites-repo/listing.ts';
+import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { claimantOf } from './claim-age.ts';
 import { contestedNames, lostClaims } from './claims.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';

@@ -1,7 +1,8 @@
 import { type ParsedManifest, parseManifest } from '../manifest/load.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { decryptSecret, Secret } from '../manifest/secrets.ts';
-import type { SiteFile, SitesRepo } from '../sites-repo/sites-repo.ts';
+import type { SiteFile } from '../sites-repo/files.ts';
+import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
 
 export interface DesiredStateSettings {
@@ -15,7 +16,7 @@ export interface DesiredStateSettings {
 export type Reading = { readonly here: DesiredSite } | { readonly onOtherHost: OtherHostSite };
 
 /** Where a file is read, for the last valid version of an invalid one. */
-export interface ReadingContext {
+interface ReadingContext {
   readonly revision: string;
   /** What was read last; `null`: nothing yet. */
   readonly current: DesiredState | null;

@@ -8,7 +8,7 @@ import {
 import { equalSecrets } from '../base/equal-secrets.ts';
 import { fieldErrors } from '../base/problem.ts';
 import { requestIdFrom } from '../base/request-id.ts';
-import { SitesRepoError } from '../sites-repo/sites-repo.ts';
+import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { DaemonDeps } from './deps.ts';
 import { editRoutes } from './edits.ts';
 import { ProvisionerProblem } from './errors.ts';

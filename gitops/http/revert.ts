@@ -2,7 +2,7 @@ import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { currentManifest, removeSite } from './site-edits.ts';
 
-export interface Revert {
+interface Revert {
   /** The commit that is reverted. */
   readonly reverted: string;
   edit(current: string | null): string;

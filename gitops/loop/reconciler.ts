@@ -5,7 +5,8 @@ import type { DesiredStateReader } from '../desired/reader.ts';
 import { changeId } from '../pass/guards.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
-import { type SitesRepo, SitesRepoError } from '../sites-repo/sites-repo.ts';
+import { SitesRepoError } from '../sites-repo/errors.ts';
+import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { HistoryIndex } from './history-index.ts';
 import type { Operations } from './operations.ts';
 import { passScope } from './pass-scope.ts';
@@ -16,7 +17,7 @@ import type { SiteRuns } from './site-runs.ts';
 import type { SiteStatuses } from './site-statuses.ts';
 import type { PendingChecks, Triggers } from './triggers.ts';
 
-export interface ReconcilerDeps {
+interface ReconcilerDeps {
   readonly repo: SitesRepo;
   readonly reader: DesiredStateReader;
   readonly operations: Operations;

@@ -3,7 +3,7 @@ import { parse } from 'node:querystring';
 const PARAMETERS = ['id', 'env', 'auth'] as const;
 
 /** A CONTAINER_CONFIG that the tag server accepts, with its container id; or what is wrong with it. */
-export type ContainerConfig =
+type ContainerConfig =
   | { readonly ok: true; readonly text: string; readonly id: string }
   | { readonly ok: false; readonly problem: string };
 

@@ -1,9 +1,9 @@
-import {
-  type EdgeConfigDocument,
-  type KvNamespace,
-  type LoaderTokenDocument,
-  type RegistryDocument,
-  type RoutingDocument,
+import type {
+  EdgeConfigDocument,
+  KvNamespace,
+  LoaderTokenDocument,
+  RegistryDocument,
+  RoutingDocument,
 } from '../../plugins/document.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { type Manifest, registrableDomain } from './schema.ts';

@@ -40,7 +40,7 @@ export const EMPTY_SITE_PLAN: SitePlan = {
   unrepaired: [],
 };
 
-export interface PassInput {
+interface PassInput {
   readonly desired: DesiredState;
   readonly scope: ReadonlySet<string> | null;
   readonly appliers: readonly Applier[];

@@ -44,7 +44,7 @@ const step = z.object({
 });
 export type Step = z.infer<typeof step>;
 
-export const OPERATION_KINDS = [
+const OPERATION_KINDS = [
   'provision',
   'custom_domain',
   'deprovision',

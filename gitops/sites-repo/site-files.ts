@@ -13,7 +13,7 @@ const MAX_FILES = 500;
 export class SiteFiles {
   readonly #git: GitDir;
   /** One git process for concurrent lookups of one revision. */
-  readonly #lookups = coalesce((lookups: readonly Lookup[]) => this.#lookUp(lookups), {
+  readonly #lookups = coalesce((lookups: readonly Lookup[]) => this.#answerLookups(lookups), {
     windowMs: 0,
     max: MAX_FILES,
   });
@@ -46,7 +46,7 @@ export class SiteFiles {
     });
   }
 
-  async #lookUp(lookups: readonly Lookup[]): Promise<readonly PromiseSettledResult<SiteFile | null>[]> {
+  async #answerLookups(lookups: readonly Lookup[]): Promise<readonly PromiseSettledResult<SiteFile | null>[]> {
     const byRevision = new Map<string, Promise<Map<string, SiteFile>>>();
     for (const [revision, group] of Map.groupBy(lookups, (one) => one.revision)) {
       byRevision.set(revision, this.#readSites(revision, new Set(group.map(({ site }) => site))));

@@ -147,6 +147,3 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
   }
   return new SitesRepo(await openMirror(cacheDir, url, branch), url, options);
 }
-
-export type { HistoryEntry, Person, SiteBlob, SiteEdit, SiteFile };
-export { initSitesRepo, SitesRepoError };

@@ -60,7 +60,7 @@ interface Call {
   readonly timeoutMs?: number;
 }
 
-export interface ProvisionerOptions {
+interface ProvisionerOptions {
   readonly url: string;
   readonly secret: string;
   readonly timeoutMs?: number;

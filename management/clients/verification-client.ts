@@ -12,7 +12,7 @@ export class VerificationUnavailable extends Error {
   override name = 'VerificationUnavailable';
 }
 
-export interface VerificationOptions {
+interface VerificationOptions {
   readonly url: string;
   readonly secret: string;
 }

@@ -7,7 +7,7 @@ import { presentContainer } from '../view/present.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from './idempotency.repository.ts';
 
 /** The outcome of a creation, as it is stored for repeated requests. */
-export type CreationAnswer =
+type CreationAnswer =
   | { readonly container: ContainerView }
   | { readonly failed: string; readonly detail: string };
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { fieldErrors } from '../../gitops/base/problem.ts';
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
-import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
+import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandContainer } from '../access/containers.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';

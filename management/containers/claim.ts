@@ -15,7 +15,7 @@ import { needsSuffix, slug, withSuffix } from './site-id.ts';
 const NAME_TRIES = 5;
 
 /** The caller that creates a container, its request and its key. */
-export interface Origin {
+interface Origin {
   readonly caller: Actor;
   readonly requestId: string;
   readonly key: IdempotencyKey | null;

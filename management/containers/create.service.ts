@@ -22,7 +22,7 @@ export interface OperationRunner {
   trigger(): void;
 }
 
-export interface Creation {
+interface Creation {
   readonly body: NewContainer;
   readonly caller: Actor;
   readonly requestId: string;

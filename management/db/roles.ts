@@ -19,7 +19,7 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
 const POOL_FUNCTIONS = ['lease_ports', 'hold_ports', 'release_ports', 'count_free_ports'];
 
 /** A privileged role is configured for the port pool, but the API's own role can reach the pool too. */
-export class RoleError extends Error {
+class RoleError extends Error {
   override name = 'RoleError';
 }
 

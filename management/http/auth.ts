@@ -26,7 +26,7 @@ const LONGEST_TOKEN = 8_192;
 /** Verified tokens that are kept. */
 const MOST_VERIFIED = 1_000;
 
-export interface AuthOptions {
+interface AuthOptions {
   readonly jwksUrl: string;
   readonly issuer: string;
   readonly audience: string;

@@ -23,7 +23,7 @@ export interface JwksOptions {
 }
 
 /** The key that applies now to a token with this header. The same object until the keys are fetched again. */
-export type KeySource = (header?: JWSHeaderParameters, token?: FlattenedJWSInput) => Promise<CryptoKey>;
+type KeySource = (header?: JWSHeaderParameters, token?: FlattenedJWSInput) => Promise<CryptoKey>;
 
 /**
  * The issuer's keys, fetched from its one URL; a token's `kid` only selects among them. While the issuer can't be

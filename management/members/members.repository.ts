@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../db/database.ts';
 
-export interface Member {
+interface Member {
   readonly subject: string;
   readonly role: string;
 }

@@ -1,6 +1,6 @@
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import { SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
+import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import {
   type CallContext,
   ProvisionerError,

@@ -86,7 +86,7 @@ export async function lockContainer(db: Database, id: string): Promise<Container
     .executeTakeFirstOrThrow();
 }
 
-export interface ContainerFilter {
+interface ContainerFilter {
   /** Only containers of clients that this subject is a member of. */
   readonly subject: string;
   readonly clientId?: string | undefined;
@@ -144,7 +144,7 @@ export async function moveContainer(
 }
 
 /** Why the newest manifest in git isn't applied, for a program and in words. */
-export interface Obstacle {
+export interface ProjectionObstacle {
   readonly reason: StatusReason;
   readonly detail: string;
 }
@@ -153,7 +153,7 @@ export interface Obstacle {
 export async function setObstacle(
   db: Database,
   { id, status }: Pick<ContainerRow, 'id' | 'status'>,
-  obstacle: Obstacle | null,
+  obstacle: ProjectionObstacle | null,
   cause: Cause,
 ): Promise<void> {
   const { reason, detail } = obstacle ?? { reason: null, detail: null };

@@ -36,7 +36,7 @@ export function isDeleted({ isRecorded, status, step }: KnownSite): boolean {
  * How a version of a site's file is applied. `remember`: it is a tombstone, and the site isn't live anyway. `ignore`: it
  * is invalid, and the site is unknown.
  */
-export type ProjectionDecision = 'remember' | 'ignore' | 'adopt' | 'refuse' | 'remove' | 'edit' | 'restore';
+type ProjectionDecision = 'remember' | 'ignore' | 'adopt' | 'refuse' | 'remove' | 'edit' | 'restore';
 
 export function decideProjection(
   site: Pick<KnownSite, 'id' | 'status'> | undefined,

@@ -9,7 +9,7 @@ import { type ContainerRow, lockContainer, setHealth } from '../records/containe
 const WITHOUT_HEALTH: readonly string[] = ['Progressing', 'Removing', 'Removed', 'InvalidManifest'];
 const CONVERGED: readonly string[] = ['Ready', 'Suspended'];
 
-export interface HealthVerdict {
+interface HealthVerdict {
   readonly health: Health;
   /** What is wrong; `null`: nothing is. */
   readonly trouble: string | null;

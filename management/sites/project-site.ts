@@ -8,7 +8,7 @@ import { claimDomains, releaseDomains } from '../records/claims.repository.ts';
 import {
   lockContainer,
   moveContainer,
-  type Obstacle,
+  type ProjectionObstacle,
   projectManifest,
   setObstacle,
 } from '../records/containers.repository.ts';
@@ -19,13 +19,13 @@ import { claimedNames, recordSite, rememberBlob } from '../records/sites.reposit
 import type { KnownSite } from './decision.ts';
 
 /** The version of a site's file that is being projected. */
-export interface Version {
+interface Version {
   readonly site: Pick<KnownSite, 'id' | 'siteId'>;
   readonly at: { readonly revision: string; readonly blob: string };
   readonly cause: Cause;
 }
 
-export interface ManifestVersion extends Version {
+interface ManifestVersion extends Version {
   readonly manifest: ManifestView;
 }
 
@@ -35,7 +35,7 @@ type Parts = Pick<Context, 'db'>;
 export async function refuseVersion(
   { db }: Parts,
   { site, at, cause }: Version,
-  obstacle: Obstacle,
+  obstacle: ProjectionObstacle,
 ): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const row = await lockContainer(trx, site.id);
@@ -110,14 +110,14 @@ async function unlessObstructed(
 
 /** Rolls the transaction back. */
 class Obstructed extends Error {
-  readonly obstacle: Obstacle;
-  constructor(obstacle: Obstacle) {
+  readonly obstacle: ProjectionObstacle;
+  constructor(obstacle: ProjectionObstacle) {
     super(obstacle.detail);
     this.obstacle = obstacle;
   }
 }
 
-function demandNone(obstacle: Obstacle | null): asserts obstacle is null {
+function demandNone(obstacle: ProjectionObstacle | null): asserts obstacle is null {
   if (obstacle !== null) throw new Obstructed(obstacle);
 }
 
@@ -126,7 +126,7 @@ export function findObstacle(
   contested: readonly string[],
   holdsPorts: boolean,
   { ports }: Pick<ManifestView, 'ports'>,
-): Obstacle | null {
+): ProjectionObstacle | null {
   if (!holdsPorts) {
     const detail = `another site holds port ${ports.processing} or ${ports.preview}`;
     return { reason: 'port_taken', detail };

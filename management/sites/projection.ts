@@ -3,7 +3,7 @@ import { setInterval } from 'node:timers/promises';
 import { limit } from '../../gitops/base/limit.ts';
 import { parseManifest } from '../../gitops/manifest/load.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import type { SiteFile } from '../../gitops/sites-repo/sites-repo.ts';
+import type { SiteFile } from '../../gitops/sites-repo/files.ts';
 import type { Context } from '../context/context.ts';
 import { withoutConfig } from '../db/manifest-view.ts';
 import { hasOverdueClaims, settleOverdueClaims } from '../records/claims.repository.ts';

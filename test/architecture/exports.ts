@@ -82,7 +82,7 @@ export function duplicateExports(files: readonly SourceFile[]): Violations {
   });
 }
 
-/** What nobody else imports is not exported. `users` are all files that count as importers, tests included. */
+/** An export has a user outside its file. `users` are all files that count as importers, tests included. */
 export function unusedExports(files: readonly SourceFile[], users: readonly SourceFile[]): Violations {
   const used = new Set(users.flatMap(usesOf));
   return files

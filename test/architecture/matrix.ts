@@ -21,7 +21,7 @@ const ZOD_MINI = 'npm/zod/mini';
 /** The worker's runtime has none of these, and its parts know nothing of the parts behind it. */
 const NOT_IN_A_WORKER = ['gitops/**', 'management/**', 'sites/**', 'test/**', 'node/**'];
 
-/** Who may import whom. Rows are tried from the top; a root is imported by nobody. */
+/** Who may import whom. The first row that matches applies; no source imports a root. */
 export const MATRIX: readonly Row[] = [
   // Plugins: their own folder and the contract.
   { from: 'plugins/index.ts', may: ['plugins/contract.ts', 'plugins/*/index.ts'] },
@@ -75,6 +75,7 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents}.ts',
     may: [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json}.ts',
+      'gitops/base/errors.ts',
       'gitops/manifest/{schema,containers}.ts',
       'npm/{handlebars,tldts,zod}',
       // Of Node, only what computes: isIP, joined paths, hashes.
@@ -120,6 +121,7 @@ export const MATRIX: readonly Row[] = [
       'management/**',
       'gitops/{manifest,base,sites-repo}/**',
       'plugins/document.ts',
+      'plugins/multi_domain/config.ts',
       'plugins/custom_loader/snippet.ts',
       'plugins/multi_domain/config.ts',
       VERIFICATION,

@@ -92,6 +92,6 @@ export async function drawRooms(files: readonly SourceFile[]): Promise<string> {
 /** `from -> to` of the arrows that a picture shows: Graphviz writes each as the title of its group. */
 export function arrowsIn(svg: string): string[] {
   return [...svg.matchAll(/<title>([^<]+?)&#45;&gt;([^<]+?)<\/title>/g)]
-    .map(([, from, to]) => `${from} -> ${to}`)
+    .map(([, from, to]) => `${from} -> ${to}`.replaceAll('&#45;', '-'))
     .sort();
 }

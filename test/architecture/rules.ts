@@ -6,7 +6,7 @@ export type Violations = string[];
 
 /**
  * Who may import whom, as globs over paths (packages: `npm/…`, Node's modules: `node/…`). The first row whose `from`
- * matches a file judges it. `<own>` stands for the folder that the row's last `**` is in.
+ * matches a file applies to it. `<own>` is the folder that the last `**` of the row is in.
  */
 export interface Row {
   readonly from: string;
@@ -39,7 +39,7 @@ export function imports(files: readonly SourceFile[], matrix: readonly Row[]): V
   });
 }
 
-/** A long file is two files that nobody has parted yet. */
+/** A long file does several things: split it. */
 export function length(files: readonly SourceFile[], most: number): Violations {
   return files
     .map(({ path, text }) => ({ path, lines: text.trimEnd().split('\n').length }))
@@ -120,7 +120,7 @@ export function machinePaths(files: readonly SourceFile[]): Violations {
   );
 }
 
-/** Every code of a service's closed set stands in the README, in backquotes. */
+/** The README shows every code of the closed set of a service, in backquotes. */
 export function undocumented(codes: readonly string[], readme: string): Violations {
   return codes
     .filter((code) => !readme.includes(`\`${code}\``))

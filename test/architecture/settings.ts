@@ -1,9 +1,11 @@
 import { descend, isNode, parse, type SourceFile } from './source.ts';
 
+/** Files in which the keys of an object are names of settings. */
+const SCHEMA_FILE = /\/(?:env|settings)\.ts$/;
 const NAME = /^[A-Z][A-Z0-9]*_[A-Z0-9_]+$/;
 
 /**
- * Environment variables that sources read: `process.env.NAME`, the keys of the schema in an `env.ts`, and names that
+ * Environment variables that sources read: `process.env.NAME`, the keys of the schema in an `env.ts` or `settings.ts`, and names that
  * are given as data (`variable: 'NAME'`).
  */
 export function settingsOf(files: readonly SourceFile[]): string[] {
@@ -16,7 +18,7 @@ export function settingsOf(files: readonly SourceFile[]): string[] {
       if (node.type !== 'Property') return [];
       const [key] = nameOf(node.key);
       if (key === 'variable' && isNode(node.value)) return descend(node.value).flatMap(nameOf);
-      return file.path.endsWith('/env.ts') && key !== undefined ? [key] : [];
+      return SCHEMA_FILE.test(file.path) && key !== undefined ? [key] : [];
     }),
   );
   return [...new Set(names)].filter((name) => NAME.test(name)).sort();

@@ -44,7 +44,7 @@ export function descend(node: Node): Node[] {
   return [node, ...inner.filter(isNode).flatMap(descend)];
 }
 
-/** Where in the file a node stands, from 1. */
+/** The line of a node in its file, from 1. */
 export function lineOf({ text }: SourceFile, { start }: Node): number {
   return text.slice(0, start).split('\n').length;
 }

@@ -90,7 +90,7 @@ export function vocabulary(files: readonly SourceFile[]): Violations {
 export function missingDocuments(files: readonly SourceFile[], existing: ReadonlySet<string>): Violations {
   return files.flatMap(({ path, text }) =>
     text.split('\n').flatMap((line, index) =>
-      [...line.matchAll(/(?<![\w/.-])((?:\.{0,2}\/)?[\w./-]*\.md)\b/g)].flatMap(([, name = '']) => {
+      [...line.matchAll(/(?<![\w/.-])((?:[\w./-]*\/)?[\w-]+\.md)\b/g)].flatMap(([, name = '']) => {
         const places = [posix.normalize(name), posix.join(posix.dirname(path), name)];
         return places.some((place) => existing.has(place))
           ? []

@@ -19,7 +19,8 @@ import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { shownSiteSchema } from '../../gitops/report/report.ts';
-import { initSitesRepo, openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
+import { openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import {
   EMULATOR_SCRIPT,
   EMULATOR_TOKEN,

@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
-import { type SitesRepo, SitesRepoError } from '../../gitops/sites-repo/sites-repo.ts';
+import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
+import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { claimedNames } from '../../management/records/sites.repository.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';

@@ -4,7 +4,7 @@ import { writeDurably } from '../../base/durable.ts';
 import { acquireLock, LockHeldError } from '../../base/lock.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
 import { ensureLocalCa } from '../../embedded/local-ca.ts';
-import { initSitesRepo } from '../../sites-repo/sites-repo.ts';
+import { initSitesRepo } from '../../sites-repo/mirror.ts';
 import { Home } from '../instance/home.ts';
 import { serveJwks } from '../instance/issuer.ts';
 import { type Run, removeRun, writeRun } from '../instance/run-file.ts';

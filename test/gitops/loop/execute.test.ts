@@ -3,8 +3,8 @@ import type { Applier, Change, Target, Traits } from '../../../gitops/appliers/c
 import type { Clock } from '../../../gitops/base/clock.ts';
 import { TerminalError } from '../../../gitops/base/errors.ts';
 import { executeSite, type SiteRun } from '../../../gitops/loop/execute.ts';
-import { testClock } from '../../support/gitops/clock.ts';
 import { TARGETS, TRAITS } from '../../support/gitops/targets.ts';
+import { testClock } from '../../support/test-clock.ts';
 
 const change = (target: Target, op: Change['op'], key: string = target): Change => ({
   target,

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Operations } from '../../../gitops/loop/operations.ts';
 import type { Step } from '../../../gitops/report/report.ts';
-import { testClock } from '../../support/gitops/clock.ts';
+import { testClock } from '../../support/test-clock.ts';
 
 const step = (key: string, status: Step['status'] = 'running'): Step => ({
   target: 'dns',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { RepairLoops } from '../../../gitops/loop/repair-loops.ts';
-import { testClock } from '../../support/test-clock.ts';
 import { change } from '../../support/gitops/plans.ts';
+import { testClock } from '../../support/test-clock.ts';
 
 const MINUTE = 60_000;
 

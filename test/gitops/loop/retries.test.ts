@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { GivenUpError, RetryableError } from '../../../gitops/base/errors.ts';
 import { Retries } from '../../../gitops/loop/retries.ts';
-import { testClock } from '../../support/test-clock.ts';
 import { desiredSite } from '../../support/gitops/plans.ts';
+import { testClock } from '../../support/test-clock.ts';
 
 const broken = new Error('refused');
 let clock: ReturnType<typeof testClock>;

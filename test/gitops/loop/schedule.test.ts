@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { RetryableError } from '../../../gitops/base/errors.ts';
 import { Schedule } from '../../../gitops/loop/schedule.ts';
-import { testClock } from '../../support/gitops/clock.ts';
+import { testClock } from '../../support/test-clock.ts';
 
 const failure = new Error('no route to host');
 let clock: ReturnType<typeof testClock>;

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../../../gitops/base/clock.ts';
 import { initialStatus } from '../../../gitops/loop/conditions.ts';
 import { type State, StateFile } from '../../../gitops/loop/state.ts';
-import { testClock } from '../../support/gitops/clock.ts';
+import { testClock } from '../../support/test-clock.ts';
 
 let dir: string;
 let path: string;

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { initSitesRepo, openSitesRepo, type SitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
+import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
+import { openSitesRepo, type SitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 
 let dir: string;
 let bare: string;

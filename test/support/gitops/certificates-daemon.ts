@@ -24,7 +24,8 @@ import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/sch
 import { encryptSecret, Secret } from '../../../gitops/manifest/secrets.ts';
 import type { DriftModes } from '../../../gitops/pass/drift.ts';
 import { type CertificateStatus, isCertificate, shownSiteSchema } from '../../../gitops/report/report.ts';
-import { initSitesRepo, openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
+import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
+import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { freePort, KNOT_ZONE, startKnot } from '../dns/knot.ts';
 import { eventually } from '../eventually.ts';
 import { manifestInput } from '../manifest.ts';

@@ -15,7 +15,7 @@ import { Generations } from './generations.ts';
 import { rotateLogs } from './logs.ts';
 import { nginxRenderer, type Renderer } from './render.ts';
 import { mainSettings, type NginxSettings } from './settings.ts';
-import { readSiteFile, type SiteFileHead } from './site-file.ts';
+import { readNginxSiteFile, type SiteFileHead } from './site-file.ts';
 import { SystemNginx } from './system.ts';
 import { TEMPLATES } from './templates.ts';
 
@@ -61,7 +61,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       if (current === null) throw new RetryableError(`${prefix} has no current generation`);
       const served = current.main === main() && (await daemon.servedVersion()) === current.version;
       const describe = async ([name, text]: readonly [string, string]) => {
-        const { mark, head } = readSiteFile(text);
+        const { mark, head } = readNginxSiteFile(text);
         const intact = served && head?.form === renderer.form && (await areCurrent(settings, head));
         const names = head?.certificates ?? null;
         return { key: keyOf(name), mark, intact, names, path: join(prefix, current.name, 'sites', name) };
@@ -123,7 +123,7 @@ async function prepare(settings: NginxSettings): Promise<Started> {
     daemon,
     generations: new Generations(prefix, renderer),
     main: () => renderer.main(settings.trusted?.() ?? NO_TRUSTED_PEERS),
-    isOurs: (text) => readMark(identity, readSiteFile(text).mark).owner.kind === 'ours',
+    isOurs: (text) => readMark(identity, readNginxSiteFile(text).mark).owner.kind === 'ours',
     endpoint: { ...ports, address: reachableAddress(listen) },
   };
 }
@@ -134,7 +134,7 @@ async function prepare(settings: NginxSettings): Promise<Started> {
  */
 async function renewCertificates({ certificates }: NginxSettings, generations: Generations): Promise<void> {
   const files = (await generations.current())?.files ?? new Map<string, string>();
-  const used = [...files.values()].flatMap((text) => readSiteFile(text).head?.certificates ?? []);
+  const used = [...files.values()].flatMap((text) => readNginxSiteFile(text).head?.certificates ?? []);
   await Promise.allSettled(used.map(({ host, tls }) => certificates.pathsFor(host, tls)));
 }
 

@@ -7,7 +7,7 @@ import { fileNameOf } from '../file-name.ts';
 import type { Generation } from './generations.ts';
 import type { FileChange } from './isolate.ts';
 import type { Renderer } from './render.ts';
-import { formatSiteFile, readSiteFile } from './site-file.ts';
+import { formatSiteFile, readNginxSiteFile } from './site-file.ts';
 
 interface FileWriter {
   readonly renderer: Renderer;
@@ -31,7 +31,8 @@ async function writeOne(change: ProxyChange, writer: FileWriter): Promise<FileCh
   const { key, mark, adopt, spec } = change;
   const name = fileNameOf(key, '.conf');
   const existing = writer.current?.files.get(name);
-  const owner = existing === undefined ? null : readMark(writer.identity, readSiteFile(existing).mark).owner;
+  const owner =
+    existing === undefined ? null : readMark(writer.identity, readNginxSiteFile(existing).mark).owner;
   if (spec === null) return owner?.kind === 'ours' ? { name, text: null } : null;
   if (owner?.kind === 'foreign' && !adopt) {
     throw new RetryableError(`${key} was taken by ${owner.by} since it was observed`);

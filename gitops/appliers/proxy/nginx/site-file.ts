@@ -28,7 +28,7 @@ export function formatSiteFile(mark: string, head: Omit<SiteFileHead, 'body'>, b
   return `# ${mark}\n# ${JSON.stringify({ ...head, body: contentHash(body) })}\n${body}`;
 }
 
-export function readSiteFile(text: string): NginxSiteFile {
+export function readNginxSiteFile(text: string): NginxSiteFile {
   const [first = '', second = '', ...rest] = text.split('\n');
   const head = second.startsWith('# {') ? parseHead(second.slice(2)) : null;
   return {

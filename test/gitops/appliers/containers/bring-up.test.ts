@@ -6,8 +6,8 @@ import type { Resource } from '../../../../gitops/appliers/contract.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { formatMark } from '../../../../gitops/base/ownership.ts';
 import type { ContainerSpec } from '../../../../gitops/manifest/containers.ts';
-import { fakeClock } from '../../../support/fake-clock.ts';
 import { type FakeBehaviour, FakeRuntime } from '../../../support/containers/fake-runtime.ts';
+import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 import { containerSecret } from '../../../support/tag-server.ts';
 
