@@ -370,14 +370,14 @@ describe('checks of the host report', () => {
       (host) => ({ ...host, site: { ...host.site, proxyPaths: ['/data', '/data/gtm'] } }),
       'path_prefix',
       /would hand \/data\/gtm to its preview server/,
-      /Name the paths otherwise/,
+      /Rename the paths/,
     ],
     [
       'a preview URL with a prefix that belongs to the preview server',
       (host) => ({ ...host, site: { ...host.site, preview: `${host.site.preview}/gtm/x` } }),
       'path_prefix',
       /would hand \/gtm\/x to/,
-      /Name the paths otherwise/,
+      /Rename the paths/,
     ],
     [
       'preview servers that can’t be counted',
