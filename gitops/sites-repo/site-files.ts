@@ -46,7 +46,9 @@ export class SiteFiles {
     });
   }
 
-  async #answerLookups(lookups: readonly Lookup[]): Promise<readonly PromiseSettledResult<SiteFile | null>[]> {
+  async #answerLookups(
+    lookups: readonly Lookup[],
+  ): Promise<readonly PromiseSettledResult<SiteFile | null>[]> {
     const byRevision = new Map<string, Promise<Map<string, SiteFile>>>();
     for (const [revision, group] of Map.groupBy(lookups, (one) => one.revision)) {
       byRevision.set(revision, this.#readSites(revision, new Set(group.map(({ site }) => site))));
