@@ -5,13 +5,12 @@ import { Branch } from './branch.ts';
 import type { Committed, SiteEdit } from './commits.ts';
 import { Committer } from './committer.ts';
 import { SitesRepoError } from './errors.ts';
-import type { Person } from './fast-import.ts';
 import type { SiteFile } from './files.ts';
 import { GitDir } from './git-dir.ts';
 import { History } from './history.ts';
 import type { SiteBlob } from './listing.ts';
 import type { HistoryEntry, VersionRange } from './log.ts';
-import { initSitesRepo, openMirror } from './mirror.ts';
+import { openMirror } from './mirror.ts';
 import { SiteFiles } from './site-files.ts';
 import { watchRepo } from './watch.ts';
 
