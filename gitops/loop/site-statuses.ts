@@ -5,16 +5,16 @@ import {
   certificateObstacle,
   conditionAfterRun,
   initialStatus,
-  type Obstacle,
   obstacle,
   resourceStatuses,
+  type SiteObstacle,
 } from './conditions.ts';
 import type { SiteOutcome } from './execute.ts';
 
 /** A site's new status, with what the operations and the log need of it. */
 interface SettledStatus {
   readonly status: SiteStatus;
-  readonly obstacle: Obstacle | null;
+  readonly obstacle: SiteObstacle | null;
   /** The desired state is applied in full, and the site is ready. */
   readonly isConverged: boolean;
   /** Reason or message differ from before. */
