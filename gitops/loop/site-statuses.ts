@@ -55,7 +55,7 @@ export class SiteStatuses {
     return this.#statuses.keys();
   }
 
-  /** A run of so many changes starts. */
+  /** A run starts; `changes`: how many it applies. */
   started(plan: PassPlan, site: string, changes: number): void {
     const desired = plan.desired.sites.get(site);
     const isRemoval = desired === undefined || desired.manifest?.state === 'absent';
