@@ -5,7 +5,7 @@ import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { claimantOf } from './claim-age.ts';
 import { contestedNames, lostClaims } from './claims.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
-import { type DesiredStateSettings, type Reading, readSiteFile } from './reading.ts';
+import { type DesiredStateSettings, type Reading, toReading } from './reading.ts';
 
 /** By site, with the blob that was read. */
 type Readings = Map<string, { readonly blob: string; readonly reading: Reading }>;
@@ -88,7 +88,7 @@ export class DesiredStateReader {
     const limited = limit(MAX_DECRYPTIONS);
     for await (const files of this.#repo.texts(blobs)) {
       await limited.map(files, async (file) => {
-        readings.set(file.site, { blob: file.blob, reading: await readSiteFile(file, context) });
+        readings.set(file.site, { blob: file.blob, reading: await toReading(file, context) });
       });
     }
     return readings;

@@ -26,7 +26,7 @@ interface ReadingContext {
 
 const NO_SECRET = new Secret('');
 
-export async function readSiteFile(file: SiteFile, context: ReadingContext): Promise<Reading> {
+export async function toReading(file: SiteFile, context: ReadingContext): Promise<Reading> {
   const parsed = parseManifest(file.text, file.path);
   return parsed.ok
     ? await readValid(file, parsed.manifest, context.settings)

@@ -20,7 +20,7 @@ export function initialStatus(site: string, host: string): SiteStatus {
 }
 
 /** Why a site can't become ready. */
-export interface Obstacle {
+export interface SiteObstacle {
   readonly reason: Reason;
   readonly message: string;
   /** It ends without anybody's action; every other obstacle needs one. */
@@ -28,7 +28,7 @@ export interface Obstacle {
 }
 
 /** The first obstacle that the plan alone shows; `null`: none. */
-export function obstacle(plan: PassPlan, site: string): Obstacle | null {
+export function obstacle(plan: PassPlan, site: string): SiteObstacle | null {
   const desired = plan.desired.sites.get(site);
   if (desired?.stalled) return desired.stalled;
   const { conflicts, blocks, changes, unrepaired } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
@@ -60,7 +60,7 @@ export function obstacle(plan: PassPlan, site: string): Obstacle | null {
 }
 
 /** A missing certificate keeps a site from being ready after everything else is applied. */
-export function certificateObstacle(plan: PassPlan, site: string): Obstacle | null {
+export function certificateObstacle(plan: PassPlan, site: string): SiteObstacle | null {
   const message = plan.uncertified.get(site);
   return message === undefined ? null : { reason: 'CertificatePending', message, transient: true };
 }

@@ -5,16 +5,16 @@ import {
   certificateObstacle,
   conditionAfterRun,
   initialStatus,
-  type Obstacle,
   obstacle,
   resourceStatuses,
+  type SiteObstacle,
 } from './conditions.ts';
 import type { SiteOutcome } from './execute.ts';
 
 /** A site's new status, with what the operations and the log need of it. */
 interface SettledStatus {
   readonly status: SiteStatus;
-  readonly obstacle: Obstacle | null;
+  readonly obstacle: SiteObstacle | null;
   /** The desired state is applied in full, and the site is ready. */
   readonly isConverged: boolean;
   /** Reason or message differ from before. */
@@ -55,7 +55,7 @@ export class SiteStatuses {
     return this.#statuses.keys();
   }
 
-  /** A run of so many changes starts. */
+  /** A run starts; `changes`: how many it applies. */
   started(plan: PassPlan, site: string, changes: number): void {
     const desired = plan.desired.sites.get(site);
     const isRemoval = desired === undefined || desired.manifest?.state === 'absent';

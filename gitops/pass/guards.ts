@@ -29,7 +29,7 @@ export interface JudgeInput {
   readonly sites: readonly JudgedSite[];
   /** One plan per target; a target that couldn't be observed has none. */
   readonly plans: readonly Plan[];
-  /** Of every target; `owned`: how many things of ours were there at the last check. */
+  /** Of every target; `owned`: how many objects of this host the last observation found. */
   readonly targets: readonly (Traits & { readonly owned: number })[];
   readonly policy: Policy;
   /** Why the host is frozen; `null`: it isn't. */

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { RetryableError } from '../../../gitops/base/errors.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
@@ -51,9 +52,12 @@ describe('a full pass with a failed observation', () => {
     await daemon.reaches('one', 'ObserveFailed');
     await daemon.reaches('two', 'ObserveFailed');
     daemon.control.fault = () => undefined;
-    await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
-    await daemon.reaches('two', 'Ready');
-    expect(await daemon.reaches('one', 'Ready')).toMatchObject({ applied: await daemon.repo.head() });
+    const { revision } = await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
+    for (const site of ['two', 'one']) {
+      await eventually(() =>
+        expect(daemon.loop.status(site)).toMatchObject({ reason: 'Ready', applied: revision }),
+      );
+    }
   });
 
   test('is repeated as soon as without the triggers in between', async () => {

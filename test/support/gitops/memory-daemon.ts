@@ -194,6 +194,8 @@ export async function memoryDaemon(
         expect(running.loop.status(site)).toMatchObject({ reason });
         return running.loop.status(site);
       }),
+    /** Resolves when a pass over this revision has ended. */
+    hasRead: (revision: string) => eventually(() => expect(running.loop.revision).toBe(revision)),
     /** Starts a full pass, and resolves when it has ended. */
     async fullPass() {
       const before = observations.length;
