@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
 import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
+import { readJsonFile } from '../base/json-file.ts';
 
 const accountSchema = z.object({ url: z.string() });
 
@@ -49,7 +50,7 @@ async function makeKey(keyFile: string): Promise<string> {
 /** Without it the next order asks for it: the authority knows the key. */
 async function readUrl(file: string): Promise<string | null> {
   try {
-    return accountSchema.parse(JSON.parse(await readFile(file, 'utf8'))).url;
+    return (await readJsonFile(file, accountSchema)).url;
   } catch {
     return null;
   }

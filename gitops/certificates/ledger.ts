@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
+import { readJsonFile } from '../base/json-file.ts';
 import { limit } from '../base/limit.ts';
 import { budgetSchema } from './budget.ts';
 
@@ -33,7 +33,7 @@ export class Ledger {
 
   async read(): Promise<LedgerState | null> {
     try {
-      return ledgerSchema.parse(JSON.parse(await readFile(this.#path, 'utf8')));
+      return await readJsonFile(this.#path, ledgerSchema);
     } catch {
       return null;
     }

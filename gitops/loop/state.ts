@@ -1,8 +1,9 @@
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { writeDurably } from '../base/durable.ts';
+import { readJsonFile } from '../base/json-file.ts';
 import { operationSchema, siteStatusSchema } from '../report/report.ts';
 
 const stateSchema = z.object({
@@ -50,7 +51,7 @@ export class StateFile {
   /** The state of an earlier process; `null` where it is missing or unreadable. */
   async read(): Promise<State | null> {
     try {
-      return stateSchema.parse(JSON.parse(await readFile(this.#path, 'utf8')));
+      return await readJsonFile(this.#path, stateSchema);
     } catch {
       return null;
     }

@@ -3,7 +3,7 @@ import { parse } from 'node:querystring';
 const PARAMETERS = ['id', 'env', 'auth'] as const;
 
 /** A CONTAINER_CONFIG that the tag server accepts, with its container id; or what is wrong with it. */
-type ContainerConfig =
+type ConfigVerdict =
   | { readonly ok: true; readonly text: string; readonly id: string }
   | { readonly ok: false; readonly problem: string };
 
@@ -12,7 +12,7 @@ type ContainerConfig =
  * query with exactly one non-empty `id`, `env` and `auth` (docs/facts.md). A problem never quotes the value, because it
  * holds a token.
  */
-export function parseContainerConfig(text: string): ContainerConfig {
+export function parseContainerConfig(text: string): ConfigVerdict {
   const query = decode(text);
   if (query === null) return { ok: false, problem: 'is not base64 text' };
   const parameters = parse(query);
@@ -29,7 +29,7 @@ export function parseContainerConfig(text: string): ContainerConfig {
  * Brings a CONTAINER_CONFIG as people paste it to the canonical form, and judges that. Accepts whitespace, the base64url
  * alphabet and missing padding.
  */
-export function normaliseContainerConfig(given: string): ContainerConfig {
+export function normaliseContainerConfig(given: string): ConfigVerdict {
   const digits = given
     .replace(/\s+/g, '')
     .replaceAll('-', '+')

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
+import getPort from 'get-port';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
@@ -37,7 +37,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     upstream = await startUpstream();
     system = join(home.directory, 'system');
     config = join(system, 'nginx.conf');
-    operatorPort = await freePort();
+    operatorPort = await getPort({ host: '127.0.0.1' });
     await mkdir(join(system, 'temp'), { recursive: true });
     settings = {
       ...home.settings,
@@ -233,15 +233,3 @@ describeWith('nginx', 'the system’s nginx', () => {
     await expect(backend.install([put('acme', custom('acme'))])).rejects.toThrow('isn’t running');
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, '127.0.0.1', resolve);
-  await promise;
-  const address = server.address();
-  const closed = Promise.withResolvers<void>();
-  server.close(() => closed.resolve());
-  await closed.promise;
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}

@@ -42,7 +42,7 @@ test('keeps deleting them until the signal, also after a failure', async () => {
   if (log === undefined) throw new Error('the API is stopped');
   const running = keepForgetting({ db: world.db, log }, stop.signal, 20);
   await sql`alter table idempotency_keys rename to away`.execute(world.owner);
-  await eventually(async () => expect(world.logs.join('')).toContain('can’t be forgotten'));
+  await eventually(async () => expect(world.logs.join('')).toContain('can’t be deleted'));
   await sql`alter table away rename to idempotency_keys`.execute(world.owner);
   await age('b', 25);
   await eventually(async () => expect(await keys()).toEqual(['c']));

@@ -103,7 +103,7 @@ test('follows the configured branch, and polls a remote at the configured interv
     if (branch === 'production') execFileSync('git', ['-C', bare, 'branch', branch, 'main']);
     await commit(`on-${branch}`);
   }
-  const unknown = 'of a client that is not known here';
+  const unknown = 'git holds a site of an unknown client';
   await eventually(() => expect(output).toMatch(new RegExp(`on-production.*${unknown}`)), {
     timeoutMs: 60_000,
   });

@@ -1,21 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import getPort from 'get-port';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (typeof address !== 'object' || address === null) throw new Error('a TCP server has an address');
-  return address.port;
-}
 
 async function get(port: number, path: string): Promise<{ status: number; text: string }> {
   const { statusCode, body } = await request(`http://127.0.0.1:${port}${path}`);
@@ -30,7 +20,7 @@ describe('the demo’s process', () => {
   let vendor = 0;
 
   beforeAll(async () => {
-    [shop, vendor] = [await freePort(), await freePort()];
+    [shop, vendor] = [await getPort({ host: '127.0.0.1' }), await getPort({ host: '127.0.0.1' })];
     child = fork(new URL('../../sites/demo/main.ts', import.meta.url), {
       execArgv: [],
       env: { ...process.env, SHOP_PORT: String(shop), VENDOR_PORT: String(vendor), DEMO_SITE_FILE: file },

@@ -5,9 +5,9 @@ import { get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import getPort from 'get-port';
 import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { PATH_WITH_SBIN } from './components.ts';
-import { freePort } from './dns/knot.ts';
 import { eventually } from './eventually.ts';
 
 export interface PebbleOptions {
@@ -31,7 +31,7 @@ export async function startPebble(options: PebbleOptions) {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-pebble-'));
   const ca = await ensureLocalCa(join(dir, 'ca'));
   const { cert, key } = await ca.pathsFor('localhost');
-  const [port, managementPort] = [await freePort(), await freePort()];
+  const [port, managementPort] = [await getPort({ host: '127.0.0.1' }), await getPort({ host: '127.0.0.1' })];
   const config = {
     pebble: {
       listenAddress: `127.0.0.1:${port}`,

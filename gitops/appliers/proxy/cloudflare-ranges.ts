@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
+import { readJsonFile } from '../../base/json-file.ts';
 import { cidrRange } from './policy.ts';
 
 /** As published on cloudflare.com/ips on 2026-09-29; used until the API has answered once. */
@@ -74,7 +74,7 @@ export async function cloudflareRanges({ file, ask, now }: CloudflareRangesDeps)
 
 async function readLast(file: string): Promise<z.output<typeof fileSchema>> {
   try {
-    return fileSchema.parse(JSON.parse(await readFile(file, 'utf8')));
+    return await readJsonFile(file, fileSchema);
   } catch {
     return { askedAt: Number.NEGATIVE_INFINITY, ranges: KNOWN_CLOUDFLARE_RANGES.toSorted() };
   }

@@ -1,6 +1,7 @@
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
+import { readJsonFile } from '../../base/json-file.ts';
 import { CliError } from '../output/cli-error.ts';
 
 const address = z.object({ url: z.string() });
@@ -33,7 +34,7 @@ export async function removeRun(path: string): Promise<void> {
 /** Throws `CliError` if no instance runs with this home. */
 export async function readRun(path: string): Promise<Run> {
   try {
-    return runSchema.parse(JSON.parse(await readFile(path, 'utf8')));
+    return await readJsonFile(path, runSchema);
   } catch (cause) {
     throw new CliError(
       `no instance runs here (${path} is missing or damaged); run npm start, or set TAGYARD_HOME`,

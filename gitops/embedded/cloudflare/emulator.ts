@@ -1,6 +1,6 @@
-import { timingSafeEqual } from 'node:crypto';
 import fastify, { type FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { equalSecrets } from '../../base/equal-secrets.ts';
 import { accountEndpoints } from './account.ts';
 import { type CallLimit, callLimiter } from './api/call-limit.ts';
 import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
@@ -94,8 +94,5 @@ function authenticate(header: string | undefined, token: string): void {
       { code: 6111, message: 'Invalid format for Authorization header' },
     ]);
   }
-  const [given, wanted] = [Buffer.from(sent), Buffer.from(token)];
-  if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) {
-    throw new ApiError('unauthenticated', 'Authentication error');
-  }
+  if (!equalSecrets(sent, token)) throw new ApiError('unauthenticated', 'Authentication error');
 }

@@ -1,8 +1,8 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
 import { droppedHeaders, HOP_SECRET_HEADER, RELAYED, STATED } from '../../appliers/proxy/policy.ts';
 import type { VisitorOf } from '../../appliers/proxy/visitor-address.ts';
+import { equalSecrets } from '../../base/equal-secrets.ts';
 import { endToEndHeaders } from '../hop-by-hop.ts';
 
 /** The target of a request, read as nginx does: an absolute target takes precedence over the Host header. */
@@ -50,7 +50,7 @@ export function forwardedHeaders(
   if (vhost.kind === 'custom') {
     return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [HOP_SECRET_HEADER]: hopSecret };
   }
-  const trusted = isEqual(request.headers[HOP_SECRET_HEADER], hopSecret);
+  const trusted = hasSecret(request.headers[HOP_SECRET_HEADER], hopSecret);
   const unproven = trusted ? [] : [...STATED, ...RELAYED];
   const rest = given.filter(([name]) => !unproven.some((field) => field === name));
   return { ...Object.fromEntries(rest), ...(trusted ? {} : known), host: `${host}${port}` };
@@ -60,8 +60,6 @@ function peerAddress({ socket }: IncomingMessage): string {
   return (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
 }
 
-/** In constant time for any lengths. */
-function isEqual(given: string | string[] | undefined, secret: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return typeof given === 'string' && timingSafeEqual(digest(given), digest(secret));
+function hasSecret(given: string | string[] | undefined, secret: string): boolean {
+  return typeof given === 'string' && equalSecrets(given, secret);
 }

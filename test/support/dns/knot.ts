@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
+import getPort from 'get-port';
 import { writeTsigKey } from '../../../gitops/clients/tsig-key.ts';
 import { PATH_WITH_SBIN } from '../components.ts';
 import { eventually } from '../eventually.ts';
@@ -24,7 +24,7 @@ const env = { PATH: PATH_WITH_SBIN };
 /** A Knot with one zone, a folder and a port of its own. With `primary`, a secondary that transfers the zone only on request. */
 export async function startKnot({ primary }: { primary?: number } = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-knot-'));
-  const port = await freePort();
+  const port = await getPort({ host: '127.0.0.1' });
   const config = join(dir, 'knot.conf');
   await writeFile(config, configuration(dir, port, primary), { mode: 0o600 });
   if (primary === undefined) await writeFile(join(dir, `${KNOT_ZONE}.zone`), ZONE_FILE);
@@ -151,14 +151,4 @@ function configuration(dir: string, port: number, primary: number | undefined): 
     ...role,
     '',
   ].join('\n');
-}
-
-/** A free TCP port of the loopback. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP server's
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -1,6 +1,7 @@
 import { copyFile, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
+import getPort from 'get-port';
 import { expect } from 'vitest';
 import type { Applier, Target } from '../../../gitops/appliers/contract.ts';
 import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
@@ -26,7 +27,7 @@ import type { DriftModes } from '../../../gitops/pass/drift.ts';
 import { type CertificateStatus, isCertificate, shownSiteSchema } from '../../../gitops/report/report.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
-import { freePort, KNOT_ZONE, startKnot } from '../dns/knot.ts';
+import { KNOT_ZONE, startKnot } from '../dns/knot.ts';
 import { eventually } from '../eventually.ts';
 import { manifestInput } from '../manifest.ts';
 import { type PebbleOptions, startPebble } from '../pebble.ts';
@@ -55,7 +56,7 @@ export async function certificatesDaemon(
 ) {
   await using stack = new AsyncDisposableStack();
   const knot = stack.adopt(await startKnot(), (one) => one.close());
-  const httpPort = await freePort();
+  const httpPort = await getPort({ host: '127.0.0.1' });
   const pebble = stack.adopt(await startPebble({ dnsPort: knot.port, httpPort, ...faults }), (one) =>
     one.close(),
   );
