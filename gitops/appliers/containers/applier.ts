@@ -30,7 +30,7 @@ export interface ContainersSettings {
   /** An on-demand preview server is stopped after this many milliseconds without a client. */
   readonly previewIdleMs: number;
   readonly recycling: Recycling;
-  /** At most this many containers start at once; default 64. Time in the queue doesn't count to the deadline. */
+  /** At most this many containers start at once; default 64. Time in the queue doesn't count towards the deadline. */
   readonly startsAtOnce?: number;
   /** A spec that was never healthy is given up after this many failures; default 12, within half an hour. */
   readonly giveUpAfter?: number;
