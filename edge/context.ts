@@ -13,7 +13,7 @@ import type { RequestScope } from './stores/document-store.ts';
 
 type LogFields = Parameters<PluginContext['log']>[0];
 
-/** What the contexts of all requests of an isolate are built from. */
+/** Services of an isolate. The contexts of all its requests use them. */
 interface ContextServices {
   readonly stores: ConfigStores;
   readonly memory: (scope: string) => CacheScope['memory'];
@@ -29,7 +29,7 @@ interface ContextServices {
   ) => Promise<SharedBody>;
 }
 
-/** What the core knows of a request before plugin code runs. */
+/** Data of one request that the core has before plugin code runs. */
 interface ContextRequest {
   readonly request: Request;
   /** The URL as the visitor's browser sees it. */
@@ -59,7 +59,7 @@ export function contextFactory(
   });
 
   const contextOf = ({ plugin, settings }: Enabled): PluginContext => ({
-    // Names of plugins and sites are not empty and contain no slash, so no key leads into another scope.
+    // Names of plugins and sites are not empty and contain no slash, so keys of different scopes never collide.
     ...cacheScope(`${plugin.name}/${site.siteId}/`),
     acrossSites: cacheScope(`${plugin.name}//`),
     settings,

@@ -17,7 +17,7 @@ interface Guarded {
   readonly kind: 'mandatory' | 'optional';
 }
 
-/** Runs and times plugin code. Logs its errors, except the ones that the plugin throws to be answered. */
+/** Runs and times plugin code. Logs its errors, except an `EdgeError`, which the plugin throws as an answer. */
 async function timed<T>(
   plugin: string,
   run: () => Promise<T>,
@@ -34,7 +34,7 @@ async function timed<T>(
   }
 }
 
-/** Runs a route's handler. Anything but a Response counts as a failure of the plugin. */
+/** Runs a route's handler. Any result except a Response counts as a failure of the plugin. */
 export function guardHandler(
   plugin: string,
   run: () => Response | Promise<Response>,
@@ -44,8 +44,8 @@ export function guardHandler(
 }
 
 /**
- * Runs a hook; `check` takes its result and throws where it is invalid. A failing optional plugin is skipped: the result
- * is `undefined`. A failing mandatory plugin fails the request.
+ * Runs a hook. `check` gets its result and throws if the result is invalid. A failing optional plugin is skipped: the
+ * result is `undefined`. A failing mandatory plugin fails the request.
  */
 export async function guardHook<T>(
   { name, kind }: Guarded,
@@ -69,16 +69,16 @@ export async function guardHook<T>(
   }
 }
 
-/** Checks at runtime what `before`, `after` or a handler returned: types don't hold a plugin to its contract. */
+/** Checks the result of `before`, `after` or a handler at runtime: types can't enforce a plugin's contract. */
 export function responseOf(result: unknown): Response {
   if (result instanceof Response) return result;
   throw new TypeError('not a Response');
 }
 
-/** A copy of what `boot` returned, as JSON: serializing the copy later can't fail. */
+/** A JSON copy of the result of `boot`. Serializing the copy later can't fail. */
 export const jsonOf = (result: unknown): unknown => JSON.parse(JSON.stringify(result));
 
-/** The result of a plugin's synchronous function, or `fallback` where it throws. */
+/** The result of a plugin's synchronous function, or `fallback` if it throws. */
 export function valueOr<T>(plugin: string, run: () => T, fallback: T, log: EventLog): T {
   try {
     return run();

@@ -2,21 +2,21 @@ import type { PluginErrorCode } from '../../plugins/contract.ts';
 
 interface ErrorMeaning {
   readonly status: number;
-  /** A line for people, without internals. */
+  /** One line for the client's user. It must not reveal internals. */
   readonly title: string;
 }
 
-/** Every error that the edge answers with. The README lists them; a test compares both. */
+/** Every error that the edge can answer with. The README lists them, and a test compares the lists. */
 export const EDGE_ERRORS = {
-  malformed_request: { status: 400, title: 'The request is not what this path takes' },
+  malformed_request: { status: 400, title: 'The request is not valid for this path' },
   origin_not_allowed: { status: 403, title: 'Pages of this origin are not allowed here' },
-  not_found: { status: 404, title: 'Nothing answers on this path' },
+  not_found: { status: 404, title: 'This path does not exist here' },
   unknown_host: { status: 404, title: 'No site answers on this host' },
   unknown_loader: { status: 404, title: 'No loader of this site has this token' },
-  unknown_site: { status: 404, title: 'The address is on no active domain of this site' },
+  unknown_site: { status: 404, title: 'The page is not on an active domain of this site' },
   unknown_container: { status: 404, title: 'No container of this site has this token' },
-  method_not_allowed: { status: 405, title: 'This path does not take this method' },
-  body_too_large: { status: 413, title: 'The body is over 64 KiB' },
+  method_not_allowed: { status: 405, title: 'This path does not allow this method' },
+  body_too_large: { status: 413, title: 'The body is larger than 64 KiB' },
   internal: { status: 500, title: 'Something went wrong here' },
   upstream_failed: { status: 502, title: 'The upstream server gave no valid answer' },
   store_unavailable: { status: 503, title: 'The stores of the site cannot be read now' },

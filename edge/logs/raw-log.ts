@@ -1,18 +1,18 @@
 import type { EventLog, WaitUntil } from './event-log.ts';
 import type { RequestRecord } from './request-record.ts';
 
-/** Records sent together. The id names the archive's object, so a batch that is delivered twice is stored once. */
+/** Records of one send. The id names the archive's object, so a batch that is delivered twice is stored once. */
 export interface RawBatch {
   readonly id: string;
   readonly records: readonly RequestRecord[];
 }
 
-/** The sending half of Workers Queues. A message holds up to 128 KB; 50 of the longest records take two thirds of that. */
+/** The sending half of Workers Queues. A message holds up to 128 KB; 50 records of maximum size take two thirds. */
 interface RawLogQueue {
   send(batch: RawBatch, options: { contentType: 'json' }): Promise<unknown>;
 }
 
-/** What the archive uses of a Workers Queues delivery. */
+/** The part of a Workers Queues delivery that the archive uses. */
 interface RawDelivery {
   readonly messages: readonly {
     readonly body: RawBatch;
@@ -23,13 +23,13 @@ interface RawDelivery {
   }[];
 }
 
-/** What the archive uses of an R2 bucket. */
+/** The part of an R2 bucket that the archive uses. */
 interface RawBucket {
   put(key: string, text: string): Promise<unknown>;
 }
 
 const MAX_RECORDS = 50;
-/** How long a record waits for others. */
+/** The longest time that a record waits for others before it is sent. */
 const LINGER_MS = 1000;
 /** Batches kept in memory while the queue refuses them. Beyond this number the oldest is dropped and logged. */
 const MAX_UNSENT = 20;
@@ -38,12 +38,12 @@ const MAX_PAUSE_SECONDS = 300;
 
 /**
  * Collects an isolate's records and sends them in batches: one send per record would cost more than the request itself.
- * An evicted isolate loses the records that it has not sent yet, at most those of one second.
+ * An evicted isolate loses its unsent records: those of the last second, and batches that the queue refused.
  */
 export function rawLog(queue: RawLogQueue, now: () => number, log: EventLog) {
   let records: RequestRecord[] = [];
   let unsent: RawBatch[] = [];
-  /** A timer dies with the request that set it. After this time the next record sets a new one. */
+  /** The end of a request can cancel the timer that it set. After this time, the next record sets a new timer. */
   let timerUntil = 0;
 
   async function send(batch: RawBatch): Promise<void> {
@@ -81,7 +81,7 @@ export function rawLog(queue: RawLogQueue, now: () => number, log: EventLog) {
   };
 }
 
-/** Writes delivered batches to the archive. A batch that can't be written is retried, after a longer pause each time. */
+/** Writes delivered batches to the archive. Retries a batch that can't be written, after a longer pause each time. */
 export async function archive({ messages }: RawDelivery, bucket: RawBucket, log: EventLog): Promise<void> {
   await Promise.all(
     messages.map(async (message) => {

@@ -1,6 +1,6 @@
 /** Every error code of the verification worker, with its HTTP status and meaning. */
 export const VERIFICATION_ERRORS = {
-  malformed_request: [400, 'The request is not what this endpoint takes'],
+  malformed_request: [400, 'The request is not valid for this endpoint'],
   wrong_secret: [401, 'The x-secret header is missing or wrong'],
   secret_not_configured: [403, 'The worker has no VERIFICATION_SECRET, so it takes no request'],
   not_found: [404, 'There is nothing at this address'],

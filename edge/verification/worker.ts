@@ -4,11 +4,11 @@ import { verificationRequest } from './contract.ts';
 import { refusal } from './errors.ts';
 
 interface Env {
-  /** Requests must have it in `x-secret`. Unset or empty: every request is refused. */
+  /** Requests must send it in the header `x-secret`. If it is unset or empty, every request is refused. */
   readonly VERIFICATION_SECRET?: string;
 }
 
-/** A site with twenty domains and its host's report need far less. */
+/** The request for a site with twenty domains and a host report is far smaller. */
 const MAX_OCTETS = 256 * 1024;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
 

@@ -10,7 +10,7 @@ interface ImageChange {
   readonly image: string;
   /** Recorded in the commits. */
   readonly reason: string;
-  /** How long the site must be well with the new image. */
+  /** How long the site must be ready with the new image. */
   readonly watchMs: number;
 }
 

@@ -18,7 +18,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
   const home = resolve(env.TAGYARD_HOME || '.tagyard');
   const tagyard = new Command('tagyard')
     .description(
-      'Server-side tag containers for many clients, on hosts of your own, with git as the desired state.',
+      'Server-side tag containers for many clients, on your own hosts, with git as the desired state.',
     )
     .showHelpAfterError();
 
@@ -29,7 +29,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
   tagyard
     .command('plan')
     .description('show what would change; exit code 2 if anything would')
-    .option('--ref <ref>', 'a branch, tag or commit of the sites repository instead of its newest')
+    .option('--ref <ref>', 'a branch, tag or commit of the sites repository instead of the newest commit')
     .option('--json', 'print the plan as JSON')
     .action((options: { ref?: string; json?: true }) => plan({ home, env }, options));
   tagyard
@@ -51,7 +51,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action((checksum: string) => approve({ home, env }, checksum));
   tagyard
     .command('logs')
-    .description('show the requests to a site that the edge logged')
+    .description('show the requests to a site from the log of the edge')
     .argument('<site>')
     .option('--day <day>', 'a day (UTC), for example 2026-01-31; default: today')
     .option('--status <status>', 'only this status, for example 404 or 5xx')
@@ -67,16 +67,19 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('diff')
     .description('show how the manifests differ from the applied ones; exit code 2 if they differ')
     .argument('[site]', 'show one site only')
-    .option('--ref <ref>', 'a branch, tag or commit of the sites repository instead of its newest')
+    .option('--ref <ref>', 'a branch, tag or commit of the sites repository instead of the newest commit')
     .option('--json', 'print both texts as JSON')
     .action((site: string | undefined, options: { ref?: string; json?: true }) =>
       diff({ home, env }, site, options),
     );
   tagyard
     .command('revert')
-    .description('undo a commit of a site, also a removal, by another commit')
+    .description('undo a commit of a site, also a removal, with a new commit')
     .argument('<site>')
-    .argument('[revision]', 'the commit to undo, with all later ones of the site (default: its newest)')
+    .argument(
+      '[revision]',
+      'the commit to undo, with all later commits of the site (default: only the newest)',
+    )
     .option('--reason <text>', 'the reason to record in the commit')
     .option('--json', 'print the commit as JSON')
     .action((site: string, revision: string | undefined, options: { reason?: string; json?: true }) =>
@@ -98,9 +101,12 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('image')
     .description('change the image of sites, one first, then the rest; a site that fails is reverted')
     .argument('<image>', 'the pinned image as in a manifest: name@sha256:…, or sha256:<id> for a local image')
-    .option('--sites <sites>', 'only these, comma-separated and in this order (default: all of the host)')
+    .option(
+      '--sites <sites>',
+      'only these sites, comma-separated and in this order (default: all sites of the host)',
+    )
     .option('--at-once <number>', 'how many sites at once after the first one', '5')
-    .option('--watch <seconds>', 'how long each site must be well with the image', '60')
+    .option('--watch <seconds>', 'how many seconds each site must be ready with the image', '60')
     .option('--max-failures <number>', 'stop if more sites than this fail', '1')
     .option('--reason <text>', 'the reason to record in the commits')
     .option('--json', 'print the outcome as JSON')
@@ -108,7 +114,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
   tagyard
     .command('prune')
     .description('delete the files of removed sites from the repository')
-    .option('--days <days>', 'only of sites that were removed at least this long ago', '30')
+    .option('--days <days>', 'only sites that were removed at least this many days ago', '30')
     .option('--reason <text>', 'the reason to record in the commits')
     .option('--json', 'print the sites as JSON')
     .action((options: { days: string; reason?: string; json?: true }) => prune({ home, env }, options));
@@ -130,7 +136,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('token')
     .description('mint a development JWT (embedded instance only)')
     .requiredOption('--client <id>', 'the client that the subject is a member of')
-    .option('--role <role>', 'its role in that client', 'owner')
+    .option('--role <role>', 'the role of the subject in that client', 'owner')
     .action((options: { client: string; role: string }) => token(home, options));
   tagyard
     .command('client')

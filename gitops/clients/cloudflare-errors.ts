@@ -42,8 +42,8 @@ type ApiMessage = z.infer<typeof apiMessage>;
 const refusalBody = z.object({ success: z.literal(false), errors: z.array(apiMessage).min(1) });
 
 /**
- * The error for an answer without success. Only a well-formed refusal is final. A proxy's error page, a 408 or a 5xx is
- * transient, and a write may have been carried out anyway.
+ * The error for an unsuccessful answer. Only a well-formed refusal is final. A proxy's error page, a 408 or a 5xx is
+ * transient: Cloudflare may still have carried out a write.
  */
 export function cloudflareError(
   endpoint: ApiEndpoint,

@@ -7,13 +7,13 @@ import { claims } from './claims.ts';
 export interface DesiredSite {
   readonly site: string;
   readonly blob: string;
-  /** What to apply: the newest manifest, or the last valid one. `null`: none is usable, so nothing is changed. */
+  /** The manifest to apply: the newest or the last valid one. `null`: no manifest is usable, so nothing changes. */
   readonly manifest: LoadedManifest | null;
-  /** Why the newest manifest isn't the one to apply. */
+  /** Why the newest manifest is not applied; `null` if it is. */
   readonly stalled: { readonly reason: Reason; readonly message: string } | null;
 }
 
-/** A site that the revision gives to another host. */
+/** A site that the revision assigns to another host. */
 export interface OtherHostSite {
   readonly host: string;
   readonly state: Manifest['state'];

@@ -4,7 +4,7 @@ import { ProblemError, type ProblemOptions } from '../base/problem.ts';
 export const PROVISIONER_ERRORS = {
   secret_not_configured: [403, 'The provisioner has no INFRA_SECRET, so it takes no request'],
   wrong_secret: [401, 'The x-secret header is missing or wrong'],
-  malformed_request: [400, 'The request is not what this endpoint takes'],
+  malformed_request: [400, 'The request is not valid for this endpoint'],
   body_too_large: [413, 'The request body is too large'],
   invalid_manifest: [422, 'The manifest is refused'],
   foreign_domain: [422, 'The custom domain is not under the registrable part of any of the site’s domains'],

@@ -6,14 +6,14 @@ import { ProvisionerProblem } from './errors.ts';
 import { renderMetrics } from './metrics.ts';
 
 const operationParams = z.object({ id: z.string() });
-/** Not by the schema of a site id: an address that can't be one answers `unknown_site`. */
+/** Doesn't use the schema of site ids: for an invalid id, the answer is `unknown_site`. */
 const siteParams = z.object({ site: z.string() });
 
 /** Status of the daemon, its operations and its sites. */
 export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonDeps): FastifyPluginAsyncZod {
-  /** Why passes can't plan, so that newer revisions are unknown; `null`: they can. Applied sites stay `ready`. */
+  /** Why passes can't plan; newer revisions are then unknown. `null`: they can. Applied sites stay `ready`. */
   const planProblem = () =>
-    loop.lastError === null ? null : `nothing newer is known: ${loop.lastError.message}`;
+    loop.lastError === null ? null : `newer revisions are unknown: ${loop.lastError.message}`;
 
   const shown = (status: SiteStatus): ShownSite => ({
     ...status,

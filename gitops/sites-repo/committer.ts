@@ -8,7 +8,7 @@ import type { GitDir } from './git-dir.ts';
 import type { History } from './history.ts';
 import type { SiteFiles } from './site-files.ts';
 
-/** Names commits until the remote has accepted them: they must not appear on the branch before. */
+/** The ref of new commits until the remote accepts them. Before that, they must not be on the local branch. */
 const UNPUSHED = 'refs/tagyard/unpushed';
 const MAX_LOST_RACES = 20;
 /** Edits per push. */
@@ -53,7 +53,7 @@ export class Committer {
         branch.created();
         return outcomes(revisions);
       } catch (error) {
-        // Either another writer came first, or the push succeeded and its answer was lost: the branch says which.
+        // Either another writer pushed first, or this push succeeded but its answer was lost. The branch shows which.
         const head = await branch.head();
         if (head === parent) throw error;
         const last = revisions.at(-1);
@@ -67,7 +67,7 @@ export class Committer {
     );
   }
 
-  /** Makes the commits and answers their ids. Refused by git where the local branch is no longer at `parent`. */
+  /** Creates the commits and returns their ids. Git refuses to update a branch that is no longer at `parent`. */
   async #import(parent: string | null, commits: readonly FileCommit[]): Promise<string[]> {
     const { git, branch, clock } = this.#deps;
     const [ref, force] = git.isMirror ? [UNPUSHED, ['--force']] : [branch.ref, []];

@@ -1,13 +1,13 @@
 import type { Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 
-/** `read` is for every member, `act` for those whose role may change things. */
+/** Every member may `read`; only members with an acting role may `act`. */
 export type Purpose = 'read' | 'act';
 
 /** The roles that may change things. Members with any other role may only read. */
 const ACTING_ROLES: readonly string[] = ['owner', 'admin'];
 
-/** Throws where a member's role isn't sufficient. */
+/** Throws if a member's role isn't sufficient. */
 export function demandSufficient(role: string, purpose: Purpose): void {
   if (purpose === 'act' && !ACTING_ROLES.includes(role)) {
     throw new ManagementProblem('forbidden', {
@@ -16,7 +16,7 @@ export function demandSufficient(role: string, purpose: Purpose): void {
   }
 }
 
-/** Throws where the subject may not do this. A client that it is not a member of counts as unknown. */
+/** Throws if the subject's role isn't sufficient, or `unknown_client` if the subject is not a member. */
 export async function demandRole(
   db: Database,
   client: string,

@@ -45,7 +45,7 @@ export class VerificationClient {
     if (response.ok && report.success) return report.data;
     throw new VerificationUnavailable(
       response.ok
-        ? 'the verification worker’s answer is not a report; check that both run the same release'
+        ? 'the verification worker’s answer is not a report; check that it runs the same release as this program'
         : `the verification worker answered ${response.status}`,
     );
   }

@@ -6,7 +6,7 @@ import type { ContainerView } from '../view/container-view.ts';
 import { presentContainer } from '../view/present.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from './idempotency.repository.ts';
 
-/** The outcome of a creation, as it is stored for repeated requests. */
+/** The outcome of a creation. It is stored to answer repeated requests. */
 type CreationAnswer =
   | { readonly container: ContainerView }
   | { readonly failed: string; readonly detail: string };
@@ -21,13 +21,13 @@ export function judgeRepeat(
 ): 'refuse_other_body' | 'refuse_in_progress' | 'repeat_stored' | 'answer_from_record' {
   if (first.body_hash !== bodyHash) return 'refuse_other_body';
   if (first.answer !== null) return 'repeat_stored';
-  // Without an answer, the first request is still running, or its process died and the operation continued without it.
+  // If no answer is stored, the first request is still running, or its process died and the operation continued.
   return operation?.status === 'running' && isUnsettled(operation.step)
     ? 'refuse_in_progress'
     : 'answer_from_record';
 }
 
-/** The answer to a repeated request; `null`: the key is new. Throws where the repetition is refused. */
+/** The answer to a repeated request; `null` if the key is new. Throws if the repetition is refused. */
 export async function repeatedAnswer(context: Context, key: IdempotencyKey): Promise<CreationAnswer | null> {
   const first = await findKey(context.db, key);
   if (first === undefined) return null;
@@ -47,7 +47,7 @@ export async function repeatedAnswer(context: Context, key: IdempotencyKey): Pro
   }
 }
 
-/** The answer from the container's record, once the steps that the request waits for are done. */
+/** Builds the answer from the container's record. The steps that the request waits for must be done. */
 export async function recordedAnswer({ db, settings }: Context, id: string): Promise<CreationAnswer> {
   const row = await findContainer(db, id);
   if (row === undefined) throw new Error(`container ${id} has no record`);
@@ -58,7 +58,7 @@ export async function recordedAnswer({ db, settings }: Context, id: string): Pro
   return { container: presentContainer(row, settings) };
 }
 
-/** The created container. Throws `provisioning_failed` where the creation failed. */
+/** The created container. Throws `provisioning_failed` if the creation failed. */
 export function createdContainer(answer: CreationAnswer): ContainerView {
   if ('container' in answer) return answer.container;
   throw new ManagementProblem('provisioning_failed', { detail: answer.detail, container: answer.failed });

@@ -8,7 +8,7 @@ export interface IdempotencyKey {
   readonly bodyHash: string;
 }
 
-/** `false`: the key was used before. Waits for a transaction that is using it. */
+/** Returns `false` if the key was used before. Waits for the end of a transaction that has just inserted it. */
 export async function takeKey(
   db: Database,
   { subject, key, bodyHash }: IdempotencyKey,

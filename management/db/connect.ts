@@ -6,23 +6,23 @@ import { ensureCluster } from './embedded-cluster.ts';
 import { EmbeddedDialect } from './embedded-dialect.ts';
 
 const POOL_SIZE = 10;
-/** How long a query waits for a connection: while all are in use, or the server doesn't answer. */
+/** How long a query waits for a connection if all are in use or the server doesn't answer. */
 const CONNECT_MS = 30_000;
 
-/** PostgreSQL by URL. `onIdleError` gets the errors of idle connections that break; the pool replaces them. */
+/** PostgreSQL by URL. `onIdleError` gets the errors of idle connections; the pool replaces the broken ones. */
 export function connectPostgres(url: string, onIdleError: (error: Error) => void): Database {
   const pool = new pg.Pool({ connectionString: url, max: POOL_SIZE, connectionTimeoutMillis: CONNECT_MS });
   pool.on('error', onIdleError);
   pool.on('connect', answerByCallback);
-  // The pool listens only to idle connections, and an error event without a listener ends the process. A connection that
-  // breaks between two queries of a transaction makes the next query fail.
+  // The pool handles errors of idle connections only, and an error event without a listener ends the process. This
+  // listener can ignore the error: after a break between two queries of a transaction, the next query fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }
 
 /**
- * pg's own promise and its query refer to each other. Because of that, the rows of hundreds of queries outlive the young
- * heap's collections until a full one: pauses of 10 to 20 ms every second under load.
+ * pg's own promise and its query refer to each other. Minor garbage collections therefore keep the rows of hundreds of
+ * queries until a full collection: pauses of 10 to 20 ms every second under load.
  */
 function answerByCallback(client: pg.PoolClient): void {
   const query = client.query.bind(client);
@@ -34,7 +34,7 @@ function answerByCallback(client: pg.PoolClient): void {
   });
 }
 
-/** PGlite in this process, stored under `dir`, or in memory without one. */
+/** PGlite in this process, stored under `dir`, or in memory without `dir`. */
 export function connectEmbedded(dir?: string): Database {
   return new Kysely<Tables>({
     dialect: new EmbeddedDialect({

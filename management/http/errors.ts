@@ -2,7 +2,7 @@ import { ProblemError, type ProblemOptions } from '../../gitops/base/problem.ts'
 
 /** Every error code that the management API answers, with its HTTP status and its line of meaning. */
 export const MANAGEMENT_ERRORS = {
-  invalid_request: [400, 'The request is not what this endpoint takes'],
+  invalid_request: [400, 'The request is not valid for this endpoint'],
   missing_token: [401, 'The request carries no bearer token'],
   invalid_token: [401, 'The bearer token is not one that this API accepts'],
   expired_token: [401, 'The bearer token has expired'],

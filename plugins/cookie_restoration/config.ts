@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
 
-/** A cookie name (RFC 6265 token), or a prefix of one followed by a single closing `*`. */
+/** A cookie name (RFC 6265 token), or the prefix of one with a single `*` at the end. */
 const cookiePattern = z
   .string()
   .check(z.regex(/^[!#$%&'+\-.^_`|~0-9A-Za-z]{1,127}\*?$/, 'must be a cookie name, or a prefix ending in *'));
 
-/** The cookies that Google's and Meta's tags write by script, which browsers therefore shorten. */
+/** Cookies that Google's and Meta's tags write by script. Browsers shorten the lifetime of such cookies. */
 const DEFAULT_COOKIES = ['_ga', '_ga_*', '_fbp', '_fbc', '_gcl_*'];
 
 const MAX_PATTERNS = 50;
@@ -14,10 +14,10 @@ export const config = z.strictObject({
   enabled: z._default(z.boolean(), true),
   /** Names that may be stored and restored. Other cookies are never sent. */
   cookies: z._default(
-    // Not `z.maxLength`, which would add half a kilobyte to the worker for this one list.
+    // `z.maxLength` would add half a kilobyte to the worker for this one list.
     z.array(cookiePattern).check(({ value, issues }) => {
       if (value.length > MAX_PATTERNS) {
-        issues.push({ code: 'custom', input: value, message: `must be at most ${MAX_PATTERNS}` });
+        issues.push({ code: 'custom', input: value, message: `must have at most ${MAX_PATTERNS} entries` });
       }
     }),
     DEFAULT_COOKIES,

@@ -26,17 +26,18 @@ export interface TestBed extends AsyncDisposable {
   readonly repo: SitesRepo;
   readonly cloudflare: z.infer<typeof emulatorAnswer>;
   manifest(number: number, extra?: Partial<ManifestInput>): ManifestInput;
-  /** Commits the sites `from` to `to` (not included) and answers the revision. */
+  /** Commits the sites from number `from` up to, but not including, `to`. Returns the revision. */
   push(from: number, to: number): Promise<string>;
-  /** Gives a site another loader token, and answers the revision. */
+  /** Commits another loader token for a site. Returns the revision. */
   change(number: number): Promise<string>;
   start(): Promise<RunningDaemon>;
-  /** Calls at Cloudflare since this was last asked. */
+  /** The calls to Cloudflare since the last `calls()`. */
   calls(): Promise<string[]>;
+  /** The next `calls()` returns these calls again. */
   putBack(calls: readonly string[]): void;
 }
 
-/** A sites repository, and an emulator in a process of its own; daemons are started on them. */
+/** A sites repository, and a Cloudflare emulator in its own process. `start()` starts a daemon that uses both. */
 export async function testBed(withWorld = false): Promise<TestBed> {
   await using stack = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-bench-'));

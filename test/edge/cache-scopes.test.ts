@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-test('memory is private to the plugin and the site, and acrossSites to the plugin', async () => {
+test('memory is private to a plugin and a site; acrossSites is private to a plugin', async () => {
   const [one, other] = [await stage.site(), await stage.site()];
   const stored = async (host: string, plugin: string) => (await stage.send(host, `/${plugin}`)).json;
   await stage.send(one.host, '/magpie', { method: 'POST' });
@@ -23,9 +23,9 @@ test('memory is private to the plugin and the site, and acrossSites to the plugi
   });
 });
 
-test('a running request is joined only by requests of the same plugin and site', async () => {
+test('only requests of the same plugin and site join a running request', async () => {
   const [one, other] = [await stage.site(), await stage.site()];
-  // The upstream answers when it has three requests, which needs three separate runs.
+  // The upstream answers only after three requests, so there must be three separate runs.
   const all = Promise.withResolvers<object>();
   stage.upstream.received.length = 0;
   stage.upstream.reply = () => {

@@ -42,7 +42,7 @@ describe('store operations of a warm request', () => {
     expect({ reads: reads.length, writes: writes.length, matches: cacheMatches.length }).toEqual(touched);
   });
 
-  test('/c/ in another isolate of the data centre: no read of KV, one cache match for the script', async () => {
+  test('/c/ in another isolate of the data centre reads no KV and matches the cached script once', async () => {
     await stage.restart();
     await requests['/c/']?.();
     const { reads, cacheMatches } = await stage.seen();
@@ -51,13 +51,13 @@ describe('store operations of a warm request', () => {
   });
 });
 
-test('if every second call of KV fails, known sites are still served', async () => {
+test('known sites are still served if every second call to KV fails', async () => {
   for (const namespace of NAMESPACES) await stage.fault(namespace, 'alternate');
   const statuses: number[] = [];
   for (let round = 0; round < 20; round += 1) {
-    // In most rounds the documents are stale and read again, in some rounds the vendor's copy, too.
+    // In most rounds the documents are stale and are read again; in some rounds, so is the vendor's script.
     await stage.forward(45_000);
-    // At times a new isolate, which has only the data centre's copies.
+    // In some rounds, start a new isolate, which has only the data centre's copies.
     if (round % 7 === 6) await stage.restart();
     const all = Object.values(requests).flatMap((request) => Array.from({ length: 5 }, request));
     for (const { status } of await Promise.all(all)) statuses.push(status);

@@ -16,15 +16,15 @@ const STOP_DEADLINE_MS = 60_000;
 
 export interface Instance extends AsyncDisposable {
   readonly run: Run;
-  /** From the command to `run.json`, in seconds. */
+  /** Seconds from the start of the command until `run.json` exists. */
   readonly readyAfter: number;
-  /** SIGTERM, and waits until the command is gone; throws with its output where it is not. */
+  /** Sends SIGTERM and waits until the command exits. Throws with its output if it doesn't exit in time. */
   stop(): Promise<void>;
 }
 
 /**
- * A home folder for one instance, removed at the end of the scope: `using home = temporaryHome();`. The containers that a
- * stopped instance keeps for its next start are removed with it.
+ * A home folder for one instance: `using home = temporaryHome();`. The end of the scope removes the folder, and the
+ * containers that a stopped instance keeps for its next start.
  */
 export function temporaryHome(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'tagyard-home-'));
@@ -50,7 +50,7 @@ function removeContainers(home: string): void {
 
 const named = z.object({ instance: z.string() });
 
-/** `null` for a file that a test has damaged. */
+/** Returns `null` if the file is not JSON, because a test damaged it. */
 function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
@@ -59,10 +59,10 @@ function readJson(file: string): unknown {
   }
 }
 
-/** `npm start` on a home folder and free ports, as a person runs it; resolves when it is ready. */
+/** Runs `npm start` as a user does, with a home folder and free ports. Resolves when the instance is ready. */
 export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): Promise<Instance> {
   const file = join(home, 'run.json');
-  // A killed instance's file stays until the next one removes it.
+  // A killed instance doesn't remove its file, and the loop below must not read that one.
   rmSync(file, { force: true });
   const started = performance.now();
   const child = spawn('npm', ['start', '--silent'], {
@@ -79,7 +79,7 @@ export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): 
     { timeoutMs: START_DEADLINE_MS, intervalMs: 20, until: (error) => error instanceof Gone },
   ).catch(async (error: unknown) => {
     child.kill('SIGTERM');
-    throw new Error(`npm start did not get ready:\n${output()}`, { cause: error });
+    throw new Error(`npm start did not become ready:\n${output()}`, { cause: error });
   });
   const readyAfter = (performance.now() - started) / 1000;
 
@@ -91,7 +91,7 @@ export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): 
       child.kill('SIGKILL');
       throw new Error(`npm start did not stop on SIGTERM:\n${output()}`, { cause });
     });
-    if (existsSync(file)) throw new Error('a clean stop left run.json behind');
+    if (existsSync(file)) throw new Error('run.json still exists after a clean stop');
   }
   return { run, readyAfter, stop, [Symbol.asyncDispose]: stop };
 }

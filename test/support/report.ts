@@ -16,7 +16,7 @@ export interface FileOutcome extends Counts {
 
 /**
  * Reads one file's outcome from the runner. A file that fails outside its tests (on import, in a hook) has no failed
- * test of its own: it counts as one failure.
+ * test, so it counts as one failure.
  */
 export function readModule(module: TestModule): FileOutcome {
   const count = (state: 'passed' | 'failed' | 'skipped') => [...module.children.allTests(state)].length;
@@ -71,28 +71,28 @@ function timings(outcomes: readonly FileOutcome[]): string[] {
   ];
 }
 
-/** What was skipped, and why; nothing where every needed component is here, or where a missing one fails the run. */
+/** Lists the missing components. Empty if none is missing, or if all are required: tests then fail instead. */
 function leftOut(probes: Probes): string[] {
   const absent = Object.entries(probes).filter(([, reason]) => reason !== null);
   if (absent.length === 0 || allRequired()) return [];
   return [
-    'Left out, because a component is missing (test/setup-debian.sh installs them on Debian):',
+    'Skipped, because a component is missing (test/setup-debian.sh installs them on Debian):',
     ...absent.map(([component, reason]) => `  ${component.padEnd(12)}${reason}`),
     '',
   ];
 }
 
-/** `N passed, N failed`: the last line of a run, read by machines. The table above it has what was skipped. */
+/** `N passed, N failed`: the last line of a run, for programs. The table above it counts the skipped tests. */
 export function lastLine({ passed, failed }: Counts): string {
   return `${passed} passed, ${failed} failed`;
 }
 
-/** The end of a run's output. Seconds are summed over files, and files run beside each other. */
+/** The end of a run's output. Seconds are summed over files, which run in parallel. */
 export function renderReport(outcomes: readonly FileOutcome[], probes: Probes, wallSeconds: number): string {
   return [
     '',
     ...timings(outcomes),
-    `${wallSeconds.toFixed(1)} s by the clock; the seconds above are summed over files.`,
+    `${wallSeconds.toFixed(1)} s of wall time; the seconds above are summed over files.`,
     '',
     ...leftOut(probes),
     lastLine(sum(outcomes)),

@@ -19,27 +19,27 @@ export interface ContainersSettings {
   readonly loopbackSubnet: string;
   /** The proxy's TLS port for preview hostnames. */
   readonly originPort: number;
-  /** PEM file of a CA that containers trust in addition to Node's own. The runtime gets the same one. */
+  /** PEM file of a CA that containers trust in addition to Node's own CAs. The runtime gets the same file. */
   readonly caFile?: string;
   /** Milliseconds until a new container must be healthy. */
   readonly startupDeadlineMs: number;
   /** Milliseconds that a replacement must stay healthy before it takes over. A first start takes over at once. */
   readonly steadyMs: number;
-  /** How long open connections are waited for before a container is removed. */
+  /** How long to wait for open connections to end before a container is removed. */
   readonly drain: Drain;
-  /** Milliseconds without a client until a preview server on demand is stopped. */
+  /** An on-demand preview server is stopped after this many milliseconds without a client. */
   readonly previewIdleMs: number;
   readonly recycling: Recycling;
-  /** Limit of containers that start at once; default 64. The deadline of a waiting start doesn't run. */
+  /** At most this many containers start at once; default 64. Time in the queue doesn't count towards the deadline. */
   readonly startsAtOnce?: number;
-  /** A spec that was never healthy is given up after so many failures; default 12, within half an hour. */
+  /** A spec that was never healthy is given up after this many failures; default 12, within half an hour. */
   readonly giveUpAfter?: number;
 }
 
 interface ContainerRef {
   readonly id: string;
   readonly name: string;
-  /** `null` if it wasn't running. */
+  /** `null` if the container wasn't running. */
   readonly endpoint: Endpoint | null;
 }
 
@@ -48,10 +48,10 @@ interface ContainersApplier extends Applier<ContainerSpec, ContainerRef> {
   isBringingUp(): boolean;
 }
 
-/** Limit of health probes at once. */
+/** At most this many health probes run at once. */
 const PROBES_AT_ONCE = 64;
 
-/** Applies a site's containers through a runtime. A new container starts beside the old one and must be healthy first. */
+/** Applies a site's containers through a runtime. A new container starts beside the old one and must become healthy. */
 export function containersApplier(settings: ContainersSettings, runtime: Runtime): ContainersApplier {
   const { identity, recycling, startupDeadlineMs } = settings;
   const { instance } = identity;
@@ -69,7 +69,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     },
     closeGate: (name) => onDemand.closeGate(name),
   });
-  /** Containers under change: the applier itself causes their deaths, so those aren't reported. */
+  /** Containers that the applier is changing. It stops them itself, so their losses aren't reported. */
   const busy = new Set<string>();
   let starting = 0;
   const whileBusy = async (name: string, work: () => Promise<void>) => {
@@ -90,7 +90,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       if (needsGate && onDemand.isOnStandby(found)) return true;
       return running && endpoint !== null && (await healthOf(endpoint, signal)) === 'healthy';
     };
-    // No desired resource has this key, so the plan removes a container of ours that was renamed.
+    // A renamed container of ours gets a key that no desired resource has, so the plan removes it.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
     const ref = { id, name, endpoint: running ? endpoint : null };
     return { target: CONTAINERS.target, key, hash: (await isServing()) ? hash : null, owner, ref } as const;
@@ -99,12 +99,12 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
     const found = await runtime.list(new Set([name]), signal);
     if (!found.some((one) => one.name === name)) await onDemand.closeGate(name);
-    // It was removed, and another container may have its slot.
+    // The container is already gone, and another one may have its slot.
     if (!found.some((one) => one.id === id)) return;
     if (endpoint !== null) await drained(endpoint, settings.drain, signal);
     await onDemand.closeGate(name);
     await runtime.remove(id, signal);
-    // From now on another site may get its port.
+    // After this, another site may get the port.
     if (endpoint !== null) await released(endpoint, signal);
   }
 

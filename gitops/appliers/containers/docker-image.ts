@@ -8,8 +8,8 @@ const INSPECT_TIMEOUT_MS = 60_000;
 const PULL_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Makes sure that an image is on this host, and pulls an image of a registry. Throws `TerminalError` for an image that
- * exists nowhere: a local id that isn't here, or a digest that the registry doesn't have.
+ * Makes sure that an image is on this host. Pulls a missing image if it has a registry. Throws `TerminalError` if the
+ * image doesn't exist: a local id that isn't on this host, or a digest that the registry doesn't have.
  */
 export async function ensureImage(docker: Docker, image: string, signal: AbortSignal): Promise<void> {
   const found = inspectImage(
@@ -22,7 +22,7 @@ export async function ensureImage(docker: Docker, image: string, signal: AbortSi
 
   const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(PULL_TIMEOUT_MS)]);
   const progress = await callDocker(`pulling ${image}`, docker.pull(image, { abortSignal }));
-  // After the first byte the engine reports errors in the progress, and the library rejects with them.
+  // After the first byte, the engine reports errors in the progress stream, and dockerode rejects with them.
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   docker.modem.followProgress(progress, (error) => (error ? reject(error) : resolve()));
   await promise.catch((cause: unknown) => {
@@ -30,7 +30,7 @@ export async function ensureImage(docker: Docker, image: string, signal: AbortSi
   });
 }
 
-/** The library's `inspect()` of an image ignores the signal, unlike that of a container. */
+/** Dockerode's `inspect()` of a container uses the signal, but its `inspect()` of an image ignores it. */
 function inspectImage(docker: Docker, image: string, abortSignal: AbortSignal): Promise<true> {
   const { promise, resolve, reject } = Promise.withResolvers<true>();
   const request = { path: `/images/${image}/json`, method: 'GET', statusCodes: { 200: true }, abortSignal };

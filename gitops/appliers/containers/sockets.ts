@@ -3,11 +3,11 @@ import { type Clock, systemClock } from '../../base/clock.ts';
 import { RetryableError } from '../../base/errors.ts';
 import type { Endpoint } from './runtime.ts';
 
-/** How long connections may take to end after traffic was sent elsewhere, milliseconds. */
+/** How long to wait, in milliseconds, for connections to end after the proxy switched to another endpoint. */
 export interface Drain {
-  /** For requests that a proxy has accepted but not yet forwarded. */
+  /** The shortest wait: a proxy may have accepted requests that it has not forwarded yet. */
   readonly leastMs: number;
-  /** Connections that are still open then are cut. */
+  /** The longest wait. Connections that are still open after it are cut. */
   readonly mostMs: number;
 }
 
@@ -72,7 +72,7 @@ async function readSockets(): Promise<{ local: string; remote: string; state: st
   });
 }
 
-/** The table has `127.0.0.1:8080` as `0100007F:1F90`: the address is a little-endian number. */
+/** In the table, `127.0.0.1:8080` is `0100007F:1F90`: the address is a little-endian number. */
 function tableAddress({ address, port }: Endpoint): string {
   const octets = address.split('.').map((octet) => hex(Number(octet), 2));
   return `${octets.toReversed().join('')}:${hex(port, 4)}`;

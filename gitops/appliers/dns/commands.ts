@@ -19,7 +19,7 @@ function readId(id: string): StoredRecord {
   return storedRecord.parse(JSON.parse(id));
 }
 
-/** The name of the TXT record with the mark: a separate name, since no TXT record may exist beside a CNAME. */
+/** The name of the TXT record with the mark. It is a separate name because no TXT record may exist beside a CNAME. */
 function markName(name: string, type: string): string {
   return `_tagyard-${type.toLowerCase()}.${name}`;
 }
@@ -36,8 +36,8 @@ export function displaced({ keep, surplus }: RecordChange): StoredRecord[] {
 }
 
 /**
- * One change as commands of `knsupdate`, pure. The prerequisites make the server refuse it unless all affected records
- * and marks are still as observed. Old records are replaced in the same transaction.
+ * One change as commands of `knsupdate`. The prerequisites make the server refuse the change unless all affected
+ * records and marks are still as observed. The same transaction replaces the old records.
  */
 export function updateCommands(change: RecordChange): string[] {
   const old = Map.groupBy(displaced(change), ({ name, type }) => recordKey({ name: bare(name), type }));
@@ -64,7 +64,7 @@ export function updateCommands(change: RecordChange): string[] {
   return lines;
 }
 
-/** Replaces all records of one name and type: a prerequisite applies to the whole RRset (RFC 2136 2.4.2). */
+/** Deletes all records of one name and type: a prerequisite applies to the whole RRset (RFC 2136 2.4.2). */
 function replaceWhole(set: readonly StoredRecord[]): string[] {
   const [first] = set;
   if (first === undefined) return [];

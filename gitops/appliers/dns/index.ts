@@ -19,7 +19,7 @@ interface Services {
   readonly stateDir: string;
 }
 
-/** The DNS records of a site's hostnames, at Cloudflare or at a primary that takes RFC 2136 updates. */
+/** The DNS records of a site's hostnames, at Cloudflare or at a primary server that accepts RFC 2136 updates. */
 export const dns: Registration<typeof dnsSettings, Services> = {
   ...DNS,
   settings: dnsSettings,

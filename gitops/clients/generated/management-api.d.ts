@@ -483,7 +483,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -614,7 +614,7 @@ export interface operations {
                     "application/json": components["schemas"]["Container"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -753,7 +753,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -829,7 +829,7 @@ export interface operations {
                     "application/json": components["schemas"]["Container"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -973,7 +973,7 @@ export interface operations {
                     "application/json": components["schemas"]["Container"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1084,7 +1084,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1167,7 +1167,7 @@ export interface operations {
                     "application/json": components["schemas"]["Container"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1263,7 +1263,7 @@ export interface operations {
                     "application/json": components["schemas"]["Container"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1372,7 +1372,7 @@ export interface operations {
                     "application/json": components["schemas"]["Container"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1477,7 +1477,7 @@ export interface operations {
                     "application/json": components["schemas"]["Container"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1581,7 +1581,7 @@ export interface operations {
                     "application/json": components["schemas"]["Container"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1678,7 +1678,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1783,7 +1783,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1870,7 +1870,7 @@ export interface operations {
                     "application/json": components["schemas"]["Client"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1955,7 +1955,7 @@ export interface operations {
                     "application/json": components["schemas"]["Member"];
                 };
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2040,7 +2040,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `invalid_request`: The request is not what this endpoint takes */
+            /** @description `invalid_request`: The request is not valid for this endpoint */
             400: {
                 headers: {
                     [name: string]: unknown;

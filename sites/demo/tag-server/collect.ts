@@ -27,7 +27,7 @@ export async function collect(exchange: Exchange, recorder: Recorder): Promise<v
   });
 }
 
-/** The answer to a preflight. The real server sends one only on the paths that a client claims. */
+/** The answer to a preflight. The real server answers preflights only on paths that a client claims. */
 export function collectPreflight(exchange: Exchange): void {
   const requested = exchange.request.headers['access-control-request-headers'];
   sendAnswer(exchange, 200, {
@@ -40,7 +40,7 @@ export function collectPreflight(exchange: Exchange): void {
   });
 }
 
-/** Records the request. False if its body was too large; the caller has then got a 413. */
+/** Records the request. Returns false if its body was too large; `readBody` has then answered 413. */
 export async function recordRequest(exchange: Exchange, recorder: Recorder): Promise<boolean> {
   const { request, method, path, query } = exchange;
   const body = await readBody(exchange);

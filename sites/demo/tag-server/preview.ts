@@ -7,7 +7,7 @@ interface PreviewDeps {
   readonly memos: Memos;
 }
 
-/** The preview role's paths, matched by their end; all other paths are 404. It uses long polling, no WebSocket. */
+/** Serves the preview role's paths, matched by suffix; other paths get 404. Uses long polling, not WebSockets. */
 export async function preview(exchange: Exchange, { config, memos }: PreviewDeps): Promise<void> {
   const { path, method } = exchange;
   const query = new URLSearchParams(exchange.query);

@@ -19,11 +19,15 @@ describe('publicUrl', () => {
     ],
     ['the site’s own domain', hop('acme.example'), 'http://acme.example/boot?x=1'],
     [
-      'a foreign host: only the scheme counts',
+      'a foreign host: only the scheme is used',
       hop('evil.example', 'https'),
       'https://shop.edge.test/boot?x=1',
     ],
-    ['a host with the same ending', hop('evilacme.example'), 'http://shop.edge.test/boot?x=1'],
+    [
+      'a foreign host that ends like a domain of the site',
+      hop('evilacme.example'),
+      'http://shop.edge.test/boot?x=1',
+    ],
     ['a scheme without a host', hop(null, 'https'), 'https://shop.edge.test/boot?x=1'],
   ])('%s', (_name, given, expected) => {
     expect(publicUrl(requested, given, ['acme.example']).href).toBe(expected);

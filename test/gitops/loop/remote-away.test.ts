@@ -38,7 +38,7 @@ test('while a remote is unreachable for an hour nothing changes, and the daemon 
     );
     await eventually(() => expect(daemon.loop.lastError).not.toBeNull());
     const { body } = await daemon.call('GET', '/sites');
-    expect(body.problem).toContain('nothing newer is known');
+    expect(body.problem).toContain('newer revisions are unknown');
     expect(body.sites).toMatchObject([{ ready: true, reason: 'Ready' }, { reason: 'Removed' }]);
   }
   expect(await daemon.call('POST', '/provision', daemon.manifest('three', 3))).toMatchObject({

@@ -7,12 +7,12 @@ import type { LocalCa } from '../../../gitops/embedded/local-ca.ts';
 
 export interface TlsFront {
   readonly port: number;
-  /** Every request, by host, in the order of arrival. */
+  /** All requests, for all names, in the order of arrival. */
   readonly seen: readonly IncomingMessage[];
   close(): Promise<void>;
 }
 
-/** One real HTTPS server on a loopback port for many names, each with a certificate of its own. */
+/** One real HTTPS server on a loopback port for many names, each with its own certificate. */
 export async function startTlsFront(
   certificates: Pick<LocalCa, 'pathsFor'>,
   handlerOf: (host: string) => RequestListener,

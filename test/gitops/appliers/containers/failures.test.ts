@@ -18,14 +18,14 @@ const failure = (lines: readonly string[] = []) => ({
 
 describe('a container that fails to start', () => {
   test.each([
-    ['never was healthy', [], [RetryableError, RetryableError, TerminalError, TerminalError, GivenUpError]],
+    ['was never healthy', [], [RetryableError, RetryableError, TerminalError, TerminalError, GivenUpError]],
     ['was healthy', ['a'], [RetryableError, RetryableError, TerminalError, TerminalError, TerminalError]],
     [
       'runs beside one that was healthy',
       ['b'],
       [RetryableError, RetryableError, TerminalError, TerminalError, GivenUpError],
     ],
-  ])('is retried, reported and given up in this order if it %s', (_name, proven, expected) => {
+  ])('causes the expected error at each failure in a row if it %s', (_name, proven, expected) => {
     const failures = new Failures(5);
     for (const hash of proven) failures.prove(hash);
     const errors = expected.map(() => failures.count('a', failure()));
@@ -33,7 +33,7 @@ describe('a container that fails to start', () => {
     expect(errors[4]?.message).toContain('5 times in a row');
   });
 
-  test('is counted afresh after it was healthy', () => {
+  test('is counted from zero again after it was healthy', () => {
     const failures = new Failures(5);
     for (let time = 0; time < 4; time += 1) failures.count('a', failure());
     failures.prove('a');
@@ -49,14 +49,14 @@ describe('a container that fails to start', () => {
     expect(message.length).toBeLessThan(400);
   });
 
-  test('says that it wrote nothing', () => {
+  test('reports that it wrote nothing', () => {
     expect(new Failures(5).count('a', failure()).message).toContain('it wrote nothing');
   });
 
   test.each([
     ['https://www.googletagmanager.com/server.js?id=x failed with status 403', 'status 403'],
     ['GET https://www.googletagmanager.com/server.js: 404', 'status 404'],
-  ])('says what to do about a CONTAINER_CONFIG that Google refuses: %s', (line, status) => {
+  ])('gives the remedy for a CONTAINER_CONFIG that Google refuses: %s', (line, status) => {
     const { message } = new Failures(5).count('a', failure(['other', line]));
     expect(message).toContain(`Google refuses its CONTAINER_CONFIG (${status})`);
   });

@@ -15,7 +15,7 @@ import { loadedManifest } from '../../../support/manifest.ts';
 const NAME = 'tagyard-test-acme-shop-preview-0-00000000';
 const manifest = loadedManifest('acme-shop', 0, { resources: { preview: { onDemand: true } } });
 
-/** A container on demand with an open gate; `idleMs` is long unless a test is about it. */
+/** An on-demand container with an open gate. Tests that need an idle container pass a short `idleMs`. */
 async function setup(
   subnet: string,
   options: { idleMs?: number; isStopped?: boolean; clock?: Clock; statuses?: number[] } = {},
@@ -87,7 +87,7 @@ describe('a container on demand', () => {
     expect(host.runtime.calls).toEqual([]);
   });
 
-  test('is stopped when no client is connected for a while, and started for the next one', async () => {
+  test('is stopped when it has no client for a while, and is started for the next client', async () => {
     await using host = await setup('127.63', { idleMs: 50 });
     await eventually(() => expect(host.runtime.calls).toEqual([`stop ${NAME}`]));
     expect(host.onDemand.isOnStandby(await host.found())).toBe(true);
@@ -98,7 +98,7 @@ describe('a container on demand', () => {
   test('is not stopped while a client is connected', async () => {
     await using host = await setup('127.64', { idleMs: 100 });
     const client = await stay(host.spec);
-    // Another container becomes idle and is stopped meanwhile.
+    // Meanwhile another container becomes idle and is stopped.
     await using other = await setup('127.65', { idleMs: 300 });
     await eventually(() => expect(other.runtime.calls).toEqual([`stop ${NAME}`]));
     expect(host.runtime.calls).toEqual([]);
@@ -106,7 +106,7 @@ describe('a container on demand', () => {
     await eventually(() => expect(host.runtime.calls).toEqual([`stop ${NAME}`]));
   });
 
-  test('is started after it has stopped for a client that comes while it stops', async () => {
+  test('is started again for a client that connects while it stops', async () => {
     await using host = await setup('127.66', { idleMs: 50 });
     const stopping = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
@@ -124,13 +124,13 @@ describe('a container on demand', () => {
     expect(host.runtime.calls.slice(0, 2)).toEqual([`stop ${NAME}`, `resume ${NAME}`]);
   });
 
-  test('that does not get healthy in time cuts its clients off', async () => {
+  test('closes the connections of its clients if it does not become healthy in time', async () => {
     await using host = await setup('127.67', { isStopped: true, statuses: [503], clock: fakeClock() });
     const client = connect(host.spec.port, host.spec.address);
     expect(await text(client)).toBe('');
   });
 
-  test('that has vanished lets its client wait until it is back', async () => {
+  test('that was removed makes its client wait until it exists again', async () => {
     await using host = await setup('127.68', { isStopped: true });
     const { id } = await host.found();
     await host.runtime.remove(id);
@@ -140,7 +140,7 @@ describe('a container on demand', () => {
     expect(await answer).toBe(200);
   });
 
-  test('that could not be stopped is not stopped while a client is connected, but afterwards', async () => {
+  test('that could not be stopped is stopped only after its client has disconnected', async () => {
     await using host = await setup('127.69', { idleMs: 50 });
     const refusal = Promise.withResolvers<void>();
     let stops = 0;
@@ -154,7 +154,7 @@ describe('a container on demand', () => {
     await eventually(async () => expect(host.onDemand.isOnStandby(await host.found())).toBe(true));
     refusal.reject(new RetryableError('the engine is busy'));
     await once(client, 'data');
-    // Another container, without clients, is stopped and retried meanwhile.
+    // Meanwhile the stop of another container, which has no clients, is retried.
     await using other = await setup('127.70', { idleMs: 50 });
     let otherStops = 0;
     other.runtime.stop = async () => {
@@ -167,7 +167,7 @@ describe('a container on demand', () => {
     await eventually(() => expect(stops).toBeGreaterThan(1));
   });
 
-  test('has its gate closed when it is not desired any more, in the sites of a pass only', async () => {
+  test('has its gate closed when it is no longer desired, only in the sites of the pass', async () => {
     await using host = await setup('127.71');
     await host.onDemand.keepOnly(new Set(), new Set(['elsewhere']));
     expect(host.onDemand.hasGate(NAME)).toBe(true);
