@@ -2,7 +2,7 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Rotated logs that are kept: `<name>.1`, the newer one, and `<name>.2`. */
+/** How many rotated logs are kept: `<name>.1` (newer) and `<name>.2`. */
 const KEPT = 2;
 /** How long the logs of a removed site are kept. */
 const GONE_MS = 7 * 24 * 60 * 60 * 1000;
@@ -18,8 +18,8 @@ interface LogRotation {
 }
 
 /**
- * Rotates full logs and removes those of sites that were removed a week ago. True if nginx must reopen its logs: until
- * then it writes to the renamed ones.
+ * Rotates full logs and removes those of sites that were removed a week ago. Returns true if nginx must reopen its
+ * logs: until then, it writes to the renamed files.
  */
 export async function rotateLogs({
   directory,
