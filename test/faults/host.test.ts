@@ -138,8 +138,8 @@ describe('a daemon whose host fails', () => {
 
   test.each([
     ['back', -DAY_MS],
-    ['on', DAY_MS],
-  ])('tries again in time when the clock is set %s by a day', async (_way, by) => {
+    ['forward', DAY_MS],
+  ])('retries on time when the clock is set %s by a day', async (_way, by) => {
     await using daemon = await start();
     const [create] = lifeOf(['acme'], on.manifest);
     faulty.plan({ kind: 'refuse', status: 503 }, (method) => method !== 'GET', 3);
@@ -148,7 +148,7 @@ describe('a daemon whose host fails', () => {
       expect((await daemon.sites()).sites).toMatchObject([{ reason: 'Retrying' }]),
     );
     daemon.setClock(by);
-    // Three failures in a row wait seven seconds at most.
+    // After three failures in a row, the pauses total at most seven seconds.
     await converged(daemon, 20_000);
     expect(faulty.faulted).toHaveLength(3);
     const calls = faulty.calls.length;

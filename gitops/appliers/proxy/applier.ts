@@ -129,7 +129,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   async function dropCertificates(): Promise<void> {
     const served: ServedName[] = [];
     for (const { names, mark } of await backend.installed()) {
-      // An unreadable file of ours may serve any name.
+      // If a file of ours is unreadable, it may serve any name, so remove nothing.
       if (names === null && readMark(identity, mark).owner.kind === 'ours') return;
       served.push(...(names ?? []));
     }
