@@ -29,7 +29,7 @@ const environment = z.object({
   SITES_POLL_SECONDS: z.coerce.number().positive().default(30),
   INFRA_PROVISIONER_URL: z.url(),
   INFRA_SECRET: z.string(),
-  /** Set both, or none: without them containers can't be verified. */
+  /** Set both or neither. Without them, containers can't be verified. */
   VERIFICATION_WORKER_URL: z.url().optional(),
   VERIFICATION_SECRET: z.string().optional(),
   PORT_POOL: portRange.prefault('20000-20999'),

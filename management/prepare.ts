@@ -5,8 +5,8 @@ import type { PortRange } from './ports/pool-range.ts';
 import { fitPool } from './ports/ports.repository.ts';
 
 /**
- * Brings schema, rights and port pool to what this release and its settings need. `owner` is the privileged connection,
- * used only here. It is `db` itself where one role does everything.
+ * Updates schema, rights and port pool as this release and its settings require. `owner` is the privileged connection,
+ * used only here. If one role has all rights, `owner` is `db`.
  */
 export async function prepare(
   db: Database,

@@ -5,7 +5,7 @@ import { EdgeError } from './errors.ts';
 /** 64 KiB. The largest body is a page's own cookies: about 200 KB in theory, 8 KB in practice. */
 const MAX_BODY_OCTETS = 65_536;
 
-/** How much of an unwanted body is read and dropped. After that the connection is cut. */
+/** Bytes of a body that are read, though dropped, before the connection is cut. */
 const MAX_DRAINED_OCTETS = 8 * 1_048_576;
 
 /** Reads a JSON body and parses it by the schema, which drops unknown members. */
@@ -35,15 +35,16 @@ async function readText(request: Request): Promise<string> {
   throw new EdgeError('body_too_large');
 }
 
-/** Reads the body, if no one has yet, and drops it. */
+/** Reads and drops the body, unless it has been read already. */
 export async function drain(request: Request): Promise<void> {
-  // Reading fails where the client has disconnected; then no one waits for the answer.
+  // Reading fails if the client has disconnected; then nothing waits for the answer.
   if (!request.bodyUsed) await read(request).catch(() => undefined);
 }
 
 /**
  * Reads a body and returns its number of octets; `take` gets the chunks up to the size limit. The rest is read up to a
- * second limit and dropped: a connection with unread octets is reset, and the client would not see the answer.
+ * second limit and dropped. Otherwise the connection would be reset because of unread octets, and the client would not
+ * receive the answer.
  */
 async function read({ body }: Request, take?: (chunk: Uint8Array) => void): Promise<number> {
   let octets = 0;

@@ -21,7 +21,7 @@ export function readHop(headers: Headers, secret: string | undefined): Hop {
   const proto = headers.get('x-forwarded-proto');
   return {
     address: wellFormed(forwardedFor) ?? address,
-    // The pattern also matches a port out of range and an invalid IDNA name, which no URL can hold.
+    // The pattern also matches a port out of range and an invalid IDNA name, which a URL can't contain.
     forwardedHost: HOST.test(host) && URL.canParse(`http://${host}`) ? host : null,
     forwardedProto: proto === 'http' || proto === 'https' ? proto : null,
   };

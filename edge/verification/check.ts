@@ -13,7 +13,7 @@ export interface CheckContext {
   readonly now: number;
 }
 
-/** Checks one property of a site. It never rejects because of the site: a fault of the site is a finding. */
+/** Checks one property of a site. It reports a fault of the site as a finding and never rejects because of one. */
 export type SiteCheck = (context: CheckContext) => Promise<readonly Finding[]> | readonly Finding[];
 
 /** The hosts that a site's pages load their tags from. */

@@ -8,18 +8,20 @@ type Names = Pick<NameAnswer, 'name' | 'addresses' | 'alias' | 'registrable' | '
 
 /**
  * Why Safari limits the cookies that `tag` sets for pages of `page` to 7 days; `null`: it does not. A host of another
- * site can't set cookies; a script writes them, and they live 7 days. For a same-site host Safari assumes cloaking
+ * site can't set cookies; a script writes them, so they last 7 days. For a same-site host Safari assumes cloaking
  * (WebKit, NetworkTaskCocoa) if it is a CNAME to another registrable domain that the page's host is not a CNAME to; or,
  * without a CNAME, if its address is outside the page's network. With an allowed CNAME, the address does not matter.
  */
 export function safariVerdict(page: Names, tag: Names): string | null {
   if (tag.name === page.name) return null;
   if (tag.registrable === null || tag.registrable !== page.registrable) {
-    return `${tag.name} is no part of ${page.registrable ?? page.name}: its cookies are written by script`;
+    return `${tag.name} is not part of ${page.registrable ?? page.name}, so only scripts can write its cookies`;
   }
   if (tag.alias !== null) {
     const matches = tag.aliasRegistrable === page.registrable || tag.alias === page.alias;
-    return matches ? null : `${tag.name} is a CNAME to ${tag.alias}, which is no part of ${page.registrable}`;
+    return matches
+      ? null
+      : `${tag.name} is a CNAME to ${tag.alias}, which is not part of ${page.registrable}`;
   }
   if (tag.addresses.length === 0) return `${tag.name} doesn’t resolve`;
   return addressReason(page, tag);

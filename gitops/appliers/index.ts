@@ -4,7 +4,7 @@ import { dns } from './dns/index.ts';
 import { kv, route } from './edge/index.ts';
 import { proxy } from './proxy/index.ts';
 
-/** All appliers. A site is brought up in this order; a site is removed in the reverse order. */
+/** All appliers. A site is brought up in this order and removed in the reverse order. */
 export const APPLIERS = [containers, proxy, kv, route, dns] as const;
 
 type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never) extends (

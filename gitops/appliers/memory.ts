@@ -3,15 +3,15 @@ import { formatMark, type Identity, readMark } from '../base/ownership.ts';
 import type { Applier, Change, Resource, Traits } from './contract.ts';
 import { mayTake, planResources } from './plan.ts';
 
-/** The things of a memory applier by key, each with its mark. */
+/** The objects of a memory applier by key, each with its mark and hash. */
 export type MemoryWorld = Map<string, { readonly mark: string | null; readonly hash: string }>;
 
 /**
- * An applier of things in a map: the smallest implementation of the contract. The tests of the loop use it, and the
- * conformance suite is checked with it.
+ * An applier whose target is a map: the smallest implementation of the contract. The tests of the loop use it, and it
+ * validates the conformance suite.
  */
 export function memoryApplier<Spec>(options: {
-  /** A target without traits, or the traits. */
+  /** The name of a target without further traits, or all traits. */
   readonly target: string | Traits;
   readonly identity: Identity;
   readonly world: MemoryWorld;

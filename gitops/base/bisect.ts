@@ -1,7 +1,7 @@
 /**
- * Sends `items` together. If the batch is refused, sends its halves, down to the items at fault. `isRefusal` says whether
- * one item can cause the error. Any other error (a timeout, a revoked token) fails the whole batch: another attempt
- * would show nothing, or repeat a write.
+ * Sends `items` together. If the batch is refused, sends its halves, down to the items at fault. `isRefusal` says
+ * whether one item can cause the error. Any other error (a timeout, a revoked token) fails the whole batch: another
+ * attempt would not locate a fault, or would repeat a write.
  */
 export async function bisect<Item>(
   items: readonly Item[],

@@ -1,7 +1,7 @@
 import { appendFileSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 
-/** Another process holds the lock; `pid` is its id where it is known. */
+/** Another process holds the lock; `pid` is its id if known. */
 export class LockHeldError extends Error {
   override name = 'LockHeldError';
   readonly pid: number | null;
@@ -12,10 +12,10 @@ export class LockHeldError extends Error {
 }
 
 /**
- * Locks `path` by the kernel's record lock, which ends with the process and so can't become stale. Node offers this lock
- * only through SQLite. `release` deletes the files.
- * Throws `LockHeldError`, or SQLite's error where the file has other content. Call it once per process and path: the
- * kernel drops the lock when any descriptor of the file is closed (fcntl(2)).
+ * Locks `path` by the kernel's record lock, which ends with the process and so can't become stale. Node offers this
+ * lock only through SQLite. `release` deletes the files. Throws `LockHeldError`, or SQLite's error if the file has
+ * other content. Call it once per process and path: the kernel drops the lock when any descriptor of the file is closed
+ * (fcntl(2)).
  */
 export function acquireLock(path: string): { release(): void } {
   const pidFile = `${path}.pid`;

@@ -15,11 +15,11 @@ const COPY = /^([^@]+)@[0-9a-f]{16}\.pem$/;
 
 /**
  * Copies of an operator's valid pairs, each in one file with its key, readable by its owner only. A copy never changes,
- * so the files that a proxy uses stay valid whatever happens to the operator's files.
+ * so the files that a proxy uses stay valid even if the operator's files change or disappear.
  */
 export class KeptPairs {
   readonly #directory: string;
-  /** A copy must not be removed while the same copy is written. */
+  /** Prevents the removal of a copy while it is being written. */
   readonly #exclusive = limit(1);
   /** The newest last. */
   #paths: readonly string[] = [];
@@ -40,7 +40,7 @@ export class KeptPairs {
     this.#paths = found.sort((a, b) => a.at - b.at).map(({ path }) => path);
   }
 
-  /** The path of this pair's copy, whether or not it exists. */
+  /** The path of this pair's copy, which may not exist yet. */
   pathOf(stem: string, { chain, key }: Pair): string {
     const hash = createHash('sha256').update(chain).update('\0').update(key).digest('hex').slice(0, 16);
     return join(this.#directory, `${stem}@${hash}.pem`);

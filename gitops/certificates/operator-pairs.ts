@@ -5,7 +5,7 @@ import type { Pair } from './kept-pairs.ts';
 /** `null` if neither file exists; `fault` if one of them is missing or can't be read. */
 type FoundPair = { readonly pair: Pair } | { readonly fault: string } | null;
 
-/** File names without their endings, in order of preference: of the name itself, of its wildcard. */
+/** File names without their endings, in order of preference: that of the name itself, then that of its wildcard. */
 export function stemsOf(host: string): readonly string[] {
   return [host, `_.${host.split('.').slice(1).join('.')}`];
 }

@@ -1,8 +1,8 @@
 import type { ShownSite } from '../report/report.ts';
 
 /**
- * What became of one site. `waiting`: the command ended before the site was watched to its end; the next run of the
- * command continues. `skipped`: the site was not well before, so it says nothing about the image.
+ * The outcome of the rollout for one site. `waiting`: the command ended before the site was watched to its end; the
+ * next run of the command continues. `skipped`: the site was not well before, so it says nothing about the image.
  */
 export interface RolloutOutcome {
   readonly state: 'swapped' | 'already' | 'reverted' | 'failed' | 'waiting' | 'skipped';
@@ -57,12 +57,12 @@ export function imageCommit({ site, history }: SiteHistory): string | null {
   return newest?.subject === imageSubject(site) ? newest.revision : null;
 }
 
-/** A site that is not ready can still be changed if an earlier image change made it so. */
+/** A site that is not ready can still be changed if its newest commit changed the image, which may be the cause. */
 export function isChangeable(site: SiteHistory & Pick<ShownSite, 'ready'>): boolean {
   return site.ready || imageCommit(site) !== null;
 }
 
-/** `pending`: changes are still being applied, so the time for which the site is watched starts again. */
+/** `pending`: changes are still being applied, so the watch period of the site starts again. */
 export function watchedCondition({ ready, reason }: Pick<ShownSite, 'ready' | 'reason'>) {
   if (reason === 'Failed' || reason === 'Retrying') return 'failed';
   return ready ? 'well' : 'pending';

@@ -8,8 +8,8 @@ import { changeContainer, type Projector } from './change.service.ts';
 import { tombstone } from './edits.ts';
 
 /**
- * Removes a container; a repeated request changes nothing. A site that git holds gets its tombstone there. A failed
- * container has nothing left in git, so only its record changes.
+ * Removes a container; a repeated request changes nothing. If git has the site, a tombstone replaces its manifest. A
+ * failed container's manifest is already withdrawn, so only its record changes.
  */
 export async function removeContainer(
   context: Context,
@@ -17,7 +17,7 @@ export async function removeContainer(
   { id, caller, requestId }: { readonly id: string; readonly caller: Actor; readonly requestId: string },
 ): Promise<ContainerWithOperation> {
   const row = await demandContainer(context.db, id, caller, 'act');
-  // A removed container with such a reason is wanted in git again, and waits for another one to release ports or names.
+  // With such a reason, git wants the removed container again, but another container must release ports or names first.
   const isWaiting = isProjectionReason(row.status_reason);
   if (row.status === 'deprovisioning' || (row.status === 'removed' && !isWaiting)) return row;
   if (row.status === 'failed') {

@@ -2,8 +2,8 @@ import { type DatabaseConnection, type Driver, PGliteDialect, type TransactionSe
 import { limit } from '../../gitops/base/limit.ts';
 
 /**
- * Kysely's PGlite dialect, whose one connection is given to one user at a time. Without that, a query beside an open
- * transaction would run inside it, and a second transaction would overwrite the handles of the first.
+ * Kysely's PGlite dialect, whose only connection has one user at a time. Otherwise, a query that is concurrent with an
+ * open transaction would run inside it, and a second transaction would overwrite the handles of the first.
  */
 export class EmbeddedDialect extends PGliteDialect {
   override createDriver(): Driver {

@@ -17,23 +17,23 @@ export interface JwksOptions {
   readonly maxAgeMs?: number;
   /** Milliseconds for which known keys are used while the issuer can't be reached. */
   readonly staleMs?: number;
-  /** Milliseconds after a failed fetch during which none is tried. */
+  /** Milliseconds after a failed fetch before the next attempt. */
   readonly pauseMs?: number;
   readonly clock?: Clock;
 }
 
-/** The key that applies now to a token with this header. The same object until the keys are fetched again. */
+/** Resolves to the current key for a token with this header: the same object until the keys are fetched again. */
 type KeySource = (header?: JWSHeaderParameters, token?: FlattenedJWSInput) => Promise<CryptoKey>;
 
 /**
  * The issuer's keys, fetched from its one URL; a token's `kid` only selects among them. While the issuer can't be
- * reached, known keys are used for an hour. Throws jose's errors; one that isn't about the token means that the keys
- * can't be fetched.
+ * reached, known keys are used for an hour. Throws jose's errors. An error that isn't about the token means that the
+ * keys can't be fetched.
  */
 export function createKeySource(url: URL, options: JwksOptions = {}): KeySource {
   const { cooldownMs = 30_000, maxAgeMs = 600_000, staleMs = 3_600_000, pauseMs = 5_000 } = options;
   const { clock = systemClock } = options;
-  // jose fills it in, and reads it only when it is full.
+  // jose fills this cache, and reads it only when it is complete.
   const cache: Partial<ExportedJWKSCache> = {};
   const remote = createRemoteJWKSet(url, {
     cooldownDuration: cooldownMs,

@@ -36,10 +36,10 @@ export function restorePath(from: ContainerStatus): ContainerStatus[] {
   return path.slice(path.findIndex((status) => canMove(from, status)));
 }
 
-/** Statuses in which git has the site, and its infrastructure is up or being made. */
+/** Statuses in which git has the site, and its infrastructure is up or being created. */
 export const LIVE: readonly ContainerStatus[] = ['provisioning', 'active', 'verified', 'verification_failed'];
 
-/** Health of what runs for a container. `degraded`: it fails its checks, or the host can't apply what git says. */
+/** Health of a container's servers. `degraded`: they fail their checks, or the host can't apply what git says. */
 export const HEALTHS = ['unknown', 'healthy', 'degraded'] as const;
 export type Health = (typeof HEALTHS)[number];
 

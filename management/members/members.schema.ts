@@ -7,7 +7,7 @@ const role = z
   .regex(/^[a-z][a-z_-]{0,31}$/, 'must be 1 to 32 of a-z, _ and -')
   .meta({ description: 'owner and admin may change things; any other role may only read' });
 
-/** Characters (OpenID Connect Core 1.0, section 2: `sub`). */
+/** Maximum length in characters (OpenID Connect Core 1.0, section 2: `sub`). */
 export const LONGEST_SUBJECT = 255;
 
 const subject = z

@@ -36,7 +36,7 @@ export function provisionSteps(
       } catch (error) {
         if (error instanceof SiteTaken) return withdraw('site_taken', error);
         if (!(error instanceof SitesRepoError)) throw error;
-        // Git's own message contains paths and addresses. It is for the operator, so only the log has it.
+        // Git's own message contains paths and addresses. It is for the operator, so it is only logged.
         log.warn({ err: error, operation: operation.id }, 'the sites repository accepted no commit');
         return withdraw('sites_repo_unavailable', new Error(MANAGEMENT_ERRORS.sites_repo_unavailable[1]));
       }
@@ -60,8 +60,8 @@ export function provisionSteps(
     },
 
     /**
-     * The partial rollback. A site that the provisioner can't have seen is deleted from git. One that it may have seen
-     * gets a tombstone there, by which the provisioner removes it. The ports are released at once, because another site
+     * The partial rollback. If the request can't have reached the provisioner, the site is deleted from git. Otherwise
+     * it gets a tombstone in git, and the provisioner removes it. The ports are released at once, because another site
      * on the same ports has another loopback address.
      */
     async withdraw(operation) {

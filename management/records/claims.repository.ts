@@ -2,12 +2,12 @@ import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 import { hostnamesOfOthers } from './hostnames.repository.ts';
 
-/** A change that reports no end for this long belongs to a dead process. */
+/** If a change has not reported its end for this long, its process is dead. */
 const LONGEST_CHANGE_MINUTES = 10;
 
 /**
- * Claims domains for a container. Resolves to those that another one holds, as a domain or as a hostname. Names are
- * claimed in sorted order, so that concurrent claims of the same names can't deadlock.
+ * Claims domains for a container. Resolves to the domains that another container holds, as a domain or as a hostname.
+ * Names are claimed in sorted order, so that concurrent claims of the same names can't deadlock.
  */
 export async function claimDomains(
   db: Database,
@@ -34,8 +34,8 @@ export async function claimDomains(
 }
 
 /**
- * The same for a change that is about to be committed. Until `settleClaims` reports the end of the change, its names
- * stay claimed, even where another change of the container fails or removes the name.
+ * Claims domains for a change that is about to be committed, like `claimDomains`. Until `settleClaims` reports the end
+ * of the change, its names stay claimed, even if another change of the container fails or removes the name.
  */
 export async function claimForChange(
   db: Database,
@@ -70,7 +70,7 @@ export async function claimForChange(
   return [...foreign, ...names.filter((name) => !ours.some(({ domain }) => domain === name))];
 }
 
-/** Ends a change, committed or not. Releases those of its names that no manifest and no other change wants. */
+/** Ends a change, committed or not. Releases its names that neither a manifest nor another change uses. */
 export async function settleClaims(db: Database, container: string, change: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     // The projection holds the same lock while it records a manifest.
@@ -86,13 +86,16 @@ export async function settleClaims(db: Database, container: string, change: stri
   });
 }
 
-/** Whether there are changes that never reported their end: their process died, or doesn't know whether it committed. */
+/** True if a change never reported its end: its process died, or doesn't know whether it committed the change. */
 export async function hasOverdueClaims(db: Database): Promise<boolean> {
   const { rows } = await sql`select from domain_claims where ${overdue} limit 1`.execute(db);
   return rows.length > 0;
 }
 
-/** Call it once the database matches git: an overdue change that no manifest shows by then was not committed. */
+/**
+ * Ends overdue changes. Call it when the database matches git: an overdue change that is in no manifest then was not
+ * committed.
+ */
 export async function settleOverdueClaims(db: Database): Promise<void> {
   await db.transaction().execute(async (trx) => {
     const { rows } = await sql<{ domain: string }>`
@@ -104,7 +107,7 @@ export async function settleOverdueClaims(db: Database): Promise<void> {
   });
 }
 
-/** Releases some of a container's domains and their records, except those that an unfinished change wants. */
+/** Releases some of a container's domains and their records, except those that an unfinished change uses. */
 export async function releaseDomains(
   db: Database,
   container: string,

@@ -32,7 +32,7 @@ export class Projection {
     this.#onOperation = onOperation;
   }
 
-  /** Resolves when the database matches the revision that is the newest now. */
+  /** Resolves when the database matches the revision that is the newest at the time of the call. */
   async run(): Promise<void> {
     await this.#mutex(() => this.#pass());
   }
@@ -54,7 +54,7 @@ export class Projection {
     await this.#mutex(async () => undefined);
   }
 
-  /** An obstacle can disappear without a commit: when the host reports that another site is gone. */
+  /** An obstacle can disappear without a commit, for example when the host reports that another site is gone. */
   async #retryObstructed(signal: AbortSignal): Promise<void> {
     const { db, log } = this.#context;
     for await (const _ of setInterval(RETRY_MS, null, { signal, ref: false })) {
@@ -69,7 +69,7 @@ export class Projection {
   async #pass(): Promise<void> {
     const { db, repo, log } = this.#context;
     const head = await repo.head();
-    // A repository without a readable branch is not one from which every site was deleted.
+    // An unreadable branch doesn't mean that every site was deleted.
     if (head === null) return;
     const [listed, known] = [await repo.list(head), await this.#known()];
     const due = listed.filter((blob) => isDue(known.get(blob.site), blob));
@@ -88,7 +88,7 @@ export class Projection {
     for (const site of known.values()) {
       if (present.has(site.siteId) || !isDeleted(site)) continue;
       await startRemoval(db, site.id, await this.#causeOf(site.siteId, head));
-      // Without its blob, the site is projected again even if the same text comes back.
+      // Forget the blob, so that the site is projected again even if git restores the same text.
       await rememberBlob(db, site.siteId, { revision: head, blob: null });
       this.#onOperation();
     }

@@ -6,7 +6,7 @@ export const containerParams = z.strictObject({ id: z.uuid() });
 
 export const statusReason = z.enum(Object.keys(STATUS_REASONS) as [StatusReason, ...StatusReason[]]); // Object.keys drops the key type
 
-/** A container as the API answers it. */
+/** A container as the API returns it. */
 export const containerView = z
   .object({
     id: z.uuid(),

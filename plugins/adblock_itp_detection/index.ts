@@ -32,10 +32,10 @@ const BAIT_HEADERS = { 'cache-control': 'no-store', 'cross-origin-resource-polic
 const accepted = (forwarded: boolean) => Response.json({ forwarded }, { status: 202 });
 
 /**
- * Takes the signals of the page's script about blockers and shortened cookies, counts them in the log and forwards them
- * to the site's tag server. Where the visitor allows no id (`Sec-GPC: 1`, both purposes denied, or none granted on a site
- * that requires consent), it forwards nothing and the answer says so, because a session is an id, too. The anonymous
- * count in the log is kept.
+ * Receives the page script's signals about blockers and shortened cookie lifetimes, counts them in the log and forwards
+ * them to the site's tag server. If the visitor allows no id (`Sec-GPC: 1`, both purposes denied, or none granted on a
+ * site that requires consent), it still logs the anonymous count. But it forwards nothing, because a session id is also
+ * an id, and the answer says so.
  */
 export default definePlugin({
   name: 'adblock_itp_detection',

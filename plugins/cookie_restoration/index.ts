@@ -4,7 +4,7 @@ import { mergeCookies, restored } from './cookies.ts';
 
 /**
  * Stores the listed cookies of a profile and restores them when the browser has lost them. The store is keyed by site
- * and profile, so an id of one site reads nothing of another.
+ * and profile, so an id of one site can't read another site's cookies.
  */
 export default definePlugin({
   name: 'cookie_restoration',

@@ -20,7 +20,10 @@ interface Session {
   readonly isNew: boolean;
 }
 
-/** Continues the session that the page names, if it is the profile's stored one and not idle; else starts a new one. */
+/**
+ * Continues the session that the page names, if the profile has stored that session and it is not idle; else starts a
+ * new one.
+ */
 export function continueSession(
   named: string | undefined,
   known: ProfileRecord['session'],

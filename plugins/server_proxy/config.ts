@@ -23,14 +23,14 @@ export const TAG_SERVER_PATHS = [
 
 export const VENDOR_SCRIPT_PATH = '/c/:token.js';
 
-/** Stays with the site owner: Private Click Measurement and ACME use it. */
+/** Reserved for the site owner: Private Click Measurement and ACME use it. */
 const WELL_KNOWN = '/.well-known/*';
 
 const NO_DOT_SEGMENTS = /^(?!.*\/\.\.?(?:\/|$))/;
 
 /**
- * Matches every path but those with the first segment of one of `routePaths`. A pattern rather than a function, so that
- * the manifest's JSON Schema, and with it an editor, has the rule.
+ * Matches every path except those with the same first segment as one of `routePaths`. It is a pattern and not a
+ * function, so that the manifest's JSON Schema contains the rule and editors apply it.
  */
 function notReserved(routePaths: readonly string[]): RegExp {
   const segments = [...routePaths, WELL_KNOWN].map((path) => path.split('/')[1] ?? '');
@@ -39,8 +39,8 @@ function notReserved(routePaths: readonly string[]): RegExp {
 }
 
 /**
- * The options that a manifest may set. `routePaths` are the paths of all plugins' routes: a manifest can't add one of
- * them, nor another path with the first segment of one of them.
+ * The options that a manifest may set. `routePaths` are the paths of all plugins' routes: a manifest can't add any of
+ * them, or any path with the same first segment.
  */
 export function serverProxyConfig(routePaths: readonly string[]) {
   /** An exact path on the edge hostname that is forwarded to the tag server in addition to the built-in ones. */

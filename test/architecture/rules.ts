@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { descend, importsOf, lineOf, type Node, parse, type SourceFile } from './source.ts';
 
-/** Each rule answers one line a violation, `path: what is wrong`; none is a pass. */
+/** Each rule returns one line per violation, `path: what is wrong`. No lines mean a pass. */
 export type Violations = string[];
 
 /**
@@ -11,9 +11,9 @@ export type Violations = string[];
 export interface Row {
   readonly from: string;
   readonly may: readonly string[];
-  /** What may be imported besides, as types only. */
+  /** What may also be imported, but as types only. */
   readonly types?: readonly string[];
-  /** Wins over `may`. */
+  /** Takes precedence over `may`. */
   readonly never?: readonly string[];
   /** Why this row is wider than its neighbours. */
   readonly because?: string;
@@ -47,7 +47,7 @@ export function length(files: readonly SourceFile[], most: number): Violations {
     .map(({ path, lines }) => `${path}: ${lines} lines, more than ${most}`);
 }
 
-/** Planners and renderers are data in, data out: no clock, no chance, no environment. */
+/** Planners and renderers are pure functions of their data: no clock, no random numbers, no environment. */
 export function purity(files: readonly SourceFile[]): Violations {
   return files.flatMap((file) =>
     parse(file)
@@ -108,7 +108,7 @@ function nameOf(node: unknown): string | undefined {
   return type === 'Identifier' && typeof name === 'string' ? name : undefined;
 }
 
-/** Folders that exist on one machine only; `/usr`, `/etc`, `/var` and `/tmp` are everybody's. */
+/** Folders that exist on one machine only; `/usr`, `/etc`, `/var` and `/tmp` exist on every machine. */
 const MACHINE_PATH = /(?<![\w.$}*)\]-])\/(?:work|root|Users|home\/[a-z]\w*)\/[\w.-]+/;
 
 export function machinePaths(files: readonly SourceFile[]): Violations {

@@ -6,12 +6,12 @@ import { z } from 'zod';
 const errand = z.object({ urls: z.array(z.url()), authorization: z.string(), count: z.number() });
 const latencies = z.array(z.array(z.number()));
 
-/** Requests to one address before the next address follows: all addresses have the same noise. */
+/** Requests to one address before the next address, so that all addresses have the same noise. */
 const BATCH = 10;
 
 /**
- * Milliseconds until the last byte of each of `count` GETs to each address had come, by address: over one connection,
- * one request after another. The client is a thread of its own, so that its garbage collection delays no server.
+ * Sends `count` GETs to each address over one connection, one after another. Resolves, per address, to the milliseconds
+ * until the last byte of each answer. The client has its own thread, so that its garbage collection delays no server.
  */
 export async function latenciesOf(given: z.input<typeof errand>): Promise<number[][]> {
   const client = new Worker(new URL(import.meta.url), { workerData: given });
@@ -38,7 +38,7 @@ async function timed(url: string, options: Parameters<typeof get>[1]): Promise<n
   const start = performance.now();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   get(url, options, (response) => {
-    if (response.statusCode !== 200) reject(new Error(`${url} was answered ${response.statusCode}`));
+    if (response.statusCode !== 200) reject(new Error(`${url} answered ${response.statusCode}`));
     response.once('end', resolve).resume();
   }).once('error', reject);
   await promise;

@@ -81,7 +81,7 @@ async function creations(bench: Bench, world: World, client: string): Promise<vo
     times.push(
       await milliseconds(async () => {
         const { status } = await world.call('POST', '/server-containers', headers);
-        if (status !== 202) throw new Error(`a creation was answered ${status}`);
+        if (status !== 202) throw new Error(`the API answered a creation with ${status}`);
       }),
     );
     control.push(await milliseconds(() => byHand(world, repo, client, index)));
@@ -129,7 +129,7 @@ async function reads(bench: Bench, world: World, id: string): Promise<void> {
   const authorization = `Bearer ${await world.issuer.token('owner')}`;
   const get = (url: string) => async () => {
     const answer = await world.management?.app.inject({ url, headers: { authorization } });
-    if (answer?.statusCode !== 200) throw new Error(`${url} was answered ${answer?.statusCode}`);
+    if (answer?.statusCode !== 200) throw new Error(`${url} answered ${answer?.statusCode}`);
   };
   const one = get(`/server-containers/${id}`);
   const control = async () => void (await bare.inject({ url: `/${id}` }));

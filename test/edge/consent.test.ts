@@ -29,7 +29,7 @@ describe('decideConsent', () => {
   });
 
   test.each(['session', '_gat', '_gaX', 'x_ga', 'FPIDX', '_fbpx', 'FPAUX'])(
-    'the cookie %s has no known purpose and needs both',
+    'the cookie %s has no known purpose, so it needs consent to both purposes',
     (name) => {
       expect(decideConsent('opt_out', false, {}).allows(name)).toBe(true);
       expect(decideConsent('opt_out', false, { ad_storage: denied }).allows(name)).toBe(false);

@@ -61,7 +61,7 @@ describe('a daemon whose host fails', () => {
   const start = () =>
     on.start({ cloudflare: { ...on.settings().cloudflare, url: faulty.url, timeoutMs: 1000 } });
 
-  test('works with a full disk under its state, and continues from the old state when it is killed then', async () => {
+  test('works while the disk of its state is full, and continues from the old state after it is killed', async () => {
     const [create, change] = lifeOf(['acme', 'beta'], on.manifest);
     if (create === undefined || change === undefined) throw new Error('a life begins with these');
     const stateDir = join(on.dir, 'state');
@@ -90,7 +90,7 @@ describe('a daemon whose host fails', () => {
   });
 
   test.skipIf(!MOUNTS)(
-    'changes nothing while its whole disk is full, and continues when it is not (where a disk can be mounted)',
+    'changes nothing while its whole disk is full, and continues when there is space again (if a disk can be mounted)',
     async () => {
       const disk = join(on.dir, 'disk');
       mkdirSync(disk);
@@ -138,8 +138,8 @@ describe('a daemon whose host fails', () => {
 
   test.each([
     ['back', -DAY_MS],
-    ['on', DAY_MS],
-  ])('tries again in time when the clock is set %s by a day', async (_way, by) => {
+    ['forward', DAY_MS],
+  ])('retries on time when the clock is set %s by a day', async (_way, by) => {
     await using daemon = await start();
     const [create] = lifeOf(['acme'], on.manifest);
     faulty.plan({ kind: 'refuse', status: 503 }, (method) => method !== 'GET', 3);
@@ -148,7 +148,7 @@ describe('a daemon whose host fails', () => {
       expect((await daemon.sites()).sites).toMatchObject([{ reason: 'Retrying' }]),
     );
     daemon.setClock(by);
-    // Three failures in a row wait seven seconds at most.
+    // After three failures in a row, the pauses total at most seven seconds.
     await converged(daemon, 20_000);
     expect(faulty.faulted).toHaveLength(3);
     const calls = faulty.calls.length;

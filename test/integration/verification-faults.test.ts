@@ -139,7 +139,7 @@ describe('each fault is found, with what to do, and nothing else', () => {
         ] as const),
       ],
       subject: 'tags.shop.localhost',
-      fix: /Lead tags\.shop\.localhost to the host/,
+      fix: /Point tags\.shop\.localhost to the host/,
     },
     {
       fault: 'the loader token isn’t in the stores',
@@ -399,7 +399,7 @@ describe('checks of the host report', () => {
     const [found] = failing(await stage.verify(host));
     expect(found).toMatchObject({
       name: 'container_config',
-      fix: expect.stringMatching(/Copy the configuration anew/),
+      fix: expect.stringMatching(/Copy the configuration again/),
     });
     expect(found?.detail).toContain('it has no env, auth');
     expect(JSON.stringify(await stage.verify())).not.toContain('s3cret-auth-t0ken');

@@ -35,5 +35,5 @@ function advice(page: NameAnswer, tag: NameAnswer, hasOwn: boolean): string {
   if (!hasOwn) {
     return `Add a custom domain under ${page.registrable ?? page.name} and paste its snippet, so that cookies are set by the site’s own server.`;
   }
-  return `Lead ${tag.name} by an address record, not by a CNAME, into the network of ${page.name} (the same /16, or /64 of IPv6), or serve it from ${page.name} itself.`;
+  return `Point ${tag.name} with an address record, not a CNAME, to an address in the network of ${page.name} (the same /16, or /64 of IPv6), or serve it from ${page.name} itself.`;
 }

@@ -2,7 +2,7 @@ import type { CheckContext } from '../check.ts';
 import { failed, passed, skipped } from '../result.ts';
 import { described, isProblem, type Visit } from '../visit.ts';
 
-/** What proxies answer if their server does not run; `null`: no answer. */
+/** The statuses that proxies return if their upstream is down; `null`: no answer. */
 const GATEWAY_ERRORS: readonly (number | null)[] = [null, 502, 504];
 
 /** The tag server answers its health on every path that ends with this (docs/facts.md). */
@@ -15,7 +15,7 @@ export async function checkContainerConfig({ site, host, visit }: CheckContext) 
       failed(
         null,
         `the container configuration can’t be used: ${host.config.problem}`,
-        'Copy the configuration anew from Tag Manager (Admin, Container settings, Manually provision) into the site.',
+        'Copy the configuration again from Tag Manager (Admin, Container settings, Manually provision) into the site.',
       ),
     ];
   }
@@ -24,13 +24,15 @@ export async function checkContainerConfig({ site, host, visit }: CheckContext) 
     return [
       failed(
         null,
-        `no server runs with it: ${described(health)}`,
-        'See tagyard status for why it doesn’t start. If Google refuses the configuration, the server exits at once: copy it anew from Tag Manager.',
+        `no server runs with the container configuration: ${described(health)}`,
+        'See tagyard status for why it doesn’t start. If Google refuses the configuration, the server exits at once: copy it again from Tag Manager.',
       ),
     ];
   }
   if (host === null) return [skipped(null, 'a server runs; only its host can read the configuration')];
-  return [passed(null, `a server of ${host.config.id ?? 'the container'} runs with it`)];
+  return [
+    passed(null, `a server of ${host.config.id ?? 'the container'} runs with the container configuration`),
+  ];
 }
 
 export async function checkProcessingHealth({ site, visit }: CheckContext) {

@@ -34,7 +34,7 @@ export async function checkLoader(context: CheckContext) {
         return failed(
           base.hostname,
           `the loader on ${base.host} names another host as the edge`,
-          'The edge doesn’t trust the proxy before it: check that HOP_SECRET is the same on the host and in the worker.',
+          'The edge doesn’t trust the proxy in front of it: check that HOP_SECRET is the same on the host and in the worker.',
         );
       }),
     ),
@@ -94,7 +94,7 @@ export async function checkScript(context: CheckContext) {
   return [...(await Promise.all(findings)), ...inert(site)];
 }
 
-/** The edge's own error for a failing vendor. Another 502 comes from something in between. */
+/** True if the edge itself reports that the vendor failed. Any other 502 comes from a hop in between. */
 function isVendorFault(answer: Visit): boolean {
   return (
     answer.status === 502 &&
@@ -124,5 +124,5 @@ function parsed({ text }: Visit): unknown {
 
 function reachAdvice({ edge }: SiteDescription, { origin, hostname }: URL): string {
   if (origin === new URL(edge).origin) return STORES_ADVICE;
-  return `Lead ${hostname} to the host (read the checks of its name and certificate), and run tagyard plan for its vhost.`;
+  return `Point ${hostname} to the host (see the checks of its name and certificate), and run tagyard plan for its vhost.`;
 }

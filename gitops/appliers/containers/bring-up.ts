@@ -16,9 +16,9 @@ interface BringUpDeps {
   readonly startupDeadlineMs: number;
   /** Milliseconds that a replacement must stay healthy before it takes over. */
   readonly steadyMs: number;
-  /** Limit of containers that start at once. The deadline of a waiting start doesn't run. */
+  /** Maximum number of concurrent starts. The startup deadline of a queued start doesn't run yet. */
   readonly startsAtOnce: number;
-  /** A spec that was never healthy is given up after so many failures. */
+  /** After this many failures, a spec that was never healthy is not started again. */
   readonly giveUpAfter: number;
   /** Makes a new edition of a site's containers due. */
   readonly renew: (site: string) => void;
@@ -27,14 +27,14 @@ interface BringUpDeps {
   readonly clock?: Clock;
 }
 
-/** Milliseconds that a running container which doesn't answer has left before it is replaced. */
+/** Milliseconds within which a running container must answer before it is replaced. */
 const SECOND_CHANCE_MS = 5_000;
 
 /**
- * Returns a function that makes sure that a container runs and is healthy. It keeps a container that is as desired. A
- * container that serves but reports itself unhealthy gets a new edition beside it; any other container is removed and
- * started again. A new container that fails is removed, and the error says why. After an abort it stays for the next
- * pass.
+ * Returns a function that makes sure that a container runs and is healthy. It keeps a healthy container that has the
+ * desired spec. If that container answers but reports itself unhealthy, it makes a new edition due. It removes any
+ * other container and starts it again. It removes a new container that fails, and the error gives the cause. After an
+ * abort, the new container stays for the next pass.
  */
 export function buildBringUp(deps: BringUpDeps) {
   const { runtime, identity, startupDeadlineMs, steadyMs, renew, closeGate, clock = systemClock } = deps;
@@ -57,9 +57,10 @@ export function buildBringUp(deps: BringUpDeps) {
         const health = await checkExisting(existing, spec, signal);
         if (health === 'healthy') return;
         if (health === 'unhealthy' && !spec.onDemand) return renew(site);
-        // It was healthy once, or it would have been removed; a replacement may have been interrupted before that.
+        // The container was healthy once, else it would have been removed. A replacement may have been interrupted
+        // before it was healthy.
         if (!isReplacement) failures.prove(hash);
-        // Its gate stays open: the same container comes back, and waiting clients get it.
+        // Keep its gate open: the restarted container serves the waiting clients.
       } else await closeGate(name);
       await runtime.remove(existing.id, signal);
     }
@@ -82,7 +83,7 @@ export function buildBringUp(deps: BringUpDeps) {
     }
   }
 
-  /** A container on demand that was stopped counts as healthy: it was healthy when it was stopped. */
+  /** A stopped on-demand container counts as healthy, because it was healthy when it was stopped. */
   async function checkExisting(
     { id, running, stopped }: ContainerInstance,
     spec: ContainerSpec,
@@ -128,7 +129,7 @@ export function buildBringUp(deps: BringUpDeps) {
 
 function describe(outcome: HealthOutcome, afterMs?: number): string {
   if (typeof outcome !== 'string') return `it died (${outcome.death})`;
-  const what = outcome === 'unhealthy' ? 'it answered that it is not healthy' : 'it was not healthy';
+  const what = outcome === 'unhealthy' ? 'it reported itself unhealthy' : 'it was not healthy';
   return afterMs === undefined ? what : `${what} after ${afterMs} ms`;
 }
 

@@ -21,8 +21,8 @@ interface DockerRuntimeOptions {
 const CALL_TIMEOUT_MS = 60_000;
 const SHOWN_LINES = 20;
 /**
- * A start keeps the engine busy from beginning to end. Forty starts at once on two cores took 10 % more CPU than two at
- * a time, and no container was up before most of them were.
+ * A start keeps the engine busy all the time. On two cores, forty concurrent starts took 10 % more CPU than two at a
+ * time, and the first container was up only when most of them were.
  */
 const STARTS_AT_ONCE = availableParallelism();
 
@@ -30,7 +30,10 @@ const STARTS_AT_ONCE = availableParallelism();
 export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerRuntimeOptions): Runtime {
   const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
 
-  /** Callers at the same time get one answer: a hundred starting containers would list the engine's a hundred times. */
+  /**
+   * Concurrent callers get the result of one listing. Otherwise, a hundred starting containers would cause a hundred
+   * listings.
+   */
   const listAll = coalesce<AbortSignal, readonly ContainerInstance[]>(
     async (signals) => {
       const all = await withSharedSignal(signals, (signal) =>

@@ -12,8 +12,9 @@ const CA_PATH = '/etc/tagyard/ca.pem';
 const MAX_PROCESSES = 128;
 
 /**
- * The engine's options for a container, pure. Only a small /tmp is writable, the container has no privileges and can't
- * gain any, and its port is published on one loopback address. CONTAINER_CONFIG is in the environment only.
+ * Returns the engine's options for a container; a pure function. In the container only a small /tmp is writable. It has
+ * no privileges, can't gain any, and publishes its port on one loopback address. CONTAINER_CONFIG is in the environment
+ * only.
  */
 export function createOptions({ name, mark, spec }: Launch, caFile?: string): ContainerCreateOptions {
   const memory = bytes(spec.memory);

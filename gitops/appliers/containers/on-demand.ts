@@ -13,7 +13,7 @@ interface OnDemandOptions {
   /** Milliseconds until another attempt to stop a container; default a minute. */
   readonly stopRetryMs?: number;
   readonly startupDeadlineMs: number;
-  /** Runs `work`. Losses of the container of this name meanwhile are not reported: the applier causes them. */
+  /** Runs `work`. Meanwhile, losses of this container are not reported, because the applier causes them. */
   readonly whileBusy: (name: string, work: () => Promise<void>) => Promise<void>;
   readonly clock?: Clock;
 }
@@ -21,7 +21,7 @@ interface OnDemandOptions {
 interface Entry {
   readonly gate: PortGate;
   readonly site: string;
-  /** A mutex: starts and stops one after the other. */
+  /** A mutex: only one start or stop runs at a time. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
   starting: Promise<void> | null;
   /** A new client must not be connected to a container that is about to stop. */
@@ -46,7 +46,7 @@ export class OnDemand {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** A gate listens for the container, which is stopped or about to start. */
+  /** True if a gate listens for the container, and the container is stopped or about to start. */
   isOnStandby({ name, stopped }: Pick<ContainerInstance, 'name' | 'stopped'>): boolean {
     const entry = this.#entries.get(name);
     return entry !== undefined && (stopped || entry.starting !== null);
@@ -130,7 +130,7 @@ export class OnDemand {
     const retry = async () => {
       await this.#clock.sleep(stopRetryMs, { signal, ref: false });
       signal.throwIfAborted();
-      // With a new client the container stays up, and the gate reports when it is idle again.
+      // If a new client has connected, the container stays up; the gate reports when it is idle again.
       if (this.#entries.get(name) === entry && !entry.gate.hasClients()) this.#stopIdle(name);
     };
     entry

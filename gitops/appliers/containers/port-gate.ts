@@ -21,8 +21,8 @@ export interface PortGate {
 }
 
 /**
- * Listens in place of a server that may be stopped: starts it for each connection that arrives, and forwards the bytes
- * both ways. Knows nothing of HTTP. Throws `RetryableError` if the port is in use.
+ * Listens in place of a server that may be stopped. For each connection, it makes sure that the server runs, and
+ * forwards the bytes in both directions. It does not parse HTTP. Throws `RetryableError` if the port is in use.
  */
 export async function openPortGate(options: PortGateOptions): Promise<PortGate> {
   const { listen, target, startTarget, onIdle, idleMs } = options;
@@ -41,7 +41,7 @@ export async function openPortGate(options: PortGateOptions): Promise<PortGate> 
     await pipeline(client, upstream, client);
   }
 
-  // Paused: what a client sends before the target is up stays in the kernel.
+  // Paused: bytes that a client sends before the target is up stay in the kernel's buffer.
   const server = createServer({ pauseOnConnect: true, allowHalfOpen: true, noDelay: true }, (client) => {
     clients.add(client);
     clearTimeout(idleTimer);
@@ -50,14 +50,14 @@ export async function openPortGate(options: PortGateOptions): Promise<PortGate> 
       restartIdleTimer();
     });
     client.on('error', () => client.destroy());
-    // The proxy in front answers for a target that can't be started.
+    // If the target can't be started, the proxy in front returns the error.
     forward(client).catch(() => client.destroy());
   });
   server.listen(listen.port, listen.address);
   try {
     await once(server, 'listening');
   } catch (cause) {
-    throw new RetryableError(`${listen.address}:${listen.port} can’t be listened on: ${String(cause)}`, {
+    throw new RetryableError(`can’t listen on ${listen.address}:${listen.port}: ${String(cause)}`, {
       cause,
     });
   }

@@ -18,7 +18,7 @@ export function cloudflareDns({ client, zoneId, pageSize = DNS_PAGE }: Cloudflar
   let pages = 1;
   return {
     async list(signal, names) {
-      // By name, one call each, if that takes fewer calls than the pages of the zone.
+      // List by name, with one call per name, if the zone has more pages than there are names.
       if (names !== undefined && names.size < pages) {
         const found = await Promise.all(
           [...names].map((name) => client.dnsRecords(zoneId, { name }, signal)),
@@ -70,7 +70,10 @@ async function sendBatch(
   }
 }
 
-/** A single change was refused: it may be done already, or the records changed since they were observed. */
+/**
+ * Handles the refusal of a single change: it may have been made already, or the records changed since they were
+ * observed.
+ */
 async function settleOne(
   { client, zoneId, signal }: { client: CloudflareClient; zoneId: string; signal: AbortSignal },
   change: RecordChange,

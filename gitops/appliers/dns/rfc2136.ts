@@ -25,7 +25,7 @@ export function rfc2136Dns({ client, zone }: { client: Rfc2136Client; zone: stri
       const [only] = changes;
       const unmet = error instanceof UpdateRefusal && error.meaning === 'prerequisite';
       if (changes.length !== 1 || only === undefined || !unmet) throw error;
-      // An update whose answer was lost may have made the change already.
+      // An earlier update may have made the change, although its answer was lost.
       if (isDone(only, await list(signal))) return;
       throw new RetryableError('a record changed since it was observed', { cause: error });
     }

@@ -15,7 +15,7 @@ const dnsServer = optionalText.transform((text, context) => {
 /** DNS's part of the environment; `.env.example` explains each variable. */
 export const dnsSettings = z.object({
   DNS_PROVIDER: z.enum(['cloudflare', 'rfc2136']).default('cloudflare'),
-  /** The zone that is written; unset: EDGE_DOMAIN. */
+  /** The zone that Tagyard writes to; unset: EDGE_DOMAIN. */
   DNS_ZONE: optionalText,
   DNS_SERVER: dnsServer,
   DNS_TSIG_NAME: optionalText.pipe(

@@ -13,7 +13,7 @@ import { desiredPairs, KV, type KvSpec, namesIn, pairKey } from './desired.ts';
 import { type EdgeStore, readKeyMark } from './store.ts';
 
 const WINDOW_MS = 20;
-/** How often keys are sent that bulk calls report as unsuccessful. */
+/** How many times a key is sent if bulk calls report it as unsuccessful. */
 const ATTEMPTS = 3;
 
 interface KvRef {
@@ -34,7 +34,7 @@ interface KvApplierOptions {
   readonly settings: DocumentSettings;
 }
 
-/** The documents that the edge reads: observed by one listing for each namespace, written by bulk calls. */
+/** The documents that the edge reads. It observes them by one listing per namespace and writes them by bulk calls. */
 export function kvApplier({ client, store, identity, settings }: KvApplierOptions): Applier<KvSpec, KvRef> {
   const write = coalesce((writes: readonly Write[]) => flush(client, store, writes), { windowMs: WINDOW_MS });
   return {
@@ -68,7 +68,8 @@ export function kvApplier({ client, store, identity, settings }: KvApplierOption
           signal,
         });
       } else if (observed !== undefined) {
-        // Before the entry is deleted: after a crash in between, the entry is found and its delete is repeated.
+        // Delete the profiles before the entry: after a crash in between, the next pass finds the entry and repeats
+        // both.
         const forgets = ended && observed.ref.namespace === 'SITE_REGISTRY';
         if (forgets) await store.forgetProfiles(site, signal);
         await write({ ...observed.ref, signal });
@@ -102,7 +103,10 @@ async function flush(
   return writes.flatMap((item) => outcomes.get(item) ?? []);
 }
 
-/** Writes or deletes of one namespace: in one call, bisected if it is refused, then again for unsuccessful keys. */
+/**
+ * Sends writes or deletes of one namespace in one call. Repeats it for unsuccessful keys, and bisects it if it is
+ * refused.
+ */
 async function sendGroup(
   client: CloudflareClient,
   store: EdgeStore,

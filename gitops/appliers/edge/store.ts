@@ -26,8 +26,8 @@ export interface EdgeStore {
   /** Deletes the profiles of a site's visitors. */
   forgetProfiles(site: string, signal: AbortSignal): Promise<void>;
   /**
-   * All keys with their metadata; with `names`, at least these. Equal calls in one tick of the event loop get one
-   * listing.
+   * All keys with their metadata; with `names`, at least these. Equal calls in one tick of the event loop get the
+   * result of one listing.
    */
   keys(namespace: KvNamespace, signal: AbortSignal, names?: ReadonlySet<string>): Promise<readonly KvKey[]>;
 }
@@ -85,13 +85,13 @@ export function edgeStore(client: CloudflareClient, scriptName: string, pageSize
       }
     },
     keys(namespace, signal, names) {
-      // By name, one call each, if that takes fewer calls than the pages of the namespace.
+      // List by name, with one call per name, if the namespace has more pages than there are names.
       const some = names !== undefined && names.size < (pages.get(namespace) ?? 1) ? names : null;
       const question = JSON.stringify([namespace, some && [...some].sort()]);
       const running = listings.get(question);
       if (running !== undefined) return running;
       const listing = list(namespace, signal, some);
-      // In the next tick at the latest: a listing must not be older than a write before it.
+      // Forget the listing in the next tick: a caller must not get a listing that is older than an earlier write.
       setImmediate(() => listings.delete(question));
       listings.set(question, listing);
       return listing;

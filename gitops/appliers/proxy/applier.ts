@@ -13,9 +13,9 @@ import { awaitForwarding } from './probe.ts';
 const WINDOW_MS = 50;
 /**
  * A reload doubles nginx's memory until the old workers have ended, so sites that come up one after another are batched
- * into fewer reloads: after one, the next waits for this many times its duration. While containers are starting, which
- * need the CPU themselves, it waits longer. The first site doesn't wait, nor does the last one after containers
- * started.
+ * into fewer reloads: after a reload, the next one waits for this many times its duration. It waits longer while
+ * containers are starting, because they need the CPU. The first site doesn't wait, and neither does the last one after
+ * containers started.
  */
 const REST = 3;
 const REST_WHILE_EXPECTING = 10;
@@ -48,7 +48,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     restMs: (tookMs) => Math.min((isExpecting() ? REST_WHILE_EXPECTING : REST) * tookMs, LONGEST_REST_MS),
     isExpecting,
   });
-  /** Something was removed or replaced, and its certificate may be unused now. */
+  /** A vhost was removed or replaced, and its certificate may be unused now. */
   let namesRemoved = false;
   /**
    * Keys that are served, but whose upstream did not answer yet: reported as drift, so that the next pass probes again.
@@ -80,7 +80,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
       namesRemoved ||= change.op !== 'create';
       const { changed } = await install(toProxyChange(identity, change));
       const origin = change.desired?.spec.vhosts.find(({ kind }) => kind === 'origin');
-      // Without a certificate there is no TLS to probe; the certificate comes after DNS.
+      // Without a certificate, there is no TLS to probe. The certificate is issued after DNS is set.
       if (origin === undefined || !(await hasCertificate(servedName(origin)))) {
         unproven.delete(change.key);
         return;
@@ -129,7 +129,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   async function dropCertificates(): Promise<void> {
     const served: ServedName[] = [];
     for (const { names, mark } of await backend.installed()) {
-      // An unreadable file of ours may serve any name.
+      // If a file of ours is unreadable, it may serve any name, so remove nothing.
       if (names === null && readMark(identity, mark).owner.kind === 'ours') return;
       served.push(...(names ?? []));
     }

@@ -18,7 +18,7 @@ const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 /**
  * Checks that `host` can be served with these PEM texts: the leaf comes first, each further certificate is the issuer
  * of the one before it, the key belongs to the leaf, the leaf is for the host, and none has expired. `fault` is a
- * message for an operator; it contains nothing of the key.
+ * message for an operator; it contains no part of the key.
  */
 export function checkCertificateFiles(
   { chain, key, host }: { chain: string; key: string; host: string },

@@ -16,26 +16,28 @@ export type TlsMode = (typeof TLS_MODES)[number];
 export interface ServedName {
   readonly host: string;
   readonly tls: TlsMode;
-  /** The files that it will read at its next start, if known; `null`: none. */
+  /** The files that the proxy will read at its next start, if known; `null`: none. */
   readonly files?: CertificatePaths | null;
 }
 
 /** Where the proxy's certificates come from. */
 export interface CertificateSource {
   /**
-   * `null`: none yet; the name is served without TLS until then. Throws `TerminalError` if an operator must act first.
+   * `null`: there is no certificate yet, so the proxy serves the name without TLS. Throws `TerminalError` if an
+   * operator must act first.
    */
   pathsFor(host: string, tls: TlsMode): Promise<CertificatePaths | null>;
   /**
-   * Identifies the certificate of a name, if the source itself replaces certificates: a new one changes the desired
-   * state and is not drift. `undefined`: there is none, or the source does not replace it.
+   * Identifies the current certificate of a name, if the source itself replaces certificates. A new edition changes the
+   * desired state, so it is not drift. `undefined`: there is none, or the source does not replace it.
    */
   edition?(host: string, tls: TlsMode): string | undefined;
   /**
-   * False if `pathsFor` would return other files now. Unset: it always returns the same paths, and the bytes change.
+   * False if `pathsFor` would return other files now. Unset: it always returns the same paths, and only the content of
+   * the files changes.
    */
   isLatest?(host: string, files: CertificatePaths, tls: TlsMode): Promise<boolean>;
-  /** Removes what is stored for other names than these. */
+  /** Removes the stored data of all names except these. */
   retain(served: readonly ServedName[]): Promise<void>;
 }
 
@@ -75,8 +77,8 @@ export async function certificateFor(
 }
 
 /**
- * False if the files have changed, or there is a certificate now and was none, or the source fails: an observation of
- * all sites must not fail because of one. That site reports the error when it is applied.
+ * False if the files have changed or the name has its first certificate. Also false if the source fails to find a first
+ * certificate: one site must not fail the observation of all sites, and applying that site reports the error.
  */
 export async function isStillCurrent(source: CertificateSource, used: UsedCertificate): Promise<boolean> {
   const { host, tls, files } = used;

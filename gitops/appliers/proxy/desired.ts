@@ -11,7 +11,10 @@ const upstream = z.strictObject({ address: z.ipv4(), port: z.int().min(1).max(65
 /** IP addresses, never names: the proxy must not wait for DNS while it reads its configuration. */
 const upstreams = z.array(upstream).min(1).max(16);
 
-/** Unset: from files. With `acme`, plain HTTP answers the authority's challenges; TLS starts with the certificate. */
+/**
+ * Unset: the certificate comes from files. With `acme`, plain HTTP answers the authority's challenges; TLS starts with
+ * the certificate.
+ */
 const tls = z.literal('acme').optional();
 /** See `CertificateSource.edition`; it only changes the hash of the spec. */
 const certificate = z.string().optional();

@@ -9,7 +9,7 @@ export function fileNameOf(key: string, ending: `.${string}`): string {
   return `${key.replace('/', '@')}${ending}`;
 }
 
-/** Reads a `fileNameOf` back. Any other file name is a key by itself. */
+/** Reads a `fileNameOf` back. Returns any other file name unchanged. */
 export function keyOf(fileName: string): string {
   const stem = fileName.slice(0, -extname(fileName).length);
   const [site, host, ...rest] = stem.split('@');

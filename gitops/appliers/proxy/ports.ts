@@ -8,8 +8,8 @@ const remembered = z.record(z.string(), z.int().min(1).max(65535));
 const TRIES = 50;
 
 /**
- * `wanted` with every 0 replaced by a port that is free on all `addresses`. A port is picked once and then read back
- * from `file`, since clients know the addresses that contain it.
+ * Returns `wanted` with every 0 replaced by a port that is free on all `addresses`. It picks a port once and then reads
+ * it from `file`, because clients know the addresses with that port.
  */
 export async function assignProxyPorts<Name extends string>(
   file: string,

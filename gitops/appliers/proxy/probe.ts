@@ -10,7 +10,7 @@ import type { ProxyEndpoint } from './backend.ts';
 const INTERVAL_MS = 100;
 /** The timeout of one request. */
 const REQUEST_MS = 2_000;
-/** With 1,000 TLS handshakes at once, this process itself would let them time out. */
+/** With 1,000 concurrent TLS handshakes, this process would be too slow and they would time out. */
 const limited = limit(32);
 
 /**
@@ -27,7 +27,7 @@ export async function awaitForwarding(
     signal.throwIfAborted();
     const found = await limited(() => probeOrigin(endpoint, host, signal));
     if (found === null) return;
-    // The time that other sites' requests took before the first one doesn't count.
+    // The time that the first request waits for other sites' requests doesn't count.
     deadline = Math.min(deadline, performance.now() + timeoutMs);
     if (performance.now() >= deadline) {
       throw new RetryableError(`${host} is not reached through the proxy: ${found}`);
@@ -36,7 +36,7 @@ export async function awaitForwarding(
   }
 }
 
-/** `null` if the upstream answered with any status of its own; else the failure. */
+/** Resolves to `null` if the upstream itself answered, with any status; else to the failure. */
 function probeOrigin(endpoint: ProxyEndpoint, host: string, signal: AbortSignal): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>();
   const asked = request({
@@ -61,7 +61,7 @@ function probeOrigin(endpoint: ProxyEndpoint, host: string, signal: AbortSignal)
 
 /**
  * Requests the answer to an http-01 challenge from the proxy, as a certificate authority does, with a token of its own.
- * `null` if the answer is the right one for the account's key; else the failure.
+ * Resolves to `null` if the answer is right for the account's key; else to the failure.
  */
 export async function probeChallenge(
   endpoint: ProxyEndpoint,
@@ -80,11 +80,14 @@ export async function probeChallenge(
   asked.on('response', resolve).on('error', reject).end();
   try {
     const answer = (await text(await promise)).trim();
-    return answer === `${token}.${thumbprint}` ? null : 'the proxy answers something else to challenges';
+    return answer === `${token}.${thumbprint}` ? null : 'the proxy returns a wrong answer to challenges';
   } catch {
     return 'the proxy doesn’t answer challenges for it yet';
   }
 }
 
-/** What a proxy answers itself if the upstream is unreachable. (A tag server may answer 503 for its own health.) */
+/**
+ * The statuses that a proxy itself returns if the upstream is unreachable. (A tag server may answer 503 for its own
+ * health.)
+ */
 const GATEWAY_ERRORS: ReadonlySet<number> = new Set([502, 504]);

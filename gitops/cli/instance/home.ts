@@ -17,7 +17,7 @@ const instanceSchema = z.object({
   loopbackSubnet: z.string(),
   infraSecret: z.string(),
   hopSecret: z.string(),
-  /** Homes of releases before verification have none, so it has a default. */
+  /** It has a default, because homes of releases before verification lack it. */
   verificationSecret: z.string().default(newSecret),
   cloudflareToken: z.string(),
   age: z.object({ identity: z.string(), recipient: z.string() }),
@@ -97,7 +97,10 @@ async function newInstance(): Promise<Instance> {
   };
 }
 
-/** `mkdir` with `recursive` never returns in /proc, which answers ENOENT to every `mkdir`. So each level is made alone. */
+/**
+ * Creates each level separately: `mkdir` with `recursive` never returns in /proc, where every `mkdir` fails with
+ * ENOENT.
+ */
 async function makeDirectories(path: string): Promise<void> {
   if (existsSync(path)) return;
   if (dirname(path) !== path) await makeDirectories(dirname(path));

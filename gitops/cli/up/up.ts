@@ -22,7 +22,7 @@ const noop = () => undefined;
 
 /**
  * Runs a whole instance under `homePath` until SIGTERM or SIGINT. Each part is a child process with its own entry file.
- * Throws `CliError` if the start fails; no process is left running then.
+ * Throws `CliError` if the start fails; in that case, no process keeps running.
  */
 export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Promise<void> {
   const startedAt = performance.now();
@@ -31,13 +31,14 @@ export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Pro
   const lock = lockHome(home);
   const stack = new AsyncDisposableStack();
   stack.defer(() => lock.release());
-  // A part that is stopped during its start may not have stopped its own processes.
+  // If a part is stopped during its start, its own processes may still run.
   stack.defer(() => clearLeftovers(home));
   stack.defer(() => removeRun(home.at(RUN_FILE)));
   const stopped = stopSignal();
   try {
     const starting = start(home, env, stack);
-    // A start that is stopped fails because its parts exit. Disposal waits for it, so that it misses no process.
+    // If a start is stopped, it fails because its parts exit. Disposal waits for that failure, so that it stops every
+    // process.
     stack.defer(() => starting.then(noop, noop));
     const started = await Promise.race([starting, stopped]);
     if (started !== undefined) printAddresses(started, performance.now() - startedAt);

@@ -10,7 +10,8 @@ const STATEMENTS = [
   // Only a running operation may hold the manifest, because it contains the encrypted configuration.
   sql`alter table operations add check (manifest is null or status = 'running')`,
   sql`create index containers_by_status on containers (status, seq)`,
-  // The row is inserted before the mutation and updated with its outcome. No foreign keys: it outlives what it names.
+  // The row is inserted before the mutation and updated with its outcome. No foreign keys: the row outlives the rows
+  // that it refers to.
   sql`create table audit_log (
     seq bigint generated always as identity primary key,
     at timestamptz not null default now(),

@@ -10,7 +10,7 @@ const CAPPED_MS = 8 * 86_400_000;
 
 const PROBE = 'tagyard_probe';
 
-/** Whether the cookie expires within about a week; undefined where the browser does not tell. */
+/** True if the cookie expires within about a week; undefined if the browser does not report the expiry. */
 export async function endsSoon(name: string): Promise<boolean | undefined> {
   try {
     const cookie = jar ? await jar.get(name) : null;
@@ -22,9 +22,9 @@ export async function endsSoon(name: string): Promise<boolean | undefined> {
 }
 
 /**
- * Whether this browser limits the life of cookies that scripts write. Measured with a temporary cookie, if the visitor's
- * consent allows it and the browser returns an expiry; then `itp_measured` is true. Otherwise derived from the engine, and
- * undefined for a WebKit without a version.
+ * Whether this browser limits the lifetime of cookies that scripts write. If the visitor's consent allows it and the
+ * browser returns an expiry, a temporary cookie measures the limit, and `itp_measured` is true. Otherwise the answer is
+ * derived from the engine; it is undefined for a WebKit without a version.
  */
 export async function scriptCookiesCapped(
   mayWrite: boolean,
@@ -48,7 +48,10 @@ function write(maxAge: number): void {
   } catch {}
 }
 
-/** Safari does since 12.1, which is older than any Safari that runs this script. Other WebKit browsers can't be identified. */
+/**
+ * Safari limits cookies since 12.1, and every Safari that can run this script is newer. Other WebKit browsers can't be
+ * identified.
+ */
 function byEngine(): boolean | undefined {
   const agent = navigator.userAgent;
   if (/Chrome\/|Gecko\/\d/.test(agent)) return false;

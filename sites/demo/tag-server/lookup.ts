@@ -3,8 +3,9 @@ import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
 type Callback = (error: Error | null, address: string | LookupAddress[], family?: number) => void;
 
 /**
- * The system's resolver. Names under `.localhost` that it does not know are `127.0.0.1`: RFC 6761 makes them loopback,
- * but not every resolver does. In a container the engine's entry in the hosts file comes first.
+ * Asks the system's resolver. If it can't resolve a name under `.localhost`, the address is `127.0.0.1`: RFC 6761
+ * reserves these names for loopback, but not every resolver implements that. In a container, the engine's entry in the
+ * hosts file takes precedence.
  */
 export function lookupWithLocalhost(hostname: string, options: LookupOptions, done: Callback): void {
   lookup(hostname, options, (error, address, family) => {

@@ -54,7 +54,7 @@ describe('Safari limits cookies to 7 days', () => {
       'of another site',
       shop,
       answer('acme.tags.example.net'),
-      /is no part of acme\.example: its cookies are written by script/,
+      /is not part of acme\.example, so only scripts can write its cookies/,
     ],
     [
       'of a CNAME to another site',
@@ -121,7 +121,7 @@ describe('the verdict of a domain', () => {
     expect(verdict([shop])).toMatchObject({
       subject: 'acme.example',
       status: 'passed',
-      detail: expect.stringMatching(/^7 days, because acme\.tags\.example\.net is no part of acme\.example/),
+      detail: expect.stringMatching(/^7 days, because acme\.tags\.example\.net is not part of acme\.example/),
       fix: expect.stringContaining('Add a custom domain under acme.example'),
     });
   });
@@ -131,7 +131,7 @@ describe('the verdict of a domain', () => {
     const bad = custom({ ...at('198.51.100.1'), name: 'old.acme.example' });
     expect(verdict([shop, bad])).toMatchObject({
       detail: expect.stringMatching(/^7 days, because old\.acme\.example \(198/),
-      fix: expect.stringContaining('Lead old.acme.example by an address record'),
+      fix: expect.stringContaining('Point old.acme.example with an address record'),
     });
     expect(verdict([shop, bad, custom(at('203.0.1.1'))])).toEqual({
       subject: 'acme.example',

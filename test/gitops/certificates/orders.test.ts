@@ -178,7 +178,7 @@ test.each([
   ['9'.repeat(400), 30 * 24 * HOUR],
   ['Fri, 31 Dec 9999 23:59:59 GMT', 30 * 24 * HOUR],
   ['soon', null],
-])('a Retry-After of %j is heard within reason', (header, at) => {
+])('a Retry-After of %j is honoured up to 30 days', (header, at) => {
   expect(readRetryAfter(header, 0)).toBe(at);
 });
 

@@ -75,7 +75,7 @@ describe('the names of a site', () => {
     expect(names.at(-1)).toMatchObject(expected);
   });
 
-  test('have at most eight aliases followed', async () => {
+  test('are resolved through at most eight aliases', async () => {
     const asked: string[] = [];
     const loop: DnsLookup = {
       addresses: async () => [],

@@ -15,7 +15,7 @@ const POLL_MS = 20;
 const VERSION_TIMEOUT_MS = 1_000;
 /** Reading 1,000 sites takes 3 s of CPU, up to a minute on a busy machine. */
 const TEST_TIMEOUT_MS = 180_000;
-/** How often to check a master that isn't our child: its end emits no event. */
+/** Interval of the checks of a master that isn't our child: its exit emits no event. */
 const WATCH_MS = 2_000;
 
 export interface DaemonSettings {
@@ -26,15 +26,15 @@ export interface DaemonSettings {
 }
 
 /**
- * An nginx of our own under its own prefix. It is started as a child that outlives this process, so that a crash
- * interrupts no visitor, and a later process finds it by its pid file. Emits `lost` when it ends unexpectedly.
+ * An nginx of our own under its own prefix. It is a child that outlives this process, so a crash of this process
+ * interrupts no visitor; a later process finds it by its pid file. Emits `lost` when it ends unexpectedly.
  */
 export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   readonly #settings: DaemonSettings;
   #stopping = false;
   #watch: NodeJS.Timeout | undefined;
   #child: ChildProcess | null = null;
-  /** How the child of this process ended; `null`: it has not. */
+  /** How the child of this process ended; `null`: it has not ended. */
   #ended: string | null = null;
   /** How long the last test of a configuration took: a reload with 1,000 sites takes as long. */
   #readingMs = 0;
@@ -50,7 +50,9 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
       await mkdir(join(prefix, name), { recursive: true, mode: 0o700 });
   }
 
-  /** Runs `nginx -t` on the staged candidate. A name that two vhosts claim is a fault too, though nginx only warns. */
+  /**
+   * Runs `nginx -t` on the staged candidate. A name that two vhosts claim is also a fault, although nginx only warns.
+   */
   async test(): Promise<ConfigFault | null> {
     const { bin, prefix } = this.#settings;
     const startedAt = performance.now();

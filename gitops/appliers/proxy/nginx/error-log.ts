@@ -21,7 +21,7 @@ export class ErrorLog {
     return new ErrorLog(path, size);
   }
 
-  /** The first errors since then, without time and process id. */
+  /** The first errors after that moment, without time and process id. */
   async errors(): Promise<string[]> {
     const text = await this.#read();
     return text

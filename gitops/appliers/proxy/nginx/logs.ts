@@ -2,9 +2,9 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Rotated logs that are kept: `<name>.1`, the newer one, and `<name>.2`. */
+/** How many rotated logs are kept: `<name>.1` (newer) and `<name>.2`. */
 const KEPT = 2;
-/** How long the logs of a removed site are kept. */
+/** How long the logs of a removed site are kept after their last line. */
 const GONE_MS = 7 * 24 * 60 * 60 * 1000;
 
 interface LogRotation {
@@ -18,8 +18,8 @@ interface LogRotation {
 }
 
 /**
- * Rotates full logs and removes those of sites that were removed a week ago. True if nginx must reopen its logs: until
- * then it writes to the renamed ones.
+ * Rotates full logs and removes logs that no served site owns and that are unchanged for a week. Returns true if nginx
+ * must reopen its logs: until then, it writes to the renamed files.
  */
 export async function rotateLogs({
   directory,

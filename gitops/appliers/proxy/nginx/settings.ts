@@ -34,7 +34,7 @@ export function mainSettings(
     ca: settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',
     limits: {
       requestsPerSecond: limits.requestsPerSecond,
-      // The requests of two seconds: pages send their hits in bursts.
+      // The requests of two seconds, because pages send their hits in bursts.
       burst: 2 * limits.requestsPerSecond,
       connections: limits.connections,
     },

@@ -144,7 +144,7 @@ describe('bringing a container up', () => {
 
   test('removes one that is not healthy by the deadline', async () => {
     await using host = setup(() => ({ statuses: [503] }));
-    await expect(host.bringUp(wanted())).rejects.toThrow('it answered that it is not healthy after 1000 ms');
+    await expect(host.bringUp(wanted())).rejects.toThrow('it reported itself unhealthy after 1000 ms');
   });
 
   test('gives a spec up that keeps failing, unless it was healthy before', async () => {
@@ -169,7 +169,7 @@ describe('bringing a container up', () => {
     await using host = setup(() => ({ statuses: [200, 200, 503] }));
     await host.runtime.add(launchOf(wanted('2')));
     await expect(host.bringUp(wanted())).rejects.toThrow(
-      /healthy after \d+ ms, it answered that it is not healthy soon after/,
+      /healthy after \d+ ms, it reported itself unhealthy soon after/,
     );
     expect((await host.runtime.list()).map(({ name }) => name)).toEqual([nameOf(wanted('2'))]);
   });
