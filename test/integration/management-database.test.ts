@@ -126,7 +126,7 @@ describeWith('postgresql', 'the database of management', () => {
       const url = await postgresql.database();
       const one = connectPostgres(url.owner, raise);
       const two = connectPostgres(url.owner, raise);
-      await expect(prepare(one, two, POOL)).rejects.toThrow(/can touch the port pool itself/);
+      await expect(prepare(one, two, POOL)).rejects.toThrow(/can access the port pool/);
       await Promise.all([one.destroy(), two.destroy()]);
     });
   });
