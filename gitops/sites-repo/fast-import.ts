@@ -1,5 +1,5 @@
 /** Author or committer of a commit. */
-export interface Person {
+interface Person {
   readonly name: string;
   readonly email: string;
 }
