@@ -7,13 +7,14 @@ const project = (name: Project, settings: object) => ({
 });
 
 /** Suites that start real components: long timeouts, and no two files of a project at once. */
-const REAL = { testTimeout: 180_000, hookTimeout: 180_000, fileParallelism: false };
+const REAL = { testTimeout: 360_000, hookTimeout: 360_000, fileParallelism: false };
 
+/** A timeout only ends a test that hangs. Five projects run beside each other, so a test can wait long for a core. */
 const UNIT = {
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
   // The default of one second would measure the machine, not the code.
-  expect: { poll: { timeout: 20_000 } },
+  expect: { poll: { timeout: 60_000 } },
 };
 
 /** The order of `test/suites.ts`, whatever earlier runs took. */

@@ -40,7 +40,7 @@ async function onBothStages(
 
 describe('a daemon that is killed with SIGKILL', () => {
   test('at every boundary of three sites’ lives reaches the same state as without the kill', {
-    timeout: 15 * MINUTE,
+    timeout: 30 * MINUTE,
   }, async () => {
     const sites = ['acme', 'beta', 'core'];
     const results = await onBothStages(async (on, moment) => {
@@ -72,7 +72,7 @@ describe('a daemon that is killed with SIGKILL', () => {
   });
 
   test('at some boundaries of a hundred sites’ lives reaches the same state as without the kill', {
-    timeout: 10 * MINUTE,
+    timeout: 20 * MINUTE,
   }, async () => {
     const sites = Array.from({ length: 100 }, (_, number) => `site-${number}`);
     const results = await onBothStages(async (on, moment) => {
