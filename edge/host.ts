@@ -119,6 +119,7 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
 
 /** Rejects with the system's error (`EADDRINUSE`, `EACCES`) if the port can't be used. The runtime would only exit. */
 async function assertFree(port: number): Promise<void> {
+  // Not the probe of gitops/base: the edge imports nothing of gitops, and callers need the listen error itself.
   const probe = createServer().listen(port, '127.0.0.1');
   await once(probe, 'listening');
   probe.close();

@@ -1,11 +1,7 @@
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import {
-  hasZodFastifySchemaValidationErrors,
-  serializerCompiler,
-  validatorCompiler,
-} from 'fastify-type-provider-zod';
+import fastify, { type FastifyInstance } from 'fastify';
+import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { type Clock, systemClock } from '../gitops/base/clock.ts';
-import { fieldErrors } from '../gitops/base/problem.ts';
+import { problemAnswer } from '../gitops/base/problem-answer.ts';
 import { requestIdFrom } from '../gitops/base/request-id.ts';
 import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
 import { registerAudit } from './audit.ts';
@@ -30,6 +26,20 @@ import { Projection } from './sites/projection.ts';
 import { verificationRoutes } from './verification/verification.routes.ts';
 
 const BODY_LIMIT = 128 * 1024;
+
+const answerProblem = problemAnswer({
+  Problem: ManagementProblem,
+  SitesRepoError,
+  codes: {
+    schema: 'invalid_request',
+    tooLarge: 'body_too_large',
+    mediaType: 'unsupported_media_type',
+    clientError: 'invalid_request',
+    sitesRepo: 'sites_repo_unavailable',
+    internal: 'internal',
+  },
+  challenge: 'Bearer',
+});
 
 /** Members of log records that may hold secrets, at any depth at which a request or a body is logged. */
 const REDACTED = ['authorization', 'containerConfigB64', 'containerConfig', 'x-secret'].flatMap((name) => [
@@ -111,34 +121,4 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
       ]);
     },
   };
-}
-
-function answerProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const known = toProblem(error);
-  if (known.status >= 500) request.log.error({ err: error }, known.message);
-  if (known.status === 401) reply.header('www-authenticate', 'Bearer');
-  reply.header('x-request-id', request.id);
-  const body = JSON.stringify(known.body(request.id));
-  return reply.status(known.status).type('application/problem+json').send(body);
-}
-
-function toProblem(error: unknown): ManagementProblem {
-  if (error instanceof ManagementProblem) return error;
-  if (error instanceof SitesRepoError)
-    return new ManagementProblem('sites_repo_unavailable', { cause: error });
-  if (hasZodFastifySchemaValidationErrors(error)) {
-    const issues = error.validation.flatMap(({ keyword, params, instancePath, message = '' }) => {
-      const path = instancePath.split('/').slice(1);
-      const unknown = keyword === 'unrecognized_keys' && Array.isArray(params.keys) ? params.keys : [null];
-      return unknown.map((key) =>
-        key === null ? { path, message } : { path: [...path, String(key)].filter(Boolean), message },
-      );
-    });
-    return new ManagementProblem('invalid_request', { errors: fieldErrors(issues), cause: error });
-  }
-  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500;
-  if (status === 413) return new ManagementProblem('body_too_large');
-  if (status === 415) return new ManagementProblem('unsupported_media_type');
-  if (typeof status === 'number' && status < 500) return new ManagementProblem('invalid_request');
-  return new ManagementProblem('internal', { cause: error });
 }

@@ -1,7 +1,7 @@
-import { createServer } from 'node:net';
 import Docker from 'dockerode';
 import { z } from 'zod';
 import { RetryableError, TerminalError } from '../base/errors.ts';
+import { freePort } from '../base/free-port.ts';
 
 /** Docker refused the call, or there is no such thing. */
 export class DockerRefusal extends TerminalError {
@@ -98,9 +98,9 @@ function firstAddress(subnet: string | undefined): string | null {
 
 /** Binds the address: Node's list of interfaces lacks a bridge without containers, since that has no carrier. */
 async function isOurs(address: string): Promise<boolean> {
-  const server = createServer();
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  server.once('error', () => resolve(false));
-  server.listen(0, address, () => server.close(() => resolve(true)));
-  return await promise;
+  try {
+    return (await freePort(address, 0)) !== null;
+  } catch {
+    return false; // EADDRNOTAVAIL, or the gateway is not an address
+  }
 }

@@ -1,12 +1,7 @@
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import {
-  type FastifyPluginAsyncZod,
-  hasZodFastifySchemaValidationErrors,
-  serializerCompiler,
-  validatorCompiler,
-} from 'fastify-type-provider-zod';
+import fastify, { type FastifyInstance } from 'fastify';
+import { type FastifyPluginAsyncZod, serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { equalSecrets } from '../base/equal-secrets.ts';
-import { fieldErrors } from '../base/problem.ts';
+import { problemAnswer } from '../base/problem-answer.ts';
 import { requestIdFrom } from '../base/request-id.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { DaemonDeps } from './deps.ts';
@@ -17,6 +12,20 @@ import { planRoutes } from './plans.ts';
 import { statusRoutes } from './statuses.ts';
 
 const BODY_LIMIT = 256 * 1024;
+
+const answerProblem = problemAnswer({
+  Problem: ProvisionerProblem,
+  SitesRepoError,
+  codes: {
+    schema: 'malformed_request',
+    tooLarge: 'body_too_large',
+    mediaType: 'malformed_request',
+    clientError: 'malformed_request',
+    sitesRepo: 'sites_repo_unavailable',
+    internal: 'internal',
+  },
+  unlogged: ['still_running'],
+});
 
 /** The provisioner's HTTP interface (docs/http.md). Never listens and never reads the environment. */
 export function buildDaemon(deps: DaemonDeps): FastifyInstance {
@@ -61,29 +70,4 @@ function guardedRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
     await app.register(planRoutes(deps));
     await app.register(hostReportRoutes(deps));
   };
-}
-
-function answerProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const known = toProblem(error);
-  if (known.code === 'internal') request.log.error({ err: error }, 'unexpected error');
-  reply.header('x-request-id', request.id);
-  const body = JSON.stringify(known.body(request.id));
-  return reply.status(known.status).type('application/problem+json').send(body);
-}
-
-function toProblem(error: unknown): ProvisionerProblem {
-  if (error instanceof ProvisionerProblem) return error;
-  if (error instanceof SitesRepoError)
-    return new ProvisionerProblem('sites_repo_unavailable', { cause: error });
-  if (hasZodFastifySchemaValidationErrors(error)) {
-    const issues = error.validation.map(({ instancePath, message = '' }) => ({
-      path: instancePath.split('/').slice(1),
-      message,
-    }));
-    return new ProvisionerProblem('malformed_request', { errors: fieldErrors(issues), cause: error });
-  }
-  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500;
-  if (status === 413) return new ProvisionerProblem('body_too_large');
-  if (typeof status === 'number' && status < 500) return new ProvisionerProblem('malformed_request');
-  return new ProvisionerProblem('internal', { cause: error });
 }

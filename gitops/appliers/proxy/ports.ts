@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
 import { RetryableError } from '../../base/errors.ts';
+import { freePort } from '../../base/free-port.ts';
 
 const remembered = z.record(z.string(), z.int().min(1).max(65535));
 const TRIES = 50;
@@ -46,14 +46,12 @@ async function pickPort(addresses: readonly string[], taken: readonly number[]):
   throw new RetryableError(`no port is free on all of ${addresses.join(', ')}`);
 }
 
-/** The port that was bound, and closed again; `null` if it is in use. */
-function bind(host: string, port: number): Promise<number | null> {
-  const { promise, resolve } = Promise.withResolvers<number | null>();
-  const server = createServer();
-  server.once('error', () => resolve(null));
-  server.listen({ host: host.replace(/^\[|\]$/g, ''), port }, () => {
-    const address = server.address();
-    server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : null));
-  });
-  return promise;
+/** The port if it is free; `null` if it is in use. An address that can't be bound may exist later. */
+async function bind(address: string, port: number): Promise<number | null> {
+  try {
+    return await freePort(address.replace(/^\[|\]$/g, ''), port);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new RetryableError(`the proxy can't use ${address}: ${reason}`, { cause });
+  }
 }

@@ -1,5 +1,7 @@
-import { createServer } from 'node:net';
+import { freePort } from '../../base/free-port.ts';
 import { CliError } from '../output/cli-error.ts';
+
+const HOST = '127.0.0.1';
 
 /** A port that the instance listens on: requested by an environment variable, or picked and remembered. */
 interface PortRequest {
@@ -25,7 +27,7 @@ export type Ports = Record<keyof typeof PORTS, number>;
 
 /**
  * Assigns every port. 0 picks a free one: the remembered one if it is free, so that addresses in manifests, snippets
- * and bookmarks survive a restart. Throws `CliError` if a requested port is in use.
+ * and bookmarks survive a restart. Throws `CliError` if a requested port is in use, or if the system refuses it.
  */
 export async function assignPorts(
   env: NodeJS.ProcessEnv,
@@ -41,7 +43,9 @@ export async function assignPorts(
     let port = requested;
     if (requested === 0)
       port =
-        before !== undefined && !taken.has(before) && (await isFree(before)) ? before : await pick(taken);
+        before !== undefined && !taken.has(before) && (await isFree(before).catch(() => false))
+          ? before
+          : await pick(taken);
     else if (taken.has(requested) || !(await isFree(requested))) {
       throw new CliError(
         `port ${requested} (${request.variable}) is in use; stop the process that uses it, or set ${request.variable} to another port (0: any)`,
@@ -66,23 +70,17 @@ function readPort(env: NodeJS.ProcessEnv, { variable, fallback }: PortRequest): 
 
 async function pick(taken: ReadonlySet<number>): Promise<number> {
   for (;;) {
-    const port = await probe(0);
+    const port = await freePort(HOST, 0);
     if (port !== null && !taken.has(port)) return port;
   }
 }
 
+/** Throws `CliError` if the system refuses the port for another reason than its use (`EACCES`). */
 async function isFree(port: number): Promise<boolean> {
-  return (await probe(port)) !== null;
-}
-
-/** Binds the port on loopback (0: any) and returns it, or `null` if it is in use. */
-function probe(port: number): Promise<number | null> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(null));
-    server.listen({ port, host: '127.0.0.1' }, () => {
-      const address = server.address();
-      server.close(() => resolve(address !== null && typeof address === 'object' ? address.port : null));
-    });
-  });
+  try {
+    return (await freePort(HOST, port)) !== null;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new CliError(`port ${port} can't be used: ${reason}`, { cause });
+  }
 }

@@ -230,6 +230,11 @@ describe('the HTTP interface', () => {
     expect(await call('POST', url, body)).toMatchObject({ status, body: { code } });
   });
 
+  test('names each unknown member of a body', async () => {
+    const { body } = await call('POST', '/deprovision', { site: 'acme', force: true, now: 1 });
+    expect(body.errors.map(({ path }: { path: string }) => path)).toEqual(['force', 'now']);
+  });
+
   test('commits nothing for a refused request', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1));
     await call('POST', '/provision?wait=10', manifest('other', 2));

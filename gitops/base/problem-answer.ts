@@ -1,0 +1,74 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
+import { type FieldError, fieldErrors, type ProblemError, type ProblemOptions } from './problem.ts';
+
+type Problem = ProblemError<Readonly<Record<string, readonly [status: number, title: string]>>>;
+
+/** What a service answers to errors that aren't problems of its own. */
+interface ProblemService<Code extends string> {
+  readonly Problem: new (code: Code, options?: ProblemOptions) => Problem;
+  /** The error of an unreadable sites repository, which this room can't import. */
+  readonly SitesRepoError: abstract new (
+    ...args: never
+  ) => Error;
+  readonly codes: {
+    /** A request that violates the route's schema. */
+    readonly schema: Code;
+    readonly tooLarge: Code;
+    readonly mediaType: Code;
+    /** Every other 4xx of the framework. */
+    readonly clientError: Code;
+    readonly sitesRepo: Code;
+    readonly internal: Code;
+  };
+  /** Codes of 5xx that are not logged, because they are part of normal operation. */
+  readonly unlogged?: readonly Code[];
+  /** `www-authenticate` of each 401. */
+  readonly challenge?: string;
+}
+
+/** The error handler of a service: answers every error as a problem document, and logs those with a 5xx status. */
+export function problemAnswer<Code extends string>(service: ProblemService<Code>) {
+  const unlogged: ReadonlySet<string> = new Set(service.unlogged);
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    const known = problemOf(error, service);
+    if (known.status >= 500 && !unlogged.has(known.code)) request.log.error({ err: error }, known.message);
+    if (known.status === 401 && service.challenge !== undefined) {
+      reply.header('www-authenticate', service.challenge);
+    }
+    reply.header('x-request-id', request.id);
+    const body = JSON.stringify(known.body(request.id));
+    return reply.status(known.status).type('application/problem+json').send(body);
+  };
+}
+
+function problemOf<Code extends string>(
+  error: unknown,
+  { Problem, SitesRepoError, codes }: ProblemService<Code>,
+): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof SitesRepoError) return new Problem(codes.sitesRepo, { cause: error });
+  if (hasZodFastifySchemaValidationErrors(error)) {
+    return new Problem(codes.schema, { errors: error.validation.flatMap(schemaErrors), cause: error });
+  }
+  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500;
+  if (status === 413) return new Problem(codes.tooLarge);
+  if (status === 415) return new Problem(codes.mediaType);
+  if (typeof status === 'number' && status < 500) return new Problem(codes.clientError);
+  return new Problem(codes.internal, { cause: error });
+}
+
+interface SchemaIssue {
+  readonly keyword: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly instancePath: string;
+  readonly message?: string;
+}
+
+/** The fields that an issue is about: each of its unrecognized keys, or the one at its path. */
+function schemaErrors({ keyword, params, instancePath, message = '' }: SchemaIssue): FieldError[] {
+  const path = instancePath === '/' ? [] : instancePath.split('/').slice(1);
+  const keys: unknown = keyword === 'unrecognized_keys' ? params.keys : undefined;
+  if (!Array.isArray(keys)) return fieldErrors([{ path, message }]);
+  return fieldErrors(keys.map((key) => ({ path: [...path, String(key)], message })));
+}
