@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { createVitest, type Vitest } from 'vitest/node';
+import { limit } from '../gitops/base/limit.ts';
 import { POOLS, type Pool } from './suites.ts';
 import {
   allRequired,
@@ -20,7 +22,7 @@ interface Selection {
 
 /**
  * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` run beside each
- * other. The last lines say how long each suite took and what was left out. Exit code 1 where a test failed, none ran,
+ * other, as many as there are cores, the longest first. The last lines say how long each suite took and what was left out. Exit code 1 where a test failed, none ran,
  * or (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
  */
 const started = Date.now();
@@ -29,7 +31,13 @@ const selections = await Promise.all(Object.keys(POOLS).map((pool) => select(poo
 const probes = probe(selections.flatMap(({ files }) => files));
 process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 
-await Promise.all(selections.map(async ({ vitest, files }) => files.length > 0 && vitest.start(filters)));
+// As many pools at once as there are cores: with more of them, tests wait for a core until they time out.
+const perCore = limit(availableParallelism());
+await Promise.all(
+  selections.map(({ vitest, files }) =>
+    perCore(async () => files.length > 0 && (await vitest.start(filters))),
+  ),
+);
 const outcomes = selections.flatMap(({ vitest }) => vitest.state.getTestModules().map(readModule));
 const stray = selections.flatMap(({ vitest }) => vitest.state.getUnhandledErrors()).length;
 const hung = await Promise.all(selections.map(({ vitest }) => close(vitest)));

@@ -6,20 +6,20 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Files of one pool run one after another, because they use the same thing of the machine; the pools run beside each
- * other. Each pool is one or more projects of `vitest.config.ts`.
+ * other, as many as there are cores, in this order. Each pool is one or more projects of `vitest.config.ts`.
  */
 export const POOLS = {
-  /** No component. `unit` is the quick loop; `daemons` start whole daemons, workerd, git or this runner many times. */
-  unit: ['unit', 'daemons'],
-  /** Name servers, proxies, databases and authorities on free ports. */
-  services: ['services'],
+  /** Daemons and whole instances that are killed again and again. */
+  faults: ['faults'],
   /**
    * The machine's Docker engine and Chromium. A container that starts or ends changes the machine's network interfaces,
    * and Chromium drops requests when that happens: so never both at once.
    */
   containers: ['containers'],
-  /** Daemons and whole instances that are killed again and again. */
-  faults: ['faults'],
+  /** Name servers, proxies, databases and authorities on free ports. */
+  services: ['services'],
+  /** No component. `unit` is the quick loop; `daemons` start whole daemons, workerd, git or this runner many times. */
+  unit: ['unit', 'daemons'],
 } as const;
 export type Pool = keyof typeof POOLS;
 export type Project = (typeof POOLS)[Pool][number];
