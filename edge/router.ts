@@ -1,5 +1,6 @@
 import { IttyRouter } from 'itty-router/IttyRouter';
 import type { Plugin, Route } from '../plugins/contract.ts';
+import { setBounded } from './base/bounded-map.ts';
 
 /** A route and the plugin that it belongs to. */
 export interface Mounted {
@@ -58,8 +59,7 @@ export function buildRouter(plugins: readonly Plugin[]): Router {
   const cached = new Map<string, Match>();
   return async (pathname) => {
     const match = cached.get(pathname) ?? (await find(pathname));
-    if (cached.size >= MAX_CACHED) cached.clear();
-    if (match !== undefined) cached.set(pathname, match);
+    if (match !== undefined) setBounded(cached, MAX_CACHED, pathname, match);
     return match;
   };
 }

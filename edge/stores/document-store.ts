@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { setBounded } from '../base/bounded-map.ts';
 import { parseJson, reasonOf } from '../base/json.ts';
 import { singleFlight, within } from '../base/single-flight.ts';
 import type { EventLog } from '../logs/event-log.ts';
@@ -69,19 +70,14 @@ export function documentStore<T>(
     `${cacheBase}/${name}/${encodeURIComponent(key)}`;
 
   function remember(key: string, document: T, freshUntil: number): Lookup<T> {
-    if (memory.size >= MAX_ENTRIES && !memory.has(key)) {
-      const [oldest] = memory.keys();
-      if (oldest !== undefined) memory.delete(oldest);
-    }
     absences.delete(key);
-    memory.set(key, { document, freshUntil });
+    setBounded(memory, MAX_ENTRIES, key, { document, freshUntil });
     return { state: 'found', document };
   }
 
   function forget(key: string): Lookup<T> {
-    if (absences.size >= MAX_ABSENCES) absences.clear();
     memory.delete(key);
-    absences.set(key, now() + ABSENT_TTL_MS);
+    setBounded(absences, MAX_ABSENCES, key, now() + ABSENT_TTL_MS);
     return { state: 'missing' };
   }
 

@@ -23,24 +23,43 @@ export const TAG_SERVER_PATHS = [
 
 export const VENDOR_SCRIPT_PATH = '/c/:token.js';
 
-/** Reserved for the site owner: Private Click Measurement and ACME use it. */
-const WELL_KNOWN = '/.well-known/*';
+/**
+ * First segments that are reserved as a whole, for later routes of the edge and of the tag server. `.well-known` is the
+ * site owner's: Private Click Measurement and ACME use it.
+ */
+const RESERVED_SEGMENTS = [
+  'l',
+  'c',
+  'boot',
+  'mark-session-detection',
+  '_',
+  'gtm',
+  'g',
+  'j',
+  'mp',
+  '.well-known',
+] as const;
 
 const NO_DOT_SEGMENTS = /^(?!.*\/\.\.?(?:\/|$))/;
 
 /**
- * Matches every path except those with the same first segment as one of `routePaths`. It is a pattern and not a
+ * Matches every path except those that a route answers and those with a reserved first segment. It is a pattern and not a
  * function, so that the manifest's JSON Schema contains the rule and editors apply it.
  */
 function notReserved(routePaths: readonly string[]): RegExp {
-  const segments = [...routePaths, WELL_KNOWN].map((path) => path.split('/')[1] ?? '');
-  const escaped = [...new Set(segments)].map((segment) => segment.replaceAll('.', '\\.'));
-  return new RegExp(`^(?!\\/(?:${escaped.join('|')})(?:\\/|$))`);
+  const answered = [...RESERVED_SEGMENTS.map((segment) => `/${segment}/*`), ...routePaths].map((path) =>
+    path
+      .replaceAll('.', '\\.')
+      .replaceAll(/:\w+/g, '[^/]+')
+      // The router answers `/static` by the route `/static/*`, too.
+      .replace(/\/\*$/, '(?:/.*)?'),
+  );
+  return new RegExp(`^(?!(?:${answered.join('|')})$)`);
 }
 
 /**
- * The options that a manifest may set. `routePaths` are the paths of all plugins' routes: a manifest can't add any of
- * them, or any path with the same first segment.
+ * The options that a manifest may set. `routePaths` are the paths of all plugins' routes: a manifest can't add a path that
+ * one of them answers.
  */
 export function serverProxyConfig(routePaths: readonly string[]) {
   /** An exact path on the edge hostname that is forwarded to the tag server in addition to the built-in ones. */

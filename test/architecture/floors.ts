@@ -53,8 +53,8 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
   ],
   edge: [
     { number: 0, rooms: ['edge/base/**', 'edge/logs/**', 'edge/front/**'] },
-    { number: 0, rooms: ['edge/claims.ts', 'edge/consent.ts', 'edge/router.ts'] },
-    { number: 1, rooms: ['edge/http/**', 'edge/stores/**', 'edge/gate.ts'] },
+    { number: 0, rooms: ['edge/claims.ts', 'edge/consent.ts'] },
+    { number: 1, rooms: ['edge/http/**', 'edge/stores/**', 'edge/gate.ts', 'edge/router.ts'] },
     { number: 2, rooms: ['edge/guard.ts'] },
     { number: 3, rooms: ['edge/dispatch.ts', 'edge/site.ts'] },
     { number: 4, rooms: ['edge/context.ts'] },

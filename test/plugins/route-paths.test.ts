@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { bundleWorker } from '../../edge/bundle.ts';
 import type { Plugin } from '../../plugins/contract.ts';
 import { MODULES, ROUTE_PATHS } from '../../plugins/document.ts';
+import { serverProxyConfig } from '../../plugins/server_proxy/config.ts';
 
 /** Bundled, because Node can't import the plugins' scripts for pages. */
 async function loadPlugins(): Promise<readonly Plugin[]> {
@@ -30,22 +31,16 @@ describe('modules.server_proxy.paths', () => {
   test.each([
     '/',
     '/r/collect',
-    '/r/other',
+    '/static',
     '/static/x.js',
-    '/l/x',
-    '/l',
-    '/c/x',
-    '/boot',
-    '/boot/x',
-    '/mark-session-detection/x',
-    '/_/x',
-    '/g',
-    '/j/x',
-    '/mp/x',
-    '/gtm/x',
+    '/static/x/y.js',
+    '/gtm.js',
     '/gtag/js',
-    '/.well-known/x',
+    '/gtag/destination',
+    '/ns.html',
+    '/healthy',
     '/healthz',
+    '/bait/gtm.js',
     '/a/../b',
     '/a b',
     'data',
@@ -53,10 +48,52 @@ describe('modules.server_proxy.paths', () => {
     expect(accepts(path)).toBe(false);
   });
 
-  test.each(['/data', '/data/gtm', '/lx', '/bootx', '/gtmx', '/gtm-js', '/gtmxjs', '/staticx', '/tagyard/x'])(
-    'accepts %s',
-    (path) => {
-      expect(accepts(path)).toBe(true);
+  test.each(['l', 'c', 'boot', 'mark-session-detection', '_', 'gtm', 'g', 'j', 'mp', '.well-known'])(
+    'refuses /%s and every path below it',
+    (segment) => {
+      expect([`/${segment}`, `/${segment}/x`, `/${segment}/x/y`].filter(accepts)).toEqual([]);
     },
   );
+
+  test.each([
+    '/data',
+    '/data/gtm',
+    '/data/static/x.js',
+    '/r',
+    '/r/data',
+    '/r/collect/x',
+    '/gtag',
+    '/gtag/x',
+    '/gtag/js/x',
+    '/bait/x',
+    '/healthz/x',
+    '/healthzx',
+    '/ns.html/x',
+    '/ns-html',
+    '/lx',
+    '/bootx',
+    '/gtmx',
+    '/gtm-js',
+    '/gtmxjs',
+    '/staticx',
+    '/tagyard/x',
+  ])('accepts %s', (path) => {
+    expect(accepts(path)).toBe(true);
+  });
+
+  test.each([
+    ['/x/:name.js', '/x/a.js', false],
+    ['/x/:name.js', '/x/a/b.js', true],
+    ['/x/:name.js', '/x/ajs', true],
+    ['/x/:name.js', '/x/.js', true],
+    ['/x/:name/y', '/x/a/y', false],
+    ['/x/:name/y', '/x/a/y/z', true],
+    ['/x/*', '/x', false],
+    ['/x/*', '/x/a/b', false],
+    ['/x/*', '/xa', true],
+    ['/x', '/x', false],
+    ['/x', '/x/a', true],
+  ])('with a route %s, %s is valid: %s', (route, path, valid) => {
+    expect(serverProxyConfig([route]).safeParse({ paths: [path] }).success).toBe(valid);
+  });
 });
