@@ -46,7 +46,7 @@ async function pickPort(addresses: readonly string[], taken: readonly number[]):
   throw new RetryableError(`no port is free on all of ${addresses.join(', ')}`);
 }
 
-/** The port that was bound, and closed again; `null` if it is in use. */
+/** Binds a port and closes it again. Returns the port, or `null` if it is in use. */
 function bind(host: string, port: number): Promise<number | null> {
   const { promise, resolve } = Promise.withResolvers<number | null>();
   const server = createServer();
