@@ -21,7 +21,7 @@ import { processRuntime } from './embedded/process-runtime.ts';
 import { embeddedBackend } from './embedded/proxy/backend.ts';
 import type { Env } from './env.ts';
 
-/** For each resolver that is asked whether a name points here. */
+/** The timeout of each resolver that is asked whether a name points here. */
 const DNS_TIMEOUT_MS = 3_000;
 
 interface Host {

@@ -16,9 +16,12 @@ export interface PassPlan extends Verdict {
   readonly changes: readonly Change[];
   readonly conflicts: readonly Conflict[];
   readonly unobserved: ReadonlyMap<Target, Error>;
-  /** The same by site; a site without changes, conflicts, blocks and drift isn't in it. */
+  /** Changes, conflicts, blocks and drift by site; a site that has none of them isn't in it. */
   readonly bySite: ReadonlyMap<string, SitePlan>;
-  /** Every resource that the site's manifest asked for at the time of the observation; later it may ask for another edition. */
+  /**
+   * Every resource that the site's manifest asked for at the time of the observation. Later, the same manifest may ask
+   * for another edition.
+   */
   resources(site: string): readonly Resource[];
   /** Sites that lacked a certificate when the observation started, and why. */
   readonly uncertified: ReadonlyMap<string, string>;
@@ -90,7 +93,8 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
       ...(countedAs === undefined ? {} : { countedAs }),
       owned: inventory.count(target),
     })),
-    // Reading git for each removed site is slow. Where they are too many to be allowed, only the cheap answers are read.
+    // Reading git for each removed site is slow. If a guard blocks their removal because they are too many, only sites
+    // that moved to another host are examined, which needs no git.
     removals: await input.removals(
       gone.size <= maxVanishedSites(desired.sites.size + gone.size) || guards.approved.size > 0
         ? gone
@@ -170,7 +174,7 @@ async function observeScope(
   ];
 }
 
-/** The keys of these that a site outside the scope asks for. */
+/** Of the observed keys, those that a site outside the scope asks for. */
 function desiredByOthers(
   observed: readonly Observed[],
   applier: Applier,
@@ -201,7 +205,10 @@ function withinScope(plan: Plan, scope: ReadonlySet<string> | null): Plan {
   };
 }
 
-/** Marks the deletes of a site that ends on all hosts: its file is a tombstone or missing. A file that names another host moves it. */
+/**
+ * Marks the deletes of a site that ends on all hosts, because its file is a tombstone or missing. A site whose file
+ * names another host only moves, so its deletes aren't marked.
+ */
 function markEnded(change: Change, { sites, onOtherHosts }: DesiredState): Change {
   if (change.op !== 'delete') return change;
   const desired = sites.get(change.site);

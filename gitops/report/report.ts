@@ -91,7 +91,7 @@ export const siteStatusSchema = z.object({
   reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]), // Object.keys forgets the key type
   message: z.string(),
   health: z.enum(['healthy', 'degraded', 'unknown']),
-  /** When the last DNS record of a site that is being removed was deleted (ISO 8601). The drain starts here. */
+  /** Of a site that is being removed: when its last DNS record was deleted (ISO 8601). The drain starts then. */
   withdrawnAt: z.iso.datetime().optional(),
   resources: z.array(resource),
 });
@@ -109,7 +109,7 @@ const certificate = z.object({
   notAfter: z.string().nullable(),
   /** What DNS answered; `null`: no answer (yet), or DNS doesn't matter (`tls: files`). */
   addresses: z.array(z.string()).nullable(),
-  /** `null`: with the next observation of the proxy. */
+  /** `null`: the next check comes with the next observation of the proxy. */
   nextCheck: z.string().nullable(),
 });
 export type CertificateStatus = z.infer<typeof certificate>;

@@ -52,7 +52,8 @@ export class History {
 
   async isAncestor(older: string, newer: string): Promise<boolean> {
     try {
-      // An ancestor is its own merge base. `--is-ancestor` prints nothing, for which simple-git waits 50 ms.
+      // The merge base of a commit and its ancestor is the ancestor. `--is-ancestor` would be slower: it prints
+      // nothing, and simple-git waits 50 ms if a command prints nothing.
       return (await this.#git.run(['merge-base', older, newer])).toString().trim() === older;
     } catch (error) {
       const cause = error instanceof SitesRepoError ? error.cause : error;

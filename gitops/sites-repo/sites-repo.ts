@@ -22,7 +22,7 @@ interface SitesRepoOptions {
   readonly branch?: string;
   /** Seconds between two fetches from a remote, before jitter. */
   readonly pollSeconds?: number;
-  /** The branch has had commits: where it is missing, it is not created. */
+  /** True: the branch has had commits. If it is missing now, it is not created. */
   readonly initialized?: boolean;
 }
 
@@ -35,7 +35,7 @@ export class SitesRepo {
   readonly #committer: Committer;
   readonly #pollSeconds: number;
 
-  /** `remote`: the URL that the repository at `path` mirrors; `null`: it is the repository itself. */
+  /** `remote`: the URL that the repository at `path` mirrors; `null`: `path` is the sites repository itself. */
   constructor(path: string, remote: string | null, options: Omit<SitesRepoOptions, 'url' | 'cacheDir'> = {}) {
     const git = new GitDir(path, remote !== null);
     this.#git = git;
@@ -52,7 +52,7 @@ export class SitesRepo {
     this.#pollSeconds = options.pollSeconds ?? 30;
   }
 
-  /** The newest revision, after a fetch where the repository is a remote one; `null`: the branch doesn't exist. */
+  /** The newest revision; `null`: the branch doesn't exist. Fetches first if the repository is remote. */
   async head(): Promise<string | null> {
     return await this.#branch.head();
   }

@@ -27,7 +27,7 @@ export interface ContainerChange {
   readonly requestId: string;
   /** Subject of the commit; the site id is appended. */
   readonly subject: string;
-  /** Edits the manifest that git holds now, or throws the problem to answer. Called again after a lost race. */
+  /** Edits the manifest that git holds now, or throws a `ManagementProblem`. Called again after a lost race. */
   edit(current: Manifest): ManifestInput;
   /** The change is refused unless git holds the version that the caller has read. */
   readonly ifMatch?: string | undefined;
@@ -51,7 +51,7 @@ export async function changeContainer(
   if (operation?.status === 'running' && isUnsettled(operation.step)) {
     throw new ManagementProblem('container_busy');
   }
-  // Names that the site has already are allowed: the zones may have been changed to include them since.
+  // Names that the site already has are allowed: the settings may have changed since, to a zone that includes them.
   const known = claimedNames(row.manifest);
   refuseOwnZone(
     settings,

@@ -16,7 +16,7 @@ import { refuseOwnZone } from './own-zone.ts';
 
 /** What runs the operations of containers. */
 export interface OperationRunner {
-  /** Runs an operation that has just begun, through the steps that a request waits for. */
+  /** Runs those steps of a new operation that a request waits for. */
   settle(operation: OperationRow): Promise<void>;
   /** Announces a new operation. */
   trigger(): void;
@@ -30,8 +30,8 @@ interface Creation {
 }
 
 /**
- * Creates a container, up to the provisioner's acceptance; the steps after that run in the background. Throws the
- * problem to answer. After a failed step the container is `failed`, and its ports and domains are released.
+ * Creates a container and waits until the provisioner accepts it; later steps run in the background. Throws a
+ * `ManagementProblem`. After a failed step the container is `failed`, and its ports and domains are released.
  */
 export async function createContainer(
   context: Context,

@@ -4,7 +4,7 @@ import { ManagementProblem } from '../http/errors.ts';
 import type { containerPatch } from './containers.schema.ts';
 import { newToken } from './draft.ts';
 
-/** The limit of the manifest's schema. The newest are kept. */
+/** The manifest's schema allows no more previous tokens. The newest are kept. */
 const KEPT_TOKENS = 10;
 
 export function patch(

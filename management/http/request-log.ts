@@ -7,7 +7,7 @@ declare module 'fastify' {
   }
 }
 
-/** Fastify's two lines a request; those of polled routes at level `debug`. */
+/** Logs Fastify's two lines per request. Those of polled routes have the level `debug`. */
 export class RequestLog extends LogController {
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
     if (isPolled(request)) request.log.debug({ req: request }, 'incoming request');

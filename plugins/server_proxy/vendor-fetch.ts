@@ -13,8 +13,8 @@ export const SAFE_HEADERS = [
 export const FRESH_UNTIL = 'x-tagyard-fresh-until';
 
 /**
- * Fetches the vendor's script, with the headers that a page may get. Throws `upstream_failed` where the answer takes
- * longer than `timeoutMs` or is not a script, a redirect included.
+ * Fetches the vendor's script, with the headers that a page may get. Throws `upstream_failed` if the answer takes
+ * longer than `timeoutMs`, is a redirect, or is otherwise not a script.
  */
 export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: number): Promise<SharedBody> {
   try {

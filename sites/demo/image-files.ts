@@ -8,7 +8,7 @@ import { TAG_SERVER_ENTRY } from './tag-server/entry.ts';
 export interface ImageFile {
   /** The absolute path in the image. */
   readonly path: string;
-  /** Changes with the content. Node and its libraries, a hundred megabytes, are identified by size and time. */
+  /** Changes with the content. For Node and its libraries (a hundred megabytes) it is their size and mtime. */
   readonly fingerprint: string;
   readonly content: () => Promise<Buffer>;
   readonly role: 'node' | 'library' | 'entry' | 'source' | 'system';

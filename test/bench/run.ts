@@ -8,7 +8,7 @@ import { hostNginx } from './host-nginx.ts';
 import { instance } from './instance.ts';
 import { management } from './management.ts';
 
-/** The parts of the bench by name; `npm run bench -- <names>` takes some of them. */
+/** The parts of the bench by name; `npm run bench -- <names>` runs only those. */
 const SUITES: Readonly<Record<string, Suite>> = {
   instance,
   edge,
@@ -19,7 +19,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'host-nginx': hostNginx,
 };
 
-/** Prints a line a figure, and writes the same as JSON to the path in `BENCH_JSON`: `{ machine, figures }`. */
+/** Prints one line per figure. Writes the figures as JSON to the path in `BENCH_JSON`: `{ machine, figures }`. */
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !(name in SUITES));
 if (unknown.length > 0) {

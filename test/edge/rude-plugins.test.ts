@@ -15,7 +15,7 @@ const rudeSite = (...flags: string[]) =>
     domains: [{}, {}],
   });
 
-/** Everything that a page needs of the edge works. */
+/** Asserts that everything that a page needs from the edge works. */
 async function works(site: StagedSite) {
   stage.upstream.reply = () => ({ headers: { 'content-type': 'text/javascript' }, body: 'tag' });
   const second = `https://${site.domains[1]?.domain}/`;
@@ -42,7 +42,7 @@ describe('a plugin whose hooks', () => {
     ['never resolve, before the route', 'hangs_before'],
     ['never resolve, after the route', 'hangs_after'],
     ['never resolve, in the bootstrap', 'hangs_boot'],
-    ['return something else than a Response', 'babbles'],
+    ['return something other than a Response', 'babbles'],
     ['read the response and fail', 'uses_up'],
   ])('%s: every other path of the site works, and the log names the plugin', async (_how, flag) => {
     await stage.seen();
@@ -57,7 +57,7 @@ describe('a plugin whose hooks', () => {
 describe('a plugin whose handler', () => {
   test.each([
     ['throws', 'handler_throws', '/handler-throws'],
-    ['returns something else than a Response', 'handler_babbles', '/handler-babbles'],
+    ['returns something other than a Response', 'handler_babbles', '/handler-babbles'],
   ])('%s: a generic 500 on its own path, other paths work', async (_how, flag, path) => {
     const site = await rudeSite(flag);
     const answer = await stage.send(site.host, path);
@@ -74,7 +74,7 @@ describe('a plugin whose handler', () => {
   });
 });
 
-test('disabled ones have no effect', async () => {
+test('disabled plugins have no effect', async () => {
   await stage.seen();
   await works(await rudeSite());
   expect((await stage.seen()).events).toEqual([]);

@@ -69,7 +69,7 @@ describeWith('docker', 'changes to containers from outside', () => {
     ['removed', removed],
     ['renamed', (container) => container.rename({ name: `tagyard-${INSTANCE}-mine` })],
     [
-      'replaced by one with another’s hash in its label',
+      'replaced by one whose label has another hash',
       async (container, spec) => {
         await container.remove({ force: true });
         const mark = `tgy1 ${INSTANCE} tag-1 acme-shop 00000000`;
@@ -154,7 +154,7 @@ describeWith('docker', 'changes to containers from outside', () => {
     await follow;
   });
 
-  test('keeps a foreign container in its place and names the owner', async () => {
+  test('doesn’t replace a foreign container that has the name, and reports its owner', async () => {
     const { spec, container } = processing();
     await container.remove({ force: true });
     const name = containerName(INSTANCE, spec);
@@ -176,7 +176,7 @@ describeWith('docker', 'changes to containers from outside', () => {
         ...runtime,
         async start(launch, within) {
           if (moment === 'created') {
-            // The engine has created it, and the daemon has ended before the start.
+            // The engine has created the container, and the daemon ends before it starts the container.
             await docker.createContainer(createOptions(launch));
             dying.abort();
             within.throwIfAborted();

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.close());
 
-test('finds no problem of a healthy site, and runs every check', async () => {
+test('finds no problem in a healthy site, and runs every check', async () => {
   const report = await eventually(async () => {
     const found = await stage.verify();
     expect(failing(found)).toEqual([]);
@@ -88,7 +88,7 @@ const passing = (fault: (passing: Passing) => Fault | undefined) => () => {
 };
 const atEdge = ({ url }: Passing) => url.hostname === stage.manifest.hostnames.edge;
 
-describe('each fault is found, with what to do, and nothing else', () => {
+describe('each fault gives only the expected findings, each with a fix', () => {
   afterEach(() => {
     stage.fault = () => undefined;
   });
@@ -150,7 +150,7 @@ describe('each fault is found, with what to do, and nothing else', () => {
       fix: /Run tagyard plan: the route or the documents/,
     },
     {
-      fault: 'a domain is on in the manifest and off in the stores',
+      fault: 'a domain is enabled in the manifest and disabled in the stores',
       breaks: () =>
         stage.publish({ ...stage.manifest, features: { ...stage.manifest.features, multi_domain: false } }),
       repairs: () => stage.publish(stage.manifest),
@@ -199,7 +199,7 @@ describe('each fault is found, with what to do, and nothing else', () => {
       fix: /nothing before the edge takes CORS headers away/,
     },
     {
-      fault: 'everybody is allowed across origins',
+      fault: 'CORS headers allow every origin',
       breaks: passing((one) =>
         atEdge(one)
           ? {
@@ -240,7 +240,7 @@ describe('each fault is found, with what to do, and nothing else', () => {
       fix: /HOP_SECRET is the same/,
     },
     {
-      fault: 'the host leads elsewhere with a redirect',
+      fault: 'the edge hostname redirects to another host',
       breaks: passing((one) =>
         atEdge(one) && one.url.pathname.startsWith('/l/')
           ? { answer: { status: 302, headers: { location: 'http://elsewhere.tagyard.localhost/secret' } } }
@@ -256,7 +256,7 @@ describe('each fault is found, with what to do, and nothing else', () => {
     await breaks();
     try {
       stage.asked.length = 0;
-      // The edge caches what it has read from its stores for a moment.
+      // The edge caches for a moment what it reads from its stores.
       const report = await eventually(async () => {
         const found = await stage.verify();
         expect(names(found)).toEqual(finds);
@@ -295,7 +295,7 @@ describe('checks of the host report', () => {
       /DNS provider set an A record to 127\.0\.0\.1, or a CNAME to shop-origin\.tagyard\.localhost/,
     ],
     [
-      'a custom domain with one wrong address besides',
+      'a custom domain with a wrong address beside the right one',
       (host) => changedName(host, custom, { addresses: ['127.0.0.1', '2001:db8::1'] }),
       'dns',
       /resolves to 2001:db8::1, must be/,
@@ -317,7 +317,7 @@ describe('checks of the host report', () => {
       /isn’t proxied by the edge/,
     ],
     [
-      'a certificate of 13 days more',
+      'a certificate that is valid for 13 more days',
       (host) => certificateOf(host, custom, { validTo: inDays(13) }),
       'certificate',
       /is valid until \d{4}-\d\d-\d\d only, 13 days/,
@@ -331,7 +331,7 @@ describe('checks of the host report', () => {
       /Put a certificate/,
     ],
     [
-      'a certificate of another name',
+      'a certificate for another name',
       (host) => certificateOf(host, custom, { covers: false }),
       'certificate',
       /is of another name/,
@@ -405,7 +405,7 @@ describe('checks of the host report', () => {
     expect(JSON.stringify(await stage.verify())).not.toContain('s3cret-auth-t0ken');
   });
 
-  test('a missing report is one finding, and its checks are skipped', async () => {
+  test('a missing host report is one finding, and the checks that need it are skipped', async () => {
     const report = await stage.verify(null);
     expect(failing(report)).toMatchObject([
       { name: 'host_report', detail: expect.stringContaining('the provisioner didn’t answer') },
@@ -448,11 +448,11 @@ describe('the verification worker', () => {
 
   test.each([
     ['http://127.0.0.1:1', 'an address'],
-    ['http://[::1]:1', 'an address of IPv6'],
+    ['http://[::1]:1', 'an IPv6 address'],
     ['http://2130706433', 'an address as a number'],
     ['http://localhost:1', 'this machine'],
     ['http://169.254.169.254', 'the metadata service'],
-  ])('asks nothing of %s (%s)', async (url) => {
+  ])('sends no request to %s (%s)', async (url) => {
     const host = await stage.report();
     stage.asked.length = 0;
     const report = await stage.verify({ ...host, site: { ...host.site, edge: url, customDomains: [url] } });
@@ -463,7 +463,7 @@ describe('the verification worker', () => {
     expect(stage.asked.filter((asked) => !asked.includes('.tagyard.localhost'))).toEqual([]);
   });
 
-  test('sends each request once: a dozen requests for a domain, three for each further one, five for each further host', async () => {
+  test('sends each request once: 12 for the first domain, three for each further domain, five for each further host', async () => {
     const host = await stage.report();
     stage.asked.length = 0;
     await stage.verify(host);

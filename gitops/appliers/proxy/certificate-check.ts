@@ -8,7 +8,7 @@ export interface CertificateFacts {
   readonly issuer: string;
 }
 
-/** `until`: when the first certificate of the chain expires. */
+/** `until`: the earliest time at which a certificate of the chain expires. */
 export type Checked =
   | { readonly facts: CertificateFacts; readonly until: number }
   | { readonly fault: string };

@@ -23,7 +23,7 @@ test('wrangler would upload the same bundle that the embedded instance runs, wit
   }
 });
 
-test('the file has the date and flags of the embedded instance, and no secret', async () => {
+test('the wrangler file has the date and flags of the embedded instance, and no secret', async () => {
   const text = await readFile(join(root, CONFIG), 'utf8');
   const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, ''));
   expect(config.compatibility_date).toBe(COMPATIBILITY_DATE);
@@ -31,7 +31,7 @@ test('the file has the date and flags of the embedded instance, and no secret', 
   expect(JSON.stringify(config)).not.toMatch(/secret/i);
 });
 
-test('evaluates no text as code, and is under 60 KB', async () => {
+test('the bundle evaluates no text as code, and is under 60 KB', async () => {
   const bundle = await bundleVerification();
   expect(Buffer.byteLength(bundle)).toBeLessThan(60_000);
   expect(bundle).not.toMatch(/\beval\b|\bFunction\(|import\((?!["'`])/);

@@ -31,7 +31,7 @@ describe('an error answer of Cloudflare', () => {
     ['a 429', 429, body(1)],
     ['a 500', 500, body(1)],
     ['a 408', 408, body(1)],
-    ['a page of a proxy', 403, '<html>'],
+    ['an HTML page from a proxy', 403, '<html>'],
     ['a transient code', 400, body(10013)],
   ])('is retryable: %s', (_what, status, answer) => {
     expect(cloudflareError('kv', status, answer, 7)).toBeInstanceOf(RetryableError);

@@ -43,7 +43,7 @@ describe('the names of a site', () => {
     ['a name', 'lb.example.', ['192.0.2.8']],
     ['a name with the hostname in it', '{host}.cdn.example', ['192.0.2.9']],
     ['a name that can’t be resolved, which allows any address', 'down.example', []],
-  ])('have an edge target that is %s', async (_name, target, expected) => {
+  ])('include an edge hostname that must resolve to %s', async (_name, target, expected) => {
     const table = {
       'lb.example': ['192.0.2.8'],
       'shop.edge.example.cdn.example': ['192.0.2.9'],

@@ -12,7 +12,7 @@ describe('parseManifest', () => {
   });
 
   test.each([
-    ['an unknown key, at the key', text.replace('ports:', 'prots:'), 'prots', 'prots:', /unknown key/],
+    ['an unknown key (its own line)', text.replace('ports:', 'prots:'), 'prots', 'prots:', /unknown key/],
     [
       'a value out of range',
       text.replace('processing: 20000', 'processing: 80'),

@@ -24,7 +24,7 @@ test('later edits of a site start from the earlier ones, and each is a commit', 
   expect(outcomes(['r1', 'r2'])).toEqual([fulfilled('r1', true), fulfilled('r2', true)]);
 });
 
-test('the same text makes no commit; its answer is the revision that it is based on', () => {
+test('an edit that keeps the text makes no commit; its result is the revision that has the text', () => {
   const same = edit('shop', (text) => text);
   const { commits, outcomes } = foldEdits([same, edit('other', () => 'new'), same], 'r0', texts);
   expect(commits).toHaveLength(1);
@@ -41,7 +41,7 @@ test('an edit that throws fails alone', () => {
   expect(outcomes(['r1'])).toEqual([{ status: 'rejected', reason: failure }, fulfilled('r1', true)]);
 });
 
-test('a site that was deleted or never existed is null, and null deletes it', () => {
+test('an edit gets null for a site that was deleted or never existed, and returns null to delete a site', () => {
   const seen: (string | null)[] = [];
   const record = (text: string | null) => {
     seen.push(text);

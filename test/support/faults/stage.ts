@@ -162,8 +162,8 @@ export async function converged(daemon: RunningDaemon, timeoutMs = 60_000): Prom
 const SIGNAL_COMMAND = fileURLToPath(new URL('../signal-command.ts', import.meta.url));
 
 /**
- * Installs a hook in the sites repository that kills `pid` just before its commit is made (then the commit fails), or
- * just after. Git runs it inside the commit itself: githooks(5), reference-transaction.
+ * Installs a hook in the sites repository that kills `pid` just before a commit is made (then the commit fails), or
+ * just after. Git runs the hook during the commit: githooks(5), reference-transaction.
  */
 export function killAtCommit(sitesRepo: string, pid: number, moment: 'before' | 'after'): void {
   const hook = join(sitesRepo, 'hooks', 'reference-transaction');

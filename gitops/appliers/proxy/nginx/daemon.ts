@@ -36,7 +36,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   #child: ChildProcess | null = null;
   /** How the child of this process ended; `null`: it has not ended. */
   #ended: string | null = null;
-  /** How long the last test of a configuration took: a reload with 1,000 sites takes as long. */
+  /** How long the last test of a configuration took. With 1,000 sites, a reload takes as long. */
   #readingMs = 0;
 
   constructor(settings: DaemonSettings) {
@@ -73,7 +73,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     }
   }
 
-  /** The answer of the version endpoint; `null` if there is none, or only from workers without a master. */
+  /** The answer of the version endpoint; `null` if it doesn't answer, or if the workers have no master. */
   async servedVersion(): Promise<string | null> {
     if ((await this.master()) === null) return null;
     try {
@@ -89,8 +89,8 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
 
   /**
    * Makes nginx serve the current tree, by a start or a reload. Waits until it serves `version` and no old worker
-   * accepts connections. Throws `RetryableError` with the messages in nginx's log. `_fresh`: texts of new and changed
-   * files, for subclasses that compare their names with others.
+   * accepts connections. If nginx ends first or that takes too long, throws `RetryableError` with the messages in
+   * nginx's log. `_fresh`: the texts of new and changed files, for a subclass that searches them for name conflicts.
    */
   async activate(version: string, _fresh: readonly string[]): Promise<void> {
     const { prefix } = this.#settings;

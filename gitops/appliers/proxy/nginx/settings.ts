@@ -8,7 +8,7 @@ export interface NginxSettings extends ProxySettings {
   readonly limits?: NameLimits;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
-  /** Timeout of a start or reload, milliseconds; then the previous tree is restored. */
+  /** Timeout of a start or reload, in milliseconds. After a timeout, the previous tree is restored. */
   readonly reloadTimeoutMs?: number;
   /** How long connections to old workers stay open, seconds. */
   readonly shutdownSeconds?: number;

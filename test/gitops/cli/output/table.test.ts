@@ -9,7 +9,7 @@ test.each([
   ['no row', [], ''],
   ['one row', [['a', 'b']], 'a  b\n'],
   [
-    'columns of the widest cell',
+    'each column as wide as its widest cell',
     [
       ['a', 'bb', 'c'],
       ['aaa', 'b', 'c'],
@@ -26,7 +26,7 @@ test.each([
     'a\naa  b\n',
   ],
   [
-    'colours without width',
+    'colour codes that take no width',
     [
       [red('a'), 'b'],
       ['aa', 'b'],

@@ -12,7 +12,7 @@ const script = `
   process.stdout.write(String(young.space_size / 2 ** 20));
 `;
 
-test('V8 takes the options, and keeps its young generation small with them', () => {
+test('V8 accepts the options, which keep its young generation small', () => {
   const youngMiB = Number(
     execFileSync(process.execPath, [...V8_OPTIONS, '-e', script], { encoding: 'utf8' }),
   );
@@ -20,7 +20,7 @@ test('V8 takes the options, and keeps its young generation small with them', () 
   expect(youngMiB).toBeLessThanOrEqual(16);
 });
 
-test('`npm run provisioner` has the same', () => {
+test('`npm run provisioner` uses the same options and allocator settings', () => {
   const { scripts } = z
     .object({ scripts: z.record(z.string(), z.string()) })
     .parse(JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8')));

@@ -26,7 +26,7 @@ describe('the emulator', () => {
     ['another scheme', '/zones', { authorization: 'Basic abc' }, 400, 6003],
     ['a wrong token', '/zones', { authorization: 'Bearer wrong' }, 401, 10000],
     ['another account’s zone', `/zones/${'0'.repeat(32)}`, {}, 403, 9109],
-    ['an id that is none', '/zones/nope', {}, 404, 7003],
+    ['a malformed id', '/zones/nope', {}, 404, 7003],
     ['an account that isn’t ours', `/accounts/${'0'.repeat(32)}/storage/kv/namespaces`, {}, 403, 9109],
   ])('refuses %s', async (_name, path, headers, status, code) => {
     cloudflare = await startEmulator();
@@ -117,7 +117,7 @@ describe('the emulator', () => {
       ['a star inside the path', 'a.example.net/*/b', EMULATOR_SCRIPT, 400, 10022],
       ['a query', 'a.example.net/?b=c', EMULATOR_SCRIPT, 400, 10022],
       ['another zone', 'shop.other.example/*', EMULATOR_SCRIPT, 400, 10022],
-      ['a host that only ends like the zone', 'myexample.net/*', EMULATOR_SCRIPT, 400, 10022],
+      ['a host outside the zone that ends alike', 'myexample.net/*', EMULATOR_SCRIPT, 400, 10022],
     ])('refuses %s', async (_name, pattern, script, status, code) => {
       cloudflare = await startEmulator();
       const path = `/zones/${cloudflare.zone.id}/workers/routes`;
@@ -129,7 +129,7 @@ describe('the emulator', () => {
 });
 
 describeWith('reference', 'an emulator of the tests', () => {
-  test('fails to close after a request that Cloudflare’s document doesn’t have', async () => {
+  test('throws on close after a request that Cloudflare’s API document doesn’t describe', async () => {
     const cloudflare = await startEmulator();
     await cloudflare.call('GET', '/zones?nonsense=1');
     await expect(cloudflare.close()).rejects.toThrow('query nonsense is not in the document');
