@@ -134,7 +134,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   };
 }
 
-/** Changes a response's headers. Copies the response only where they are immutable, as those of fetch and cache are. */
+/** Changes a response's headers. If they are immutable, as in responses of `fetch` and the cache, changes a copy. */
 function withHeaders(response: Response, change: (headers: Headers) => void): Response {
   try {
     change(response.headers);

@@ -7,7 +7,7 @@ export function refuseClashes(plugins: readonly Plugin[]): void {
 }
 
 function refuseRouteClashes(plugins: readonly Plugin[]): void {
-  /** By shape: a request can't tell `/x/:a` from `/x/:b`. */
+  /** By shape: every request that matches `/x/:a` also matches `/x/:b`. */
   const shapes = new Map<string, { plugin: Plugin; route: Route }[]>();
   for (const plugin of plugins) {
     for (const route of plugin.routes) {
@@ -25,14 +25,17 @@ function refuseRouteClashes(plugins: readonly Plugin[]): void {
   }
 }
 
-/** Routes of one path and different methods don't clash, if they name its parameters alike: the router compares the text. */
+/**
+ * Two routes of one shape don't clash if their methods differ and their parameters have the same names: the router
+ * compares the text of the paths.
+ */
 function clashes(one: Route, other: Route): boolean {
   return (
     one.path !== other.path || one.method === other.method || one.method === 'ALL' || other.method === 'ALL'
   );
 }
 
-/** No two plugins write one member, and none writes a member of the bootstrap's own. */
+/** Two plugins can't write the same member, and no plugin can write a member that the core writes. */
 function refuseMemberClashes(plugins: readonly Plugin[]): void {
   const owners = new Map<string, string>(CORE_BOOT_MEMBERS.map((member) => [member, 'Tagyard itself']));
   for (const { name, bootMember } of plugins) {

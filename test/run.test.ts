@@ -28,14 +28,14 @@ describe('npm test', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('skips nothing, and says nothing of it, for a file that does not need the missing component', async () => {
+  test('skips nothing and reports nothing as skipped if no selected file needs the missing component', async () => {
     const { exitCode, stdout, stderr } = await run('test/report.test.ts', WITHOUT_BROWSER);
     expect([...stdout, ...stderr].filter((line) => /^Left out|chromium/.test(line))).toEqual([]);
     expect(stdout.at(-1)).toMatch(/^[1-9]\d* passed, 0 failed$/);
     expect(exitCode).toBe(0);
   });
 
-  test('passes without a component that no selected file needs, also where all are required', async () => {
+  test('passes without a component that no selected file needs, even if all components are required', async () => {
     const { exitCode, stdout, stderr } = await run('test/report.test.ts', {
       ...WITHOUT_BROWSER,
       TAGYARD_REQUIRE_ALL: '1',
@@ -46,7 +46,7 @@ describe('npm test', () => {
   });
 
   test.each(['test/components.test.ts', 'test/browser/loader.test.ts'])(
-    'fails %s for a missing component where all are required, and names it',
+    'fails %s and names the missing component if all components are required',
     async (filter) => {
       const { exitCode, stdout, stderr } = await run(filter, {
         ...WITHOUT_BROWSER,

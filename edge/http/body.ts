@@ -2,10 +2,10 @@ import type * as z from 'zod/mini';
 import { parseJson } from '../base/json.ts';
 import { EdgeError } from './errors.ts';
 
-/** 64 KiB. The largest body is a page's own cookies: about 200 KB in theory, 8 KB in practice. */
+/** 64 KiB. The largest body contains a page's own cookies: in theory up to about 200 KB, in practice 8 KB. */
 const MAX_BODY_OCTETS = 65_536;
 
-/** Bytes of a body that are read, though dropped, before the connection is cut. */
+/** Reading stops after this many octets of a body; then the connection is cut. */
 const MAX_DRAINED_OCTETS = 8 * 1_048_576;
 
 /** Reads a JSON body and parses it by the schema, which drops unknown members. */

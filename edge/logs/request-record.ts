@@ -28,8 +28,8 @@ interface DataPoint {
 }
 
 /**
- * Analytics Engine's limits in octets: 96 for the index, 16 KB for all blobs together, here a tenth for each of the ten.
- * Analytics Engine drops a whole data point that exceeds them, so texts are truncated.
+ * Analytics Engine's limits in octets: 96 for the index, 16 KB for all blobs together. Each of the ten blobs gets a
+ * tenth. Analytics Engine drops a whole data point that exceeds the limits, so texts are truncated.
  */
 const MAX_INDEX_OCTETS = 96;
 const MAX_BLOB_OCTETS = 1600;

@@ -9,7 +9,7 @@ export interface CertificateEndpoint {
   readonly port: number;
 }
 
-/** Reads the certificate that is served for a name. Its issuer is not verified: the check of a real visit does that. */
+/** Reads the certificate that is served for a name. Accepts any issuer: real visits verify it. */
 export async function readServedCertificate(
   { name, address, port }: CertificateEndpoint,
   timeoutMs: number,

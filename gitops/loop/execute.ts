@@ -71,7 +71,7 @@ export async function executeSite(
     if (waitsForDrain(target) && !isDrained && !isStopped()) {
       const leftMs = drainLeftMs(dnsRemovedAt ?? startDrain(), deps.drainSeconds, clock);
       if (leftMs > 0) await clock.sleep(leftMs, { signal: ended });
-      // Not checked again: where the wall clock was set back, each target would wait for a drain of its own.
+      // Once per drain: otherwise, if the wall clock was set back, each target would wait for a whole drain.
       isDrained = true;
     }
     if (isStopped()) {
@@ -102,7 +102,7 @@ export function isOptional(
   return run.removal && op === 'delete' && appliers.get(target)?.mayOutliveSite === true;
 }
 
-/** In the removal of a site, targets that visitors find it by drain; the targets before them in the order wait. */
+/** When a site is removed, the targets by which visitors find it drain. The targets before them in the order wait. */
 function drainRules(run: SiteRun, { appliers, drainSeconds }: ExecuteDeps) {
   const order = [...appliers.values()];
   const last = run.removal && drainSeconds > 0 ? order.findLastIndex((one) => one.drainsOnRemoval) : -1;
@@ -129,7 +129,7 @@ function stagesOf(
   return [...targets.map(of(up)), ...targets.toReversed().map(of(down))];
 }
 
-/** At most one whole drain, also where the wall clock was set back. */
+/** At most one whole drain, even if the wall clock was set back. */
 function drainLeftMs(since: Date, seconds: number, clock: Clock): number {
   return Math.min(since.getTime() + seconds * 1000 - clock.date().getTime(), seconds * 1000);
 }

@@ -3,14 +3,14 @@ import type { Clock } from '../base/clock.ts';
 import { GivenUpError, RetryableError } from '../base/errors.ts';
 import type { DesiredSite } from '../desired/desired-state.ts';
 
-/** Active runs of sites whose last run failed, at most: healthy sites don't wait for them (docs/reconciler.md, rule 10). */
+/** Limits concurrent runs of failing sites, so that healthy sites don't wait for them (docs/reconciler.md, rule 10). */
 const MAX_FAILING_RUNS = 8;
 
 interface Retry {
   readonly failures: number;
   /** By the monotonic clock. Infinity: never. */
   readonly at: number;
-  /** What failed: another desired state of the site resets its retries. */
+  /** The desired state that failed: another one resets the site's retries. */
   readonly desired: DesiredSite | undefined;
 }
 
@@ -52,7 +52,7 @@ export class Retries {
     return new Date(this.#clock.date().getTime() + retry.at - this.#clock.now()).toISOString();
   }
 
-  /** True where this desired state never failed, or its retry is due and fewer than the maximum are running. */
+  /** True if the last failure was not of this desired state, or its retry is due and the limit is not reached. */
   mayRun(site: string, desired: DesiredSite | undefined): boolean {
     const retry = this.#bySite.get(site);
     if (retry === undefined || retry.desired !== desired) return true;
@@ -81,7 +81,10 @@ export class Retries {
       .map(([site]) => site);
   }
 
-  /** When the next retry is due, by the monotonic clock. Infinity while the maximum is running: the end of a run is a trigger. */
+  /**
+   * When the next retry is due, by the monotonic clock. Infinity while the limit is reached: the end of a run
+   * is then the trigger.
+   */
   nextAt(): number {
     if (this.#running.size >= MAX_FAILING_RUNS) return Number.POSITIVE_INFINITY;
     const waiting = [...this.#bySite].filter(([site]) => !this.#running.has(site));

@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import { RetryableError } from '../base/errors.ts';
 
 /**
- * When the next full pass is due because an observation failed. Only a full pass without a failure clears it: a
+ * The time of the next full pass after a failed observation. Only a full pass without a failure clears it: a
  * successful pass over some sites says nothing about the others. Times are by the monotonic clock.
  */
 export class Schedule {

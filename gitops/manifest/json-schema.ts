@@ -16,7 +16,10 @@ export function manifestJsonSchema(example: string): JsonSchema {
   return schema;
 }
 
-/** The parser attaches the comment above a first key or item to the mapping or list; `above` is that comment of a list. */
+/**
+ * The parser attaches the comment above the first key or item to the mapping or list itself. `above`: the comment that
+ * it attached to the list whose first item is `node`.
+ */
 function describe(schema: unknown, node: ParsedNode | null | undefined, above?: string | null): void {
   if (!isSchema(schema)) return;
   if (isSeq(node)) {

@@ -18,8 +18,8 @@ export interface DriftSplit {
 }
 
 /**
- * Separates the repairs that aren't made. `isDrift`: exactly this content was applied before, so the manifest is the
- * same and the target has changed. Deletes are never drift.
+ * Separates the repairs of drift that aren't made from the other changes. `isDrift`: exactly this content was applied
+ * before, so the manifest is the same and the target has changed. Deletes are never drift.
  */
 export function splitDrift(
   changes: readonly Change[],

@@ -6,7 +6,8 @@ type KeysBySite = Map<string, Set<string>>;
 
 /**
  * What is known of each site's objects: the keys that were observed, the content that was applied, and which sites are
- * converged. It limits what a pass must observe and tells drift from a change of the manifest. No delete follows from it.
+ * converged. It limits what a pass must observe, and shows whether a change is drift or comes from the manifest. It
+ * never causes a delete.
  */
 export class Inventory {
   readonly #observed = new Map<Target, KeysBySite>();
@@ -61,7 +62,7 @@ export class Inventory {
     return before?.hash != null && before.hash === desired?.hash;
   }
 
-  /** Records a site's status. `desired`: what is applied in full; `null`: something is missing. */
+  /** Records a site's status. `desired`: the state that is fully applied; `null`: a part of it is not applied. */
   settle({ site, resources }: Pick<SiteStatus, 'site' | 'resources'>, desired: DesiredSite | null): void {
     this.#resources.set(site, resources);
     if (desired === null) this.#converged.delete(site);

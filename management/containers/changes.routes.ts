@@ -39,7 +39,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
     'sites_repo_unavailable',
   ] as const;
 
-  /** Answers the container as read after the commit, so that the answer equals that of a later GET. */
+  /** Reads the container after the commit, so that a later GET has the same answer. */
   async function change(
     request: FastifyRequest,
     what: Pick<ContainerChange, 'id' | 'subject' | 'edit' | 'claims' | 'ifMatch'>,
@@ -193,7 +193,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
   };
 }
 
-/** The UTC date so many days after a moment. */
+/** The UTC date `days` days after `nowMs`. */
 function dateAfter(nowMs: number, days: number): string {
   return new Date(nowMs + days * 86_400_000).toISOString().slice(0, 10);
 }

@@ -40,7 +40,7 @@ describe('GET /l/<loader token>.js', () => {
     expect(gzipSync(text).byteLength).toBeLessThan(2000);
   });
 
-  test('is ES2018 that a strict policy allows', async () => {
+  test('is ES2018 code that a strict content security policy allows', async () => {
     const { text } = await load(await stage.site());
     expect(text).not.toMatch(/\beval\b|new Function|document\.write|innerHTML|javascript:/);
     // esbuild would rewrite syntax that is newer than ES2018.

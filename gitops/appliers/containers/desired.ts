@@ -14,13 +14,13 @@ interface DesiredSettings extends ContainerSettings {
   readonly caFile?: string;
 }
 
-/** Raise it when a release creates containers differently from the same spec: running containers are replaced. */
+/** Increase it when a release creates other containers from the same spec: running containers are then replaced. */
 const RECIPE = 1;
 
 /**
  * The containers of a site as resources, pure. The key contains the spec's hash, so a changed spec is another resource:
  * the new container is created, traffic is switched, and the old container is removed. Settings of the host (the slot's
- * address, the CA) are only in the resource's hash, so a change replaces the container in its place.
+ * address, the CA) are in the hash of the resource only, so a change replaces the container under the same key.
  */
 export function desiredContainers(
   manifest: LoadedManifest,

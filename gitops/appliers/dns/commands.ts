@@ -3,9 +3,9 @@ import type { RecordChange } from './applier.ts';
 import { AUTOMATIC, AUTOMATIC_TTL_SECONDS, recordKey } from './desired.ts';
 
 /**
- * One record as it was observed, with the TXT values of its mark, all in zone file syntax. As JSON it is the `id` of a
- * listed record, so that a change can make the unchanged record a prerequisite of the update. `data` is `null` if only
- * the mark of a record is left.
+ * One record as it was observed, with the TXT values of its mark, all in zone file syntax. Its JSON is the `id` of a
+ * listed record, so that an update can require that the record is unchanged. `data` is `null` if only the mark of a
+ * record exists.
  */
 const storedRecord = z.object({
   name: z.string(),
@@ -50,7 +50,7 @@ export function updateCommands(change: RecordChange): string[] {
   if (!old.has(recordKey(write.record))) {
     lines.push(`prereq nxrrset ${name}. ${type}`, `prereq nxrrset ${mark} TXT`);
   }
-  // A server silently ignores a CNAME beside other records, or others beside a CNAME (RFC 2136 3.4.2.2).
+  // A server silently ignores a new CNAME beside other records, and a new record beside a CNAME (RFC 2136 3.4.2.2).
   const exists = (wanted?: string) =>
     [...old.values()].flat().some((stored) => stored.data !== null && (!wanted || stored.type === wanted));
   if (type === 'CNAME' && !exists()) lines.push(`prereq nxdomain ${name}.`);

@@ -8,7 +8,7 @@ import { canonicalRecord, recordKey } from './desired.ts';
 import { type ListedRecord, POINTING } from './observed.ts';
 import { listedRecords } from './zone-records.ts';
 
-/** A message holds 64 KiB, and a command as text is at least as long as in the message. */
+/** A limit for the text of the commands. A message holds 64 KiB, and a command is never longer there than as text. */
 const MAX_MESSAGE = 60_000;
 
 /**

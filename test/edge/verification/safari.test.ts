@@ -29,7 +29,7 @@ describe('Safari does not limit cookies', () => {
       { ...aliased('tags.acme.example'), addresses: ['9.9.9.9'] },
     ],
     [
-      'of a CNAME that the page’s own host has too',
+      'of a host with the same CNAME as the page’s own host',
       answer('acme.example', { alias: 'cdn.host.example', aliasRegistrable: 'host.example' }),
       { ...aliased('cdn.host.example'), addresses: ['9.9.9.9'] },
     ],
@@ -39,7 +39,7 @@ describe('Safari does not limit cookies', () => {
       at('2001:db8:1:2:ffff:ffff:ffff:ffff'),
     ],
     [
-      'of both address families, each in the same network',
+      'of a host with IPv4 and IPv6, each in the same network',
       answer('acme.example', { addresses: ['203.0.113.7', '2001:db8::7'] }),
       at('203.0.1.1', '2001:db8:0:0:1::'),
     ],
@@ -63,20 +63,30 @@ describe('Safari limits cookies to 7 days', () => {
       /is a CNAME to acme\.tags\.example\.net/,
     ],
     [
-      'of another CNAME than the page’s own',
+      'of a host whose CNAME differs from that of the page’s own host',
       answer('acme.example', { alias: 'a.host.example', aliasRegistrable: 'host.example' }),
       aliased('b.host.example'),
       /is a CNAME to b\.host\.example/,
     ],
-    ['one bit outside the /16', shop, at('203.1.113.7'), /fewer than 16 leading bits/],
+    ['of a host one bit outside the /16', shop, at('203.1.113.7'), /fewer than 16 leading bits/],
     [
-      'one bit outside the /64',
+      'of a host one bit outside the /64',
       answer('acme.example', { addresses: ['2001:db8:1:2::7'] }),
       at('2001:db8:1:3::7'),
       /fewer than 64 leading bits/,
     ],
-    ['with one of several addresses outside', shop, at('203.0.1.1', '198.51.100.1'), /\(198\.51\.100\.1\)/],
-    ['of different address families', shop, at('2001:db8::1'), /don’t both have IPv4 and IPv6/],
+    [
+      'of a host with one of several addresses outside the /16',
+      shop,
+      at('203.0.1.1', '198.51.100.1'),
+      /\(198\.51\.100\.1\)/,
+    ],
+    [
+      'of a host with IPv6 only, for a page with IPv4 only',
+      shop,
+      at('2001:db8::1'),
+      /don’t both have IPv4 and IPv6/,
+    ],
     [
       'where only the tags have IPv6',
       shop,
@@ -126,7 +136,7 @@ describe('the verdict of a domain', () => {
     });
   });
 
-  test('is for the best custom domain under the same registrable part', () => {
+  test('is for the custom domain with the longest cookie lifetime under the same registrable domain', () => {
     const custom = (tag: NameAnswer) => ({ ...tag, kind: 'custom' as const });
     const bad = custom({ ...at('198.51.100.1'), name: 'old.acme.example' });
     expect(verdict([shop, bad])).toMatchObject({

@@ -34,7 +34,7 @@ test('separates transactions from concurrent queries on its one connection', asy
   expect(await names()).toEqual(['02', '03']);
 });
 
-test('keeps its rows over a restart, and its schema is migrated once', async () => {
+test('keeps its rows over a restart, and migrates its schema once', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-embedded-'));
   try {
     for (const again of [false, true]) {
@@ -66,7 +66,7 @@ test('fits the port pool to its range without overlap, and keeps leased pairs', 
   expect(await leasePorts(db, 'tag-1', container)).toEqual({ processing: 20000, preview: 20001 });
   expect(await leasePorts(db, 'tag-2', container)).toBeNull();
 
-  // Another first port of the other parity, and an odd number of ports.
+  // The new range starts with an odd port and has an odd number of ports.
   await fitPool(db, 'tag-1', { first: 20003, last: 20009 });
   expect(await pairs()).toEqual([20000, 20004, 20007]);
   expect(await countFreePorts(db)).toBe(2);

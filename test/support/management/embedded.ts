@@ -13,7 +13,7 @@ import { migrate } from '../../../management/db/migrate.ts';
 const MIGRATIONS = fileURLToPath(new URL('../../../management/db/migrations/', import.meta.url));
 const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/tagyard/', import.meta.url));
 
-/** Creating an embedded database takes seconds, loading a copy a fraction of one: the copy is kept between runs. */
+/** Loads a copy in a fraction of a second. Creating a database takes seconds, so the copy is kept between runs. */
 export async function migratedDatabase(): Promise<Database> {
   const copy = await migratedCopy();
   return new Kysely<Tables>({

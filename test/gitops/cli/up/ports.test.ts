@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { assignPorts } from '../../../../gitops/cli/up/ports.ts';
 
-/** Every port is picked, so the test needs no fixed port of the machine. */
+/** Requests a free port for each variable, so that the tests need no fixed port. */
 const ANY = { MANAGEMENT_PORT: '0', PROVISIONER_PORT: '0', EDGE_PORT: '0', PROXY_PORT: '0' };
 
 const servers: Server[] = [];
