@@ -40,7 +40,7 @@ describe('the end of a test run', () => {
       expect.stringMatching(/^all 3 7 1 1 2004\.3 \d+ over budget$/),
       '3.0 s of wall time; the seconds above are summed over files.',
       '',
-      'Skipped, because a component is missing (test/setup-debian.sh installs them on Debian):',
+      'Left out, because a component is missing (test/setup-debian.sh installs them on Debian):',
       ' knot knotd is not installed',
       '',
       '7 passed, 1 failed',
