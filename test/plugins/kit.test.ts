@@ -17,6 +17,7 @@ beforeEach(() => {
     'gitops',
     'sites',
     'test/support/edge',
+    'test/suites.ts',
     'package.json',
     'tsconfig.json',
     'vitest.config.ts',
