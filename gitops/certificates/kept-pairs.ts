@@ -3,6 +3,7 @@ import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { syncDirectory, writeDurably } from '../base/durable.ts';
 import { limit } from '../base/limit.ts';
+import { hash16 } from '../base/ownership.ts';
 
 /** PEM texts: the certificate with its chain, and its private key. */
 export interface Pair {
@@ -43,7 +44,7 @@ export class KeptPairs {
   /** The path of this pair's copy, which may not exist yet. */
   pathOf(stem: string, { chain, key }: Pair): string {
     const hash = createHash('sha256').update(chain).update('\0').update(key).digest('hex').slice(0, 16);
-    return join(this.#directory, `${stem}@${hash}.pem`);
+    return join(this.#directory, `${fileStem(stem)}@${hash}.pem`);
   }
 
   async has(path: string): Promise<boolean> {
@@ -69,7 +70,7 @@ export class KeptPairs {
     check: (pem: string) => T | null,
   ): Promise<{ path: string; result: T } | null> {
     for (const path of this.#paths.toReversed()) {
-      if (!stems.includes(stemOf(path))) continue;
+      if (!stems.some((stem) => fileStem(stem) === stemOf(path))) continue;
       const pem = await readFile(path, 'utf8').catch(() => null);
       const result = pem === null ? null : check(pem);
       if (result !== null) return { path, result };
@@ -83,13 +84,21 @@ export class KeptPairs {
   ): Promise<void> {
     await this.#exclusive(async () => {
       const { paths, stems } = needed();
-      const others = this.#paths.filter((path) => !paths.has(path) && !stems.has(stemOf(path)));
+      const kept = new Set([...stems].map(fileStem));
+      const others = this.#paths.filter((path) => !paths.has(path) && !kept.has(stemOf(path)));
       if (others.length === 0) return;
       this.#paths = this.#paths.filter((path) => !others.includes(path));
       for (const path of others) await rm(path, { force: true });
       await syncDirectory(this.#directory);
     });
   }
+}
+
+/** File names have at most 255 bytes, and the hash and the endings need 25 of them. */
+const MAX_STEM = 200;
+
+function fileStem(stem: string): string {
+  return stem.length <= MAX_STEM ? stem : `${stem.slice(0, MAX_STEM - 17)}~${hash16(stem)}`;
 }
 
 function stemOf(path: string): string {

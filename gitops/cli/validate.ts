@@ -1,6 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { visibleTexts } from '../base/visible.ts';
+import { claims } from '../desired/claims.ts';
 import { parseManifest } from '../manifest/load.ts';
+import type { Manifest } from '../manifest/schema.ts';
 import { type OutputOptions, print } from './output/print.ts';
 
 interface Problem {
@@ -10,11 +13,17 @@ interface Problem {
   readonly message: string;
 }
 
-/** Checks manifests without a provisioner. Prints one line per problem: `file:line: path: message`. Exit code 1 if there is one. */
+/**
+ * Checks manifests without a provisioner, and that no two of them claim the same name, port or token. Prints one line per problem: `file:line: path: message`.
+ * Exit code 1 if there is one.
+ */
 export async function validate(files: readonly string[], options: OutputOptions): Promise<void> {
-  const problems = (await Promise.all(files.map(problemsIn))).flat();
-  print(options, problems, () =>
-    problems
+  const checked = await Promise.all(files.map(check));
+  const own = checked.flatMap(({ problems }) => problems);
+  const valid = checked.flatMap(({ file, manifest }) => (manifest === null ? [] : [{ file, manifest }]));
+  const problems = visibleTexts([...own, ...conflicts(valid)]);
+  print(options, problems, (shown) =>
+    shown
       .map(({ file, line, path, message }) => {
         const position = line === null ? file : `${file}:${line}`;
         return `${position}: ${path === '' ? '' : `${path}: `}${message}\n`;
@@ -24,14 +33,50 @@ export async function validate(files: readonly string[], options: OutputOptions)
   if (problems.length > 0) process.exitCode = 1;
 }
 
-async function problemsIn(file: string): Promise<Problem[]> {
+interface Checked {
+  readonly file: string;
+  /** `null`: it is invalid. */
+  readonly manifest: Manifest | null;
+  readonly problems: readonly Problem[];
+}
+
+async function check(file: string): Promise<Checked> {
   let text: string;
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    return [{ file, line: null, path: '', message: error instanceof Error ? error.message : String(error) }];
+    const message = error instanceof Error ? error.message : String(error);
+    return { file, manifest: null, problems: [{ file, line: null, path: '', message }] };
   }
   const parsed = parseManifest(text, basename(file));
-  if (parsed.ok) return [];
-  return parsed.problems.map(({ path, message, line }) => ({ file, line: line ?? null, path, message }));
+  if (parsed.ok) return { file, manifest: parsed.manifest, problems: [] };
+  const problems = parsed.problems.map(({ path, message, line }) => ({
+    file,
+    line: line ?? null,
+    path,
+    message,
+  }));
+  return { file, manifest: null, problems };
+}
+
+type Valid = { readonly file: string; readonly manifest: Manifest };
+
+/** What the provisioner refuses as `NameTaken`. Ports belong to a host; everything else is unique on all hosts. */
+function conflicts(valid: readonly Valid[]): Problem[] {
+  const holders = new Map<string, string>();
+  const live = new Map<string, Valid>();
+  for (const one of valid) {
+    // One file given twice, or two revisions of a site in two folders, claim nothing from each other.
+    if (one.manifest.state === 'present') live.set(one.manifest.site, live.get(one.manifest.site) ?? one);
+  }
+  return [...live.values()].flatMap(({ file, manifest }) => {
+    const problems: Problem[] = [];
+    for (const name of new Set(claims(manifest))) {
+      const scope = name.startsWith('port ') ? ` on ${manifest.host}` : '';
+      const holder = holders.get(name + scope);
+      if (holder === undefined) holders.set(name + scope, file);
+      else problems.push({ file, line: null, path: '', message: `${name} is also claimed by ${holder}` });
+    }
+    return problems;
+  });
 }

@@ -1,5 +1,5 @@
 import type { LoadedManifest } from '../manifest/containers.ts';
-import { parseManifest } from '../manifest/load.ts';
+import { readManifest } from '../manifest/read.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { type Claimant, claims } from './claims.ts';
 
@@ -24,7 +24,7 @@ async function firstClaim(
   let first = revision;
   for (const [older, text] of await repo.versions(site, { revision, branchOnly })) {
     if (text === null) break;
-    const parsed = parseManifest(text, `${site}.yaml`);
+    const parsed = await readManifest(text, `${site}.yaml`);
     // An invalid version neither makes a claim nor ends one.
     if (!parsed.ok) continue;
     if (parsed.manifest.state === 'absent') break;

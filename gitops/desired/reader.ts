@@ -5,7 +5,15 @@ import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { claimantOf } from './claim-age.ts';
 import { contestedNames, lostClaims } from './claims.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
-import { type DesiredStateSettings, type Reading, toReading } from './reading.ts';
+import { readInForce } from './in-force.ts';
+import {
+  type DesiredStateSettings,
+  misplacedId,
+  type Reading,
+  readSiteFile,
+  type UnreadableFile,
+  unreadableForm,
+} from './reading.ts';
 
 /** By site, with the blob that was read. */
 type Readings = Map<string, { readonly blob: string; readonly reading: Reading }>;
@@ -20,8 +28,8 @@ interface Loaded extends Cache {
   readonly state: DesiredState;
 }
 
-/** Concurrent decryptions. */
-const MAX_DECRYPTIONS = 64;
+/** Files that are parsed and decrypted at once. */
+const MAX_READS = 64;
 
 /** Reads the desired state of this host. Readings are cached by blob id, so a revision costs what it changes. */
 export class DesiredStateReader {
@@ -62,17 +70,24 @@ export class DesiredStateReader {
 
   async #load(revision: string): Promise<Loaded> {
     const cache = this.#cache;
-    const listed = await this.#repo.list(revision);
-    const changed = listed.filter(({ site, blob }) => cache.readings.get(site)?.blob !== blob);
-    const fresh = await this.#readAll(changed, revision);
+    const { files, misplaced } = await this.#repo.tree(revision);
+    const isChanged = (site: string, blob: string) => cache.readings.get(site)?.blob !== blob;
+    const { fresh, unreadable } = await this.#readAll(files.filter(({ site, blob }) => isChanged(site, blob)));
+    for (const one of misplaced) {
+      if (isChanged(one.site, misplacedId(one))) unreadable.push(unreadableForm(one));
+    }
+    const context = { revision, current: this.#current, repo: this.#repo, settings: this.#settings };
+    const inForce = await readInForce(unreadable, context);
+    for (const { site, blob } of unreadable) fresh.set(site, { blob, reading: inForce.get(site) ?? null });
     const readings: Readings = new Map();
     const sites = new Map<string, DesiredSite>();
     const onOtherHosts = new Map<string, OtherHostSite>();
-    for (const { site } of listed) {
+    for (const { site } of [...files, ...misplaced]) {
       const read = fresh.get(site) ?? cache.readings.get(site);
       if (read === undefined) continue;
       readings.set(site, read);
       const { reading } = read;
+      if (reading === null) continue;
       if ('here' in reading) sites.set(site, reading.here);
       else onOtherHosts.set(site, reading.onOtherHost);
     }
@@ -82,16 +97,18 @@ export class DesiredStateReader {
     return { state: { revision, sites, onOtherHosts }, readings, isContested };
   }
 
-  async #readAll(blobs: readonly SiteBlob[], revision: string): Promise<Readings> {
-    const context = { revision, current: this.#current, repo: this.#repo, settings: this.#settings };
-    const readings: Readings = new Map();
-    const limited = limit(MAX_DECRYPTIONS);
+  async #readAll(blobs: readonly SiteBlob[]): Promise<{ fresh: Readings; unreadable: UnreadableFile[] }> {
+    const fresh: Readings = new Map();
+    const unreadable: UnreadableFile[] = [];
+    const limited = limit(MAX_READS);
     for await (const files of this.#repo.texts(blobs)) {
       await limited.map(files, async (file) => {
-        readings.set(file.site, { blob: file.blob, reading: await toReading(file, context) });
+        const read = await readSiteFile(file, this.#settings);
+        if ('reading' in read) fresh.set(file.site, { blob: file.blob, reading: read.reading });
+        else unreadable.push(read.unreadable);
       });
     }
-    return readings;
+    return { fresh, unreadable };
   }
 
   /**

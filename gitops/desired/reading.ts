@@ -1,9 +1,10 @@
-import { type ParsedManifest, parseManifest } from '../manifest/load.ts';
+import type { ParsedManifest } from '../manifest/load.ts';
+import { readManifest } from '../manifest/read.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { decryptSecret, Secret } from '../manifest/secrets.ts';
 import type { SiteFile } from '../sites-repo/files.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
-import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
+import { describeMisplaced, type MisplacedFile } from '../sites-repo/listing.ts';
+import type { DesiredSite, OtherHostSite } from './desired-state.ts';
 
 export interface DesiredStateSettings {
   /** Only manifests that name this host are applied. */
@@ -12,29 +13,55 @@ export interface DesiredStateSettings {
   readonly ageIdentity: string;
 }
 
-/** What one file means for this host. */
-export type Reading = { readonly here: DesiredSite } | { readonly onOtherHost: OtherHostSite };
+/** What one file means for this host; `null`: it is no manifest. */
+export type Reading = { readonly here: DesiredSite } | { readonly onOtherHost: OtherHostSite } | null;
 
-/** Where a file is read, for the last valid version of an invalid one. */
-interface ReadingContext {
-  readonly revision: string;
-  /** What was read last; `null`: nothing yet. */
-  readonly current: DesiredState | null;
-  readonly repo: Pick<SitesRepo, 'versions'>;
-  readonly settings: DesiredStateSettings;
+/** A file that is no manifest now: the last readable version of it stays in force (docs/reconciler.md, rule 3). */
+export interface UnreadableFile extends Pick<SiteFile, 'site' | 'path' | 'blob'> {
+  readonly stalled: NonNullable<DesiredSite['stalled']>;
+  /** Where git has the site's name, if nothing is at the path of its manifest. */
+  readonly elsewhere: string | null;
 }
 
 const NO_SECRET = new Secret('');
 
-export async function toReading(file: SiteFile, context: ReadingContext): Promise<Reading> {
-  const parsed = parseManifest(file.text, file.path);
-  return parsed.ok
-    ? await readValid(file, parsed.manifest, context.settings)
-    : await readInvalid(file, parsed, context);
+/** Reads a file, which is unreadable where it isn't a valid manifest. */
+export async function readSiteFile(
+  file: SiteFile,
+  settings: DesiredStateSettings,
+): Promise<{ readonly reading: Reading } | { readonly unreadable: UnreadableFile }> {
+  const parsed = await readManifest(file.text, file.path);
+  if (parsed.ok) return { reading: await readValid(file, parsed.manifest, settings) };
+  const { site, path, blob } = file;
+  return { unreadable: { site, path, blob, stalled: stalledBy(path, parsed), elsewhere: null } };
 }
 
-async function readValid(
-  { site, blob, path }: SiteFile,
+function stalledBy(path: string, { reason, problems }: ParsedManifest & { ok: false }) {
+  const message = problems
+    .map((problem) => {
+      const line = problem.line === undefined ? '' : `:${problem.line}`;
+      return `${path}${line}: ${problem.path && `${problem.path}: `}${problem.message}`;
+    })
+    .join('; ');
+  return { reason, message };
+}
+
+/** In place of a blob: changes with everything that the message depends on. */
+export const misplacedId = ({ path, form, id }: MisplacedFile): string => `${form} ${id} ${path}`;
+
+export function unreadableForm(misplaced: MisplacedFile): UnreadableFile {
+  const { site, path } = misplaced;
+  return {
+    site,
+    path: `${site}.yaml`,
+    blob: misplacedId(misplaced),
+    stalled: { reason: 'InvalidManifest', message: describeMisplaced(misplaced) },
+    elsewhere: path === `${site}.yaml` ? null : path,
+  };
+}
+
+export async function readValid(
+  { site, blob, path }: Pick<SiteFile, 'site' | 'blob' | 'path'>,
   manifest: Manifest,
   { host, ageIdentity }: DesiredStateSettings,
 ): Promise<Reading> {
@@ -57,42 +84,4 @@ async function readValid(
       here: { site, blob, manifest: null, stalled: { reason: 'UndecryptableConfig', message } },
     };
   }
-}
-
-/** The last valid version of the file stays in force (docs/reconciler.md, rule 3). */
-async function readInvalid(
-  file: SiteFile,
-  parsed: ParsedManifest & { ok: false },
-  context: ReadingContext,
-): Promise<Reading> {
-  const { site, blob, path } = file;
-  const message = parsed.problems
-    .map((problem) => {
-      const line = problem.line === undefined ? '' : `:${problem.line}`;
-      return `${path}${line}: ${problem.path && `${problem.path}: `}${problem.message}`;
-    })
-    .join('; ');
-  const stalled = { reason: parsed.reason, message };
-  const { current } = context;
-  const inForce = current?.sites.get(site)?.manifest ?? null;
-  // A version that no pass has read may be valid, and may give the site to another host.
-  const since = inForce === null ? undefined : current?.revision;
-  const last = await lastValid(file, context, since);
-  if (last === null) return { here: { site, blob, manifest: inForce, stalled } };
-  const reading = await readValid(file, last, context.settings);
-  if (!('here' in reading)) return reading;
-  return { here: { ...reading.here, stalled: reading.here.stalled ?? stalled } };
-}
-
-async function lastValid(
-  { site, path }: SiteFile,
-  { repo, revision }: ReadingContext,
-  since: string | undefined,
-): Promise<Manifest | null> {
-  for (const text of (await repo.versions(site, { revision, since })).values()) {
-    if (text === null) return null;
-    const parsed = parseManifest(text, path);
-    if (parsed.ok) return parsed.manifest;
-  }
-  return null;
 }

@@ -31,7 +31,7 @@ interface Edit {
   readonly site: string;
   /** Start of the commit's subject, before the site id. */
   readonly verb: string;
-  readonly edit: (text: string | null) => string | null;
+  readonly edit: (text: string | null) => string | null | Promise<string | null>;
   readonly trailers?: Readonly<Record<string, string>>;
 }
 
@@ -93,7 +93,7 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       const current = await readText(repo, site);
       const isSame =
         current !== null &&
-        (await edits.samePlaintext(deps.ageIdentity, manifest.containerConfig, cipherOf(site, current)));
+        (await edits.samePlaintext(deps.ageIdentity, manifest.containerConfig, await cipherOf(site, current)));
       const { revision } = await commitEdit(request, {
         site,
         verb: 'Provision',
@@ -241,9 +241,9 @@ async function readText(repo: SitesRepo, site: string): Promise<string | null> {
 }
 
 /** The ciphertext in a site's file; empty where the file is not a valid manifest. */
-function cipherOf(site: string, text: string): string {
+async function cipherOf(site: string, text: string): Promise<string> {
   try {
-    return edits.currentManifest(site, text).containerConfig;
+    return (await edits.currentManifest(site, text)).containerConfig;
   } catch (error) {
     if (error instanceof ProvisionerProblem) return '';
     throw error;

@@ -5,7 +5,7 @@ import { currentManifest, removeSite } from './site-edits.ts';
 interface Revert {
   /** The commit that is reverted. */
   readonly reverted: string;
-  edit(current: string | null): string;
+  edit(current: string | null): Promise<string>;
 }
 
 /**
@@ -28,19 +28,19 @@ export async function revertOf(repo: SitesRepo, site: string, revision?: string)
   const before = parent === null ? null : await repo.readSite(parent, site);
   return {
     reverted: commit.revision,
-    edit(current) {
-      if (before === null) return removeSite(site, current);
+    async edit(current) {
+      if (before === null) return await removeSite(site, current);
       // Throws where the old text is invalid: a site is not reverted to a manifest that can't be applied.
-      const wanted = currentManifest(site, before.text);
+      const wanted = await currentManifest(site, before.text);
       return wanted.state === 'absent' && current !== null
-        ? tombstone(site, before.text, current)
+        ? await tombstone(site, before.text, current)
         : before.text;
     },
   };
 }
 
 /** The old tombstone. Throws where the site, as it is now, may not be removed. */
-function tombstone(site: string, text: string, current: string): string {
-  removeSite(site, current);
+async function tombstone(site: string, text: string, current: string): Promise<string> {
+  await removeSite(site, current);
   return text;
 }

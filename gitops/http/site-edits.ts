@@ -1,14 +1,15 @@
 import { canonicalJson } from '../base/canonical-json.ts';
 import { fieldErrors } from '../base/problem.ts';
-import { formatManifest, parseManifest } from '../manifest/load.ts';
+import { formatManifest } from '../manifest/load.ts';
+import { readManifest } from '../manifest/read.ts';
 import { isFirstPartyHost, type Manifest, type ManifestInput, manifestSchema } from '../manifest/schema.ts';
 import { decryptSecret } from '../manifest/secrets.ts';
 import { ProvisionerProblem } from './errors.ts';
 
 /** The manifest in a site's file. Throws where it is invalid: only a person can fix that. */
-export function currentManifest(site: string, text: string | null): Manifest {
+export async function currentManifest(site: string, text: string | null): Promise<Manifest> {
   if (text === null) throw new ProvisionerProblem('unknown_site', { detail: `there is no site ${site}` });
-  const parsed = parseManifest(text, `${site}.yaml`);
+  const parsed = await readManifest(text, `${site}.yaml`);
   if (parsed.ok) return parsed.manifest;
   throw new ProvisionerProblem('invalid_manifest', {
     detail: `fix ${site}.yaml in the sites repository first`,
@@ -17,9 +18,9 @@ export function currentManifest(site: string, text: string | null): Manifest {
 }
 
 /** Writes the requested manifest. The text is unchanged where it holds the same manifest already. */
-export function provisionEdit(manifest: Manifest, current: string | null, sameSecret: boolean): string {
+export async function provisionEdit(manifest: Manifest, current: string | null, sameSecret: boolean): Promise<string> {
   if (current === null) return formatManifest(manifest);
-  const parsed = parseManifest(current, `${manifest.site}.yaml`);
+  const parsed = await readManifest(current, `${manifest.site}.yaml`);
   if (!parsed.ok) return formatManifest(manifest);
   const desired = sameSecret ? { ...manifest, containerConfig: parsed.manifest.containerConfig } : manifest;
   return canonicalJson(desired) === canonicalJson(parsed.manifest) ? current : formatManifest(desired);
@@ -38,8 +39,8 @@ export async function samePlaintext(identity: string, one: string, other: string
 }
 
 /** Adds a first-party host to a site. */
-export function addCustomDomain(site: string, domain: string, current: string | null): string {
-  const manifest = currentManifest(site, current);
+export async function addCustomDomain(site: string, domain: string, current: string | null): Promise<string> {
+  const manifest = await currentManifest(site, current);
   if (manifest.state === 'absent')
     throw new ProvisionerProblem('unknown_site', { detail: `the site ${site} is removed` });
   if (
@@ -57,15 +58,15 @@ export function addCustomDomain(site: string, domain: string, current: string | 
 }
 
 /** Removes a first-party host. The text is unchanged where the site has no such host. */
-export function removeCustomDomain(site: string, domain: string, current: string | null): string {
-  const manifest = currentManifest(site, current);
+export async function removeCustomDomain(site: string, domain: string, current: string | null): Promise<string> {
+  const manifest = await currentManifest(site, current);
   if (!manifest.customDomains.includes(domain)) return current ?? '';
   return write({ ...manifest, customDomains: manifest.customDomains.filter((name) => name !== domain) });
 }
 
 /** Writes the tombstone. The text is unchanged where it is one already. */
-export function removeSite(site: string, current: string | null): string {
-  const manifest = currentManifest(site, current);
+export async function removeSite(site: string, current: string | null): Promise<string> {
+  const manifest = await currentManifest(site, current);
   if (manifest.state === 'absent') return current ?? '';
   if (manifest.protect)
     throw new ProvisionerProblem('site_protected', {
@@ -81,15 +82,15 @@ export function unchanged(site: string, current: string | null): string {
 }
 
 /** Suspends or resumes changes of a site, including the repair of drift. */
-export function suspendSite(site: string, suspend: boolean, current: string | null): string {
-  const manifest = currentManifest(site, current);
+export async function suspendSite(site: string, suspend: boolean, current: string | null): Promise<string> {
+  const manifest = await currentManifest(site, current);
   if (manifest.suspend === suspend) return current ?? '';
   return write({ ...manifest, suspend });
 }
 
 /** Changes a site's image. The next pass replaces its containers. */
-export function changeImage(site: string, image: string, current: string | null): string {
-  const manifest = currentManifest(site, current);
+export async function changeImage(site: string, image: string, current: string | null): Promise<string> {
+  const manifest = await currentManifest(site, current);
   if (manifest.state === 'absent')
     throw new ProvisionerProblem('unknown_site', { detail: `the site ${site} is removed` });
   if (manifest.image === image) return current ?? '';
@@ -97,8 +98,8 @@ export function changeImage(site: string, image: string, current: string | null)
 }
 
 /** Deletes the file of a tombstone. Any other text is unchanged. */
-export function pruneTombstone(site: string, current: string | null): string | null {
-  return current !== null && currentManifest(site, current).state === 'absent' ? null : current;
+export async function pruneTombstone(site: string, current: string | null): Promise<string | null> {
+  return current !== null && (await currentManifest(site, current)).state === 'absent' ? null : current;
 }
 
 function write(manifest: ManifestInput): string {

@@ -111,7 +111,9 @@ export class Reconciler {
     if (isFull) this.#deps.index.update(desired.sites.size);
     if (this.#revision !== revision || !isEmpty) this.#deps.onChange();
     // The old revision stays the reference until the guarded changes are approved or gone (docs/reconciler.md, rule 4).
-    if (!(input.historyRewritten && this.#hasGuardedChanges)) this.#revision = revision;
+    // A target that wasn't observed may hide some.
+    const isUndecided = this.#hasGuardedChanges || (plan !== null && plan.unobserved.size > 0);
+    if (!(input.historyRewritten && isUndecided)) this.#revision = revision;
   }
 
   /** `null`: the repository has no branch and never had one, so there is nothing to apply. */

@@ -3,17 +3,24 @@ import type { Problem } from './problem.ts';
 
 /** The largest text of a manifest. */
 export const MAX_BYTES = 256 * 1024;
+/** Keys, values and list items, before anything is parsed: the largest valid manifest has fewer than half of them. */
+export const MAX_VALUES = 2_000;
+/** Everything else that isn't space or a comment: `:`, `-`, `,`, brackets, ends of documents. */
+const MAX_MARKS = 8_000;
 /** Generous: a manifest has four levels. */
 const MAX_FLOW_DEPTH = 16;
 const MAX_INDENT = 64;
 const MAX_ITEMS_OPENED_ON_A_LINE = 8;
 
+const SPACE_OR_COMMENT = /^(?:\s|#)/;
+
 /** The lexer emits this token before the text of a scalar. */
 const SCALAR_FOLLOWS = '\u001f';
 
 /**
- * Refuses text that is expensive to parse: large texts, aliases (a few lines expand to gigabytes) and deep nesting (it
- * overflows the stack of the composer). It uses only the lexer, which isn't recursive.
+ * Refuses text that is expensive to parse: large texts, too many values (the time to parse them grows with their
+ * square), aliases (a few lines expand to gigabytes) and deep nesting (it overflows the stack of the composer). It uses
+ * only the lexer, which isn't recursive, and ends at the first value that is too much.
  */
 export function refuseHostileYaml(text: string): Problem | null {
   if (Buffer.byteLength(text) > MAX_BYTES)
@@ -22,9 +29,16 @@ export function refuseHostileYaml(text: string): Problem | null {
   let depth = 0;
   let opened = 0;
   let scalar = false;
+  let values = 0;
+  let marks = 0;
   for (const token of new Lexer().lex(text)) {
     const first = scalar ? '' : token[0];
     scalar = token === SCALAR_FOLLOWS;
+    if (scalar) values += 1;
+    else if (!SPACE_OR_COMMENT.test(token)) marks += 1;
+    if (values > MAX_VALUES || marks > MAX_MARKS) {
+      return { path: '', line, message: `has more than ${MAX_VALUES} keys and values` };
+    }
     if (first === '&' || first === '*')
       return { path: '', line, message: 'anchors and aliases are not allowed' };
     if (first === '!') return { path: '', line, message: 'tags are not allowed' };

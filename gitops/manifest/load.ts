@@ -14,6 +14,11 @@ export type ParsedManifest =
       readonly problems: readonly Problem[];
     };
 
+/** Problems that one manifest reports. */
+const MAX_PROBLEMS = 20;
+/** Characters of a key that a problem shows. */
+const MAX_SHOWN = 200;
+
 /** Parses `<site>.yaml`; never throws. The name of the file must be the id of the site. */
 export function parseManifest(text: string, file: string): ParsedManifest {
   const hostile = refuseHostileYaml(text);
@@ -39,7 +44,7 @@ export function parseManifest(text: string, file: string): ParsedManifest {
   }
   const result = manifestSchema.safeParse(upgradeManifest(document.toJS()));
   if (!result.success)
-    return invalid(result.error.issues.flatMap((issue) => describe(issue, document, lines)));
+    return invalid(describeAll(result.error.issues, document, lines));
   const { site } = result.data;
   if (file !== `${site}.yaml`) {
     const message = `must equal the file's name: ${file} must hold the site ${file.replace(/\.yaml$/, '')}`;
@@ -52,14 +57,26 @@ function invalid(problems: readonly Problem[]): ParsedManifest {
   return { ok: false, reason: 'InvalidManifest', problems };
 }
 
+/** The first problems only: a status shows them all, and finding the line of each takes time. */
+function describeAll(issues: readonly core.$ZodIssue[], document: Document, lines: LineCounter): Problem[] {
+  const single = issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys' ? issue.keys.map((key) => ({ issue, key })) : [{ issue, key: null }],
+  );
+  const shown = single.length > MAX_PROBLEMS ? single.slice(0, MAX_PROBLEMS - 1) : single;
+  const problems = shown.map(({ issue, key }) => describe(issue, key, { document, lines }));
+  const rest = single.length - shown.length;
+  return rest === 0 ? problems : [...problems, { path: '', message: `and ${rest} more problems` }];
+}
+
 /** Reports an unknown key at the key itself, not at the mapping that contains it. */
-function describe(issue: core.$ZodIssue, document: Document, lines: LineCounter): Problem[] {
-  const keys = issue.code === 'unrecognized_keys' ? issue.keys : [null];
-  return keys.map((key) => {
-    const path = key === null ? issue.path : [...issue.path, key];
-    const message = key === null ? issue.message : `unknown key "${key}"`;
-    return { path: path.join('.'), message, ...lineOf(document, lines, path) };
-  });
+function describe(
+  issue: core.$ZodIssue,
+  key: string | null,
+  { document, lines }: { readonly document: Document; readonly lines: LineCounter },
+): Problem {
+  const path = key === null ? issue.path : [...issue.path, key];
+  const message = key === null ? issue.message : `unknown key "${key.slice(0, MAX_SHOWN)}"`;
+  return { path: path.join('.').slice(0, MAX_SHOWN), message, ...lineOf(document, lines, path) };
 }
 
 /** The line of the deepest node on the path that exists in the text. */

@@ -21,6 +21,11 @@ export function isWithinDomain(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
+/** With the mark before it (`_tagyard-cname.`, RFC 2136), a name must still be a domain name of 253 characters. */
+const MAX_SERVED = 253 - '_tagyard-cname.'.length;
+/** For a site's id and one of its custom domains: file names have at most 255 bytes, and `@`, `.conf` and `.tmp` are added. */
+const MAX_FILE_STEM = 255 - '@.conf.tmp'.length;
+
 const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/;
 
 /** Lower case, A-labels, without a trailing dot. Throws where the text is not a host name. */
@@ -212,6 +217,11 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
   );
   unique(manifest.customDomains, 'customDomains', 'custom domain');
   unique(Object.values(manifest.hostnames), 'hostnames', 'hostname');
+  for (const [key, name] of Object.entries(manifest.hostnames)) {
+    if (name.length <= MAX_SERVED) continue;
+    const message = `must have at most ${MAX_SERVED} characters: a longer name can't be served`;
+    context.addIssue({ code: 'custom', path: ['hostnames', key], message });
+  }
   if (manifest.ports.processing === manifest.ports.preview) {
     context.addIssue({
       code: 'custom',
@@ -231,6 +241,11 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
         path: ['customDomains', index],
         message: `${custom} is not under the registrable part of any of the site's domains`,
       });
+    }
+    const most = Math.min(MAX_SERVED, MAX_FILE_STEM - manifest.site.length);
+    if (custom.length > most) {
+      const message = `must have at most ${most} characters: a longer name of this site can't be served`;
+      context.addIssue({ code: 'custom', path: ['customDomains', index], message });
     }
     if (Object.values(manifest.hostnames).includes(custom)) {
       context.addIssue({

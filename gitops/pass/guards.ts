@@ -17,9 +17,11 @@ export interface JudgedSite {
 
 /** What git says of a site with objects on this host that isn't listed. */
 export interface Removal {
-  /** A commit of the branch deleted its file, or the file names another host. */
+  /** A commit of the branch deleted its file, and git has it in no other form; or the file names another host. */
   readonly confirmed: boolean;
-  /** Its last manifest was protected. */
+  /** Why it isn't confirmed, for a person. */
+  readonly detail?: string;
+  /** Its last readable manifest was protected. */
   readonly protect: boolean;
   /** The host that the site has moved to. */
   readonly to?: string;
@@ -189,7 +191,11 @@ function approvableBlocks(input: JudgeInput, changes: readonly Change[], known: 
     [
       unconfirmed.length > 0,
       'absence_unconfirmed',
-      `no commit of this branch removed ${list(sitesOf(unconfirmed))}`,
+      list(
+        sitesOf(unconfirmed).map(
+          (site) => input.removals.get(site)?.detail ?? `no commit of this branch removed ${site}`,
+        ),
+      ),
       unconfirmed,
     ],
   ];

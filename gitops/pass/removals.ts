@@ -1,42 +1,30 @@
-import { limit } from '../base/limit.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
-import { parseManifest } from '../manifest/load.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { Removal } from './guards.ts';
 
-/** Each read starts a git process. */
-const MAX_READS = 8;
-
 /**
  * Finds out why sites with objects on this host are missing from the desired state. The removal is confirmed if the file
- * names another host, or if a commit of this branch deleted it (docs/reconciler.md, rule 2).
+ * names another host, or if a commit of this branch deleted it and git has it in no other form (docs/reconciler.md,
+ * rule 2). The last readable version of the file decides whether the site is protected.
  */
 export async function findRemovals(
   sites: Iterable<string>,
-  desired: Pick<DesiredState, 'revision' | 'onOtherHosts'>,
-  repo: Pick<SitesRepo, 'history' | 'readSite'>,
+  { revision, onOtherHosts }: Pick<DesiredState, 'revision' | 'onOtherHosts'>,
+  repo: Pick<SitesRepo, 'absences'>,
 ): Promise<Map<string, Removal>> {
-  const limited = limit(MAX_READS);
-  const found = [...sites].map((site) =>
-    limited(async () => [site, await findRemoval(site, desired, repo)] as const),
+  const all = [...sites];
+  const missing = all.filter((site) => !onOtherHosts.has(site));
+  const absences = missing.length === 0 ? new Map() : await repo.absences(missing, revision);
+  return new Map(
+    all.map((site): [string, Removal] => {
+      const moved = onOtherHosts.get(site);
+      if (moved !== undefined) {
+        const { host, state, protect } = moved;
+        return [site, { confirmed: true, protect, ...(state === 'present' ? { to: host } : {}) }];
+      }
+      const { isProven = false, detail = '', last = null } = absences.get(site) ?? {};
+      const protect = last !== null && last.protect && last.state === 'present';
+      return [site, { confirmed: isProven, protect, ...(isProven ? {} : { detail }) }];
+    }),
   );
-  return new Map(await Promise.all(found));
-}
-
-async function findRemoval(
-  site: string,
-  desired: Pick<DesiredState, 'revision' | 'onOtherHosts'>,
-  repo: Pick<SitesRepo, 'history' | 'readSite'>,
-): Promise<Removal> {
-  const moved = desired.onOtherHosts.get(site);
-  if (moved !== undefined) {
-    const { host, state, protect } = moved;
-    return { confirmed: true, protect, ...(state === 'present' ? { to: host } : {}) };
-  }
-  const [removal] = await repo.history(site, 1, desired.revision);
-  if (removal === undefined) return { confirmed: false, protect: false };
-  const before = await repo.readSite(`${removal.revision}^`, site).catch(() => null);
-  const last = before === null ? null : parseManifest(before.text, before.path);
-  const protect = last?.ok === true && last.manifest.protect && last.manifest.state === 'present';
-  return { confirmed: true, protect };
 }

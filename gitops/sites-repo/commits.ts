@@ -4,7 +4,7 @@ import type { FileCommit } from './fast-import.ts';
 export interface SiteEdit extends Omit<FileCommit, 'path' | 'text'> {
   readonly site: string;
   /** From the current text (`null`: no file) to the new one (`null`: delete the file). The same text makes no commit. */
-  edit(current: string | null): string | null;
+  edit(current: string | null): string | null | Promise<string | null>;
 }
 
 /** The revision that contains an edit, and whether the edit made a commit. */
@@ -13,34 +13,43 @@ export interface Committed {
   readonly changed: boolean;
 }
 
+interface FoldedEdits {
+  readonly commits: readonly FileCommit[];
+  outcomes(revisions: readonly string[]): PromiseSettledResult<Committed>[];
+}
+
+/** What became of an edit; `last`: the place of the commit that has its text. */
+type Place =
+  | PromiseRejectedResult
+  | { readonly status: 'fulfilled'; readonly changed: boolean; readonly last: number };
+
 /**
  * Converts edits to a chain of commits, in order. Later edits of a site start from the text of the earlier ones. An edit
  * that throws affects no other. `outcomes` maps the ids of the commits, once they are made, to the edits.
  */
-export function foldEdits(
+export async function foldEdits(
   edits: readonly SiteEdit[],
   parent: string | null,
   texts: ReadonlyMap<string, string>,
-): {
-  readonly commits: readonly FileCommit[];
-  outcomes(revisions: readonly string[]): PromiseSettledResult<Committed>[];
-} {
+): Promise<FoldedEdits> {
   const commits: FileCommit[] = [];
   const current = new Map<string, string | null>(texts);
-  const places = edits.map(({ site, edit, ...rest }) => {
+  const places: Place[] = [];
+  for (const { site, edit, ...rest } of edits) {
     const before = current.get(site) ?? null;
     let text: string | null;
     try {
-      text = edit(before);
+      text = await edit(before);
     } catch (reason) {
-      return { status: 'rejected', reason } as const;
+      places.push({ status: 'rejected', reason });
+      continue;
     }
     // The first edit of an empty repository makes a commit in any case: its answer needs a revision.
     const changed = text !== before || (parent === null && commits.length === 0);
     if (changed) commits.push({ ...rest, path: `${site}.yaml`, text });
     current.set(site, text);
-    return { status: 'fulfilled', changed, last: commits.length - 1 } as const;
-  });
+    places.push({ status: 'fulfilled', changed, last: commits.length - 1 });
+  }
   return {
     commits,
     outcomes: (revisions) =>

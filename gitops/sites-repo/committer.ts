@@ -44,7 +44,7 @@ export class Committer {
     for (let lost = 0; lost < MAX_LOST_RACES; lost += 1) {
       const parent = await branch.head();
       if (parent === null) await branch.assertMayCreate();
-      const { commits, outcomes } = foldEdits(edits, parent, await this.#textsOf(parent, edits));
+      const { commits, outcomes } = await foldEdits(edits, parent, await this.#textsOf(parent, edits));
       if (commits.length === 0) return outcomes([]);
       let revisions: readonly string[] = [];
       try {

@@ -1,14 +1,8 @@
 import { GitError } from '../clients/git.ts';
 import { SitesRepoError } from './errors.ts';
+import { EVENT_FORMAT, type FileEvent, parseEvents } from './file-events.ts';
 import type { GitDir } from './git-dir.ts';
-import {
-  type HistoryEntry,
-  LOG_FORMAT,
-  parseLog,
-  parseVersions,
-  type VersionRange,
-  versionsLog,
-} from './log.ts';
+import { type HistoryEntry, LOG_FORMAT, parseLog, type VersionRange, versionsLog } from './log.ts';
 import type { SiteFiles } from './site-files.ts';
 
 /** Reads the history of site files. */
@@ -26,13 +20,33 @@ export class History {
     return parseLog((await this.#git.run(args)).toString());
   }
 
+  /** What isn't a regular file at its path, or was moved away, is an empty text: an invalid version. */
   async versions(site: string, range: VersionRange): Promise<Map<string, string | null>> {
     return await this.#git.retryAfterRefetch(async () => {
-      const found = parseVersions((await this.#git.run(versionsLog(site, range))).toString());
-      const files = await this.#files.read(found.flatMap(({ blob }) => (blob ? [{ site, blob }] : [])));
+      const events = await this.#events(site, versionsLog(site, range));
+      // Where a file went is only visible beside the other files of the commit.
+      const gone = events.filter((event) => event.gone !== null).map(({ revision }) => revision);
+      const moved = new Set(gone.length === 0 ? [] : await this.#moves(site, gone));
+      const files = await this.#files.read(events.flatMap(({ blob }) => (blob ? [{ site, blob }] : [])));
       const texts = new Map(files.map(({ blob, text }) => [blob, text]));
-      return new Map(found.map(({ revision, blob }) => [revision, texts.get(blob ?? '') ?? null]));
+      return new Map(
+        events.map(({ revision, blob, gone: disappeared }) => [
+          revision,
+          disappeared === null || moved.has(revision) ? (texts.get(blob ?? '') ?? '') : null,
+        ]),
+      );
     });
+  }
+
+  async #events(site: string, args: readonly string[], input?: string): Promise<readonly FileEvent[]> {
+    return parseEvents(await this.#git.run(args, input), new Set([site])).events.get(site) ?? [];
+  }
+
+  /** Of these commits, those that moved the site's file. */
+  async #moves(site: string, revisions: readonly string[]): Promise<string[]> {
+    const args = ['log', ...EVENT_FORMAT, '--no-walk=unsorted', '--stdin'];
+    const events = await this.#events(site, args, `${revisions.join('\n')}\n`);
+    return events.filter(({ gone }) => gone?.movedTo != null).map(({ revision }) => revision);
   }
 
   async index(): Promise<void> {

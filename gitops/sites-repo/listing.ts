@@ -1,18 +1,94 @@
+import { visible } from '../base/visible.ts';
+
 /** A site's file in a tree: a regular file `*.yaml` at the root (no link, submodule or folder). */
 export interface SiteBlob {
   readonly site: string;
   readonly blob: string;
 }
 
+/** What has a manifest's name, but is no regular file `<site>.yaml` at the root. */
+export interface MisplacedFile {
+  readonly site: string;
+  readonly path: string;
+  readonly form: 'file' | 'link' | 'submodule' | 'folder';
+  /** Id of the object. */
+  readonly id: string;
+}
+
+export interface SiteTree {
+  readonly files: readonly SiteBlob[];
+  /** At most one for each site, and none for a site with a file. */
+  readonly misplaced: readonly MisplacedFile[];
+}
+
+/** Entries of a whole tree, folders included. */
+export const LIST_TREE = ['ls-tree', '-r', '-t', '-z'] as const;
+
+const FORMS: Readonly<Record<string, MisplacedFile['form']>> = {
+  '120000': 'link',
+  '160000': 'submodule',
+  '040000': 'folder',
+};
+
+/** Mode, id and path of each entry in the output of `ls-tree -z`. */
+function* entriesOf(listing: Buffer): Generator<{ mode: string; id: string; path: string }> {
+  for (const line of listing.toString().split('\0')) {
+    const match = /^(\d{6}) [a-z]+ ([0-9a-f]{40,64})\t(.+)$/s.exec(line);
+    if (match === null) continue;
+    const [, mode = '', id = '', path = ''] = match;
+    yield { mode, id, path };
+  }
+}
+
+export const isRegular = (mode: string): boolean => mode.startsWith('100');
+
+/** The site of a path, if a regular file there is its manifest; `null`: it isn't. */
+export function siteAt(path: string): string | null {
+  return /^([^/]+)\.yaml$/s.exec(path)?.[1] ?? null;
+}
+
+/**
+ * The site that a path names in any form: in a folder, in other letters (`Acme.YAML`), with another ending (`acme.yml`,
+ * `acme.yaml.disabled`); `null`: none.
+ */
+export function siteNamedBy(path: string): string | null {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  return /^([a-z0-9][a-z0-9-]*)\.ya?ml(?![a-z0-9])/i.exec(name)?.[1]?.toLowerCase() ?? null;
+}
+
 /** Parses the output of `ls-tree -z`. */
 export function siteBlobs(listing: Buffer): SiteBlob[] {
-  return listing
-    .toString()
-    .split('\0')
-    .flatMap((line) => {
-      const match = /^100(?:644|755) blob ([0-9a-f]{40,64})\t([^/]+)\.yaml$/s.exec(line);
-      return match?.[1] !== undefined && match[2] !== undefined ? [{ blob: match[1], site: match[2] }] : [];
-    });
+  return [...entriesOf(listing)].flatMap(({ mode, id, path }) => {
+    const site = isRegular(mode) ? siteAt(path) : null;
+    return site === null ? [] : [{ site, blob: id }];
+  });
+}
+
+/** Parses the output of `LIST_TREE`. */
+export function siteTree(listing: Buffer): SiteTree {
+  const files: SiteBlob[] = [];
+  const misplaced = new Map<string, MisplacedFile>();
+  for (const { mode, id, path } of entriesOf(listing)) {
+    const own = isRegular(mode) ? siteAt(path) : null;
+    if (own !== null) files.push({ site: own, blob: id });
+    const site = siteNamedBy(path);
+    if (site === null || site === own || misplaced.has(site)) continue;
+    misplaced.set(site, { site, path, form: FORMS[mode] ?? 'file', id });
+  }
+  for (const { site } of files) misplaced.delete(site);
+  return { files, misplaced: [...misplaced.values()] };
+}
+
+const FORM_NAMES = { file: 'a file', link: 'a symbolic link', submodule: 'a submodule', folder: 'a folder' };
+
+/** What to do about a manifest that isn't where it belongs, for a person. */
+export function describeMisplaced({ site, path: raw, form }: MisplacedFile): string {
+  const own = `${site}.yaml`;
+  const path = visible(raw);
+  if (path === own) {
+    return `${own} is ${FORM_NAMES[form]}: make it a regular file; to remove the site, set state: absent`;
+  }
+  return `${own} is missing, and ${path} has its name: move it back; to remove the site, delete ${path} too`;
 }
 
 /** `for-each-ref` format that `branchTips` parses: revisions by branch. */

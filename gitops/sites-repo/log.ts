@@ -1,3 +1,6 @@
+import { visible } from '../base/visible.ts';
+import { EVENT_FORMAT } from './file-events.ts';
+
 /** One commit that touched a site's file. */
 export interface HistoryEntry {
   readonly revision: string;
@@ -9,36 +12,31 @@ export interface HistoryEntry {
   readonly trailers: Readonly<Record<string, string>>;
 }
 
-const FIELD = '\x1f';
-const RECORD = '\x1e';
+const FIELDS = 6;
 
-/** `git log` format that `parseLog` reads; the separators are control characters, which commit messages of Tagyard don't contain. */
-export const LOG_FORMAT = `--format=%H%x1f%cI%x1f%an%x1f%ae%x1f%s%x1f%(trailers:only,unfold)%x1e`;
+/** `git log` format that `parseLog` reads. No commit contains a NUL, so no author can forge a field or an entry. */
+export const LOG_FORMAT = '--format=%H%x00%cI%x00%an%x00%ae%x00%s%x00%(trailers:only,unfold)%x00';
 
+/** Names and messages are text of others, so hidden characters are escaped. */
 export function parseLog(text: string): HistoryEntry[] {
-  return text
-    .split(RECORD)
-    .map((record) => record.trim())
-    .filter((record) => record !== '')
-    .map((record) => {
-      const [revision = '', at = '', author = '', email = '', subject = '', trailers = ''] =
-        record.split(FIELD);
-      return { revision, at, author, email, subject, trailers: parseTrailers(trailers) };
-    });
+  const values = text.split('\0');
+  return Array.from({ length: Math.floor(values.length / FIELDS) }, (_, index) => {
+    const fields = values.slice(index * FIELDS, (index + 1) * FIELDS);
+    const [revision = '', at = '', author = '', email = '', subject = ''] = fields.map((field) =>
+      visible(field.trim()),
+    );
+    return { revision, at, author, email, subject, trailers: parseTrailers(fields[5] ?? '') };
+  });
 }
 
 function parseTrailers(text: string): Record<string, string> {
   const pairs = text.split('\n').flatMap((line) => {
     const colon = line.indexOf(':');
-    return colon > 0 ? [[line.slice(0, colon).trim(), line.slice(colon + 1).trim()] as const] : [];
+    return colon > 0
+      ? [[visible(line.slice(0, colon).trim()), visible(line.slice(colon + 1).trim())] as const]
+      : [];
   });
   return Object.fromEntries(pairs);
-}
-
-/** A site's file after a commit; `null`: the commit deleted it. */
-interface FileVersion {
-  readonly revision: string;
-  readonly blob: string | null;
 }
 
 /** Selects commits of a site's file. */
@@ -51,19 +49,10 @@ export interface VersionRange {
   readonly branchOnly?: boolean;
 }
 
-/** A `git log` that `parseVersions` parses. A merge is compared with its first parent. */
+/** A `git log` that `parseEvents` parses. */
 export function versionsLog(site: string, { revision, since, branchOnly = false }: VersionRange): string[] {
   return [
-    ...['log', '--ignore-missing', '--format=%H', '--raw', '--no-abbrev', '--diff-merges=first-parent'],
-    ...(branchOnly ? ['--first-parent'] : []),
+    ...['log', ...EVENT_FORMAT, ...(branchOnly ? ['--first-parent'] : [])],
     ...[revision, ...(since === undefined ? [] : [`^${since}`]), '--', `${site}.yaml`],
   ];
-}
-
-export function parseVersions(text: string): FileVersion[] {
-  const entries = text.matchAll(/^([0-9a-f]{40,64})\n\n:\d+ (\d+) [0-9a-f]+ ([0-9a-f]+) /gm);
-  return Array.from(entries, ([, revision = '', mode = '', blob = '']) => ({
-    revision,
-    blob: mode.startsWith('100') ? blob : null,
-  }));
 }

@@ -2,7 +2,7 @@ import { coalesce } from '../base/coalesce.ts';
 import { SitesRepoError } from './errors.ts';
 import { readFiles, type SiteFile, UnreadableBlobError } from './files.ts';
 import type { GitDir } from './git-dir.ts';
-import { type SiteBlob, siteBlobs } from './listing.ts';
+import { LIST_TREE, type SiteBlob, type SiteTree, siteBlobs, siteTree } from './listing.ts';
 
 type Lookup = Pick<SiteFile, 'site'> & { readonly revision: string };
 
@@ -22,10 +22,16 @@ export class SiteFiles {
     this.#git = git;
   }
 
-  async list(revision: string): Promise<SiteBlob[]> {
+  async tree(revision: string): Promise<SiteTree> {
     return await this.#git.retryAfterRefetch(async () =>
-      siteBlobs(await this.#git.run(['ls-tree', '-z', revision])),
+      siteTree(await this.#git.run([...LIST_TREE, revision])),
     );
+  }
+
+  /** The paths of all files of a revision. */
+  async paths(revision: string): Promise<Set<string>> {
+    const listing = await this.#git.run(['ls-tree', '-r', '-z', '--name-only', revision]);
+    return new Set(listing.toString().split('\0'));
   }
 
   async *texts(blobs: readonly SiteBlob[]): AsyncGenerator<SiteFile[]> {

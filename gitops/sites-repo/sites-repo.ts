@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
+import { type Absence, findAbsences } from './absences.ts';
 import { Branch } from './branch.ts';
 import type { Committed, SiteEdit } from './commits.ts';
 import { Committer } from './committer.ts';
@@ -8,7 +9,8 @@ import { SitesRepoError } from './errors.ts';
 import type { SiteFile } from './files.ts';
 import { GitDir } from './git-dir.ts';
 import { History } from './history.ts';
-import type { SiteBlob } from './listing.ts';
+import { findLastReadable, type LastReadable } from './last-readable.ts';
+import type { SiteBlob, SiteTree } from './listing.ts';
 import type { HistoryEntry, VersionRange } from './log.ts';
 import { openMirror } from './mirror.ts';
 import { SiteFiles } from './site-files.ts';
@@ -57,9 +59,9 @@ export class SitesRepo {
     return await this.#branch.head();
   }
 
-  /** All site files (`*.yaml` at the root) of a revision, by site and blob. */
-  async list(revision: string): Promise<SiteBlob[]> {
-    return await this.#files.list(revision);
+  /** All site files (`*.yaml` at the root) of a revision, by site and blob, and what has such a name elsewhere. */
+  async tree(revision: string): Promise<SiteTree> {
+    return await this.#files.tree(revision);
   }
 
   /** The texts of these files in batches: ten thousand at once would need too much memory. */
@@ -70,7 +72,7 @@ export class SitesRepo {
   /** All site files of a revision with their texts. */
   async read(revision: string): Promise<SiteFile[]> {
     const files: SiteFile[] = [];
-    for await (const batch of this.texts(await this.list(revision))) files.push(...batch);
+    for await (const batch of this.texts((await this.tree(revision)).files)) files.push(...batch);
     return files;
   }
 
@@ -96,6 +98,20 @@ export class SitesRepo {
   /** A site's file after each commit that touched it, by revision, newest first; `null`: the commit deleted it. */
   async versions(site: string, range: VersionRange): Promise<Map<string, string | null>> {
     return await this.#history.versions(site, range);
+  }
+
+  /** The last readable manifests of these sites on the branch, by few git processes, however many sites they are. */
+  async lastReadable(sites: readonly string[], range: VersionRange): Promise<Map<string, LastReadable>> {
+    return await this.#git.retryAfterRefetch(() =>
+      findLastReadable(sites, range, { git: this.#git, files: this.#files }),
+    );
+  }
+
+  /** Why a revision has no file of these sites: only what a commit removed is a removal. */
+  async absences(sites: readonly string[], revision: string): Promise<Map<string, Absence>> {
+    return await this.#git.retryAfterRefetch(() =>
+      findAbsences(sites, revision, { git: this.#git, files: this.#files }),
+    );
   }
 
   /** Indexes which paths each commit touched: among 10,000 sites, `history` then takes a twentieth of the time. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { fieldErrors } from '../../gitops/base/problem.ts';
-import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import { readManifest } from '../../gitops/manifest/read.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandContainer } from '../access/containers.ts';
@@ -109,14 +110,14 @@ async function commit(
   }
 }
 
-function rewrite(
+async function rewrite(
   { site_id, status }: ContainerWithOperation,
   current: string | null,
   { edit, ifMatch }: Pick<ContainerChange, 'edit' | 'ifMatch'>,
-): string {
+): Promise<string> {
   const wrongStatus = () => new ManagementProblem('wrong_status', { detail: `the container is ${status}` });
   if (current === null) throw wrongStatus();
-  const parsed = parseManifest(current, `${site_id}.yaml`);
+  const parsed = await readManifest(current, `${site_id}.yaml`);
   if (!parsed.ok) throw new ManagementProblem('manifest_broken', { errors: parsed.problems });
   if (parsed.manifest.state === 'absent') throw wrongStatus();
   if (ifMatch !== undefined && !isMatch(ifMatch, withoutConfig(parsed.manifest))) {

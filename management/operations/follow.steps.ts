@@ -1,4 +1,5 @@
-import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import { readManifest } from '../../gitops/manifest/read.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import {
@@ -24,7 +25,7 @@ export function followSteps(
     const head = await repo.head();
     const file = head === null ? null : await repo.readSite(head, site);
     if (file === null) return null;
-    const parsed = parseManifest(file.text, file.path);
+    const parsed = await readManifest(file.text, file.path);
     return parsed.ok && parsed.manifest.state === 'present' ? parsed.manifest : null;
   }
 
@@ -148,9 +149,9 @@ export function followSteps(
 }
 
 /** The text with `state: absent`. A missing file, a tombstone and an invalid manifest are returned unchanged. */
-function withTombstone(current: string | null, site: string): string | null {
+async function withTombstone(current: string | null, site: string): Promise<string | null> {
   if (current === null) return null;
-  const parsed = parseManifest(current, `${site}.yaml`);
+  const parsed = await readManifest(current, `${site}.yaml`);
   if (!parsed.ok || parsed.manifest.state === 'absent') return current;
   return formatManifest({ ...parsed.manifest, state: 'absent' });
 }

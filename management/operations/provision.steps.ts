@@ -1,4 +1,5 @@
-import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import { readManifest } from '../../gitops/manifest/read.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
@@ -27,8 +28,8 @@ export function provisionSteps(
         const { revision } = await repo.commit({
           ...signed(operation, manifest.site, 'created through the API'),
           subject: `Create ${manifest.site}`,
-          edit: (current) => {
-            if (current !== null && !isOf(current, manifest)) throw new SiteTaken(manifest.site);
+          edit: async (current) => {
+            if (current !== null && !(await isOf(current, manifest))) throw new SiteTaken(manifest.site);
             return current ?? formatManifest(manifest);
           },
         });
@@ -71,8 +72,8 @@ export function provisionSteps(
         await repo.commit({
           ...signed(operation, manifest.site, operation.detail ?? 'provisioning failed'),
           subject: `Withdraw ${manifest.site}`,
-          edit: (current) => {
-            if (current === null || !isOf(current, manifest)) return current;
+          edit: async (current) => {
+            if (current === null || !(await isOf(current, manifest))) return current;
             return isUnseen ? null : formatManifest({ ...manifest, state: 'absent' });
           },
         });
@@ -110,8 +111,8 @@ function plannedManifest({ id, manifest }: OperationRow): Manifest {
   return manifest;
 }
 
-function isOf(text: string, { site, container }: Manifest): boolean {
-  const parsed = parseManifest(text, `${site}.yaml`);
+async function isOf(text: string, { site, container }: Manifest): Promise<boolean> {
+  const parsed = await readManifest(text, `${site}.yaml`);
   return parsed.ok && parsed.manifest.container === container;
 }
 

@@ -1,4 +1,5 @@
 import type { ParsedManifest } from '../../gitops/manifest/load.ts';
+import type { Absence } from '../../gitops/sites-repo/absences.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { type ContainerStatus, isProjectionReason, LIVE, type StatusReason } from '../lifecycle/status.ts';
 import { isUnsettled, type SagaStep } from '../lifecycle/steps.ts';
@@ -9,6 +10,8 @@ export interface KnownSite {
   readonly siteId: string;
   readonly status: ContainerStatus;
   readonly reason: StatusReason | null;
+  /** More of the reason, in words. */
+  readonly detail: string | null;
   readonly manifest: ManifestView;
   readonly blob: string | null;
   /** There is a site record: the provisioner has accepted the site at least once. */
@@ -27,9 +30,17 @@ export function isDue(
   return site.blob !== blob || isProjectionReason(site.reason);
 }
 
-/** Whether a site without a file in git was deleted there, so that its removal starts. */
+/** Whether a site without a file in git is live, so that its removal starts unless there is an obstacle. */
 export function isDeleted({ isRecorded, status, step }: KnownSite): boolean {
   return isRecorded && LIVE.includes(status) && !isUnsettled(step);
+}
+
+/** Why a site that has no file in git isn't removed; `null`: it is. */
+export function removalObstacle(site: string, absence: Absence | undefined): string | null {
+  if (absence === undefined) return `why ${site}.yaml is missing is unknown`;
+  if (!absence.isProven) return absence.detail;
+  const isProtected = absence.last?.state === 'present' && absence.last.protect;
+  return isProtected ? `${site} is protected: restore ${site}.yaml and set protect: false first` : null;
 }
 
 /**
@@ -46,12 +57,16 @@ export function decideProjection(
   if (isAbsent && (site === undefined || !LIVE.includes(site.status))) return 'remember';
   if (site === undefined) return parsed.ok ? 'adopt' : 'ignore';
   if (!parsed.ok || parsed.manifest.container !== site.id) return 'refuse';
-  if (isAbsent) return 'remove';
+  // The provisioner removes no protected site, either.
+  if (isAbsent) return parsed.manifest.protect ? 'refuse' : 'remove';
   return LIVE.includes(site.status) ? 'edit' : 'restore';
 }
 
 /** Why a file is refused, in words. */
 export function describeRefusal(path: string, parsed: ParsedManifest): string {
+  if (parsed.ok && parsed.manifest.state === 'absent' && parsed.manifest.protect) {
+    return `${path}: is protected; set protect: false before you remove the site`;
+  }
   if (parsed.ok) return `${path}: names a container other than that of this site`;
   return parsed.problems
     .map(

@@ -21,7 +21,8 @@ import type { KnownSite } from './decision.ts';
 /** The version of a site's file that is being projected. */
 interface Version {
   readonly site: Pick<KnownSite, 'id' | 'siteId'>;
-  readonly at: { readonly revision: string; readonly blob: string };
+  /** `blob: null`: git has no file of the site. */
+  readonly at: { readonly revision: string; readonly blob: string | null };
   readonly cause: Cause;
 }
 

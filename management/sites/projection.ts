@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setInterval } from 'node:timers/promises';
 import { limit } from '../../gitops/base/limit.ts';
-import { parseManifest } from '../../gitops/manifest/load.ts';
+import { readManifest } from '../../gitops/manifest/read.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
+import type { Absence } from '../../gitops/sites-repo/absences.ts';
 import type { SiteFile } from '../../gitops/sites-repo/files.ts';
 import type { Context } from '../context/context.ts';
 import { withoutConfig } from '../db/manifest-view.ts';
@@ -11,7 +12,14 @@ import { insertContainer, isAnyObstructed, setObstacle } from '../records/contai
 import type { Cause } from '../records/events.repository.ts';
 import { startRemoval } from '../records/removal.ts';
 import { rememberBlob } from '../records/sites.repository.ts';
-import { decideProjection, describeRefusal, isDeleted, isDue, type KnownSite } from './decision.ts';
+import {
+  decideProjection,
+  describeRefusal,
+  isDeleted,
+  isDue,
+  type KnownSite,
+  removalObstacle,
+} from './decision.ts';
 import { applyEdit, refuseVersion, startRestore } from './project-site.ts';
 
 /** Milliseconds between two checks for sites that wait for ports or names of others. */
@@ -26,6 +34,7 @@ export class Projection {
   readonly #context: Context;
   readonly #onOperation: () => void;
   readonly #mutex = limit(1);
+  #absences: { readonly revision: string; readonly bySite: ReadonlyMap<string, Absence> } | null = null;
 
   constructor(context: Context, onOperation: () => void) {
     this.#context = context;
@@ -71,7 +80,7 @@ export class Projection {
     const head = await repo.head();
     // An unreadable branch doesn't mean that every site was deleted.
     if (head === null) return;
-    const [listed, known] = [await repo.list(head), await this.#known()];
+    const [{ files: listed }, known] = [await repo.tree(head), await this.#known()];
     const due = listed.filter((blob) => isDue(known.get(blob.site), blob));
     let isComplete = true;
     for await (const files of repo.texts(due)) {
@@ -85,20 +94,47 @@ export class Projection {
       }
     }
     const present = new Set(listed.map(({ site }) => site));
-    for (const site of known.values()) {
-      if (present.has(site.siteId) || !isDeleted(site)) continue;
-      await startRemoval(db, site.id, await this.#causeOf(site.siteId, head));
-      // Forget the blob, so that the site is projected again even if git restores the same text.
-      await rememberBlob(db, site.siteId, { revision: head, blob: null });
+    const missing = [...known.values()].filter((site) => !present.has(site.siteId) && isDeleted(site));
+    await this.#projectMissing(missing, head);
+    if (isComplete) await settleOverdueClaims(db);
+  }
+
+  /** Only what a commit removed is a removal: a moved or replaced file, or a rewritten branch, is none. */
+  async #projectMissing(missing: readonly KnownSite[], revision: string): Promise<void> {
+    const { db } = this.#context;
+    // Forget the blob, so that the site is projected again even if git restores the same text.
+    const at = { revision, blob: null };
+    const absences = await this.#absencesAt(
+      revision,
+      missing.map(({ siteId }) => siteId),
+    );
+    for (const site of missing) {
+      const detail = removalObstacle(site.siteId, absences.get(site.siteId));
+      const isKnown = site.reason === 'invalid_manifest' && site.detail === detail;
+      if (detail !== null && isKnown) continue;
+      const cause = await this.#causeOf(site.siteId, revision);
+      if (detail === null) {
+        await startRemoval(db, site.id, cause);
+        await rememberBlob(db, site.siteId, at);
+      } else await refuseVersion({ db }, { site, at, cause }, { reason: 'invalid_manifest', detail });
       this.#onOperation();
     }
-    if (isComplete) await settleOverdueClaims(db);
+  }
+
+  /** Read from git once per revision: sites that wait for a repair are checked every few seconds. */
+  async #absencesAt(revision: string, sites: readonly string[]): Promise<ReadonlyMap<string, Absence>> {
+    const known = this.#absences?.revision === revision ? this.#absences.bySite : new Map<string, Absence>();
+    const unknown = sites.filter((site) => !known.has(site));
+    const found = await this.#context.repo.absences(unknown, revision);
+    const bySite = new Map([...known, ...found]);
+    this.#absences = { revision, bySite };
+    return bySite;
   }
 
   async #project(known: KnownSite | undefined, file: SiteFile, revision: string): Promise<void> {
     const { db } = this.#context;
     const at = { revision, blob: file.blob };
-    const parsed = parseManifest(file.text, file.path);
+    const parsed = await readManifest(file.text, file.path);
     const decision = decideProjection(known, parsed);
     if (decision === 'remember') {
       // A tombstone ends the wait of a removed site that git had brought back.
@@ -148,7 +184,14 @@ export class Projection {
       log.warn({ site, container }, 'git holds a second site of one container');
       return null;
     }
-    const fresh = { status: row.status, reason: null, blob: null, isRecorded: false, step: null };
+    const fresh = {
+      status: row.status,
+      reason: null,
+      detail: null,
+      blob: null,
+      isRecorded: false,
+      step: null,
+    };
     return { id: container, siteId: site, manifest: view, ...fresh };
   }
 
@@ -164,6 +207,7 @@ export class Projection {
         'containers.site_id as siteId',
         'containers.status',
         'containers.status_reason as reason',
+        'containers.status_detail as detail',
         'containers.manifest',
         'sites.blob',
         'sites.site_id as record',

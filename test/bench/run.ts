@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import '../support/compile-cache.ts';
 import { createRecorder, machine, type Suite } from './bench.ts';
+import { brokenManifests } from './broken-manifests.ts';
 import { edge } from './edge.ts';
 import { edgeStart } from './edge-start.ts';
 import { gitops } from './gitops.ts';
@@ -15,6 +16,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   edge,
   'edge-start': edgeStart,
   gitops,
+  'broken-manifests': brokenManifests,
   management,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -173,6 +173,76 @@ test('a second site of one container is ignored, and changes nothing', async () 
   await operate((mine) => mine.replace(/^name: .*/m, 'name: Still mine'));
   await shows({ status: 'active', statusReason: null, name: 'Still mine', siteId: site });
   expect(world.logs.filter((line) => line.includes('could not be projected'))).toEqual([]);
+});
+
+describe('a file that is missing, but was not removed,', () => {
+  async function publish(): Promise<void> {
+    await world.git(clone, 'add', '--all');
+    await world.git(clone, 'commit', '--quiet', '-m', 'By hand');
+    edited = (await world.git(clone, 'rev-parse', 'HEAD')).trim();
+    await world.git(clone, 'push', '--quiet', '--force', 'origin', 'HEAD:main');
+  }
+  const file = () => join(clone, `${site}.yaml`);
+
+  test.each<[string, () => Promise<unknown>, () => string]>([
+    [
+      'because it is in a folder',
+      async () => {
+        await mkdir(join(clone, 'old'), { recursive: true });
+        await rename(file(), join(clone, 'old', `${site}.yaml`));
+      },
+      () => `old/${site}.yaml has its name`,
+    ],
+    [
+      'because it has another ending',
+      () => rename(file(), join(clone, `${site}.yml`)),
+      () => `${site}.yml has its name`,
+    ],
+    [
+      'because it is a link',
+      async () => {
+        await rename(file(), join(clone, `text-of-${site}`));
+        await symlink(`text-of-${site}`, file());
+      },
+      () => `${site}.yaml is a symbolic link`,
+    ],
+    [
+      'because it has another name',
+      () => rename(file(), join(clone, `kept-${site}`)),
+      () => `renamed ${site}.yaml to kept-${site}`,
+    ],
+  ])('%s: its site stays, with what is wrong', async (_what, act, detail) => {
+    await world.git(clone, 'pull', '--quiet', '--rebase');
+    await act();
+    await publish();
+    await shows({
+      status: 'active',
+      statusReason: 'invalid_manifest',
+      statusDetail: expect.stringContaining(detail()),
+    });
+    expect(await holder()).toBeDefined();
+    await revert();
+    await shows({ status: 'active', statusReason: null });
+    await operate(null);
+    await shows({ status: 'removed' });
+  });
+
+  test('because the branch was rewritten: its site stays', async () => {
+    await world.git(clone, 'pull', '--quiet', '--rebase');
+    const own = await world.git(clone, 'log', '--format=%H', '--reverse', '--', `${site}.yaml`);
+    await world.git(clone, 'reset', '--quiet', '--hard', `${own.split('\n')[0]}^`);
+    await world.git(clone, 'commit', '--quiet', '--allow-empty', '-m', 'Rewritten');
+    await world.git(clone, 'push', '--quiet', '--force', 'origin', 'HEAD:main');
+    await shows({ status: 'active', statusDetail: `no commit of this branch removed ${site}` });
+  });
+
+  test('because a protected site was deleted: it stays until it isn’t protected', async () => {
+    await operate((text) => text.replace('state: present', 'state: present\nprotect: true'));
+    await operate(() => 'site: [');
+    await shows({ statusReason: 'invalid_manifest' });
+    await operate(null);
+    await shows({ status: 'active', statusDetail: expect.stringContaining('is protected') });
+  });
 });
 
 describe.each<[string, ((text: string) => string) | null]>([

@@ -14,6 +14,13 @@ export interface Operator extends Disposable {
   /** Edits a site's file by hand, commits and pushes. */
   edit(site: string, change: (text: string) => string): Promise<string>;
   read(site: string): Promise<string>;
+  /** The folder of the clone. */
+  readonly clone: string;
+  /** Runs git in the clone, up to date with the remote if `refresh` ran before. */
+  git(...args: string[]): Promise<string>;
+  refresh(): Promise<string>;
+  /** Commits everything in the clone and pushes it; answers the new revision. */
+  publishAll(subject: string): Promise<string>;
 }
 
 export async function operator(sitesRepo: string): Promise<Operator> {
@@ -27,6 +34,14 @@ export async function operator(sitesRepo: string): Promise<Operator> {
   };
   const refresh = () => git('pull', '--quiet', '--ff-only');
   return {
+    clone,
+    git,
+    refresh,
+    async publishAll(subject) {
+      await git('add', '--all');
+      await git('commit', '--quiet', '--message', subject);
+      return await publish();
+    },
     async log(site, format) {
       await refresh();
       const text = await git('log', `--format=${format}`, '--', `${site}.yaml`);

@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
+import { visibleTexts } from '../../base/visible.ts';
 import { CliError } from '../output/cli-error.ts';
 import { readRun } from './run-file.ts';
 
@@ -37,7 +38,8 @@ export async function callProvisioner(
   }).catch((cause: unknown) => {
     throw new CliError(`the provisioner at ${url} can't be reached`, { cause });
   });
-  const json: unknown = await response.json();
+  // Names and messages come from git, where a person who may push can write escape sequences for terminals.
+  const json: unknown = visibleTexts(await response.json());
   if (response.ok) return json;
   const fields = typeof json === 'object' && json !== null ? json : {};
   const message =

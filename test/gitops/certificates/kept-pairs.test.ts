@@ -23,3 +23,21 @@ test('a copy that is written while it is removed exists in the end', async () =>
     await rm(home, { recursive: true, force: true });
   }
 });
+
+test('a copy of a name of 238 characters is written, found and kept', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'tagyard-kept-'));
+  try {
+    const kept = new KeptPairs(home);
+    const stem = `${'a.'.repeat(118)}zz`;
+    const pair = { chain: 'a chain', key: 'a key' };
+    const path = kept.pathOf(stem, pair);
+    await kept.keep(path, pair);
+    await kept.keepOnly(() => ({ paths: new Set(), stems: new Set([stem]) }));
+    const again = new KeptPairs(home);
+    await again.prepare();
+    expect(await again.newest([stem], () => 'found')).toEqual({ path, result: 'found' });
+    expect(await again.newest([`${stem.slice(0, -1)}y`], () => 'found')).toBeNull();
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+});

@@ -228,6 +228,30 @@ describe('tagyard diff', () => {
 });
 
 describe('tagyard validate', () => {
+  test('refuses files that share a name, port or token, and shows no escape sequence of a file’s name', async () => {
+    const alone = { INFRA_PROVISIONER_URL: '' };
+    const path = (name: string) => join(daemon.dir, name);
+    const write = (name: string, number: number, extra: object = {}) =>
+      writeFile(path(`${name}.yaml`), formatManifest(daemon.manifest(name, number, extra)));
+    await write('first', 60);
+    await write('second', 60, { container: daemon.manifest('second', 61).container });
+    await write('third', 60, { host: 'tag-2', container: daemon.manifest('third', 62).container });
+    await write('gone', 60, { state: 'absent' });
+    const files = ['first', 'second', 'gone', 'first'].map((name) => path(`${name}.yaml`));
+    const { exitCode, stdout } = await tagyard(['validate', ...files], alone);
+    expect(exitCode).toBe(1);
+    const holder = `is also claimed by ${path('first.yaml')}`;
+    for (const claim of ['port 20120', 'port 20121', 'token lt_loader0token0060']) {
+      expect(stdout).toContain(`${path('second.yaml')}: ${claim} ${holder}`);
+    }
+    const other = await tagyard(['validate', path('first.yaml'), path('third.yaml')], alone);
+    expect(other.stdout).toContain('third.yaml: token');
+    expect(other.stdout).not.toContain('third.yaml: port');
+    const hostile = await tagyard(['validate', path('\x1b[31mred\x1b[0m.yaml')], alone);
+    expect(hostile.stdout).toContain('\\u001b[31mred');
+    expect(hostile.stdout).not.toContain('\x1b');
+  });
+
   test('checks files without a provisioner, and names file, line and path', async () => {
     const good = join(daemon.dir, 'good.yaml');
     const bad = join(daemon.dir, 'bad.yaml');

@@ -49,6 +49,20 @@ describe('parseManifest', () => {
       /registrable/,
     ],
     [
+      'a hostname of 239 characters',
+      text.replace('edge: acme-shop.example.net', `edge: ${'a.'.repeat(118)}net`),
+      'hostnames.edge',
+      'a.a.a',
+      /at most 238 characters/,
+    ],
+    [
+      'a custom domain whose file would have too long a name',
+      text.replace('customDomains: []', `customDomains: [${'a.'.repeat(110)}acme-shop.example]`),
+      'customDomains.0',
+      'a.a.a',
+      /at most 236 characters/,
+    ],
+    [
       'a public suffix as domain',
       text.replace('domain: acme-shop.example', 'domain: co.uk'),
       'domains.0.domain',

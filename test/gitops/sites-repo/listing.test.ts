@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { branchTips, siteBlobs } from '../../../gitops/sites-repo/listing.ts';
+import { branchTips, describeMisplaced, siteBlobs, siteTree } from '../../../gitops/sites-repo/listing.ts';
 
 const id = 'a'.repeat(40);
 
@@ -17,6 +17,22 @@ test.each([
   ['an empty tree', '', []],
 ])('site files among %s', (_what, listing, sites) => {
   expect(siteBlobs(Buffer.from(listing)).map(({ site }) => site)).toEqual(sites);
+});
+
+test.each<[string, string, object | null]>([
+  ['a link', `120000 blob ${id}\tshop.yaml`, { path: 'shop.yaml', form: 'link' }],
+  ['a submodule', `160000 commit ${id}\tshop.yaml`, { path: 'shop.yaml', form: 'submodule' }],
+  ['a folder', `040000 tree ${id}\tshop.yaml`, { path: 'shop.yaml', form: 'folder' }],
+  ['a file in a folder', `100644 blob ${id}\ta/b/shop.yaml`, { path: 'a/b/shop.yaml', form: 'file' }],
+  ['another ending', `100644 blob ${id}\tshop.yml`, { path: 'shop.yml' }],
+  ['a further ending', `100644 blob ${id}\tshop.yaml.orig`, { path: 'shop.yaml.orig' }],
+  ['other letters', `100644 blob ${id}\tShop.YAML`, { path: 'Shop.YAML' }],
+  ['another name', `100644 blob ${id}\tshop.yamlx`, null],
+  ['a copy beside the file', `100644 blob ${id}\ta/shop.yaml\0${`100644 blob ${id}\tshop.yaml`}`, null],
+])('what has the name of a site: %s', (_what, listing, expected) => {
+  const { misplaced } = siteTree(Buffer.from(listing));
+  expect(misplaced).toMatchObject(expected === null ? [] : [{ site: 'shop', id, ...expected }]);
+  for (const one of misplaced) expect(describeMisplaced(one)).toContain(one.path);
 });
 
 test('revisions by branch', () => {

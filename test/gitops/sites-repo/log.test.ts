@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { parseLog, parseVersions, versionsLog } from '../../../gitops/sites-repo/log.ts';
+import { parseLog, versionsLog } from '../../../gitops/sites-repo/log.ts';
 
 const record = (trailers: string) =>
-  ['r1', '2026-01-01T00:00:00+00:00', 'Ada', 'ada@example.test', 'Change: shop', trailers].join('\x1f');
+  ['r1', '2026-01-01T00:00:00+00:00', 'Ada', 'ada@example.test', 'Change: shop', trailers].join('\0');
 
 test('a log entry has the fields and trailers of its commit', () => {
-  const text = `${record('Site: shop\nReason: a: b\nno trailer\n: empty')}\x1e\n${record('')}\x1e\n`;
+  const text = `${record('Site: shop\nReason: a: b\nno trailer\n: empty')}\0\n${record('')}\0\n`;
   const entry = {
     revision: 'r1',
     at: '2026-01-01T00:00:00+00:00',
@@ -31,18 +31,17 @@ test.each([
   expect(args.includes('--first-parent')).toBe(firstParent);
 });
 
-test('a version is the blob after its commit, or null where the commit deleted the file or made it a link', () => {
-  const [a, b] = ['a'.repeat(40), 'b'.repeat(40)];
-  const line = (revision: string, mode: string, status: string) =>
-    `${revision}\n\n:100644 ${mode} ${'c'.repeat(40)} ${b} ${status}\tshop.yaml\n`;
-  const text = [
-    line('1'.repeat(40), '100644', 'M'),
-    line('2'.repeat(40), '000000', 'D'),
-    line(a, '120000', 'T'),
-  ];
-  expect(parseVersions(text.join('\n'))).toEqual([
-    { revision: '1'.repeat(40), blob: b },
-    { revision: '2'.repeat(40), blob: null },
-    { revision: a, blob: null },
+test('control characters in a commit are shown, and forge neither fields nor entries', () => {
+  const forged = 'Ada\x1fx\x1e\x1b[31m';
+  const text = `${['r1', 'now', forged, 'a@b', 'x\u009b\u202e', 'Actor: \x1b[2J'].join('\0')}\0\n`;
+  expect(parseLog(text)).toEqual([
+    {
+      revision: 'r1',
+      at: 'now',
+      author: 'Ada\\u001fx\\u001e\\u001b[31m',
+      email: 'a@b',
+      subject: 'x\\u009b\\u202e',
+      trailers: { Actor: '\\u001b[2J' },
+    },
   ]);
 });

@@ -9,6 +9,7 @@ import {
   isDeleted,
   isDue,
   type KnownSite,
+  removalObstacle,
 } from '../../../management/sites/decision.ts';
 import { findObstacle } from '../../../management/sites/project-site.ts';
 import { manifestInput } from '../../support/manifest.ts';
@@ -26,6 +27,12 @@ describe('a version of a site’s file', () => {
     ['that is a tombstone, of an unknown site', undefined, parsed({ state: 'absent' }), 'remember'],
     ['that is a tombstone, of a removed site', known('removed'), parsed({ state: 'absent' }), 'remember'],
     ['that is a tombstone, of a live site', known('verified'), parsed({ state: 'absent' }), 'remove'],
+    [
+      'that is a tombstone, of a protected site',
+      known('active'),
+      parsed({ state: 'absent', protect: true }),
+      'refuse',
+    ],
     ['that is invalid', known('active'), invalid, 'refuse'],
     ['that names another container', { id: 'other', status: 'active' }, parsed(), 'refuse'],
     ['of a live site', known('active'), parsed(), 'edit'],
@@ -62,6 +69,7 @@ test.each<[string, Partial<KnownSite>, boolean]>([
     siteId: 'acme-shop',
     status: 'active',
     reason: null,
+    detail: null,
     manifest: withoutConfig(manifestSchema.parse(manifestInput())),
     blob: 'a',
     isRecorded: true,
@@ -71,9 +79,27 @@ test.each<[string, Partial<KnownSite>, boolean]>([
   expect(isDeleted(site)).toBe(expected);
 });
 
+test.each<[string, Parameters<typeof removalObstacle>[1], unknown]>([
+  ['is proven', { isProven: true, detail: '', last: null }, null],
+  ['is proven, of a tombstone', absence({ state: 'absent', protect: true }), null],
+  ['is proven, of a protected site', absence({ protect: true }), expect.stringContaining('is protected')],
+  ['is not proven', { isProven: false, detail: 'it was moved', last: null }, 'it was moved'],
+  ['is unknown', undefined, expect.stringContaining('is unknown')],
+])('an obstacle to the removal of a site whose absence %s', (_what, found, expected) => {
+  expect(removalObstacle('acme-shop', found)).toEqual(expected);
+});
+
+function absence(extra: Partial<ManifestInput>) {
+  const last = manifestSchema.parse(manifestInput('acme-shop', 0, extra));
+  return { isProven: true, detail: '', last };
+}
+
 test('a refusal names file, line and path', () => {
   expect(describeRefusal('acme-shop.yaml', parsed())).toBe(
     'acme-shop.yaml: names a container other than that of this site',
+  );
+  expect(describeRefusal('acme-shop.yaml', parsed({ state: 'absent', protect: true }))).toContain(
+    'set protect: false',
   );
   const broken = parseManifest('version: 1\ncolour: red\n', 'acme-shop.yaml');
   expect(describeRefusal('acme-shop.yaml', broken)).toContain('acme-shop.yaml:2: colour unknown key');

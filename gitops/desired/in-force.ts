@@ -1,0 +1,63 @@
+import type { LastReadable } from '../sites-repo/last-readable.ts';
+import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import type { DesiredState } from './desired-state.ts';
+import { type DesiredStateSettings, type Reading, readValid, type UnreadableFile } from './reading.ts';
+
+/** Where files are read. */
+interface ReadingContext {
+  readonly revision: string;
+  /** What was read last; `null`: nothing yet. */
+  readonly current: DesiredState | null;
+  readonly repo: Pick<SitesRepo, 'lastReadable'>;
+  readonly settings: DesiredStateSettings;
+}
+
+/**
+ * What stays in force of files that can't be read, by site (docs/reconciler.md, rule 3). However many they are, this
+ * starts few git processes: a commit may break thousands of manifests, and no other site waits for them.
+ */
+export async function readInForce(
+  files: readonly UnreadableFile[],
+  context: ReadingContext,
+): Promise<Map<string, Reading>> {
+  const { revision, current, repo } = context;
+  const inForce = (site: string) => current?.sites.get(site)?.manifest ?? null;
+  const sites = files.map(({ site }) => site);
+  // A version that no pass has read may be valid, and may give the site to another host.
+  const [newer, all] = await Promise.all([
+    repo.lastReadable(
+      sites.filter((site) => inForce(site) !== null),
+      { revision, since: current?.revision },
+    ),
+    repo.lastReadable(
+      sites.filter((site) => inForce(site) === null),
+      { revision },
+    ),
+  ]);
+  const readings = files.map(async (file): Promise<[string, Reading]> => {
+    const found = newer.get(file.site) ?? all.get(file.site);
+    return [file.site, await toReading(file, found, context)];
+  });
+  return new Map(await Promise.all(readings));
+}
+
+async function toReading(
+  file: UnreadableFile,
+  found: LastReadable | undefined,
+  { current, settings }: ReadingContext,
+): Promise<Reading> {
+  const { site, blob, stalled, elsewhere } = file;
+  const inForce = current?.sites.get(site)?.manifest ?? null;
+  const last = found?.manifest ?? null;
+  if (elsewhere !== null && (last ?? inForce) === null) return null;
+  const gone = found?.gone?.gone ?? null;
+  if (elsewhere !== null && gone !== null) {
+    // It was removed, and a file that another commit added has its name: a backup, say. That never creates the site.
+    const isMoved = gone.movedTo !== null && (inForce !== null || gone.movedTo === elsewhere);
+    if (!isMoved) return null;
+  }
+  if (last === null) return { here: { site, blob, manifest: inForce, stalled } };
+  const reading = await readValid(file, last, settings);
+  if (reading === null || !('here' in reading)) return reading;
+  return { here: { ...reading.here, stalled: reading.here.stalled ?? stalled } };
+}

@@ -1,0 +1,58 @@
+import { visible } from '../base/visible.ts';
+import type { Manifest } from '../manifest/schema.ts';
+import type { FileEvent } from './file-events.ts';
+import type { GitDir } from './git-dir.ts';
+import { findLastReadable } from './last-readable.ts';
+import { describeMisplaced, type MisplacedFile } from './listing.ts';
+import type { SiteFiles } from './site-files.ts';
+
+/** Why a revision has no file of a site. */
+export interface Absence {
+  /** A commit of the branch removed it, and git has it in no other form. Only then was its removal asked for. */
+  readonly isProven: boolean;
+  /** What git has in its place, for a person; empty where its removal is proven. */
+  readonly detail: string;
+  /** Its last readable version; `null`: none was found. */
+  readonly last: Manifest | null;
+}
+
+/** Finds out why these sites have no file. */
+export async function findAbsences(
+  sites: readonly string[],
+  revision: string,
+  parts: { readonly git: GitDir; readonly files: SiteFiles },
+): Promise<Map<string, Absence>> {
+  if (sites.length === 0) return new Map();
+  const [found, { misplaced }] = await Promise.all([
+    findLastReadable(sites, { revision }, parts),
+    parts.files.tree(revision),
+  ]);
+  const isMoved = [...found.values()].some(({ gone }) => gone?.gone?.movedTo != null);
+  const paths = isMoved ? await parts.files.paths(revision) : new Set<string>();
+  const forms = new Map(misplaced.map((one) => [one.site, one]));
+  return new Map(
+    sites.map((site) => {
+      const { manifest = null, gone = null } = found.get(site) ?? {};
+      const detail = doubt(site, gone, forms.get(site), paths);
+      return [site, { isProven: detail === '', detail, last: manifest }];
+    }),
+  );
+}
+
+/** Why the absence isn't a removal that was asked for; empty where it is. */
+function doubt(
+  site: string,
+  event: FileEvent | null,
+  form: MisplacedFile | undefined,
+  paths: ReadonlySet<string>,
+): string {
+  if (form !== undefined) return describeMisplaced(form);
+  if (event?.gone == null) return `no commit of this branch removed ${site}`;
+  const { movedTo, hiddenBy } = event.gone;
+  const commit = `the commit ${event.revision.slice(0, 8)}`;
+  if (movedTo !== null && paths.has(movedTo)) return `${commit} renamed ${site}.yaml to ${visible(movedTo)}`;
+  if (hiddenBy !== null && movedTo === null) {
+    return `${commit} removed ${site}.yaml and added ${visible(hiddenBy)}, whose content isn't read`;
+  }
+  return '';
+}

@@ -1,0 +1,132 @@
+import { limit } from '../base/limit.ts';
+import { readManifest } from '../manifest/read.ts';
+import type { Manifest } from '../manifest/schema.ts';
+import { EVENT_FORMAT, type FileEvent, type LogPage, parseEvents } from './file-events.ts';
+import type { GitDir } from './git-dir.ts';
+import type { SiteFiles } from './site-files.ts';
+
+/** Which commits of the branch are searched. Only first parents count: what the branch itself had. */
+interface SearchRange {
+  readonly revision: string;
+  /** Excludes this revision and its ancestors; ignored where the repository no longer has it. */
+  readonly since?: string | undefined;
+}
+
+/** What the history of the branch says of a site's file. */
+export interface LastReadable {
+  /** The newest version that is a valid manifest. A removal before it ends the search. */
+  readonly manifest: Manifest | null;
+  /** The newest event, where the file disappeared by it. */
+  readonly gone: FileEvent | null;
+}
+
+/** Up to this many sites, git reads the history of each path by its index; for more, the whole history once. */
+const MAX_SINGLE = 8;
+/** Commits of the first page, and how much longer each next one is. Most searches end in the first one. */
+const FIRST_PAGE = 64;
+const PAGE_FACTOR = 4;
+const MAX_PAGE = 4_096;
+/** Commits that one search reads. A site that needs more has no last readable version, so nothing of it is changed. */
+const MAX_COMMITS = 50_000;
+
+/** Finds the last readable versions of these sites' files, by few git processes, however many sites they are. */
+export async function findLastReadable(
+  sites: readonly string[],
+  range: SearchRange,
+  { git, files }: { readonly git: GitDir; readonly files: SiteFiles },
+): Promise<Map<string, LastReadable>> {
+  const groups = sites.length > MAX_SINGLE ? [sites] : sites.map((site) => [site]);
+  const found = await limit(MAX_SINGLE).map(groups, (group) => new Search(group, files).run(range, git));
+  return new Map(found.flatMap((one) => [...one]));
+}
+
+interface OpenSearch {
+  gone: FileEvent | null;
+  isFirst: boolean;
+  /** Blobs to try, newest first. */
+  queue: string[];
+  /** No older version counts. */
+  isOver: boolean;
+}
+
+class Search {
+  readonly #files: SiteFiles;
+  readonly #open: Map<string, OpenSearch>;
+  readonly #found = new Map<string, LastReadable>();
+
+  constructor(sites: readonly string[], files: SiteFiles) {
+    this.#files = files;
+    this.#open = new Map(
+      sites.map((site) => [site, { gone: null, isFirst: true, queue: [], isOver: false }]),
+    );
+  }
+
+  async run(range: SearchRange, git: GitDir): Promise<Map<string, LastReadable>> {
+    let next: string | null = range.revision;
+    let size = FIRST_PAGE;
+    for (let commits = 0; next !== null && this.#open.size > 0 && commits < MAX_COMMITS; ) {
+      const page: LogPage = await this.#page(next, size, range, git);
+      for (const [site, events] of page.events) this.#enqueue(site, events);
+      await this.#try();
+      commits += page.commits;
+      next = page.commits < size ? null : page.next;
+      size = Math.min(size * PAGE_FACTOR, MAX_PAGE);
+    }
+    for (const [site, { gone }] of this.#open) this.#found.set(site, { manifest: null, gone });
+    return this.#found;
+  }
+
+  async #page(from: string, size: number, { since }: SearchRange, git: GitDir): Promise<LogPage> {
+    const sites = [...this.#open.keys()];
+    const paths = sites.length === 1 ? ['--full-diff', '--', `${sites[0]}.yaml`] : ['--'];
+    const [options, path] = [paths.slice(0, paths.indexOf('--')), paths.slice(paths.indexOf('--'))];
+    const output = await git.run([
+      ...['log', ...EVENT_FORMAT, '--first-parent', `-${size}`, ...options],
+      ...[from, ...(since === undefined ? [] : [`^${since}`]), ...path],
+    ]);
+    return parseEvents(output, new Set(sites));
+  }
+
+  #enqueue(site: string, events: readonly FileEvent[]): void {
+    const search = this.#open.get(site);
+    if (search === undefined) return;
+    for (const event of events) {
+      if (search.isOver) return;
+      const { blob, isNew, gone } = event;
+      const isRemoval = gone !== null && gone.movedTo === null && gone.hiddenBy === null;
+      if (search.isFirst) search.gone = gone === null ? null : event;
+      else if (isRemoval) search.isOver = true;
+      if (blob !== null && !search.isOver) search.queue.push(blob);
+      search.isOver ||= isNew;
+      search.isFirst = false;
+    }
+  }
+
+  /** Reads the queued blobs in rounds, because the newest ones are often enough. */
+  async #try(): Promise<void> {
+    for (let count = 1; ; count *= PAGE_FACTOR) {
+      const batch = [...this.#open].flatMap(([site, { queue }]) =>
+        queue.splice(0, count).map((blob) => ({ site, blob })),
+      );
+      if (batch.length === 0) break;
+      for await (const texts of this.#files.texts(batch)) {
+        for (const { site, text, path } of texts) await this.#tryText(site, text, path);
+      }
+    }
+    for (const [site, { gone, isOver }] of this.#open) {
+      if (isOver) this.#settle(site, { manifest: null, gone });
+    }
+  }
+
+  async #tryText(site: string, text: string, path: string): Promise<void> {
+    const search = this.#open.get(site);
+    if (search === undefined) return;
+    const parsed = await readManifest(text, path);
+    if (parsed.ok) this.#settle(site, { manifest: parsed.manifest, gone: search.gone });
+  }
+
+  #settle(site: string, result: LastReadable): void {
+    this.#found.set(site, result);
+    this.#open.delete(site);
+  }
+}

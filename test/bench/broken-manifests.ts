@@ -1,0 +1,85 @@
+import { spawnSync } from 'node:child_process';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import { readManifest } from '../../gitops/manifest/read.ts';
+import { eventually } from '../support/eventually.ts';
+import type { RunningDaemon } from '../support/gitops/daemon.ts';
+import { hostileManifests } from '../support/hostile-manifests.ts';
+import type { Suite } from './bench.ts';
+import { type TestBed, testBed } from './gitops-bed.ts';
+
+const LIMIT_MS = 50;
+const LIMIT_SECONDS = 2;
+const BROKEN = 3_000;
+
+/** What broken manifests cost the others: blocked time of the event loop, and the delay of other sites. */
+export const brokenManifests: Suite = async (bench) => {
+  const texts = hostileManifests();
+  // The first text starts a thread, which a daemon does once.
+  for (const { text } of texts.slice(0, 2)) await blockedBy(text);
+  await bench('worst manifest of 256 KiB: blocked loop, against 50 ms', {
+    unit: '×',
+    times: 3,
+    run: async () => {
+      let worst = 0;
+      for (const { text } of [...texts, ...hostileManifests(16_000)]) {
+        worst = Math.max(worst, await blockedBy(text));
+      }
+      return worst / LIMIT_MS;
+    },
+  });
+  await using bed = await testBed();
+  await bed.push(0, 10);
+  await using daemon = await bed.start();
+  await applied(daemon, await bed.change(1));
+  let round = 0;
+  await bench(`${BROKEN} new broken manifests: another site applied, against 2 s`, {
+    unit: '×',
+    times: 3,
+    run: async () => {
+      round += 1;
+      const revision = breakMany(bed, round);
+      const started = performance.now();
+      await applied(daemon, revision);
+      return (performance.now() - started) / 1_000 / LIMIT_SECONDS;
+    },
+  });
+};
+
+/** Milliseconds for which the event loop was busy with the text, apart from the time in which it waited. */
+async function blockedBy(text: string): Promise<number> {
+  await pause(1);
+  const before = performance.eventLoopUtilization();
+  await readManifest(text, 'acme-shop.yaml');
+  return performance.eventLoopUtilization(before).active;
+}
+
+/** One commit with new broken manifests, and a change of the site `site-1`. */
+function breakMany(bed: TestBed, round: number): string {
+  const good = formatManifest(bed.manifest(1, { name: `Round ${round}` }));
+  const file = (path: string, text: string) =>
+    `M 100644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`;
+  const broken = Array.from({ length: BROKEN }, (_, number) =>
+    file(`broken-${round}-${number}.yaml`, `site: [${number}`),
+  );
+  const head = 'commit refs/heads/main\ncommitter Op <op@example.test> 2000000000 +0000\ndata 1\nx\n';
+  const input = `${head}from refs/heads/main^0\n${broken.join('')}${file('site-1.yaml', good)}\ndone\n`;
+  const cwd = join(bed.dir, 'sites.git');
+  const { status, stderr } = spawnSync('git', ['fast-import', '--quiet', '--done'], { cwd, input });
+  if (status !== 0) throw new Error(`git fast-import: ${stderr}`);
+  return spawnSync('git', ['rev-parse', 'main'], { cwd, encoding: 'utf8' }).stdout.trim();
+}
+
+async function applied(daemon: RunningDaemon, revision: string): Promise<void> {
+  await eventually(
+    async () => {
+      const { body } = await daemon.call('GET', '/sites/site-1');
+      const status = z.object({ applied: z.nullable(z.string()), ready: z.boolean() }).parse(body);
+      if (status.applied !== revision || !status.ready) throw new Error(`${status.applied} is applied`);
+    },
+    { timeoutMs: 600_000, intervalMs: 20 },
+  );
+}
