@@ -17,6 +17,7 @@ import { Retries } from './retries.ts';
 import { Schedule } from './schedule.ts';
 import { SiteRuns, type SiteRunsDeps } from './site-runs.ts';
 import { SiteStatuses } from './site-statuses.ts';
+import { Source, type SourceProblem } from './source.ts';
 import { Triggers } from './triggers.ts';
 
 export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen'> {
@@ -50,6 +51,7 @@ export class Loop {
   readonly #statuses: SiteStatuses;
   readonly #index: HistoryIndex;
   readonly #runs: SiteRuns;
+  readonly #source: Source;
   readonly #reconciler: Reconciler;
   #ended: Promise<void> = Promise.resolve();
   #lastError: Error | null = null;
@@ -65,8 +67,10 @@ export class Loop {
     const schedule = new Schedule(clock);
     const index = new HistoryIndex(deps.repo, deps.log);
     const statuses = new SiteStatuses(deps.host, known?.sites ?? [], inventory);
+    const source = new Source({ ...deps, clock, onLateRevision: () => triggers.check() });
     const shared = {
       ...deps,
+      source,
       inventory,
       repairLoops,
       triggers,
@@ -84,6 +88,7 @@ export class Loop {
       onEnd: (site, again) => (again ? triggers.site(site) : triggers.check()),
     });
     this.#reconciler = new Reconciler({ ...shared, planner: new Planner(shared), runs }, known);
+    this.#source = source;
     this.#triggers = triggers;
     this.#retries = retries;
     this.#schedule = schedule;
@@ -143,12 +148,17 @@ export class Loop {
 
   /** Everything was observed at least once, so a site without a status has nothing on this host. */
   get ready(): boolean {
-    return this.#schedule.hasSucceeded && this.#lastError === null;
+    return this.#schedule.hasSucceeded && this.lastError === null;
   }
 
-  /** Why the last pass could not plan; `null`: it could. */
+  /** Why the last pass could not plan the newest revision; `null`: it could. */
   get lastError(): Error | null {
-    return this.#lastError;
+    return this.#lastError ?? this.#source.problem?.error ?? null;
+  }
+
+  /** Why the newest revision can't be read; `null`: it can. Meanwhile passes enforce the last one that could be read. */
+  get sourceProblem(): SourceProblem | null {
+    return this.#source.problem;
   }
 
   statuses(): SiteStatus[] {

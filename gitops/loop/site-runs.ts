@@ -96,7 +96,7 @@ export class SiteRuns {
     if (allowed.length === 0) this.#settleWithoutRun(task);
     else if (
       this.#deps.retries.mayRun(site, plan.desired.sites.get(site)) ||
-      this.#deps.operations.isQueued(site)
+      (operations.length > 0 && this.#deps.operations.isQueued(site))
     )
       this.#start(task);
   }

@@ -1,6 +1,7 @@
 import { limit } from '../base/limit.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import { parseManifest } from '../manifest/load.ts';
+import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { Removal } from './guards.ts';
 
@@ -33,10 +34,16 @@ async function findRemoval(
     const { host, state, protect } = moved;
     return { confirmed: true, protect, ...(state === 'present' ? { to: host } : {}) };
   }
-  const [removal] = await repo.history(site, 1, desired.revision);
+  const [removal] = await repo.history(site, 1, desired.revision).catch(unlessUnreadable);
   if (removal === undefined) return { confirmed: false, protect: false };
   const before = await repo.readSite(`${removal.revision}^`, site).catch(() => null);
   const last = before === null ? null : parseManifest(before.text, before.path);
   const protect = last?.ok === true && last.manifest.protect && last.manifest.state === 'present';
   return { confirmed: true, protect };
+}
+
+/** History that can't be read confirms nothing. Other sites are still reconciled. */
+function unlessUnreadable(error: unknown): [] {
+  if (error instanceof SitesRepoError) return [];
+  throw error;
 }

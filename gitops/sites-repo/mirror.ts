@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { git } from '../clients/git.ts';
 
@@ -25,10 +25,23 @@ export async function openMirror(cacheDir: string, url: string, branch: string):
   return mirror;
 }
 
-/** Replaces loose objects, which a power cut or a bad disk may have damaged, by a fetch of all objects as one pack. */
+/**
+ * Replaces loose objects, which a power cut or a bad disk may have damaged, by a fetch of all objects as one pack. Where
+ * the fetch fails, the objects stay: most of them are whole, and the remote may be away.
+ */
 export async function renewMirror(mirror: string): Promise<void> {
   const objects = join(mirror, 'objects');
+  const aside = join(mirror, 'objects-aside');
+  await rm(aside, { recursive: true, force: true });
+  await mkdir(aside);
   const loose = (await readdir(objects)).filter((name) => /^[0-9a-f]{2}$/.test(name));
-  for (const name of loose) await rm(join(objects, name), { recursive: true, force: true });
-  await git(mirror, FETCH_ALL);
+  for (const name of loose) await rename(join(objects, name), join(aside, name));
+  try {
+    await git(mirror, FETCH_ALL);
+  } catch (error) {
+    for (const name of loose) await cp(join(aside, name), join(objects, name), { recursive: true });
+    throw error;
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
 }

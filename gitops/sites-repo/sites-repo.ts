@@ -57,6 +57,11 @@ export class SitesRepo {
     return await this.#branch.head();
   }
 
+  /** The newest revision that was fetched, without a fetch; `null`: none, or the repository is not a mirror. */
+  async fetched(): Promise<string | null> {
+    return this.#git.isMirror ? await this.#branch.tip() : null;
+  }
+
   /** All site files (`*.yaml` at the root) of a revision, by site and blob. */
   async list(revision: string): Promise<SiteBlob[]> {
     return await this.#files.list(revision);
@@ -125,14 +130,17 @@ export class SitesRepo {
     }
   }
 
-  /** Yields the current revision, and each new one when the branch moves, until `signal` aborts. */
-  async *changes(signal: AbortSignal, onError: (error: unknown) => void): AsyncGenerator<string> {
-    let last: string | null = null;
+  /**
+   * Yields the current revision, and each new one when the branch moves, until `signal` aborts. `null`: from now on it
+   * can't be read; when it can be again, it is yielded again.
+   */
+  async *changes(signal: AbortSignal, onError: (error: unknown) => void): AsyncGenerator<string | null> {
+    let last: string | null | undefined;
     const options = { remote: this.#git.isMirror, pollSeconds: this.#pollSeconds, onError };
     for await (const _ of watchRepo(this.#git.path, options, signal)) {
       const head = await this.head().catch(() => null);
-      if (head !== null && head !== last) yield head;
-      if (head !== null) last = head;
+      if (head !== last) yield head;
+      last = head;
     }
   }
 }
