@@ -5,8 +5,12 @@ import { git } from '../clients/git.ts';
 
 /** Forced: the mirror follows the remote's branch, also after a rewrite. */
 const REFSPEC = '+refs/heads/*:refs/heads/*';
-export const FETCH = ['fetch', '--quiet', '--prune', 'origin', REFSPEC];
-const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--quiet', '--refetch', 'origin', REFSPEC];
+/**
+ * The display of progress shows that a slow remote is alive: a large fetch takes as long as it takes. Git displays the
+ * progress of bytes only for a pack that it doesn't unpack.
+ */
+export const FETCH = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--prune', 'origin', REFSPEC];
+const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetch', 'origin', REFSPEC];
 
 /** Creates an empty bare repository unless one exists. */
 export async function initSitesRepo(path: string, branch = 'main'): Promise<void> {
