@@ -37,6 +37,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     branch: env.SITES_BRANCH,
     pollSeconds: env.SITES_POLL_SECONDS,
     initialized: known !== null && known.revision !== null,
+    onNotice: (message) => log.warn(message),
   });
   const { appliers, certificates } = await buildHost(env, stack, { log });
 

@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs';
 import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { git } from '../clients/git.ts';
+import { wrapGitError } from './errors.ts';
+import { withoutStaleLocks } from './stale-lock.ts';
 
 /** Forced: the mirror follows the remote's branch, also after a rewrite. */
 const REFSPEC = '+refs/heads/*:refs/heads/*';
@@ -12,6 +14,15 @@ const REFSPEC = '+refs/heads/*:refs/heads/*';
 export const FETCH = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--prune', 'origin', REFSPEC];
 const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetch', 'origin', REFSPEC];
 
+/** Runs git in one repository. */
+export type RepoGit = (args: readonly string[], input?: string | Buffer) => Promise<Buffer>;
+
+/** `onCleared` gets a message for each stale lock that was removed. */
+export function gitOf(path: string, onCleared: (message: string) => void): RepoGit {
+  return (args, input) =>
+    withoutStaleLocks(path, onCleared, () => git(path, args, input === undefined ? {} : { input }));
+}
+
 /** Creates an empty bare repository unless one exists. */
 export async function initSitesRepo(path: string, branch = 'main'): Promise<void> {
   if (existsSync(join(path, 'HEAD'))) return;
@@ -19,21 +30,19 @@ export async function initSitesRepo(path: string, branch = 'main'): Promise<void
   await git(path, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
 }
 
-/** Creates or updates the bare mirror of the repository at `url`; answers its path. */
-export async function openMirror(cacheDir: string, url: string, branch: string): Promise<string> {
-  const mirror = join(cacheDir, 'sites.git');
+/** Creates or updates the bare mirror of the repository at `url`. */
+export async function openMirror(mirror: string, git: RepoGit, url: string, branch: string): Promise<void> {
   // At every start: the last one may have been interrupted, or have mirrored another URL.
   await mkdir(mirror, { recursive: true });
-  await git(mirror, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
-  await git(mirror, ['config', 'remote.origin.url', url]);
-  return mirror;
+  await wrapGitError('init', () => git(['init', '--quiet', '--bare', `--initial-branch=${branch}`]));
+  await wrapGitError('config', () => git(['config', 'remote.origin.url', url]));
 }
 
 /**
  * Replaces loose objects, which a power cut or a bad disk may have damaged, by a fetch of all objects as one pack. Where
  * the fetch fails, the objects stay: most of them are whole, and the remote may be away.
  */
-export async function renewMirror(mirror: string): Promise<void> {
+export async function renewMirror(mirror: string, git: RepoGit): Promise<void> {
   const objects = join(mirror, 'objects');
   const aside = join(mirror, 'objects-aside');
   await rm(aside, { recursive: true, force: true });
@@ -41,7 +50,7 @@ export async function renewMirror(mirror: string): Promise<void> {
   const loose = (await readdir(objects)).filter((name) => /^[0-9a-f]{2}$/.test(name));
   for (const name of loose) await rename(join(objects, name), join(aside, name));
   try {
-    await git(mirror, FETCH_ALL);
+    await git(FETCH_ALL);
   } catch (error) {
     for (const name of loose) await cp(join(aside, name), join(objects, name), { recursive: true });
     throw error;

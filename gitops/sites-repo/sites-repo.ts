@@ -10,7 +10,7 @@ import { GitDir } from './git-dir.ts';
 import { History } from './history.ts';
 import type { SiteBlob } from './listing.ts';
 import type { HistoryEntry, VersionRange } from './log.ts';
-import { openMirror } from './mirror.ts';
+import { gitOf, openMirror } from './mirror.ts';
 import { SiteFiles } from './site-files.ts';
 import { watchRepo } from './watch.ts';
 
@@ -24,6 +24,8 @@ interface SitesRepoOptions {
   readonly pollSeconds?: number;
   /** True: the branch has had commits. If it is missing now, it is not created. */
   readonly initialized?: boolean;
+  /** Gets what a person should know although it is repaired, for example a stale lock that was removed. */
+  readonly onNotice?: (message: string) => void;
 }
 
 /** The sites repository: one branch whose root has a manifest `<site>.yaml` for each site. */
@@ -37,7 +39,7 @@ export class SitesRepo {
 
   /** `remote`: the URL that the repository at `path` mirrors; `null`: `path` is the sites repository itself. */
   constructor(path: string, remote: string | null, options: Omit<SitesRepoOptions, 'url' | 'cacheDir'> = {}) {
-    const git = new GitDir(path, remote !== null);
+    const git = new GitDir(path, remote !== null, gitOf(path, options.onNotice ?? (() => undefined)));
     this.#git = git;
     this.#branch = new Branch(git, options.branch ?? 'main', options.initialized ?? false);
     this.#files = new SiteFiles(git);
@@ -152,5 +154,7 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
     throw new SitesRepoError(`${url} is neither a bare git repository nor a URL of one`);
   }
-  return new SitesRepo(await openMirror(cacheDir, url, branch), url, options);
+  const mirror = join(cacheDir, 'sites.git');
+  await openMirror(mirror, gitOf(mirror, options.onNotice ?? (() => undefined)), url, branch);
+  return new SitesRepo(mirror, url, options);
 }
