@@ -7,6 +7,7 @@ import type { DesiredStateReader } from '../desired/reader.ts';
 import { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
+import { LeaseHeldError } from '../sites-repo/host-lease.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { HistoryIndex } from './history-index.ts';
 import type { Operations } from './operations.ts';
@@ -17,11 +18,12 @@ import { Retries } from './retries.ts';
 import { Schedule } from './schedule.ts';
 import { SiteRuns, type SiteRunsDeps } from './site-runs.ts';
 import { SiteStatuses } from './site-statuses.ts';
-import { Source, type SourceProblem } from './source.ts';
+import { Source, type SourceDeps, type SourceProblem } from './source.ts';
 import { Triggers } from './triggers.ts';
 
 export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen'> {
   readonly repo: SitesRepo;
+  readonly lease?: SourceDeps['lease'];
   readonly reader: DesiredStateReader;
   readonly appliers: readonly Applier[];
   readonly operations: Operations;
@@ -190,6 +192,8 @@ export class Loop {
         this.#lastError = null;
       } catch (cause) {
         this.#triggers.restore(pending);
+        // Another daemon acts as this host now.
+        if (cause instanceof LeaseHeldError) this.#runs.supersedeAll();
         this.#lastError = cause instanceof Error ? cause : new Error(String(cause));
         this.#schedule.failed([this.#lastError]);
         this.#deps.log.warn({ err: this.#lastError }, 'the pass could not plan; nothing was changed');

@@ -78,6 +78,11 @@ export class SiteRuns {
     }
   }
 
+  /** Ends all runs after their current step. */
+  supersedeAll(): void {
+    for (const { superseded } of this.#active.values()) superseded.abort();
+  }
+
   /** Starts the site's run if the plan allows changes and the site may run now; without changes, writes its status. */
   reconcile(task: SiteTask): void {
     const { site, plan, operations } = task;

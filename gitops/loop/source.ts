@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { DesiredStateReader } from '../desired/reader.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
+import type { HostLease } from '../sites-repo/host-lease.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
 /** How long a pass waits for the newest revision, milliseconds. Repairs of this host don't depend on the remote. */
@@ -16,9 +17,11 @@ export interface SourceProblem {
   readonly error: Error;
 }
 
-interface SourceDeps {
+export interface SourceDeps {
   readonly repo: Pick<SitesRepo, 'head' | 'fetched'>;
   readonly reader: Pick<DesiredStateReader, 'read'>;
+  /** Throws where another daemon acts as this host. Default: no lease. */
+  readonly lease?: Pick<HostLease, 'hold' | 'assertNotLost'> | undefined;
   readonly clock: Clock;
   /** A revision was read that came too late for the pass that asked for it. */
   readonly onLateRevision: () => void;
@@ -68,6 +71,7 @@ export class Source {
     }
     const { reason } = outcome;
     if (!(reason instanceof SitesRepoError)) throw reason;
+    this.#deps.lease?.assertNotLost();
     this.#problem = { ...(this.#problem ?? startedAt), error: reason };
     const known = await this.#known(accepted, reason);
     if (reason instanceof LateError) this.#follow(newest, known.desired.revision);
@@ -79,8 +83,9 @@ export class Source {
   }
 
   async #newest(acceptedRevision: string | null): Promise<DesiredState | null> {
-    const { repo, reader } = this.#deps;
+    const { repo, reader, lease } = this.#deps;
     const revision = await repo.head();
+    await lease?.hold();
     if (revision !== null) return await reader.read(revision);
     if (acceptedRevision === null) return null;
     throw new SitesRepoError('the branch of the sites repository is gone; restore it');

@@ -5,14 +5,14 @@ import { git } from '../clients/git.ts';
 import { wrapGitError } from './errors.ts';
 import { withoutStaleLocks } from './stale-lock.ts';
 
-/** Forced: the mirror follows the remote's branch, also after a rewrite. */
-const REFSPEC = '+refs/heads/*:refs/heads/*';
+/** Forced: the mirror follows the remote's branches and leases, also after a rewrite. */
+const REFSPECS = ['+refs/heads/*:refs/heads/*', '+refs/tagyard/hosts/*:refs/tagyard/hosts/*'];
 /**
  * The display of progress shows that a slow remote is alive: a large fetch takes as long as it takes. Git displays the
  * progress of bytes only for a pack that it doesn't unpack.
  */
-export const FETCH = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--prune', 'origin', REFSPEC];
-const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetch', 'origin', REFSPEC];
+export const FETCH = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--prune', 'origin', ...REFSPECS];
+const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetch', 'origin', ...REFSPECS];
 
 /** Runs git in one repository. */
 export type RepoGit = (args: readonly string[], input?: string | Buffer) => Promise<Buffer>;

@@ -8,6 +8,7 @@ import { SitesRepoError } from './errors.ts';
 import type { SiteFile } from './files.ts';
 import { GitDir } from './git-dir.ts';
 import { History } from './history.ts';
+import { HostLease } from './host-lease.ts';
 import type { SiteBlob } from './listing.ts';
 import type { HistoryEntry, VersionRange } from './log.ts';
 import { gitOf, openMirror } from './mirror.ts';
@@ -36,10 +37,12 @@ export class SitesRepo {
   readonly #history: History;
   readonly #committer: Committer;
   readonly #pollSeconds: number;
+  readonly #onNotice: (message: string) => void;
 
   /** `remote`: the URL that the repository at `path` mirrors; `null`: `path` is the sites repository itself. */
   constructor(path: string, remote: string | null, options: Omit<SitesRepoOptions, 'url' | 'cacheDir'> = {}) {
-    const git = new GitDir(path, remote !== null, gitOf(path, options.onNotice ?? (() => undefined)));
+    this.#onNotice = options.onNotice ?? (() => undefined);
+    const git = new GitDir(path, remote !== null, gitOf(path, this.#onNotice));
     this.#git = git;
     this.#branch = new Branch(git, options.branch ?? 'main', options.initialized ?? false);
     this.#files = new SiteFiles(git);
@@ -62,6 +65,11 @@ export class SitesRepo {
   /** The newest revision that was fetched, without a fetch; `null`: none, or the repository is not a mirror. */
   async fetched(): Promise<string | null> {
     return this.#git.isMirror ? await this.#branch.tip() : null;
+  }
+
+  /** The right of a daemon to act as a host. */
+  hostLease(settings: ConstructorParameters<typeof HostLease>[1]): HostLease {
+    return new HostLease(this.#git, settings, this.#onNotice);
   }
 
   /** All site files (`*.yaml` at the root) of a revision, by site and blob. */

@@ -51,12 +51,15 @@ async function clear(lock: string, dir: string): Promise<string | null> {
   if (before === null) return null;
   const youngMs = MIN_AGE_MS - (Date.now() - before.mtimeMs);
   if (youngMs > 0) await new Promise((resume) => setTimeout(resume, Math.min(youngMs, MIN_AGE_MS)));
-  const holder = await holderOf(lock, dir);
-  if (holder !== null) return holder;
-  const now = await stat(lock).catch(() => null);
   // Another lock of the same name belongs to a process that started meanwhile.
-  if (now?.ino === before.ino && now.mtimeMs === before.mtimeMs) await rm(lock, { force: true });
-  return null;
+  const isStill = async () => {
+    const now = await stat(lock).catch(() => null);
+    return now?.ino === before.ino && now.mtimeMs === before.mtimeMs;
+  };
+  if (!(await isStill())) return null;
+  const holder = await holderOf(lock, dir);
+  if (holder === null && (await isStill())) await rm(lock, { force: true });
+  return holder;
 }
 
 /**
