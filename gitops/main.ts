@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Applier } from './appliers/contract.ts';
 import { reachableAddress } from './appliers/proxy/backend.ts';
+import { systemClock } from './base/clock.ts';
 import { acquireLock } from './base/lock.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
 import { DesiredStateReader } from './desired/reader.ts';
@@ -13,10 +14,14 @@ import { buildDaemon } from './http/app.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
 import { frozenBy } from './pass/freeze.ts';
-import { openSitesRepo } from './sites-repo/sites-repo.ts';
+import { SitesRepoError } from './sites-repo/errors.ts';
+import { holderId } from './sites-repo/holder-id.ts';
+import type { HostLease } from './sites-repo/host-lease.ts';
+import { openSitesRepo, type SitesRepo } from './sites-repo/sites-repo.ts';
 
 /** For each resolver that a verification uses. */
 const DNS_TIMEOUT_MS = 2_000;
+const LEASE_WAIT_MS = 4_000;
 
 /** Starts the provisioner daemon: environment → clients → application → loop. */
 async function start(env: Env): Promise<{ url: string; checkAll(): void; stop(): Promise<void> }> {
@@ -37,13 +42,21 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     branch: env.SITES_BRANCH,
     pollSeconds: env.SITES_POLL_SECONDS,
     initialized: known !== null && known.revision !== null,
+    onNotice: (message) => log.warn(message),
   });
+  const lease = repo.hostLease({
+    host: env.HOST_NAME,
+    holder: await holderId(env.STATE_DIR),
+    takeoverTerm: env.HOST_TAKEOVER_TERM,
+  });
+  await holdBeforeStart(repo, lease);
   const { appliers, certificates } = await buildHost(env, stack, { log });
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, { host, ageIdentity });
   const { loop, operations } = savedLoop(file, known, {
     repo,
+    lease,
     reader,
     appliers,
     host,
@@ -78,6 +91,20 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
 
   const running = stack.move();
   return { url, checkAll: () => loop.sync(), stop: () => running.disposeAsync() };
+}
+
+/**
+ * A second daemon of this host must not even start its proxy. While git is away or slow, the daemon starts: the passes
+ * take the lease before they change anything.
+ */
+async function holdBeforeStart(repo: SitesRepo, lease: HostLease): Promise<void> {
+  const waited = new AbortController();
+  const held = repo.head().then(() => lease.hold());
+  const late = systemClock.sleep(LEASE_WAIT_MS, { signal: waited.signal });
+  await Promise.race([held, late]).catch((error: unknown) => {
+    if (!(error instanceof SitesRepoError)) throw error;
+  });
+  waited.abort();
 }
 
 /** Reports the state of this host's sites to a verification. */

@@ -40,6 +40,7 @@ async function build(env: Environment, db: Database): Promise<Management> {
       branch: env.SITES_BRANCH,
       pollSeconds: env.SITES_POLL_SECONDS,
       initialized: await hasSites(db),
+      onNotice: (message) => process.stderr.write(`management: ${message}\n`),
     }),
     provisioner: new ProvisionerClient({ url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET }),
     verifier: verifierOf(env),

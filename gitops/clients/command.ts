@@ -1,4 +1,5 @@
 import { ExecaError, execa } from 'execa';
+import { limit } from '../base/limit.ts';
 
 /** A program could not be started, timed out, or ended with another code than 0. */
 export class CommandError extends Error {
@@ -39,11 +40,25 @@ const KEPT = 10_000;
 /** The output is kept in memory. */
 const MAX_OUTPUT = 1_000_000;
 
-/** Runs a program without a shell, and returns its output. Throws `CommandError`. */
+/** Running processes of one program at most. A program that hangs doesn't delay the others. */
+const MAX_PROCESSES = 8;
+const processes = new Map<string, ReturnType<typeof limit>>();
+
+/** Runs a program without a shell, and returns its output. Further calls wait while eight are running. Throws `CommandError`. */
 export async function runCommand(
   file: string,
   args: readonly string[],
-  { timeoutMs = 30_000, cwd, env = {}, input = '', maxOutput = MAX_OUTPUT, signal }: CommandOptions = {},
+  options: CommandOptions = {},
+): Promise<{ stdout: string; stderr: string }> {
+  const limited = processes.get(file) ?? limit(MAX_PROCESSES);
+  processes.set(file, limited);
+  return await limited(() => run(file, args, options));
+}
+
+async function run(
+  file: string,
+  args: readonly string[],
+  { timeoutMs = 30_000, cwd, env = {}, input = '', maxOutput = MAX_OUTPUT, signal }: CommandOptions,
 ): Promise<{ stdout: string; stderr: string }> {
   try {
     const { stdout, stderr } = await execa(file, args, {

@@ -1,4 +1,5 @@
-import { simpleGit } from 'simple-git';
+import { execa } from 'execa';
+import { limit } from '../base/limit.ts';
 import type { GitAnswer, GitRequest } from './git.ts';
 
 /**
@@ -6,53 +7,67 @@ import type { GitAnswer, GitRequest } from './git.ts';
  * commands that run have finished.
  */
 
-/** How long git may write nothing before it is killed, milliseconds. */
+/** How long git may report no progress before it is ended, milliseconds. */
 const SILENCE_MS = 60_000;
+/** Running git processes at most: each has memory and file handles of its own. Further calls wait. */
+const MAX_PROCESSES = 16;
+/** Bytes of output that are kept in memory. */
+const MAX_OUTPUT = 1 << 30;
+/** English messages, and never a question that waits for an answer. */
+const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0' };
 
-let running = 0;
-let isOrphan = false;
+const processes = limit(MAX_PROCESSES);
 
 process.on('message', (message) => {
-  running += 1;
-  void run(message as GitRequest).then((answer) => {
-    running -= 1;
+  const request = message as GitRequest; // `git.ts` sends nothing else
+  void processes(() => run(request)).then((answer) => {
     if (process.connected) process.send?.(answer);
     endOrphan();
   });
 });
 process.on('disconnect', () => {
-  isOrphan = true;
+  processes.clearQueue();
   endOrphan();
 });
 // Ctrl-C and service managers signal every process of a group; the parent may still need git for an orderly end.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 
 function endOrphan(): void {
-  if (isOrphan && running === 0) process.exit();
+  if (!process.connected && processes.activeCount === 0) process.exit();
 }
 
-async function run({ id, directory, args, input }: GitRequest): Promise<GitAnswer> {
-  const stdout: Buffer[] = [];
-  let exitCode: number | null = null;
-  let errorOutput = '';
-  try {
-    const client = simpleGit({
-      baseDir: directory,
-      timeout: { block: SILENCE_MS },
-      ...(input === undefined ? {} : { input: () => input }),
-      errors: (_error, ended) => {
-        if (ended.exitCode === 0) return undefined;
-        exitCode = ended.exitCode;
-        errorOutput = Buffer.concat(ended.stdErr).toString().trim();
-        return new Error(errorOutput);
-      },
-    });
-    client.outputHandler((_command, output) => output.on('data', (chunk: Buffer) => stdout.push(chunk)));
-    await client.raw([...args]);
-    return { id, stdout: Buffer.concat(stdout) };
-  } catch (error) {
-    // simple-git throws an error of its own for another exit code than 0.
-    const message = exitCode === null ? String(error) : errorOutput || `git ${args[0]} failed`;
-    return { id, failure: { exitCode, message } };
-  }
+async function run(request: GitRequest): Promise<GitAnswer> {
+  const { id, directory, args, input = '', env = {}, silenceMs = SILENCE_MS } = request;
+  const child = execa('git', args, {
+    cwd: directory,
+    input,
+    env: { ...ENVIRONMENT, ...env },
+    encoding: 'buffer',
+    stripFinalNewline: false,
+    maxBuffer: MAX_OUTPUT,
+    reject: false,
+  });
+  let isSilent = false;
+  const silence = setTimeout(() => {
+    isSilent = true;
+    child.kill();
+  }, silenceMs);
+  for (const output of [child.stdout, child.stderr]) output?.on('data', () => silence.refresh());
+  const ended = await child.finally(() => clearTimeout(silence));
+  if (!ended.failed) return { id, stdout: Buffer.from(ended.stdout) };
+  const said = messageOf(Buffer.from(ended.stderr ?? []).toString());
+  if (isSilent)
+    return { id, failure: { exitCode: -1, message: `no progress for ${silenceMs / 1000} s; ${said}` } };
+  const message = said || `git ${args[0]} failed: ${ended.shortMessage}`;
+  return { id, failure: { exitCode: ended.exitCode ?? -1, message } };
+}
+
+/** A line of a progress display, which git rewrites again and again: `Receiving objects:  42% (3/7)`. */
+const PROGRESS =
+  /^(?:remote: )?[A-Z][a-z]+(?: [a-z]+)*: +(?:\d+%|\d+, done|\d+$)|^(?:remote: )?Total \d+ \(delta|^From |^To /;
+
+/** git's error output without the display of its progress. */
+function messageOf(stderr: string): string {
+  const lines = stderr.split(/[\r\n]+/).filter((line) => !PROGRESS.test(line.trim()));
+  return lines.join('\n').trim();
 }

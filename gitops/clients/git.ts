@@ -2,9 +2,10 @@ import { type ChildProcess, fork } from 'node:child_process';
 
 const PROCESS = new URL('./git-process.ts', import.meta.url);
 
-/** git ended with another code than 0; `message` is its error output. */
+/** git failed; `message` is its error output. */
 export class GitError extends Error {
   override name = 'GitError';
+  /** -1 if git could not be started or was killed. */
   readonly exitCode: number;
   constructor(exitCode: number, message: string) {
     super(message);
@@ -15,6 +16,10 @@ export class GitError extends Error {
 interface GitOptions {
   /** Sent to git's standard input. */
   readonly input?: string | Buffer;
+  /** Added to the environment. Secrets belong here: arguments are visible to all users of the machine. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Milliseconds without any output before git is ended; default: 60,000. */
+  readonly silenceMs?: number;
 }
 
 /** What `git-process.ts` is asked. */
@@ -24,17 +29,13 @@ export interface GitRequest extends GitOptions {
   readonly args: readonly string[];
 }
 
-/** `exitCode` is `null` where git could not be started or was killed. */
-interface GitFailure {
-  readonly exitCode: number | null;
-  readonly message: string;
-}
 export type GitAnswer =
   | { readonly id: number; readonly stdout: Buffer }
-  | { readonly id: number; readonly failure: GitFailure };
+  | { readonly id: number; readonly failure: { readonly exitCode: number; readonly message: string } };
 
 /**
- * Runs git in `directory` and returns its output as bytes, since a blob may not be UTF-8. Throws `GitError`.
+ * Runs git in `directory` and returns its output as bytes, since a blob may not be UTF-8. A command with
+ * `--progress` may take as long as it makes progress. Throws `GitError`.
  *
  * A small process of its own starts git: to start a process, the system copies the page tables of the one that asks,
  * and that one's event loop is blocked meanwhile, 3 ms at 50 MB and 40 ms at 600 MB.
@@ -74,7 +75,7 @@ class GitStarter {
     this.#child.on('message', (message) => this.#settle(message as GitAnswer));
     const fail = (reason: string) => {
       onEnd();
-      for (const { reject } of this.#waiting.values()) reject(new Error(reason));
+      for (const { reject } of this.#waiting.values()) reject(new GitError(-1, reason));
       this.#waiting.clear();
     };
     this.#child.on('error', (error) => fail(`the process that starts git: ${error.message}`));
@@ -96,10 +97,6 @@ class GitStarter {
     this.#waiting.delete(answer.id);
     if (this.#waiting.size === 0) this.#child.channel?.unref();
     if ('stdout' in answer) waiting?.resolve(answer.stdout);
-    else waiting?.reject(errorOf(answer.failure));
+    else waiting?.reject(new GitError(answer.failure.exitCode, answer.failure.message));
   }
-}
-
-function errorOf({ exitCode, message }: GitFailure): Error {
-  return exitCode === null ? new Error(message) : new GitError(exitCode, message);
 }

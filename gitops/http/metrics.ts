@@ -2,6 +2,7 @@ import { Gauge, Registry } from 'prom-client';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
 import { REASONS } from '../report/report.ts';
+import { shownReason } from './shown-reason.ts';
 
 /** Current figures as Prometheus text. They are read from the loop, so that they match `GET /sites`. */
 export async function renderMetrics(loop: Loop, operations: Operations): Promise<string> {
@@ -10,7 +11,7 @@ export async function renderMetrics(loop: Loop, operations: Operations): Promise
     new Gauge({ name, help, labelNames, registers: [registry] });
 
   const sites = gauge('tagyard_sites', 'Sites of this host by the reason of their condition.', ['reason']);
-  const counts = Map.groupBy(loop.statuses(), ({ reason }) => reason);
+  const counts = Map.groupBy(loop.statuses(), (status) => shownReason(status, loop.sourceProblem));
   for (const reason of Object.keys(REASONS)) sites.set({ reason }, 0);
   for (const [reason, statuses] of counts) sites.set({ reason }, statuses.length);
 
@@ -34,5 +35,9 @@ export async function renderMetrics(loop: Loop, operations: Operations): Promise
   gauge('tagyard_last_pass_failed', '1 where the last pass could not plan.').set(
     loop.lastError === null ? 0 : 1,
   );
+  gauge(
+    'tagyard_source_unavailable_seconds',
+    'For how long the newest revision could not be read; 0 where it can.',
+  ).set(loop.sourceProblem === null ? 0 : Math.max(1, loop.sourceProblem.seconds));
   return await registry.metrics();
 }

@@ -1,9 +1,12 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { SourceProblem } from '../loop/source.ts';
 import type { ShownSite, SiteStatus } from '../report/report.ts';
+import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { renderMetrics } from './metrics.ts';
+import { shownReason } from './shown-reason.ts';
 
 const operationParams = z.object({ id: z.string() });
 /** Doesn't use the schema of site ids: for an invalid id, the answer is `unknown_site`. */
@@ -17,15 +20,16 @@ export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonD
 
   const shown = (status: SiteStatus): ShownSite => ({
     ...status,
-    message: [status.message, planProblem() ?? ''].filter(Boolean).join('; '),
+    reason: shownReason(status, loop.sourceProblem),
+    message: [status.message, sourceAge(loop.sourceProblem), planProblem() ?? ''].filter(Boolean).join('; '),
     resources: [...status.resources, ...(certificatesOf?.(status.site) ?? [])],
   });
 
   return async (app) => {
     app.get('/readyz', async (_request, reply) => {
-      return reply
-        .status(loop.ready ? 200 : 503)
-        .send({ status: loop.ready ? 'ready' : 'not_ready', revision: loop.revision });
+      const { ready, revision, sourceProblem } = loop;
+      const status = ready ? 'ready' : sourceProblem === null ? 'not_ready' : 'source_unavailable';
+      return reply.status(ready ? 200 : 503).send({ status, revision, source: shownSource(sourceProblem) });
     });
 
     app.get('/metrics', async (_request, reply) =>
@@ -41,13 +45,30 @@ export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonD
     app.get('/sites', async () => ({
       revision: loop.revision,
       problem: planProblem(),
+      source: shownSource(loop.sourceProblem),
       sites: loop.statuses().map(shown),
     }));
 
     app.get('/sites/:site', { schema: { params: siteParams } }, async (request) => {
       const status = loop.status(request.params.site);
       if (status === null) throw new ProvisionerProblem('unknown_site');
-      return { ...shown(status), history: await repo.history(status.site, 20) };
+      // The status must not depend on git: it says that git can't be read.
+      const history = await repo.history(status.site, 20).catch((error: unknown) => {
+        if (error instanceof SitesRepoError) return [];
+        throw error;
+      });
+      return { ...shown(status), history };
     });
   };
+}
+
+function sourceAge(problem: SourceProblem | null): string {
+  return problem === null ? '' : `the sites repository can’t be read for ${problem.seconds} s`;
+}
+
+/** `null`: the newest revision could be read. */
+function shownSource(problem: SourceProblem | null) {
+  if (problem === null) return null;
+  const { since, seconds, error } = problem;
+  return { since: since.toISOString(), seconds, message: error.message };
 }

@@ -7,6 +7,7 @@ import type { DesiredStateReader } from '../desired/reader.ts';
 import { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
+import { LeaseHeldError } from '../sites-repo/host-lease.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { HistoryIndex } from './history-index.ts';
 import type { Operations } from './operations.ts';
@@ -17,10 +18,12 @@ import { Retries } from './retries.ts';
 import { Schedule } from './schedule.ts';
 import { SiteRuns, type SiteRunsDeps } from './site-runs.ts';
 import { SiteStatuses } from './site-statuses.ts';
+import { Source, type SourceDeps, type SourceProblem } from './source.ts';
 import { Triggers } from './triggers.ts';
 
 export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen'> {
   readonly repo: SitesRepo;
+  readonly lease?: SourceDeps['lease'];
   readonly reader: DesiredStateReader;
   readonly appliers: readonly Applier[];
   readonly operations: Operations;
@@ -50,6 +53,7 @@ export class Loop {
   readonly #statuses: SiteStatuses;
   readonly #index: HistoryIndex;
   readonly #runs: SiteRuns;
+  readonly #source: Source;
   readonly #reconciler: Reconciler;
   #ended: Promise<void> = Promise.resolve();
   #lastError: Error | null = null;
@@ -65,8 +69,10 @@ export class Loop {
     const schedule = new Schedule(clock);
     const index = new HistoryIndex(deps.repo, deps.log);
     const statuses = new SiteStatuses(deps.host, known?.sites ?? [], inventory);
+    const source = new Source({ ...deps, clock, onLateRevision: () => triggers.check() });
     const shared = {
       ...deps,
+      source,
       inventory,
       repairLoops,
       triggers,
@@ -84,6 +90,7 @@ export class Loop {
       onEnd: (site, again) => (again ? triggers.site(site) : triggers.check()),
     });
     this.#reconciler = new Reconciler({ ...shared, planner: new Planner(shared), runs }, known);
+    this.#source = source;
     this.#triggers = triggers;
     this.#retries = retries;
     this.#schedule = schedule;
@@ -143,12 +150,17 @@ export class Loop {
 
   /** Everything was observed at least once, so a site without a status has nothing on this host. */
   get ready(): boolean {
-    return this.#schedule.hasSucceeded && this.#lastError === null;
+    return this.#schedule.hasSucceeded && this.lastError === null;
   }
 
-  /** Why the last pass could not plan; `null`: it could. */
+  /** Why the last pass could not plan the newest revision; `null`: it could. */
   get lastError(): Error | null {
-    return this.#lastError;
+    return this.#lastError ?? this.#source.problem?.error ?? null;
+  }
+
+  /** Why the newest revision can't be read; `null`: it can. Meanwhile passes enforce the last one that could be read. */
+  get sourceProblem(): SourceProblem | null {
+    return this.#source.problem;
   }
 
   statuses(): SiteStatus[] {
@@ -180,6 +192,8 @@ export class Loop {
         this.#lastError = null;
       } catch (cause) {
         this.#triggers.restore(pending);
+        // Another daemon acts as this host now.
+        if (cause instanceof LeaseHeldError) this.#runs.supersedeAll();
         this.#lastError = cause instanceof Error ? cause : new Error(String(cause));
         this.#schedule.failed([this.#lastError]);
         this.#deps.log.warn({ err: this.#lastError }, 'the pass could not plan; nothing was changed');

@@ -1,11 +1,9 @@
 import type { Clock } from '../base/clock.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import { changedSites, type DesiredState } from '../desired/desired-state.ts';
-import type { DesiredStateReader } from '../desired/reader.ts';
 import { changeId } from '../pass/guards.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
-import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { HistoryIndex } from './history-index.ts';
 import type { Operations } from './operations.ts';
@@ -15,11 +13,12 @@ import type { Retries } from './retries.ts';
 import type { Schedule } from './schedule.ts';
 import type { SiteRuns } from './site-runs.ts';
 import type { SiteStatuses } from './site-statuses.ts';
+import type { Source } from './source.ts';
 import type { PendingChecks, Triggers } from './triggers.ts';
 
 interface ReconcilerDeps {
-  readonly repo: SitesRepo;
-  readonly reader: DesiredStateReader;
+  readonly repo: Pick<SitesRepo, 'isAncestor'>;
+  readonly source: Source;
   readonly operations: Operations;
   readonly intervalSeconds: number;
   readonly certificates?: Pick<Certificates, 'follow'> | undefined;
@@ -118,21 +117,15 @@ export class Reconciler {
 
   /** `null`: the repository has no branch and never had one, so there is nothing to apply. */
   async #read(pending: PendingChecks): Promise<PassInput | null> {
-    const { reader, repo, operations, certificates, runs, retries, schedule, clock } = this.#deps;
+    const { source, operations, certificates, runs, retries, schedule, clock } = this.#deps;
     // Read before the branch head: this pass then covers the commits of all these operations.
-    const open = operations.openBySite();
+    const unfinished = operations.openBySite();
     const isObservationDue = schedule.isDue();
-    const revision = await repo.head();
-    if (revision === null && this.#revision !== null) {
-      throw new SitesRepoError(
-        'the branch of the sites repository is gone; nothing is changed until it is back',
-      );
-    }
-    if (revision === null) return null;
-    const [desired, historyRewritten] = await Promise.all([
-      reader.read(revision),
-      this.#isRewritten(revision),
-    ]);
+    const reading = await source.read({ desired: this.#desired, revision: this.#revision });
+    if (reading === null) return null;
+    const { desired, isComplete } = reading;
+    const open: PassInput['open'] = isComplete ? unfinished : new Map();
+    const historyRewritten = await this.#isRewritten(desired.revision);
     certificates?.follow(desired);
     runs.supersede(desired);
     const changed = this.#desired === null ? [] : changedSites(this.#desired, desired);

@@ -78,6 +78,11 @@ export class SiteRuns {
     }
   }
 
+  /** Ends all runs after their current step. */
+  supersedeAll(): void {
+    for (const { superseded } of this.#active.values()) superseded.abort();
+  }
+
   /** Starts the site's run if the plan allows changes and the site may run now; without changes, writes its status. */
   reconcile(task: SiteTask): void {
     const { site, plan, operations } = task;
@@ -96,7 +101,7 @@ export class SiteRuns {
     if (allowed.length === 0) this.#settleWithoutRun(task);
     else if (
       this.#deps.retries.mayRun(site, plan.desired.sites.get(site)) ||
-      this.#deps.operations.isQueued(site)
+      (operations.length > 0 && this.#deps.operations.isQueued(site))
     )
       this.#start(task);
   }

@@ -1,4 +1,6 @@
 import type { DesiredState } from '../desired/desired-state.ts';
+import type { Absence } from '../sites-repo/absences.ts';
+import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { Removal } from './guards.ts';
 
@@ -14,7 +16,8 @@ export async function findRemovals(
 ): Promise<Map<string, Removal>> {
   const all = [...sites];
   const missing = all.filter((site) => !onOtherHosts.has(site));
-  const absences = missing.length === 0 ? new Map() : await repo.absences(missing, revision);
+  const absences: ReadonlyMap<string, Absence> =
+    missing.length === 0 ? new Map() : await repo.absences(missing, revision).catch(unlessUnreadable);
   return new Map(
     all.map((site): [string, Removal] => {
       const moved = onOtherHosts.get(site);
@@ -23,8 +26,14 @@ export async function findRemovals(
         return [site, { confirmed: true, protect, ...(state === 'present' ? { to: host } : {}) }];
       }
       const { isProven = false, detail = '', last = null } = absences.get(site) ?? {};
-      const protect = last !== null && last.protect && last.state === 'present';
+      const protect = last?.protect === true && last.state === 'present';
       return [site, { confirmed: isProven, protect, ...(isProven ? {} : { detail }) }];
     }),
   );
+}
+
+/** History that can't be read proves nothing. Other sites are still reconciled. */
+function unlessUnreadable(error: unknown): ReadonlyMap<string, Absence> {
+  if (error instanceof SitesRepoError) return new Map<string, Absence>();
+  throw error;
 }

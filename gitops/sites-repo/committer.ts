@@ -79,7 +79,7 @@ export class Committer {
   async #push(revision: string | undefined): Promise<void> {
     const { git, branch } = this.#deps;
     if (!git.isMirror) return;
-    await git.run(['push', '--quiet', 'origin', `${revision}:${branch.ref}`]);
+    await git.run(['push', '--progress', 'origin', `${revision}:${branch.ref}`]);
     await git.run(['update-ref', branch.ref, `${revision}`]);
   }
 

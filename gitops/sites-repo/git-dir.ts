@@ -1,6 +1,5 @@
-import { git } from '../clients/git.ts';
 import { wrapGitError } from './errors.ts';
-import { renewMirror } from './mirror.ts';
+import { type RepoGit, renewMirror } from './mirror.ts';
 
 /** A bare repository. Without index and work tree, no reader or writer ever waits for `index.lock`. */
 export class GitDir {
@@ -8,16 +7,19 @@ export class GitDir {
   /** It mirrors a remote repository. */
   readonly isMirror: boolean;
 
-  constructor(path: string, isMirror: boolean) {
+  readonly #git: RepoGit;
+
+  constructor(path: string, isMirror: boolean, git: RepoGit) {
     this.path = path;
     this.isMirror = isMirror;
+    this.#git = git;
   }
 
   /** Runs git. Throws `SitesRepoError`. */
   async run(args: readonly string[], input?: string | Buffer): Promise<Buffer> {
     // File names are literal: git would read some characters as patterns.
     const all = ['--literal-pathspecs', ...args];
-    return await wrapGitError(args[0], () => git(this.path, all, input === undefined ? {} : { input }));
+    return await wrapGitError(args[0], () => this.#git(all, input));
   }
 
   /** Runs `work` again, once, after a fetch of all objects: a mirror may have lost some (power cut, bad disk). */
@@ -26,7 +28,7 @@ export class GitDir {
       return await work();
     } catch (error) {
       if (!this.isMirror) throw error;
-      await wrapGitError('fetch', () => renewMirror(this.path));
+      await wrapGitError('fetch', () => renewMirror(this.path, this.#git));
       return await work();
     }
   }

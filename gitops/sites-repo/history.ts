@@ -66,8 +66,7 @@ export class History {
 
   async isAncestor(older: string, newer: string): Promise<boolean> {
     try {
-      // The merge base of a commit and its ancestor is the ancestor. `--is-ancestor` would be slower: it prints
-      // nothing, and simple-git waits 50 ms if a command prints nothing.
+      // The merge base of a commit and its ancestor is the ancestor.
       return (await this.#git.run(['merge-base', older, newer])).toString().trim() === older;
     } catch (error) {
       const cause = error instanceof SitesRepoError ? error.cause : error;

@@ -1,12 +1,27 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { git } from '../clients/git.ts';
+import { wrapGitError } from './errors.ts';
+import { withoutStaleLocks } from './stale-lock.ts';
 
-/** Forced: the mirror follows the remote's branch, also after a rewrite. */
-const REFSPEC = '+refs/heads/*:refs/heads/*';
-export const FETCH = ['fetch', '--quiet', '--prune', 'origin', REFSPEC];
-const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--quiet', '--refetch', 'origin', REFSPEC];
+/** Forced: the mirror follows the remote's branches and leases, also after a rewrite. */
+const REFSPECS = ['+refs/heads/*:refs/heads/*', '+refs/tagyard/hosts/*:refs/tagyard/hosts/*'];
+/**
+ * The display of progress shows that a slow remote is alive: a large fetch takes as long as it takes. Git displays the
+ * progress of bytes only for a pack that it doesn't unpack.
+ */
+export const FETCH = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--prune', 'origin', ...REFSPECS];
+const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetch', 'origin', ...REFSPECS];
+
+/** Runs git in one repository. */
+export type RepoGit = (args: readonly string[], input?: string | Buffer) => Promise<Buffer>;
+
+/** `onCleared` gets a message for each stale lock that was removed. */
+export function gitOf(path: string, onCleared: (message: string) => void): RepoGit {
+  return (args, input) =>
+    withoutStaleLocks(path, onCleared, () => git(path, args, input === undefined ? {} : { input }));
+}
 
 /** Creates an empty bare repository unless one exists. */
 export async function initSitesRepo(path: string, branch = 'main'): Promise<void> {
@@ -15,20 +30,31 @@ export async function initSitesRepo(path: string, branch = 'main'): Promise<void
   await git(path, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
 }
 
-/** Creates or updates the bare mirror of the repository at `url`; answers its path. */
-export async function openMirror(cacheDir: string, url: string, branch: string): Promise<string> {
-  const mirror = join(cacheDir, 'sites.git');
+/** Creates or updates the bare mirror of the repository at `url`. */
+export async function openMirror(mirror: string, git: RepoGit, url: string, branch: string): Promise<void> {
   // At every start: the last one may have been interrupted, or have mirrored another URL.
   await mkdir(mirror, { recursive: true });
-  await git(mirror, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
-  await git(mirror, ['config', 'remote.origin.url', url]);
-  return mirror;
+  await wrapGitError('init', () => git(['init', '--quiet', '--bare', `--initial-branch=${branch}`]));
+  await wrapGitError('config', () => git(['config', 'remote.origin.url', url]));
 }
 
-/** Replaces loose objects, which a power cut or a bad disk may have damaged, by a fetch of all objects as one pack. */
-export async function renewMirror(mirror: string): Promise<void> {
+/**
+ * Replaces loose objects, which a power cut or a bad disk may have damaged, by a fetch of all objects as one pack. Where
+ * the fetch fails, the objects stay: most of them are whole, and the remote may be away.
+ */
+export async function renewMirror(mirror: string, git: RepoGit): Promise<void> {
   const objects = join(mirror, 'objects');
+  const aside = join(mirror, 'objects-aside');
+  await rm(aside, { recursive: true, force: true });
+  await mkdir(aside);
   const loose = (await readdir(objects)).filter((name) => /^[0-9a-f]{2}$/.test(name));
-  for (const name of loose) await rm(join(objects, name), { recursive: true, force: true });
-  await git(mirror, FETCH_ALL);
+  for (const name of loose) await rename(join(objects, name), join(aside, name));
+  try {
+    await git(FETCH_ALL);
+  } catch (error) {
+    for (const name of loose) await cp(join(aside, name), join(objects, name), { recursive: true });
+    throw error;
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
 }

@@ -9,10 +9,11 @@ import { SitesRepoError } from './errors.ts';
 import type { SiteFile } from './files.ts';
 import { GitDir } from './git-dir.ts';
 import { History } from './history.ts';
+import { HostLease } from './host-lease.ts';
 import { findLastReadable, type LastReadable } from './last-readable.ts';
 import type { SiteBlob, SiteTree } from './listing.ts';
 import type { HistoryEntry, VersionRange } from './log.ts';
-import { openMirror } from './mirror.ts';
+import { gitOf, openMirror } from './mirror.ts';
 import { SiteFiles } from './site-files.ts';
 import { watchRepo } from './watch.ts';
 
@@ -26,6 +27,8 @@ interface SitesRepoOptions {
   readonly pollSeconds?: number;
   /** True: the branch has had commits. If it is missing now, it is not created. */
   readonly initialized?: boolean;
+  /** Gets what a person should know although it is repaired, for example a stale lock that was removed. */
+  readonly onNotice?: (message: string) => void;
 }
 
 /** The sites repository: one branch whose root has a manifest `<site>.yaml` for each site. */
@@ -36,10 +39,12 @@ export class SitesRepo {
   readonly #history: History;
   readonly #committer: Committer;
   readonly #pollSeconds: number;
+  readonly #onNotice: (message: string) => void;
 
   /** `remote`: the URL that the repository at `path` mirrors; `null`: `path` is the sites repository itself. */
   constructor(path: string, remote: string | null, options: Omit<SitesRepoOptions, 'url' | 'cacheDir'> = {}) {
-    const git = new GitDir(path, remote !== null);
+    this.#onNotice = options.onNotice ?? (() => undefined);
+    const git = new GitDir(path, remote !== null, gitOf(path, this.#onNotice));
     this.#git = git;
     this.#branch = new Branch(git, options.branch ?? 'main', options.initialized ?? false);
     this.#files = new SiteFiles(git);
@@ -57,6 +62,16 @@ export class SitesRepo {
   /** The newest revision; `null`: the branch doesn't exist. Fetches first if the repository is remote. */
   async head(): Promise<string | null> {
     return await this.#branch.head();
+  }
+
+  /** The newest revision that was fetched, without a fetch; `null`: none, or the repository is not a mirror. */
+  async fetched(): Promise<string | null> {
+    return this.#git.isMirror ? await this.#branch.tip() : null;
+  }
+
+  /** The right of a daemon to act as a host. */
+  hostLease(settings: ConstructorParameters<typeof HostLease>[1]): HostLease {
+    return new HostLease(this.#git, settings, this.#onNotice);
   }
 
   /** All site files (`*.yaml` at the root) of a revision, by site and blob, and what has such a name elsewhere. */
@@ -141,14 +156,17 @@ export class SitesRepo {
     }
   }
 
-  /** Yields the current revision, and each new one when the branch moves, until `signal` aborts. */
-  async *changes(signal: AbortSignal, onError: (error: unknown) => void): AsyncGenerator<string> {
-    let last: string | null = null;
+  /**
+   * Yields the current revision, and each new one when the branch moves, until `signal` aborts. `null`: from now on it
+   * can't be read; when it can be again, it is yielded again.
+   */
+  async *changes(signal: AbortSignal, onError: (error: unknown) => void): AsyncGenerator<string | null> {
+    let last: string | null | undefined;
     const options = { remote: this.#git.isMirror, pollSeconds: this.#pollSeconds, onError };
     for await (const _ of watchRepo(this.#git.path, options, signal)) {
       const head = await this.head().catch(() => null);
-      if (head !== null && head !== last) yield head;
-      if (head !== null) last = head;
+      if (head !== last) yield head;
+      last = head;
     }
   }
 }
@@ -160,5 +178,7 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
     throw new SitesRepoError(`${url} is neither a bare git repository nor a URL of one`);
   }
-  return new SitesRepo(await openMirror(cacheDir, url, branch), url, options);
+  const mirror = join(cacheDir, 'sites.git');
+  await openMirror(mirror, gitOf(mirror, options.onNotice ?? (() => undefined)), url, branch);
+  return new SitesRepo(mirror, url, options);
 }

@@ -14,6 +14,9 @@ import type { OperationRow } from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
 
+/** Reasons of a site that is up: while the provisioner can't read newer revisions, it says so in place of `Ready`. */
+const UP: readonly string[] = ['Ready', 'SourceUnavailable'];
+
 /** The steps after the provisioner has accepted the site: they wait until it is up, or gone. */
 export function followSteps(
   context: Context,
@@ -68,7 +71,7 @@ export function followSteps(
   /** A restoration never fails, because git wants the site: it shows what prevents it until the site is up. */
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
-    if (status?.ready && status.reason === 'Ready') return active(operation);
+    if (status?.ready && UP.includes(status.reason)) return active(operation);
     const detail = status?.message || null;
     await db.transaction().execute(async (trx) => {
       const container = await lockContainer(trx, operation.container_id);

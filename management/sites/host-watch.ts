@@ -7,7 +7,7 @@ import { type ContainerRow, lockContainer, setHealth } from '../records/containe
 
 /** Reasons that say nothing about health: the site is being changed, is removed, or has no valid manifest. */
 const WITHOUT_HEALTH: readonly string[] = ['Progressing', 'Removing', 'Removed', 'InvalidManifest'];
-const CONVERGED: readonly string[] = ['Ready', 'Suspended'];
+const CONVERGED: readonly string[] = ['Ready', 'Suspended', 'SourceUnavailable'];
 
 interface HealthVerdict {
   readonly health: Health;

@@ -56,6 +56,7 @@ export class Projection {
     const onUnwatched = (err: unknown) =>
       log.warn({ err }, 'the sites repository can’t be watched; it is polled instead');
     for await (const revision of repo.changes(signal, onUnwatched)) {
+      if (revision === null) continue;
       await this.run().catch((err) => log.error({ err, revision }, 'a revision could not be projected'));
     }
     await retrying;

@@ -255,19 +255,20 @@ describe('a remote', () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     const stop = new AbortController();
-    const seen: string[] = [];
+    const seen: (string | null)[] = [];
     const following = (async () => {
       for await (const each of repo.changes(stop.signal, () => undefined)) seen.push(each);
     })();
     await eventually(() => expect(seen).toEqual([revision]));
     await rename(bare, `${bare}.away`);
+    await eventually(() => expect(seen).toEqual([revision, null]));
     await expect(repo.head()).rejects.toThrow(SitesRepoError);
     await expect(put(repo, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
     expect((await repo.read(revision)).map(({ site }) => site)).toEqual(['acme']);
     await rename(`${bare}.away`, bare);
     expect(await repo.head()).toBe(revision);
     const { revision: next } = await put(await open('other'), 'beta', 'x: 1\n');
-    await eventually(() => expect(seen).toEqual([revision, next]));
+    await eventually(() => expect(seen.at(-1)).toBe(next));
     stop.abort();
     await following;
   });
@@ -374,6 +375,24 @@ describe('a remote', () => {
     breakIt(looseIn(mirror, gitIn(mirror, ['rev-parse', object])));
     expect(await fresh.read(revision)).toMatchObject([{ site: 'acme', text: 'x: 1\n' }]);
     expect(await fresh.readSite(revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
+  });
+
+  test('that is away while an object of the mirror is lost takes no other object with it', async () => {
+    const repo = await open();
+    const { revision: older } = await put(repo, 'acme', 'x: 1\n');
+    const { revision } = await put(repo, 'beta', 'x: 1 # another\n');
+    const mirror = join(dir, 'cache', 'sites.git');
+    rmSync(looseIn(mirror, gitIn(mirror, ['rev-parse', 'main:beta.yaml'])));
+    await rename(bare, `${bare}.away`);
+    const fresh = await openSitesRepo({
+      url: pathToFileURL(bare).href,
+      cacheDir: join(dir, 'cache'),
+      initialized: true,
+    });
+    await expect(fresh.read(revision)).rejects.toThrow(SitesRepoError);
+    expect(await fresh.read(older)).toMatchObject([{ site: 'acme', text: 'x: 1\n' }]);
+    await rename(`${bare}.away`, bare);
+    expect((await fresh.read(revision)).map(({ site }) => site)).toEqual(['acme', 'beta']);
   });
 
   test('is mirrored again where the mirror is incomplete, or is a mirror of another remote', async () => {

@@ -1,10 +1,13 @@
-import { rename } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../gitops/base/clock.ts';
+import { formatMark } from '../../../gitops/base/ownership.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
 afterEach(async () => {
@@ -12,7 +15,7 @@ afterEach(async () => {
   await daemon.close();
 });
 
-test('while a remote is unreachable for an hour nothing changes, and the daemon continues when it is back', async () => {
+test('while a remote is unreachable for an hour the last revision stays enforced, and the daemon continues when it is back', async () => {
   // The daemon's clock is an hour ahead at the end, five minutes at a time.
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
@@ -39,14 +42,32 @@ test('while a remote is unreachable for an hour nothing changes, and the daemon 
     await eventually(() => expect(daemon.loop.lastError).not.toBeNull());
     const { body } = await daemon.call('GET', '/sites');
     expect(body.problem).toContain('newer revisions are unknown');
-    expect(body.sites).toMatchObject([{ ready: true, reason: 'Ready' }, { reason: 'Removed' }]);
+    expect(body.sites).toMatchObject([{ ready: true, reason: 'SourceUnavailable' }, { reason: 'Removed' }]);
+    expect(body.sites[0].message).toMatch(/^the sites repository can’t be read for \d+ s/);
+    // An object of the site is removed from outside: it comes back, although no newer revision can be read.
+    const [lost = ''] = daemon.of('containers', 'one');
+    if (minutes < 10) {
+      daemon.world('containers').delete(lost);
+      await daemon.fullPass();
+      await eventually(() => expect(daemon.of('containers', 'one')).toEqual([lost]));
+    }
   }
+  const { status, body } = await daemon.call('GET', '/readyz');
+  expect(status).toBe(503);
+  expect(body).toMatchObject({ status: 'source_unavailable', source: { since: expect.any(String) } });
+  expect(body.source.seconds).toBeGreaterThan(50 * 60);
+  const metrics = await daemon.app.inject({ url: '/metrics', headers: { 'x-secret': SECRET } });
+  expect(metrics.body).toContain('tagyard_sites{reason="SourceUnavailable"} 1');
+  expect(metrics.body).toMatch(/^tagyard_source_unavailable_seconds [1-9]\d{3}/m);
   expect(await daemon.call('POST', '/provision', daemon.manifest('three', 3))).toMatchObject({
     status: 503,
     body: { code: 'sites_repo_unavailable' },
   });
   expect((await daemon.app.inject({ method: 'GET', url: '/healthz' })).statusCode).toBe(200);
-  expect(daemon.applied).toEqual([]);
+  expect(daemon.applied.map(({ target, op }) => `${target} ${op}`)).toEqual(
+    Array(2).fill('containers create'),
+  );
+  daemon.applied.length = 0;
 
   // The remote has a new commit when it is back.
   await rename(away, daemon.sitesRepo);
@@ -65,4 +86,61 @@ test('while a remote is unreachable for an hour nothing changes, and the daemon 
   await eventually(() => expect(daemon.loop.status('one')).toMatchObject({ ready: true, applied: revision }));
   expect(daemon.applied.every(({ site, op }) => site === 'one' && op === 'update')).toBe(true);
   expect((await daemon.call('GET', '/sites')).body).toMatchObject({ problem: null });
+});
+
+test('a restart while the remote is unreachable enforces the revision that was fetched last', async () => {
+  daemon = await memoryDaemon({ pollSeconds: 0.05 });
+  await daemon.push('one', daemon.manifest('one', 1));
+  await daemon.reaches('one', 'Ready');
+  await rename(daemon.sitesRepo, `${daemon.sitesRepo}.away`);
+  const [lost = ''] = daemon.of('containers', 'one');
+  daemon.world('containers').delete(lost);
+  await daemon.restart();
+  await eventually(() => expect(daemon.of('containers', 'one')).toEqual([lost]));
+  expect((await daemon.call('GET', '/sites/one')).body).toMatchObject({ reason: 'SourceUnavailable' });
+  await rename(`${daemon.sitesRepo}.away`, daemon.sitesRepo);
+  await eventually(async () =>
+    expect((await daemon.call('GET', '/sites/one')).body).toMatchObject({ reason: 'Ready', message: '' }),
+  );
+});
+
+test('a remote that doesn’t answer delays no repair, and its answer is applied when it comes', async () => {
+  daemon = await memoryDaemon({ pollSeconds: 0.05 });
+  await daemon.push('one', daemon.manifest('one', 1));
+  await daemon.reaches('one', 'Ready');
+  const answer = join(daemon.dir, 'answer');
+  const uploadPack = join(daemon.dir, 'upload-pack');
+  const script = `until [ -e ${answer} ]; do sleep 0.02; done\nexec git-upload-pack "$@"`;
+  await writeFile(uploadPack, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const mirror = join(daemon.dir, 'mirror', 'sites.git');
+  execFileSync('git', ['-C', mirror, 'config', 'remote.origin.uploadpack', uploadPack]);
+  const [lost = ''] = daemon.of('containers', 'one');
+  daemon.world('containers').delete(lost);
+  daemon.loop.sync();
+  await eventually(() => expect(daemon.of('containers', 'one')).toEqual([lost]));
+  expect((await daemon.call('GET', '/sites/one')).body).toMatchObject({ reason: 'SourceUnavailable' });
+  await writeFile(answer, '');
+  await eventually(async () =>
+    expect((await daemon.call('GET', '/sites/one')).body).toMatchObject({ reason: 'Ready' }),
+  );
+});
+
+test.each([
+  ['is gone', (bare: string) => rm(join(bare, 'refs', 'heads', 'main'))],
+  ['is damaged', (bare: string) => writeFile(join(bare, 'refs', 'heads', 'main'), '')],
+  ['is away with its repository', (bare: string) => rename(bare, `${bare}.away`)],
+])('a local branch that %s keeps the last revision enforced, and ends no site', async (_what, breakIt) => {
+  daemon = await memoryDaemon();
+  await daemon.push('one', daemon.manifest('one', 1));
+  await daemon.reaches('one', 'Ready');
+  // The site is unknown to git: what can't be read doesn't confirm its removal.
+  const mark = formatMark({ instance: 'test', host: 'tag-1' }, 'ghost', '0123abcd');
+  daemon.world('containers').set('ghost.example.net', { mark, hash: 'x' });
+  await breakIt(daemon.sitesRepo);
+  const [lost = ''] = daemon.of('containers', 'one');
+  daemon.world('containers').delete(lost);
+  daemon.loop.sync();
+  await eventually(() => expect(daemon.of('containers', 'one')).toEqual([lost]));
+  expect((await daemon.call('GET', '/sites/one')).body).toMatchObject({ reason: 'SourceUnavailable' });
+  expect(daemon.of('containers', 'ghost')).toEqual(['ghost.example.net']);
 });

@@ -1,0 +1,164 @@
+import { z } from 'zod';
+import { SitesRepoError } from './errors.ts';
+import { fastImportStream } from './fast-import.ts';
+import type { GitDir } from './git-dir.ts';
+import { FETCH } from './mirror.ts';
+import { hasEnded, ownIdentity, processIdentity } from './process-identity.ts';
+
+const record = z.object({
+  /** Grows by one with each new holder. */
+  term: z.number(),
+  /** The holder's own id, which it keeps in its state folder. */
+  holder: z.string(),
+  process: processIdentity,
+  since: z.iso.datetime(),
+});
+type LeaseRecord = z.output<typeof record>;
+
+interface LeaseSettings {
+  readonly host: string;
+  readonly holder: string;
+  /** Take the lease from its holder if it has this term: an operator has stopped that holder. */
+  readonly takeoverTerm: number | undefined;
+}
+
+interface Found {
+  readonly revision: string;
+  readonly record: LeaseRecord;
+}
+
+const MAX_LOST_RACES = 5;
+const UNPUSHED = 'refs/tagyard/unpushed-lease';
+
+/** Another daemon acts under this host's name. */
+export class LeaseHeldError extends Error {
+  override name = 'LeaseHeldError';
+}
+
+/**
+ * The right to act as a host: the ref `refs/tagyard/hosts/<host>` of the sites repository, moved by compare-and-swap
+ * (docs/reconciler.md, rule 16). It has no expiry. While git is away the holder acts on, and nothing can take the lease.
+ */
+export class HostLease {
+  readonly #git: GitDir;
+  readonly #settings: LeaseSettings;
+  readonly #onNotice: (message: string) => void;
+  /** The commit by which this process took the lease. */
+  #held: string | null = null;
+  #refusal: LeaseHeldError | null = null;
+  #isUnwritable = false;
+
+  constructor(git: GitDir, settings: LeaseSettings, onNotice: (message: string) => void) {
+    this.#git = git;
+    this.#settings = settings;
+    this.#onNotice = onNotice;
+  }
+
+  /** Takes or keeps the lease, after a fetch. Throws `LeaseHeldError`, or `SitesRepoError` where git can't be read. */
+  async hold(): Promise<void> {
+    for (let lost = 0; lost < MAX_LOST_RACES; lost += 1) {
+      const found = await this.#find();
+      if (found !== null && found.revision === this.#held) return;
+      this.#refusal = found === null ? null : this.#refusalOf(found.record);
+      this.assertNotLost();
+      if (this.#isUnwritable || (await this.#claim(found))) return;
+    }
+    throw new SitesRepoError(`the lease of the host ${this.#settings.host} changed too often; try again`);
+  }
+
+  /** For the time in which git can't be read. Throws `LeaseHeldError` where another daemon had the lease before it. */
+  assertNotLost(): void {
+    if (this.#refusal !== null) throw this.#refusal;
+  }
+
+  get #ref(): string {
+    return `refs/tagyard/hosts/${this.#settings.host}`;
+  }
+
+  async #find(): Promise<Found | null> {
+    const listed = await this.#git.run(['for-each-ref', '--format=%(objectname)', this.#ref]);
+    const revision = listed.toString().trim();
+    if (revision === '') return null;
+    if (revision === this.#held) return { revision, record: this.#record(0) };
+    const text = (await this.#git.run(['cat-file', 'blob', `${revision}:lease.json`])).toString();
+    const parsed = record.safeParse(parseJson(text));
+    if (parsed.success) return { revision, record: parsed.data };
+    throw new SitesRepoError(`${this.#ref} is not a lease; delete that ref in the sites repository`);
+  }
+
+  #refusalOf({ term, holder, process, since }: LeaseRecord): LeaseHeldError | null {
+    const isOwn = holder === this.#settings.holder;
+    // A copy of the state folder has the same id: the process that started last has the lease.
+    const wasTaken = this.#held !== null;
+    if (!wasTaken && (isOwn || term === this.#settings.takeoverTerm) && !isAlive(process)) return null;
+    if (hasEnded(process) || (!wasTaken && term === this.#settings.takeoverTerm)) return null;
+    const { host } = this.#settings;
+    return new LeaseHeldError(
+      `another daemon acts as the host ${host}: process ${process.pid} on ${process.hostname}, since ${since}. ` +
+        `Give this daemon another HOST_NAME; or stop the other one for good and start this one with HOST_TAKEOVER_TERM=${term}`,
+    );
+  }
+
+  /** False: another daemon was faster. */
+  async #claim(found: Found | null): Promise<boolean> {
+    const isSame = found?.record.holder === this.#settings.holder;
+    const term = (found?.record.term ?? 0) + (isSame ? 0 : 1);
+    const { isMirror } = this.#git;
+    let revision: string | null = null;
+    try {
+      revision = await this.#commit(found?.revision ?? null, term);
+      // Without force, a remote refuses a commit that doesn't follow the present one.
+      if (isMirror) await this.#git.run(['push', '--progress', 'origin', `${revision}:${this.#ref}`]);
+    } catch (error) {
+      if (isMirror) await this.#git.run(FETCH);
+      const now = await this.#find();
+      if (now?.revision !== revision && now?.revision !== found?.revision) return false;
+      if (now?.revision !== revision || revision === null) this.#actWithout(error);
+    }
+    this.#held = revision;
+    return true;
+  }
+
+  /** A daemon that may only read the repository worked before there were leases. */
+  #actWithout(error: unknown): void {
+    this.#isUnwritable = true;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#onNotice(
+      `the lease of the host ${this.#settings.host} can't be written, so a second daemon of this name would not be refused: ${reason}`,
+    );
+  }
+
+  async #commit(parent: string | null, term: number): Promise<string> {
+    const [ref, force] = this.#git.isMirror ? [UNPUSHED, ['--force']] : [this.#ref, []];
+    const { host } = this.#settings;
+    const commit = {
+      path: 'lease.json',
+      text: `${JSON.stringify(this.#record(term), null, 2)}\n`,
+      subject: `Act as the host ${host}`,
+      author: { name: 'Tagyard', email: 'tagyard@localhost' },
+      trailers: { Host: host, Term: String(term) },
+    };
+    const stream = fastImportStream(ref, parent, [commit], Math.floor(Date.now() / 1000));
+    return (await this.#git.run(['fast-import', '--quiet', '--done', ...force], stream)).toString().trim();
+  }
+
+  #record(term: number): LeaseRecord {
+    const since = new Date(Date.now()).toISOString();
+    return { term, holder: this.#settings.holder, process: ownIdentity(), since };
+  }
+}
+
+/** The process certainly runs: on this machine, since this boot. */
+function isAlive(identity: LeaseRecord['process']): boolean {
+  const own = ownIdentity();
+  const isHere = identity.machine !== null && identity.machine === own.machine && identity.boot === own.boot;
+  return isHere && identity.namespace === own.namespace && !hasEnded(identity) && identity.pid !== own.pid;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

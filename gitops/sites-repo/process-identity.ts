@@ -1,0 +1,61 @@
+import { readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { z } from 'zod';
+
+/** Identifies a process across machines and restarts. `null`: this system doesn't say. */
+export const processIdentity = z.object({
+  hostname: z.string(),
+  machine: z.string().nullable(),
+  boot: z.string().nullable(),
+  /** The namespace in which `pid` counts. */
+  namespace: z.string().nullable(),
+  pid: z.number(),
+  /** When the process started, in clock ticks since the boot. */
+  started: z.string().nullable(),
+});
+type ProcessIdentity = z.output<typeof processIdentity>;
+
+/** This process. */
+export function ownIdentity(): ProcessIdentity {
+  return {
+    hostname: hostname(),
+    machine: textOf('/etc/machine-id'),
+    boot: textOf('/proc/sys/kernel/random/boot_id'),
+    namespace: namespace(),
+    pid: process.pid,
+    started: startOf(process.pid),
+  };
+}
+
+/** Whether the process has certainly ended. Of another machine that can't be known. */
+export function hasEnded({ machine, boot, namespace: where, pid, started }: ProcessIdentity): boolean {
+  const own = ownIdentity();
+  if (machine === null || boot === null || machine !== own.machine) return false;
+  if (boot !== own.boot) return true;
+  return where !== null && where === own.namespace && startOf(pid) !== started;
+}
+
+function namespace(): string | null {
+  try {
+    return readlinkSync('/proc/self/ns/pid');
+  } catch {
+    return null;
+  }
+}
+
+/** `null`: there is no such process, or it is a zombie. Source: proc(5), field 22 of `stat`. */
+function startOf(pid: number): string | null {
+  const [state, ...rest] =
+    textOf(`/proc/${pid}/stat`)
+      ?.replace(/^.*\) /s, '')
+      .split(' ') ?? [];
+  return state === undefined || state === 'Z' ? null : (rest[18] ?? null);
+}
+
+function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8').trim() || null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,97 @@
+import { readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve, sep } from 'node:path';
+import { GitError } from '../clients/git.ts';
+import { SitesRepoError } from './errors.ts';
+
+/** A younger lock is waited for: its process may have only just started. Milliseconds. */
+const MIN_AGE_MS = 2_000;
+/** A crash can leave one lock for each file that git replaces: config, HEAD, packed-refs, a branch. */
+const MAX_LOCKS = 5;
+
+/**
+ * Runs `work`, a git command in the repository `dir`. If a lock file stops it that no process holds, the lock is
+ * removed, reported to `onCleared`, and `work` runs again. Git makes such a file before it replaces another one, and a
+ * crash or a power cut lets it stay for ever. Throws `SitesRepoError` with the file and its holder if there is one.
+ */
+export async function withoutStaleLocks<T>(
+  dir: string,
+  onCleared: (message: string) => void,
+  work: () => Promise<T>,
+): Promise<T> {
+  for (let cleared = 0; ; cleared += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      const lock = error instanceof GitError ? lockOf(error.message, dir) : null;
+      if (lock === null || cleared === MAX_LOCKS) throw error;
+      const holder = await clear(lock, dir);
+      if (holder !== null) {
+        throw new SitesRepoError(`${lock} is held by ${holder}; end it, or wait until it has ended`, {
+          cause: error,
+        });
+      }
+      onCleared(`removed ${lock}: git was interrupted, and no process holds it`);
+    }
+  }
+}
+
+/** The lock file that git's message names, if it is one of the repository `dir`; a remote names its own files too. */
+function lockOf(message: string, dir: string): string | null {
+  const created = /Unable to create '([^']+\.lock)': File exists/.exec(message)?.[1];
+  const config = /could not lock config file (\S+): File exists/.exec(message)?.[1];
+  const path = created ?? (config === undefined ? undefined : `${config}.lock`);
+  if (path === undefined) return null;
+  const lock = resolve(dir, path);
+  return lock.startsWith(resolve(dir) + sep) ? lock : null;
+}
+
+/** Removes the lock unless a process holds it; answers that process, or `null`. A lock that is gone is free. */
+async function clear(lock: string, dir: string): Promise<string | null> {
+  const before = await stat(lock).catch(() => null);
+  if (before === null) return null;
+  const youngMs = MIN_AGE_MS - (Date.now() - before.mtimeMs);
+  if (youngMs > 0) await new Promise((resume) => setTimeout(resume, Math.min(youngMs, MIN_AGE_MS)));
+  // Another lock of the same name belongs to a process that started meanwhile.
+  const isStill = async () => {
+    const now = await stat(lock).catch(() => null);
+    return now?.ino === before.ino && now.mtimeMs === before.mtimeMs;
+  };
+  if (!(await isStill())) return null;
+  const holder = await holderOf(lock, dir);
+  if (holder === null && (await isStill())) await rm(lock, { force: true });
+  return holder;
+}
+
+/**
+ * The process that may hold a lock of this repository: one that has the file open, or a git process in the folder or
+ * with its path as an argument. Git closes a lock file some time before it renames it. Source: proc(5).
+ */
+async function holderOf(lock: string, dir: string): Promise<string | null> {
+  const folder = await realpath(dir);
+  const file = join(await realpath(dirname(lock)).catch(() => dirname(lock)), basename(lock));
+  const entries = await readdir('/proc').catch(() => null);
+  if (entries === null) return 'an unknown process (this system has no /proc)';
+  for (const pid of entries.filter((name) => /^\d+$/.test(name))) {
+    const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0').filter(Boolean);
+    if (args.length === 0) continue;
+    const isGit = /^git(?:-|$)/.test(basename(args[0] ?? ''));
+    const uses = (isGit && (await worksIn(pid, args, folder))) || (await hasOpen(pid, file));
+    if (uses) return `process ${pid} (${args.slice(0, 2).join(' ')})`;
+  }
+  return null;
+}
+
+async function worksIn(pid: string, args: readonly string[], folder: string): Promise<boolean> {
+  if (args.some((arg) => arg.includes(folder))) return true;
+  // The folder of another user's process can't be read: it may be this one.
+  const cwd = await readlink(`/proc/${pid}/cwd`).catch((error: NodeJS.ErrnoException) =>
+    error.code === 'EACCES' ? folder : null,
+  );
+  return cwd === folder || cwd?.startsWith(folder + sep) === true;
+}
+
+async function hasOpen(pid: string, file: string): Promise<boolean> {
+  const handles = await readdir(`/proc/${pid}/fd`).catch(() => []);
+  const links = await Promise.all(handles.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')));
+  return links.includes(file);
+}
