@@ -109,7 +109,8 @@ export class SiteRuns {
       this.#deps.inventory.convergedTo(site) === desired &&
       !plan.bySite.has(site) &&
       plan.unobserved.size === 0 &&
-      !plan.uncertified.has(site)
+      !plan.uncertified.has(site) &&
+      plan.shortfall(site) === null
     );
   }
 

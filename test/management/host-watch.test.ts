@@ -19,6 +19,7 @@ const VERDICTS: Record<Reason, 'well' | 'trouble' | 'silent'> = {
   Blocked: 'trouble',
   Frozen: 'trouble',
   CertificatePending: 'trouble',
+  NotIsolated: 'trouble',
   Drifted: 'trouble',
   RepairLoop: 'trouble',
   Removing: 'silent',

@@ -1,6 +1,7 @@
 import Docker from 'dockerode';
-import type { Identity } from '../../base/ownership.ts';
+import { type Identity, networkName } from '../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
+import type { Slots } from '../../manifest/slots.ts';
 import type { Registration } from '../registration.ts';
 import { containersApplier } from './applier.ts';
 import { CONTAINERS } from './desired.ts';
@@ -13,10 +14,12 @@ import { containersSettings } from './settings.ts';
 const LEAST_DRAIN_MS = 1_000;
 /** How long a new container may take until it is healthy: the real image fetches its code from Google first. */
 const STARTUP_DEADLINE_MS = 60_000;
+/** The engine lists a thousand containers in far less time. */
+const SLOTS_TIMEOUT_MS = 5_000;
 
 interface Services {
   readonly identity: Identity;
-  readonly containers: ContainerSettings;
+  readonly containers: ContainerSettings & { readonly slots: Slots };
   readonly recycling: Recycling;
   readonly embedded: {
     containerRuntime(options: { readonly entry: string; readonly caFile?: string }): Runtime;
@@ -27,13 +30,14 @@ interface Services {
 export const containers: Registration<typeof containersSettings, Services> = {
   ...CONTAINERS,
   settings: containersSettings,
-  create(settings, services) {
+  async create(settings, services) {
+    const { instance } = services.identity;
     const ca = settings.CONTAINER_CA_FILE === undefined ? {} : { caFile: settings.CONTAINER_CA_FILE };
     const runtime =
       settings.CONTAINERS_DRIVER === 'docker'
-        ? dockerRuntime({ docker: new Docker(), ...ca })
+        ? dockerRuntime({ docker: new Docker(), networkOf: (site) => networkName(instance, site), ...ca })
         : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, ...ca });
-    return containersApplier(
+    const applier = containersApplier(
       {
         ...services.containers,
         ...ca,
@@ -46,5 +50,8 @@ export const containers: Registration<typeof containersSettings, Services> = {
       },
       runtime,
     );
+    // While the engine is away, the first observation reads them.
+    await applier.readSlots(AbortSignal.timeout(SLOTS_TIMEOUT_MS)).catch(() => undefined);
+    return applier;
   },
 };

@@ -63,7 +63,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     edition({ site, hostnames, customDomains, tls }) {
       const names = [hostnames.origin, hostnames.preview, ...customDomains];
       const editions = names.map((host) => certificates.edition?.(host, tls.mode));
-      return [containers.edition?.(site), ...editions].join(' ');
+      return [containers.edition?.(site), containers.slots.edition(site), ...editions].join(' ');
     },
     async observe(_desired, signal, scope) {
       signal.throwIfAborted();

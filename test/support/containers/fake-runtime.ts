@@ -5,6 +5,7 @@ import {
   type ContainerInstance,
   type Launch,
   type Runtime,
+  slotOf,
 } from '../../../gitops/appliers/containers/runtime.ts';
 
 /** What a started container does: its health checks get the next status (the last one repeats), or it is dead. */
@@ -47,7 +48,7 @@ export class FakeRuntime implements Runtime {
     const id = String(this.#starts);
     const { name, mark, spec } = launch;
     const endpoint = boundEndpoint(spec);
-    const instance = { id, name, mark, running: true, stopped: false, endpoint };
+    const instance = { id, name, mark, running: true, stopped: false, endpoint, slot: slotOf(spec), inPlace: true };
     const running: Running = { instance, launch, behaviour, server: null };
     this.#all.set(id, running);
     await this.#serve(running);

@@ -10,7 +10,9 @@ import { type FakeBehaviour, FakeRuntime } from '../../../support/containers/fak
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 import { containerSecret } from '../../../support/tag-server.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 
+const SLOTS = new Slots('127.97');
 const IDENTITY = { instance: 'unit', host: 'tag-1' };
 const { signal } = new AbortController();
 
@@ -22,7 +24,7 @@ function wanted(env = '1', onDemand = false): Wanted {
     ...loadedManifest('acme-shop', 0, { resources: { preview: { onDemand } } }),
     config: containerSecret({ env }),
   };
-  const resource = desiredContainers(manifest, { loopbackSubnet: '127.97', originPort: 8443 }).at(
+  const resource = desiredContainers(manifest, { slots: SLOTS, originPort: 8443 }).at(
     onDemand ? 1 : 0,
   );
   if (resource === undefined) throw new Error('the site has no containers');
