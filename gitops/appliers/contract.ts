@@ -46,6 +46,11 @@ export interface Observed<Ref = unknown> {
   readonly key: string;
   readonly hash: string | null;
   readonly owner: Ownership;
+  /**
+   * Only where `hash` is `null`: nothing was changed from outside. Tagyard itself derives it in another way now: by the
+   * templates of a newer release, another setting, a renewed certificate. Its update is no repair of drift.
+   */
+  readonly outdated?: true;
   /** What the applier needs to update or delete it: an id, a path. */
   readonly ref: Ref;
 }

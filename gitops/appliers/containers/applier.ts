@@ -109,17 +109,20 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   }
 
   async function observeOne(found: ContainerInstance, needsGate: boolean, signal: AbortSignal) {
-    const { id, name, mark, running, endpoint, inPlace } = found;
+    const { id, name, mark, running, stopped, endpoint, inPlace } = found;
     const { owner, hash } = readMark(identity, mark);
+    // A restart of this process closed it.
+    const lacksGate = needsGate && !onDemand.hasGate(name);
     const isServing = async () => {
-      if (owner.kind !== 'ours' || !inPlace || (needsGate && !onDemand.hasGate(name))) return false;
+      if (owner.kind !== 'ours' || !inPlace || lacksGate) return false;
       if (needsGate && onDemand.isOnStandby(found)) return true;
       return running && endpoint !== null && (await healthOf(endpoint, signal)) === 'healthy';
     };
     // A renamed container of ours gets a key that no desired resource has, so the plan removes it.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
     const ref = { id, name, endpoint: running ? endpoint : null };
-    return { target: CONTAINERS.target, key, hash: (await isServing()) ? hash : null, owner, ref } as const;
+    const thing = { target: CONTAINERS.target, key, hash: (await isServing()) ? hash : null, owner, ref };
+    return { ...thing, ...(lacksGate && inPlace && (running || stopped) ? { outdated: true as const } : {}) };
   }
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {

@@ -68,10 +68,11 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     async observe(_desired, signal, scope) {
       signal.throwIfAborted();
       if (scope === undefined) startHousekeeping();
-      return (await backend.installed()).map(({ key, mark, intact, path }) => {
+      return (await backend.installed()).map(({ key, mark, intact, outdated, path }) => {
         const { owner, hash } = readMark(identity, mark);
-        const sound = intact && !unproven.has(key);
-        return { target: PROXY.target, key, owner, ref: path, hash: sound ? hash : null };
+        const found = { target: PROXY.target, key, owner, ref: path };
+        if (intact && !unproven.has(key)) return { ...found, hash };
+        return { ...found, hash: null, ...(intact || outdated ? { outdated: true as const } : {}) };
       });
     },
     plan: planResources,

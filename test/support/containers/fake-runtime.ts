@@ -13,6 +13,8 @@ export interface FakeBehaviour {
   readonly statuses?: readonly number[];
   readonly death?: string;
   readonly lines?: readonly string[];
+  /** Default: true. */
+  readonly inPlace?: boolean;
 }
 
 interface Running {
@@ -47,8 +49,9 @@ export class FakeRuntime implements Runtime {
     this.#starts += 1;
     const id = String(this.#starts);
     const { name, mark, spec } = launch;
+    const { inPlace = true } = behaviour;
     const endpoint = boundEndpoint(spec);
-    const instance = { id, name, mark, running: true, stopped: false, endpoint, slot: slotOf(spec), inPlace: true };
+    const instance = { id, name, mark, running: true, stopped: false, endpoint, slot: slotOf(spec), inPlace };
     const running: Running = { instance, launch, behaviour, server: null };
     this.#all.set(id, running);
     await this.#serve(running);

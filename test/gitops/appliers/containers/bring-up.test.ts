@@ -127,14 +127,12 @@ describe('bringing a container up', () => {
     expect(host.renewed).toEqual([]);
   });
 
-  test('removes one first that has the same slot', async () => {
+  test('starts one again that is not in its place, although it is healthy', async () => {
     await using host = setup();
-    const { spec, ...rest } = wanted('2');
-    const rival = { ...rest, spec: { ...spec, boundAddress: wanted().spec.boundAddress } };
-    await host.runtime.add(launchOf(rival));
+    await host.runtime.add(launchOf(wanted()), { inPlace: false });
     await host.bringUp(wanted());
-    expect(host.runtime.calls).toEqual([`remove ${nameOf(rival)}`, `start ${nameOf(wanted())}`]);
-    expect(host.closedGates).toEqual([nameOf(rival)]);
+    const name = nameOf(wanted());
+    expect(host.runtime.calls).toEqual([`remove ${name}`, `start ${name}`]);
   });
 
   test('removes one that dies, and names the reason and its output', async () => {

@@ -87,6 +87,14 @@ describe('a container on demand', () => {
     expect(host.busy).toEqual([NAME]);
   });
 
+  test('is asked for where it is gone: its loss may have been missed', async () => {
+    await using host = await setup('127.60', { isStopped: true });
+    await host.runtime.remove((await host.found()).id);
+    const client = connect(host.spec.port, host.spec.address);
+    await eventually(() => expect(host.missing()).toBe(1));
+    client.destroy();
+  });
+
   test('is not started again while it runs', async () => {
     await using host = await setup('127.62');
     expect(await ask(host.spec)).toBe(200);
