@@ -9,6 +9,7 @@ import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
 import { CONTAINERS, containerName, desiredContainers, keyOfName } from './desired.ts';
 import { healthOf } from './health.ts';
+import type { ImagePruning } from './image-pruning.ts';
 import { OnDemand } from './on-demand.ts';
 import type { Recycling } from './recycling.ts';
 import type { ContainerInstance, Endpoint, Runtime } from './runtime.ts';
@@ -35,6 +36,8 @@ export interface ContainersSettings {
   readonly recycling: Recycling;
   /** At most this many containers start at once; default 64. Time in the queue doesn't count towards the deadline. */
   readonly startsAtOnce?: number;
+  /** Gets the images of all sites at each full observation. Default: images are never removed. */
+  readonly images?: Pick<ImagePruning, 'start' | 'ended'>;
   /** A spec that was never healthy is given up after this many failures; default 12, within half an hour. */
   readonly giveUpAfter?: number;
 }
@@ -148,6 +151,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       const all = await list(new Set(specs.keys()), signal);
       requireSlots(desired);
       await onDemand.keepOnly(new Set([...specs.keys(), ...all.map(({ name }) => name)]), scope?.sites);
+      if (scope === undefined) settings.images?.start(new Set(desired.map(({ spec }) => spec.image)));
       const found = all.filter(({ name, mark }) => {
         const { owner } = readMark(identity, mark);
         return specs.has(name) || (owner.kind === 'ours' && (scope?.sites.has(owner.site) ?? true));
@@ -191,6 +195,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     },
 
     async close() {
+      await settings.images?.ended();
       await onDemand.close();
       await runtime.close();
     },

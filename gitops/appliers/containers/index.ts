@@ -1,4 +1,6 @@
+import { join } from 'node:path';
 import Docker from 'dockerode';
+import type { Log } from '../../base/log.ts';
 import { type Identity, networkName } from '../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
 import type { Slots } from '../../manifest/slots.ts';
@@ -6,6 +8,7 @@ import type { Registration } from '../registration.ts';
 import { containersApplier } from './applier.ts';
 import { CONTAINERS } from './desired.ts';
 import { dockerRuntime } from './docker-runtime.ts';
+import { ImagePruning } from './image-pruning.ts';
 import type { Recycling } from './recycling.ts';
 import type { Runtime } from './runtime.ts';
 import { containersSettings } from './settings.ts';
@@ -19,6 +22,9 @@ const SLOTS_TIMEOUT_MS = 5_000;
 
 interface Services {
   readonly identity: Identity;
+  readonly stateDir: string;
+  readonly now: () => number;
+  readonly log: Log;
   readonly containers: ContainerSettings & { readonly slots: Slots };
   readonly recycling: Recycling;
   readonly embedded: {
@@ -33,14 +39,24 @@ export const containers: Registration<typeof containersSettings, Services> = {
   async create(settings, services) {
     const { instance } = services.identity;
     const ca = settings.CONTAINER_CA_FILE === undefined ? {} : { caFile: settings.CONTAINER_CA_FILE };
+    const isDocker = settings.CONTAINERS_DRIVER === 'docker';
+    const keepDays = settings.IMAGE_KEEP_DAYS;
+    const pruning = {
+      docker: new Docker(),
+      file: join(services.stateDir, 'images.json'),
+      keepDays,
+      now: services.now,
+      log: services.log,
+    };
     const runtime =
-      settings.CONTAINERS_DRIVER === 'docker'
+      isDocker
         ? dockerRuntime({ docker: new Docker(), networkOf: (site) => networkName(instance, site), ...ca })
         : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, ...ca });
     const applier = containersApplier(
       {
         ...services.containers,
         ...ca,
+        ...(isDocker && keepDays > 0 ? { images: new ImagePruning(pruning) } : {}),
         identity: services.identity,
         recycling: services.recycling,
         startupDeadlineMs: STARTUP_DEADLINE_MS,
