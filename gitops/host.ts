@@ -20,6 +20,7 @@ import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
 import { embeddedBackend } from './embedded/proxy/backend.ts';
 import type { Env } from './env.ts';
+import { Slots } from './manifest/slots.ts';
 
 /** The timeout of each resolver that is asked whether a name points here. */
 const DNS_TIMEOUT_MS = 3_000;
@@ -116,7 +117,9 @@ async function openServices(
       recycling,
       // All appliers that derive addresses of containers must use the same settings.
       containers: {
-        loopbackSubnet: env.LOOPBACK_SUBNET,
+        slots: new Slots(env.LOOPBACK_SUBNET),
+        // Child processes use the host's own network.
+        ownNetwork: env.CONTAINERS_DRIVER === 'docker',
         originPort,
         edition: (site: string) => recycling.edition(site),
       },

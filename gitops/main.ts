@@ -13,6 +13,7 @@ import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { buildDaemon } from './http/app.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
+import { testIdentities } from './manifest/secrets.ts';
 import { frozenBy } from './pass/freeze.ts';
 import { SitesRepoError } from './sites-repo/errors.ts';
 import { holderId } from './sites-repo/holder-id.ts';
@@ -31,7 +32,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   stack.defer(() => lock.release());
 
   const log = pino({ level: env.LOG_LEVEL, redact: ['req.headers["x-secret"]'] });
-  const ageIdentity = (await readFile(env.AGE_IDENTITY_FILE, 'utf8')).trim();
+  const ageIdentity = await readIdentity(env.AGE_IDENTITY_FILE);
   const file = new StateFile(join(env.STATE_DIR, 'state.json'), (err) =>
     log.warn({ err }, 'the state could not be written'),
   );
@@ -105,6 +106,18 @@ async function holdBeforeStart(repo: SitesRepo, lease: HostLease): Promise<void>
     if (!(error instanceof SitesRepoError)) throw error;
   });
   waited.abort();
+}
+
+/** The age key file's text. It is tried here, because without it every site would fail later. */
+async function readIdentity(file: string): Promise<string> {
+  try {
+    const text = await readFile(file, 'utf8');
+    await testIdentities(text);
+    return text;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`AGE_IDENTITY_FILE ${file}: ${reason}`, { cause });
+  }
 }
 
 /** Reports the state of this host's sites to a verification. */

@@ -1,3 +1,4 @@
+import { testRecipient } from '../gitops/manifest/secrets.ts';
 import { openSitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
@@ -68,6 +69,10 @@ async function build(env: Environment, db: Database): Promise<Management> {
 
 async function main(): Promise<void> {
   const env = readEnvironment(process.env);
+  await testRecipient(env.AGE_RECIPIENT).catch((cause: unknown) => {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`AGE_RECIPIENT: ${reason}`);
+  });
   const db = await connect(env);
   const { app, follow } = await build(env, db);
   const stopping = new AbortController();

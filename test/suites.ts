@@ -100,8 +100,8 @@ export const SUITES: readonly Suite[] = [
   {
     name: 'kills',
     project: 'faults',
-    files: ['test/faults/kill.test.ts', 'test/faults/drain.test.ts'],
-    budget: 220,
+    files: ['test/faults/{kill,drain,network}.test.ts'],
+    budget: 300,
   },
   {
     name: 'instances',

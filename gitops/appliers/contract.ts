@@ -1,5 +1,6 @@
 import type { Ownership } from '../base/ownership.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
+import type { Reason } from '../report/report.ts';
 
 /** A kind of thing that an applier applies: `dns`, say. */
 export type Target = string;
@@ -45,6 +46,11 @@ export interface Observed<Ref = unknown> {
   readonly key: string;
   readonly hash: string | null;
   readonly owner: Ownership;
+  /**
+   * Only where `hash` is `null`: nothing was changed from outside. Tagyard itself derives it in another way now: by the
+   * templates of a newer release, another setting, a renewed certificate. Its update is no repair of drift.
+   */
+  readonly outdated?: true;
   /** What the applier needs to update or delete it: an id, a path. */
   readonly ref: Ref;
 }
@@ -89,6 +95,12 @@ export interface Scope {
   readonly keys: ReadonlySet<string>;
 }
 
+/** Why sites aren't ready although everything is applied. It needs an action on the host. */
+export interface Shortfall {
+  readonly reason: Reason;
+  readonly message: string;
+}
+
 /**
  * Applies one kind of thing.
  * - `desired` and `plan` are pure.
@@ -113,6 +125,8 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   apply(change: Change<Spec, Ref>, signal: AbortSignal): Promise<void>;
   /** An item triggers a full check: something was changed from outside (a Docker event, a dead child process). */
   events?(signal: AbortSignal): AsyncIterable<void>;
+  /** What the host lacks for all sites that desire something of this target; by the last observation or change. */
+  shortfall?(): Shortfall | null;
   /** True while it starts things that later targets will point at: those may wait, to batch more changes. */
   isBringingUp?(): boolean;
   close?(): Promise<void>;

@@ -2,10 +2,11 @@ import type { z } from 'zod';
 import { containers } from './containers/index.ts';
 import { dns } from './dns/index.ts';
 import { kv, route } from './edge/index.ts';
+import { network } from './network/index.ts';
 import { proxy } from './proxy/index.ts';
 
 /** All appliers. A site is brought up in this order and removed in the reverse order. */
-export const APPLIERS = [containers, proxy, kv, route, dns] as const;
+export const APPLIERS = [network, containers, proxy, kv, route, dns] as const;
 
 type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
   all: infer All,

@@ -34,6 +34,16 @@ export function formatMark(identity: Identity, site: string, hash: string): stri
 
 const MARK = /^tgy1 ([a-z0-9-]+) ([a-z0-9-]+) ([a-z0-9-]+) ([0-9a-f]{8})$/;
 
+/** The site in a mark of any owner; `null` if it isn't a mark. */
+export function siteOfMark(text: string | undefined): string | null {
+  return MARK.exec(text?.trim() ?? '')?.[3] ?? null;
+}
+
+/** The name of a site's network in Docker. */
+export function networkName(instance: string, site: string): string {
+  return `tagyard-${instance}-${site}`;
+}
+
 /** Parses a mark. A missing mark, or one of another instance or host, is foreign. */
 export function readMark(
   identity: Identity,

@@ -40,6 +40,8 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
     'Fix what the message names (DNS, a file, port 80 from outside, the authority). It is checked again automatically.',
   SourceUnavailable:
     'Make SITES_REPO reachable again: check the network, the address, the credentials and the branch. It is read again automatically.',
+  NotIsolated:
+    'Give the provisioner CAP_NET_ADMIN (or root’s rights) and iptables, or accept it with CONTAINER_FIREWALL=off.',
   Drifted: 'Undo the change in the target, or set DRIFT_MODES to enforce for this target.',
   RepairLoop:
     'Find what else changes the object: another installation, a script, a person. It is repaired again later.',

@@ -3,6 +3,9 @@ import { z } from 'zod';
 import { RetryableError, TerminalError } from '../base/errors.ts';
 import { freePort } from '../base/free-port.ts';
 
+/** The label with the ownership mark of a container or network. */
+export const MARK_LABEL = 'tagyard.mark';
+
 /** Docker refused the call, or there is no such thing. */
 export class DockerRefusal extends TerminalError {
   override name = 'DockerRefusal';

@@ -6,6 +6,7 @@ import {
   type ContainerInstance,
   type Launch,
   type Runtime,
+  slotOf,
 } from '../appliers/containers/runtime.ts';
 import { describeEnd, type Supervised, supervise } from './supervisor.ts';
 
@@ -60,7 +61,8 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
       return [...entries.values()].map(
         ({ id, launch: { name, mark, spec }, child, stopped }): ContainerInstance => {
           const running = !stopped && child.lastEnd() === null;
-          return { id, name, mark, running, stopped, endpoint: running ? boundEndpoint(spec) : null };
+          const endpoint = running ? boundEndpoint(spec) : null;
+          return { id, name, mark, running, stopped, endpoint, slot: slotOf(spec), inPlace: true };
         },
       );
     },

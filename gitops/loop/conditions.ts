@@ -55,12 +55,14 @@ export function obstacle(plan: PassPlan, site: string): SiteObstacle | null {
       : { reason: 'Drifted', message: `changed from outside and not repaired: ${keys}` };
   }
   const [unobserved] = plan.unobserved;
-  if (unobserved === undefined) return certificateObstacle(plan, site);
+  if (unobserved === undefined) return hostObstacle(plan, site);
   return { reason: 'ObserveFailed', message: `${unobserved[0]}: ${unobserved[1].message}`, transient: true };
 }
 
-/** A missing certificate keeps a site from being ready after everything else is applied. */
-export function certificateObstacle(plan: PassPlan, site: string): SiteObstacle | null {
+/** What keeps a site from being ready after everything is applied: the host's shortfall, a missing certificate. */
+export function hostObstacle(plan: PassPlan, site: string): SiteObstacle | null {
+  const shortfall = plan.shortfall(site);
+  if (shortfall !== null) return shortfall;
   const message = plan.uncertified.get(site);
   return message === undefined ? null : { reason: 'CertificatePending', message, transient: true };
 }

@@ -88,8 +88,8 @@ export class SiteRuns {
     const { site, plan, operations } = task;
     const active = this.#active.get(site);
     if (active !== undefined) {
-      // The active run may be past the step that this pass was asked for.
-      active.rerun ||= plan.scope?.has(site) ?? false;
+      // The active run may be past the step that this pass was asked for. A full pass covers the site, too.
+      active.rerun ||= plan.scope?.has(site) ?? true;
       return;
     }
     if ((this.#endedAt.get(site) ?? 0) >= plan.observedAt) {
@@ -114,7 +114,8 @@ export class SiteRuns {
       this.#deps.inventory.convergedTo(site) === desired &&
       !plan.bySite.has(site) &&
       plan.unobserved.size === 0 &&
-      !plan.uncertified.has(site)
+      !plan.uncertified.has(site) &&
+      plan.shortfall(site) === null
     );
   }
 

@@ -2,7 +2,7 @@ import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
 import {
-  certificateObstacle,
+  hostObstacle,
   conditionAfterRun,
   initialStatus,
   obstacle,
@@ -89,7 +89,7 @@ export class SiteStatuses {
   ): SettledStatus {
     const before = this.#of(site);
     const condition = conditionAfterRun(plan, site, outcome);
-    const found = outcome === null ? obstacle(plan, site) : certificateObstacle(plan, site);
+    const found = outcome === null ? obstacle(plan, site) : hostObstacle(plan, site);
     const applied = isApplied && found === null;
     const { revision } = plan.desired;
     const status: SiteStatus = {

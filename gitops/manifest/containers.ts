@@ -2,6 +2,7 @@ import { contentHash } from '../base/ownership.ts';
 import { originUrl } from './documents.ts';
 import type { Manifest } from './schema.ts';
 import type { Secret } from './secrets.ts';
+import type { SlotHolder } from './slots.ts';
 
 /** A manifest whose CONTAINER_CONFIG has been decrypted on the host that runs it. */
 export interface LoadedManifest extends Manifest {
@@ -35,8 +36,11 @@ export interface ContainerSpec {
 }
 
 export interface ContainerSettings {
-  /** First two octets of the loopback addresses for this instance's containers, like `127.77`. */
-  readonly loopbackSubnet: string;
+  /** Assigns loopback addresses (`Slots`). All callers of `containerSpecs` must pass the same one. */
+  readonly slots: {
+    addressOf(wanted: SlotHolder): string;
+    edition(site: string): number;
+  };
   /** The port on which the proxy answers TLS for preview hostnames. */
   readonly originPort: number;
   /**
@@ -44,11 +48,14 @@ export interface ContainerSettings {
    * All callers of `containerSpecs` must pass the same function. Default: one edition.
    */
   edition?(site: string): string;
+  /** Each site's containers are in a network of their own. Default: false. */
+  readonly ownNetwork?: boolean;
 }
 
 /**
- * The containers of a site. Pure. A changed spec has another hash and therefore another loopback address with the same
- * port: the old and the new container run side by side during a swap (docs/reconciler.md, rule 8).
+ * The containers of a site. Pure apart from the slots, which are assigned at the first call and constant afterwards. A
+ * changed spec has another hash and therefore another slot with the same port: the old and the new container run side
+ * by side during a swap (docs/reconciler.md, rule 8).
  */
 export function containerSpecs(manifest: LoadedManifest, settings: ContainerSettings): ContainerSpec[] {
   const { site, image, resources, ports, hostnames, config } = manifest;
@@ -71,8 +78,12 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       port,
       // A container on demand stops while it is unused, so it needs no replacement because of its age.
       ...(onDemand ? { onDemand } : { edition: settings.edition?.(site) }),
+      // In the spec's hash, so that the containers of an older release move to their network by a swap.
+      ...(settings.ownNetwork ? { network: 'own' } : {}),
     });
-    const address = loopbackAddress(settings.loopbackSubnet, hash);
+    const holder = containerKey({ site, role, replica, hash });
+    const addressOf = (name: string) => settings.slots.addressOf({ site, port, holder: name });
+    const boundAddress = addressOf(holder);
     return {
       site,
       role,
@@ -82,10 +93,10 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       cpus,
       env,
       config,
-      address,
+      address: onDemand ? addressOf(gateHolder(holder)) : boundAddress,
       port,
       onDemand,
-      boundAddress: onDemand ? loopbackAddress(settings.loopbackSubnet, hash.slice(8)) : address,
+      boundAddress,
       previewHost: hostnames.preview,
       hash,
     };
@@ -101,9 +112,14 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
   ];
 }
 
-/** On Linux all of 127.0.0.0/8 is loopback. The hash selects the last two octets, the last one from 1 to 254. */
-function loopbackAddress(subnet: string, hash: string): string {
-  const third = Number.parseInt(hash.slice(0, 2), 16);
-  const fourth = 1 + (Number.parseInt(hash.slice(2, 8), 16) % 254);
-  return `${subnet}.${third}.${fourth}`;
+type Identifying = Pick<ContainerSpec, 'site' | 'role' | 'replica' | 'hash'>;
+
+/** `<site>/<role>/<replica>/<hash8>`: a container among all of a host, and the holder of its slot. */
+export function containerKey({ site, role, replica, hash }: Identifying): string {
+  return `${site}/${role}/${replica}/${hash.slice(0, 8)}`;
+}
+
+/** The holder of the second slot of a container on demand, where its port gate listens. */
+export function gateHolder(key: string): string {
+  return `${key}/gate`;
 }

@@ -1,4 +1,4 @@
-import { armor, Decrypter, Encrypter } from 'age-encryption';
+import { armor, Decrypter, Encrypter, identityToRecipient } from 'age-encryption';
 import { hash16 } from '../base/ownership.ts';
 
 /**
@@ -38,16 +38,56 @@ export async function encryptSecret(recipient: string, text: string): Promise<st
   return `${armor.encode(await encrypter.encrypt(text)).trim()}\n`;
 }
 
-/** By identity. Parsing an identity takes as long as a decryption, and a host decrypts thousands of secrets with one. */
+/** By key file. Parsing an identity takes as long as a decryption, and a host decrypts thousands of secrets with one. */
 const DECRYPTERS = new Map<string, Decrypter>();
 
-/** Decrypts ASCII armor with an `AGE-SECRET-KEY-1…` identity; throws where it is encrypted to another one. */
-export async function decryptSecret(identity: string, armored: string): Promise<Secret> {
-  let decrypter = DECRYPTERS.get(identity);
+/**
+ * The identities of an age key file, as age-keygen writes it: one a line, beside comments and empty lines. Throws an
+ * `Error` that names the line, without its text.
+ */
+function identitiesIn(keyFile: string): string[] {
+  const identities = keyFile.split('\n').flatMap((line, index) => {
+    const text = line.trim();
+    if (text === '' || text.startsWith('#')) return [];
+    if (text.startsWith('AGE-SECRET-KEY-')) return [text];
+    throw new Error(
+      `line ${index + 1} is not an age identity (AGE-SECRET-KEY-…); an identity with a passphrase must be decrypted first`,
+    );
+  });
+  if (identities.length === 0) throw new Error('there is no age identity (AGE-SECRET-KEY-…) in it');
+  return identities;
+}
+
+/** Decrypts ASCII armor with the identities of an age key file; throws where it is encrypted to none of them. */
+export async function decryptSecret(keyFile: string, armored: string): Promise<Secret> {
+  let decrypter = DECRYPTERS.get(keyFile);
   if (decrypter === undefined) {
     decrypter = new Decrypter();
-    decrypter.addIdentity(identity);
-    DECRYPTERS.set(identity, decrypter);
+    for (const identity of identitiesIn(keyFile)) decrypter.addIdentity(identity);
+    DECRYPTERS.set(keyFile, decrypter);
   }
   return new Secret(await decrypter.decrypt(armor.decode(armored), 'text'));
 }
+
+/** Encrypts to each identity of a key file and decrypts that again. Throws an `Error` without any key in it. */
+export async function testIdentities(keyFile: string): Promise<void> {
+  for (const [index, identity] of identitiesIn(keyFile).entries()) {
+    try {
+      const recipient = await identityToRecipient(identity);
+      await decryptSecret(identity, await encryptSecret(recipient, PROBE));
+    } catch {
+      throw new Error(`its identity ${index + 1} is damaged: it can’t decrypt what is encrypted to it`);
+    }
+  }
+}
+
+/** Encrypts something to a recipient. Throws an `Error`. */
+export async function testRecipient(recipient: string): Promise<void> {
+  try {
+    await encryptSecret(recipient, PROBE);
+  } catch {
+    throw new Error('it is damaged: nothing can be encrypted to it. Copy it again from age-keygen -y');
+  }
+}
+
+const PROBE = 'tried at the start';

@@ -56,8 +56,9 @@ export class Inventory {
     return sum;
   }
 
-  /** True where exactly this content was applied before. */
-  wasApplied({ site, target, key, desired }: Change): boolean {
+  /** True where exactly this content was applied before, and it isn't Tagyard that derives it in another way now. */
+  wasApplied({ site, target, key, desired, observed }: Change): boolean {
+    if (observed?.outdated) return false;
     const before = this.#resources.get(site)?.find((one) => one.target === target && one.key === key);
     return before?.hash != null && before.hash === desired?.hash;
   }

@@ -1,4 +1,13 @@
-import type { Applier, Change, Conflict, Observed, Plan, Resource, Target } from '../appliers/contract.ts';
+import type {
+  Applier,
+  Change,
+  Conflict,
+  Observed,
+  Plan,
+  Resource,
+  Shortfall,
+  Target,
+} from '../appliers/contract.ts';
 import type { Clock } from '../base/clock.ts';
 import type { DesiredSite, DesiredState } from '../desired/desired-state.ts';
 import type { DesiredResources } from './desired-resources.ts';
@@ -25,6 +34,8 @@ export interface PassPlan extends Verdict {
   resources(site: string): readonly Resource[];
   /** Sites that lacked a certificate when the observation started, and why. */
   readonly uncertified: ReadonlyMap<string, string>;
+  /** What the host lacks for the site; read when it is called. */
+  shortfall(site: string): Shortfall | null;
 }
 
 export interface SitePlan {
@@ -116,6 +127,12 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
     ),
     bySite: bySite(changes, conflicts, splits, verdict),
     uncertified,
+    shortfall: (site) => {
+      const found = observations.map(({ applier, bySite: resources }) =>
+        (resources.get(site)?.length ?? 0) > 0 ? applier.shortfall?.() : null,
+      );
+      return found.find((one) => one != null) ?? null;
+    },
     resources: (site) => {
       const manifest = desired.sites.get(site)?.manifest;
       if (manifest?.state !== 'present') return [];

@@ -11,6 +11,7 @@ import type { Bench, Suite } from './bench.ts';
 import { type HostBed, hostBed } from './host-bed.ts';
 import { compose } from './host-compose.ts';
 import { containersMiB } from './host-memory.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 
 const INSTANCE = 'bench-host';
 const SITES = 20;
@@ -54,7 +55,7 @@ type Manifests = readonly ReturnType<HostBed['manifest']>[];
 async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promise<number> {
   const specs = manifests.flatMap((manifest) => {
     const loaded = { ...manifestSchema.parse(manifest), config: containerSecret() };
-    return containerSpecs(loaded, { loopbackSubnet: '127.87', originPort: 443 });
+    return containerSpecs(loaded, { slots: new Slots('127.87'), originPort: 443 });
   });
   await using control = await compose('tagyard-bench', specs);
   if (control === null) console.log('docker-compose is not installed: there is nothing to compare with');

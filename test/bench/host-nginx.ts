@@ -14,6 +14,7 @@ import { IDENTITY, proxyHome } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 import type { Bench, Suite } from './bench.ts';
 import { residentMiB } from './memory.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 
 const SITES = 1_000;
 const AT_ONCE = 100;
@@ -83,7 +84,7 @@ async function startBed(count: number) {
   });
   stack.defer(() => backend.close());
   const { tlsPort } = await backend.start();
-  const containers = { loopbackSubnet: '127.93', originPort: tlsPort };
+  const containers = { slots: new Slots('127.93'), originPort: tlsPort };
   const applier = proxyApplier({
     backend,
     identity: IDENTITY,

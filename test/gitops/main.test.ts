@@ -43,7 +43,7 @@ beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'tagyard-main-'));
   emulator = await startEmulator();
   await initSitesRepo(join(dir, 'sites.git'));
-  writeFileSync(join(dir, 'identity'), `${await generateIdentity()}\n`);
+  writeFileSync(join(dir, 'identity'), await keygenFile());
   env = {
     PATH: process.env.PATH,
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
@@ -80,6 +80,13 @@ afterEach(async () => {
   await emulator.close();
   rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
 });
+
+/** As age-keygen writes it. */
+async function keygenFile(): Promise<string> {
+  const identity = await generateIdentity();
+  const recipient = await identityToRecipient(identity);
+  return `# created: 2026-11-22T07:00:00Z\n# public key: ${recipient}\n${identity}\n`;
+}
 
 function start(extra: NodeJS.ProcessEnv = {}) {
   const child = fork(MAIN, { env: { ...env, ...extra }, silent: true });
@@ -143,6 +150,14 @@ describe('the provisioner’s own process', () => {
     }
   });
 
+  test('does not start with a damaged age identity, and names its file', async () => {
+    writeFileSync(join(dir, 'identity'), '# public key: age1\nAGE-SECRET-KEY-1DAMAGED\n');
+    expect(await start().exited).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/AGE_IDENTITY_FILE .*identity: its identity 1 is damaged/),
+    });
+  });
+
   test('survives a SIGHUP during its start', async () => {
     const { child, ready } = start();
     await eventually(() => expect(existsSync(join(dir, 'state', 'lock'))).toBe(true), {
@@ -180,7 +195,7 @@ describe('the provisioner’s own process', () => {
   });
 
   test('names the missing files of a certificate and their folder, and serves the name once they exist', async () => {
-    const ageIdentity = readFileSync(join(dir, 'identity'), 'utf8').trim();
+    const ageIdentity = readFileSync(join(dir, 'identity'), 'utf8').trim().split('\n').at(-1) ?? '';
     const recipient = await identityToRecipient(ageIdentity);
     const cipher = await encryptSecret(recipient, containerConfig());
     const manifest = manifestInput('acme', 96, { host: 'tag-9', containerConfig: cipher });

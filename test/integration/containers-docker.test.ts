@@ -22,6 +22,7 @@ import { removeContainers, tagServerImage } from '../support/containers/tag-serv
 import { loadedManifest } from '../support/manifest.ts';
 import { signalContainer } from '../support/signal.ts';
 import { containerSecret } from '../support/tag-server.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 
 const INSTANCE = 'test-docker';
 const SETTINGS = containersSettings(INSTANCE, '127.82');
@@ -253,7 +254,7 @@ describeWith('docker', 'Docker’s side of the contract', () => {
       await removeContainers(shared, instance);
       const docker = new Docker();
       const { modem } = docker;
-      const settings = { ...SETTINGS, identity: CONFORMANCE_IDENTITY, loopbackSubnet: '127.96' };
+      const settings = { ...SETTINGS, identity: CONFORMANCE_IDENTITY, slots: new Slots('127.96') };
       return {
         applier: containersApplier(settings, dockerRuntime({ docker, stopGraceSeconds: 2 })),
         async plantForeign({ spec }) {

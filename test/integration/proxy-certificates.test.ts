@@ -15,6 +15,7 @@ import { loadedManifest } from '../support/manifest.ts';
 import { NGINX } from '../support/proxy/nginx.ts';
 import { ask, IDENTITY, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 
 const ORIGIN = 'acme-origin.example.net';
 const CUSTOM = 'metrics.acme.example';
@@ -139,7 +140,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
     });
 
     test('are removed with the custom domain, and with the site', async () => {
-      const containers = { loopbackSubnet: '127.93', originPort: backend.endpoint().tlsPort };
+      const containers = { slots: new Slots('127.93'), originPort: backend.endpoint().tlsPort };
       const certificates = home.ca;
       const applier = proxyApplier({ backend, identity: IDENTITY, containers, certificates });
       const site = (extra: Partial<ManifestInput> = {}) => loadedManifest('acme-shop', 900, extra);

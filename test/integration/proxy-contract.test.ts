@@ -12,6 +12,7 @@ import { loadedManifest } from '../support/manifest.ts';
 import { NGINX } from '../support/proxy/nginx.ts';
 import { proxyHome } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 
 /** Where a backend keeps its files, below its prefix. */
 interface Layout {
@@ -32,7 +33,7 @@ function conformance(
       const home = await proxyHome(CONFORMANCE_IDENTITY);
       const backend = backendOf(home.settings);
       const { tlsPort } = await backend.start();
-      const containers = { loopbackSubnet: '127.91', originPort: tlsPort };
+      const containers = { slots: new Slots('127.91'), originPort: tlsPort };
       const upstreams = new Map<string, Awaited<ReturnType<typeof startUpstream>>>();
       const sites = join(home.settings.prefix, layout.sites);
       return {

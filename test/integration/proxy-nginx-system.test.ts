@@ -19,6 +19,7 @@ import { memoryDaemon, SECRET } from '../support/gitops/memory-daemon.ts';
 import { NGINX } from '../support/proxy/nginx.ts';
 import { ask, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 
 const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));
 const TIMEOUT = { timeoutMs: 60_000, intervalMs: 200 };
@@ -119,7 +120,7 @@ describeWith('nginx', 'the system’s nginx', () => {
   test('is reported by doctor with the line to add; with that line added, doctor reports no problem', async () => {
     await startSystem();
     const backend = await start();
-    const containers = { loopbackSubnet: '127.77', originPort: 443 };
+    const containers = { slots: new Slots('127.77'), originPort: 443 };
     const { identity, certificates } = settings;
     const applier = proxyApplier({ backend, identity, containers, certificates, probeTimeoutMs: 60_000 });
     const daemon = await memoryDaemon({}, [applier as never]); // the loop hands it its own changes

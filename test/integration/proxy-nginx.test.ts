@@ -21,6 +21,7 @@ import { NGINX } from '../support/proxy/nginx.ts';
 import { ask, IDENTITY, plainFiles, proxyHome, put } from '../support/proxy/proxy.ts';
 import { signal as sendSignal } from '../support/signal.ts';
 import { startUpstream } from '../support/upstream.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 
 describeWith('nginx', 'an nginx of its own', () => {
   const { signal } = new AbortController();
@@ -232,7 +233,7 @@ describeWith('nginx', 'an nginx of its own', () => {
 
   test('reloads once for many sites, and answers for a site only when its upstream does', async () => {
     const { backend, endpoint } = await start();
-    const containers = { loopbackSubnet: '127.92', originPort: endpoint.tlsPort };
+    const containers = { slots: new Slots('127.92'), originPort: endpoint.tlsPort };
     const applier = proxyApplier({
       backend,
       identity: IDENTITY,

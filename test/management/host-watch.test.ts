@@ -20,6 +20,7 @@ const VERDICTS: Record<Reason, 'well' | 'trouble' | 'silent'> = {
   Frozen: 'trouble',
   CertificatePending: 'trouble',
   SourceUnavailable: 'well',
+  NotIsolated: 'trouble',
   Drifted: 'trouble',
   RepairLoop: 'trouble',
   Removing: 'silent',

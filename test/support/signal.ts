@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type Docker from 'dockerode';
-import { MARK_LABEL } from '../../gitops/appliers/containers/docker-spec.ts';
+import { MARK_LABEL } from '../../gitops/clients/docker.ts';
 
 /**
  * Sends a signal to a process that the tests started: a descendant of this process, or one whose arguments or

@@ -1,22 +1,26 @@
 import { EventEmitter, on } from 'node:events';
-import { TerminalError } from '../../base/errors.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { limit } from '../../base/limit.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
-import type { ContainerSpec } from '../../manifest/containers.ts';
-import type { Applier, Change } from '../contract.ts';
+import { type ContainerSpec, containerKey } from '../../manifest/containers.ts';
+import type { Slots } from '../../manifest/slots.ts';
+import type { Applier, Change, Resource } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
 import { CONTAINERS, containerName, desiredContainers, keyOfName } from './desired.ts';
 import { healthOf } from './health.ts';
+import type { ImagePruning } from './image-pruning.ts';
 import { OnDemand } from './on-demand.ts';
 import type { Recycling } from './recycling.ts';
 import type { ContainerInstance, Endpoint, Runtime } from './runtime.ts';
+import { readSlots } from './slots.ts';
 import { type Drain, drained, released } from './sockets.ts';
 
 export interface ContainersSettings {
   readonly identity: Identity;
-  /** First two octets of the loopback range of the containers' addresses, for example `127.77`. */
-  readonly loopbackSubnet: string;
+  readonly slots: Slots;
+  /** Each site's containers are in a network of their own. */
+  readonly ownNetwork?: boolean;
   /** The proxy's TLS port for preview hostnames. */
   readonly originPort: number;
   /** PEM file of a CA that containers trust in addition to Node's own CAs. The runtime gets the same file. */
@@ -32,6 +36,8 @@ export interface ContainersSettings {
   readonly recycling: Recycling;
   /** At most this many containers start at once; default 64. Time in the queue doesn't count towards the deadline. */
   readonly startsAtOnce?: number;
+  /** Gets the images of all sites at each full observation. Default: images are never removed. */
+  readonly images?: Pick<ImagePruning, 'start' | 'ended'>;
   /** A spec that was never healthy is given up after this many failures; default 12, within half an hour. */
   readonly giveUpAfter?: number;
 }
@@ -46,6 +52,8 @@ interface ContainerRef {
 interface ContainersApplier extends Applier<ContainerSpec, ContainerRef> {
   /** At least one container is starting. */
   isBringingUp(): boolean;
+  /** Reads the slots of the containers that exist, so that the first plan has them. */
+  readSlots(signal: AbortSignal): Promise<void>;
 }
 
 /** At most this many health probes run at once. */
@@ -53,7 +61,7 @@ const PROBES_AT_ONCE = 64;
 
 /** Applies a site's containers through a runtime. A new container starts beside the old one and must become healthy. */
 export function containersApplier(settings: ContainersSettings, runtime: Runtime): ContainersApplier {
-  const { identity, recycling, startupDeadlineMs } = settings;
+  const { identity, recycling, slots, startupDeadlineMs } = settings;
   const { instance } = identity;
   const desiredSettings = { ...settings, edition: (site: string) => recycling.edition(site) };
   const changes = new EventEmitter();
@@ -80,20 +88,44 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       busy.delete(name);
     }
   };
-  const onDemand = new OnDemand({ runtime, startupDeadlineMs, idleMs: settings.previewIdleMs, whileBusy });
+  const onDemand = new OnDemand({
+    runtime,
+    startupDeadlineMs,
+    idleMs: settings.previewIdleMs,
+    whileBusy,
+    onMissing: () => void changes.emit('change'),
+  });
+
+  async function list(names: ReadonlySet<string>, signal: AbortSignal) {
+    const all = await runtime.list(names, signal);
+    readSlots(slots, identity, all);
+    return all;
+  }
+
+  /** A plan with other slots than those of the containers would replace them. */
+  function requireSlots(desired: readonly Resource<ContainerSpec>[]): void {
+    for (const { spec } of desired) {
+      const { site, port } = spec;
+      if (slots.addressOf({ site, port, holder: containerKey(spec) }) === spec.boundAddress) continue;
+      throw new RetryableError('the slots of running containers were just read; the next observation uses them');
+    }
+  }
 
   async function observeOne(found: ContainerInstance, needsGate: boolean, signal: AbortSignal) {
-    const { id, name, mark, running, endpoint } = found;
+    const { id, name, mark, running, stopped, endpoint, inPlace } = found;
     const { owner, hash } = readMark(identity, mark);
+    // A restart of this process closed it.
+    const lacksGate = needsGate && !onDemand.hasGate(name);
     const isServing = async () => {
-      if (owner.kind !== 'ours' || (needsGate && !onDemand.hasGate(name))) return false;
+      if (owner.kind !== 'ours' || !inPlace || lacksGate) return false;
       if (needsGate && onDemand.isOnStandby(found)) return true;
       return running && endpoint !== null && (await healthOf(endpoint, signal)) === 'healthy';
     };
     // A renamed container of ours gets a key that no desired resource has, so the plan removes it.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
     const ref = { id, name, endpoint: running ? endpoint : null };
-    return { target: CONTAINERS.target, key, hash: (await isServing()) ? hash : null, owner, ref } as const;
+    const thing = { target: CONTAINERS.target, key, hash: (await isServing()) ? hash : null, owner, ref };
+    return { ...thing, ...(lacksGate && inPlace && (running || stopped) ? { outdated: true as const } : {}) };
   }
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
@@ -111,13 +143,15 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   return {
     ...CONTAINERS,
     desired: (manifest) => desiredContainers(manifest, desiredSettings),
-    edition: ({ site }) => recycling.edition(site),
+    edition: ({ site }) => `${recycling.edition(site)} ${slots.edition(site)}`,
     plan: planResources,
 
     async observe(desired, signal, scope) {
       const specs = new Map(desired.map(({ spec }) => [containerName(instance, spec), spec]));
-      const all = await runtime.list(new Set(specs.keys()), signal);
+      const all = await list(new Set(specs.keys()), signal);
+      requireSlots(desired);
       await onDemand.keepOnly(new Set([...specs.keys(), ...all.map(({ name }) => name)]), scope?.sites);
+      if (scope === undefined) settings.images?.start(new Set(desired.map(({ spec }) => spec.image)));
       const found = all.filter(({ name, mark }) => {
         const { owner } = readMark(identity, mark);
         return specs.has(name) || (owner.kind === 'ours' && (scope?.sites.has(owner.site) ?? true));
@@ -144,6 +178,10 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
 
     isBringingUp: () => starting > 0,
 
+    async readSlots(signal) {
+      await list(new Set(), signal);
+    },
+
     async *events(signal) {
       const follow = async () => {
         for await (const name of runtime.losses(signal)) if (!busy.has(name)) changes.emit('change');
@@ -157,6 +195,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     },
 
     async close() {
+      await settings.images?.ended();
       await onDemand.close();
       await runtime.close();
     },

@@ -53,7 +53,7 @@ export function buildBringUp(deps: BringUpDeps) {
     );
     if (existing !== undefined) {
       refuseForeign(existing, resource);
-      if (existing.mark === mark) {
+      if (existing.mark === mark && existing.inPlace) {
         const health = await checkExisting(existing, spec, signal);
         if (health === 'healthy') return;
         if (health === 'unhealthy' && !spec.onDemand) return renew(site);
@@ -63,11 +63,6 @@ export function buildBringUp(deps: BringUpDeps) {
         // Keep its gate open: the restarted container serves the waiting clients.
       } else await closeGate(name);
       await runtime.remove(existing.id, signal);
-    }
-    const rival = others.find(({ endpoint }) => isAt(endpoint, spec));
-    if (rival !== undefined) {
-      await closeGate(rival.name);
-      await runtime.remove(rival.id, signal);
     }
     await launch({ name, mark, spec }, { hash, isReplacement }, signal);
   };
@@ -131,9 +126,4 @@ function describe(outcome: HealthOutcome, afterMs?: number): string {
   if (typeof outcome !== 'string') return `it died (${outcome.death})`;
   const what = outcome === 'unhealthy' ? 'it reported itself unhealthy' : 'it was not healthy';
   return afterMs === undefined ? what : `${what} after ${afterMs} ms`;
-}
-
-/** Two specs of one site and role may hash to the same slot (1 in 65,024). Then they replace each other. */
-function isAt(endpoint: ContainerInstance['endpoint'], spec: ContainerSpec): boolean {
-  return endpoint?.address === spec.boundAddress && endpoint.port === spec.port;
 }

@@ -2,6 +2,7 @@ import { contentHash } from '../../base/ownership.ts';
 import {
   type ContainerSettings,
   type ContainerSpec,
+  containerKey,
   containerSpecs,
   type LoadedManifest,
 } from '../../manifest/containers.ts';
@@ -43,11 +44,6 @@ export function desiredContainers(
 }
 
 type Identifying = Pick<ContainerSpec, 'site' | 'role' | 'replica' | 'hash'>;
-
-/** `<site>/<role>/<replica>/<hash8>` */
-function containerKey({ site, role, replica, hash }: Identifying): string {
-  return `${site}/${role}/${replica}/${hash.slice(0, 8)}`;
-}
 
 /** `tagyard-<instance>-<site>-<role>-<replica>-<hash8>` */
 export function containerName(instance: string, { site, role, replica, hash }: Identifying): string {

@@ -1,18 +1,28 @@
 import { availableParallelism } from 'node:os';
 import type Docker from 'dockerode';
 import { coalesce } from '../../base/coalesce.ts';
+import { RetryableError } from '../../base/errors.ts';
 import { limit } from '../../base/limit.ts';
+import { siteOfMark } from '../../base/ownership.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
-import { callDocker, DockerRefusal, unlessGone } from '../../clients/docker.ts';
+import {
+  callDocker,
+  DockerRefusal,
+  dockerBridgeGateway,
+  MARK_LABEL,
+  unlessGone,
+} from '../../clients/docker.ts';
+import { dockerEvents } from '../../clients/docker-events.ts';
 import { ensureImage } from './docker-image.ts';
-import { dockerLosses } from './docker-losses.ts';
-import { CONTAINER_PORT, createOptions, MARK_LABEL } from './docker-spec.ts';
+import { CONTAINER_PORT, createOptions, readSlot } from './docker-spec.ts';
 import type { ContainerInstance, Launch, Runtime } from './runtime.ts';
 
 interface DockerRuntimeOptions {
   readonly docker: Docker;
   /** PEM file of a CA that containers trust in addition to Node's own; mounted read-only. */
   readonly caFile?: string;
+  /** The network of a site's containers, which exists already. Unset: Docker's default bridge. */
+  readonly networkOf?: (site: string) => string;
   /** Seconds between SIGTERM and SIGKILL; default 10. */
   readonly stopGraceSeconds?: number;
 }
@@ -20,14 +30,21 @@ interface DockerRuntimeOptions {
 /** An engine that takes longer than this for one call is assumed to hang. */
 const CALL_TIMEOUT_MS = 60_000;
 const SHOWN_LINES = 20;
+/** Events after which a marked container may not serve. `health_status` comes from the image's own health check. */
+const LOSSES = {
+  type: ['container'],
+  label: [MARK_LABEL],
+  event: ['die', 'oom', 'destroy', 'pause', 'rename', 'health_status: unhealthy'],
+};
 /**
  * A start keeps the engine busy all the time. On two cores, forty concurrent starts took 10 % more CPU than two at a
  * time, and the first container was up only when most of them were.
  */
 const STARTS_AT_ONCE = availableParallelism();
 
-/** Runs containers in a Docker engine on this host, on its default bridge. They outlive this process. */
-export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerRuntimeOptions): Runtime {
+/** Runs containers in a Docker engine on this host. They outlive this process. */
+export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
+  const { docker, caFile, networkOf, stopGraceSeconds = 10 } = settings;
   const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
 
   /**
@@ -39,7 +56,7 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
       const all = await withSharedSignal(signals, (signal) =>
         callDocker('listing containers', docker.listContainers({ all: true, abortSignal: within(signal) })),
       );
-      const value = all.map(readInstance);
+      const value = all.map((one) => readInstance(one, networkOf));
       return signals.map(() => ({ status: 'fulfilled', value }));
     },
     { windowMs: 0 },
@@ -58,9 +75,20 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
 
   const starts = limit(STARTS_AT_ONCE);
 
+  async function networkFor(site: string) {
+    if (networkOf === undefined) return {};
+    const previewAddress = await dockerBridgeGateway(docker);
+    if (previewAddress === null) throw new RetryableError('Docker’s default bridge network is not up');
+    return { network: { name: networkOf(site), previewAddress } };
+  }
+
   /** Creates and starts a container. Removes it if the start fails. */
   async function run(launch: Launch, signal: AbortSignal): Promise<string> {
-    const options = { ...createOptions(launch, caFile), abortSignal: within(signal) };
+    const placement = {
+      ...(caFile === undefined ? {} : { caFile }),
+      ...(await networkFor(launch.spec.site)),
+    };
+    const options = { ...createOptions(launch, placement), abortSignal: within(signal) };
     const container = await callDocker(`creating ${launch.name}`, docker.createContainer(options));
     try {
       await callDocker(`starting ${launch.name}`, container.start({ abortSignal: within(signal) }));
@@ -118,12 +146,15 @@ export function dockerRuntime({ docker, caFile, stopGraceSeconds = 10 }: DockerR
     },
 
     remove,
-    losses: (signal) => dockerLosses(docker, signal),
+    losses: (signal) => dockerEvents(docker, LOSSES, signal),
     async close() {},
   };
 }
 
-function readInstance({ Id, Names, Labels, State, Ports }: Docker.ContainerInfo): ContainerInstance {
+function readInstance(
+  { Id, Names, Labels, State, Ports, NetworkSettings }: Docker.ContainerInfo,
+  networkOf: DockerRuntimeOptions['networkOf'],
+): ContainerInstance {
   const published = Ports.find(({ PrivatePort, PublicPort }) => PrivatePort === CONTAINER_PORT && PublicPort);
   return {
     id: Id,
@@ -133,7 +164,20 @@ function readInstance({ Id, Names, Labels, State, Ports }: Docker.ContainerInfo)
     // The engine's restart policy restarts a container unless it was stopped on request.
     stopped: State === 'exited',
     endpoint: published === undefined ? null : { address: published.IP, port: published.PublicPort },
+    slot: readSlot(Labels),
+    inPlace: isInPlace(Labels[MARK_LABEL], Object.keys(NetworkSettings.Networks), networkOf),
   };
+}
+
+/** In the network of the site that its mark names, and in no other. */
+function isInPlace(
+  mark: string | undefined,
+  networks: readonly string[],
+  networkOf: DockerRuntimeOptions['networkOf'],
+): boolean {
+  const site = siteOfMark(mark);
+  if (networkOf === undefined || site === null) return true;
+  return networks.length === 1 && networks[0] === networkOf(site);
 }
 
 /** Frames with a header of 8 bytes (stream, 0, 0, 0, length) and a payload (Docker Engine API, "Stream format"). */

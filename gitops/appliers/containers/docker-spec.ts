@@ -1,13 +1,21 @@
 import type { ContainerCreateOptions } from 'dockerode';
-import type { Launch } from './runtime.ts';
+import { MARK_LABEL } from '../../clients/docker.ts';
+import type { Launch, Slot } from './runtime.ts';
 
-export const MARK_LABEL = 'tagyard.mark';
+const SLOT_LABEL = 'tagyard.slot';
 /** The port on which the image listens in the container. */
 export const CONTAINER_PORT = 8080;
 
 /** Distroless's `nonroot`. */
 const USER = '65532:65532';
 const CA_PATH = '/etc/tagyard/ca.pem';
+export interface Placement {
+  /** PEM file of a CA that the container trusts in addition to Node's own. */
+  readonly caFile?: string;
+  /** The container's only network, and this host's address on Docker's default bridge. Unset: the default bridge. */
+  readonly network?: { readonly name: string; readonly previewAddress: string };
+}
+
 /** Well above the threads that Node and V8 start. */
 const MAX_PROCESSES = 128;
 
@@ -16,7 +24,10 @@ const MAX_PROCESSES = 128;
  * no privileges, can't gain any, and publishes its port on one loopback address. CONTAINER_CONFIG is in the environment
  * only.
  */
-export function createOptions({ name, mark, spec }: Launch, caFile?: string): ContainerCreateOptions {
+export function createOptions(
+  { name, mark, spec }: Launch,
+  { caFile, network }: Placement = {},
+): ContainerCreateOptions {
   const memory = bytes(spec.memory);
   const env = {
     ...spec.env,
@@ -30,12 +41,16 @@ export function createOptions({ name, mark, spec }: Launch, caFile?: string): Co
     Image: spec.image,
     User: USER,
     Env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
-    Labels: { [MARK_LABEL]: mark },
+    Labels: { [MARK_LABEL]: mark, [SLOT_LABEL]: formatSlot(spec) },
     ExposedPorts: { [port]: {} },
     HostConfig: {
       PortBindings: { [port]: [{ HostIp: spec.boundAddress, HostPort: String(spec.port) }] },
       // The preview hostname may resolve on this host only, where the proxy serves it.
-      ExtraHosts: spec.role === 'processing' ? [`${spec.previewHost}:host-gateway`] : [],
+      ExtraHosts:
+        spec.role === 'processing'
+          ? [`${spec.previewHost}:${network?.previewAddress ?? 'host-gateway'}`]
+          : [],
+      ...(network === undefined ? {} : { NetworkMode: network.name }),
       ...(caFile === undefined ? {} : { Binds: [`${caFile}:${CA_PATH}:ro`] }),
       ReadonlyRootfs: true,
       Tmpfs: { '/tmp': 'rw,noexec,nosuid,nodev,size=16m' },
@@ -50,6 +65,21 @@ export function createOptions({ name, mark, spec }: Launch, caFile?: string): Co
       RestartPolicy: { Name: 'unless-stopped' },
     },
   };
+}
+
+/** `<address> <bound address> <port>`. A stopped container's ports aren't listed, so they are in this label too. */
+function formatSlot({ address, boundAddress, port }: Slot): string {
+  return `${address} ${boundAddress} ${port}`;
+}
+
+const SLOT = /^(127(?:\.\d{1,3}){3}) (127(?:\.\d{1,3}){3}) (\d{1,5})$/;
+
+/** The slot in a container's labels; `null` if it has none. */
+export function readSlot(labels: Readonly<Record<string, string>>): Slot | null {
+  const [, address, boundAddress, port] = SLOT.exec(labels[SLOT_LABEL] ?? '') ?? [];
+  return address === undefined || boundAddress === undefined
+    ? null
+    : { address, boundAddress, port: Number(port) };
 }
 
 /** `512m` or `1g`, as the manifest's schema allows, in bytes. */

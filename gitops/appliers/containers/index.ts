@@ -1,10 +1,14 @@
+import { join } from 'node:path';
 import Docker from 'dockerode';
-import type { Identity } from '../../base/ownership.ts';
+import type { Log } from '../../base/log.ts';
+import { type Identity, networkName } from '../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
+import type { Slots } from '../../manifest/slots.ts';
 import type { Registration } from '../registration.ts';
 import { containersApplier } from './applier.ts';
 import { CONTAINERS } from './desired.ts';
 import { dockerRuntime } from './docker-runtime.ts';
+import { ImagePruning } from './image-pruning.ts';
 import type { Recycling } from './recycling.ts';
 import type { Runtime } from './runtime.ts';
 import { containersSettings } from './settings.ts';
@@ -13,10 +17,15 @@ import { containersSettings } from './settings.ts';
 const LEAST_DRAIN_MS = 1_000;
 /** How long a new container may take until it is healthy: the real image fetches its code from Google first. */
 const STARTUP_DEADLINE_MS = 60_000;
+/** The engine lists a thousand containers in far less time. */
+const SLOTS_TIMEOUT_MS = 5_000;
 
 interface Services {
   readonly identity: Identity;
-  readonly containers: ContainerSettings;
+  readonly stateDir: string;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly containers: ContainerSettings & { readonly slots: Slots };
   readonly recycling: Recycling;
   readonly embedded: {
     containerRuntime(options: { readonly entry: string; readonly caFile?: string }): Runtime;
@@ -27,16 +36,27 @@ interface Services {
 export const containers: Registration<typeof containersSettings, Services> = {
   ...CONTAINERS,
   settings: containersSettings,
-  create(settings, services) {
+  async create(settings, services) {
+    const { instance } = services.identity;
     const ca = settings.CONTAINER_CA_FILE === undefined ? {} : { caFile: settings.CONTAINER_CA_FILE };
+    const isDocker = settings.CONTAINERS_DRIVER === 'docker';
+    const keepDays = settings.IMAGE_KEEP_DAYS;
+    const pruning = {
+      docker: new Docker(),
+      file: join(services.stateDir, 'images.json'),
+      keepDays,
+      now: services.now,
+      log: services.log,
+    };
     const runtime =
-      settings.CONTAINERS_DRIVER === 'docker'
-        ? dockerRuntime({ docker: new Docker(), ...ca })
+      isDocker
+        ? dockerRuntime({ docker: new Docker(), networkOf: (site) => networkName(instance, site), ...ca })
         : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, ...ca });
-    return containersApplier(
+    const applier = containersApplier(
       {
         ...services.containers,
         ...ca,
+        ...(isDocker && keepDays > 0 ? { images: new ImagePruning(pruning) } : {}),
         identity: services.identity,
         recycling: services.recycling,
         startupDeadlineMs: STARTUP_DEADLINE_MS,
@@ -46,5 +66,8 @@ export const containers: Registration<typeof containersSettings, Services> = {
       },
       runtime,
     );
+    // While the engine is away, the first observation reads them.
+    await applier.readSlots(AbortSignal.timeout(SLOTS_TIMEOUT_MS)).catch(() => undefined);
+    return applier;
   },
 };

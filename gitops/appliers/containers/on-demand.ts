@@ -15,6 +15,8 @@ interface OnDemandOptions {
   readonly startupDeadlineMs: number;
   /** Runs `work`. Meanwhile, losses of this container are not reported, because the applier causes them. */
   readonly whileBusy: (name: string, work: () => Promise<void>) => Promise<void>;
+  /** A client waits for a container that is gone or dead: the reconciler must replace it. */
+  readonly onMissing: () => void;
   readonly clock?: Clock;
 }
 
@@ -110,7 +112,8 @@ export class OnDemand {
     const { signal } = this.#closing;
     const found = await this.#find(name);
     if (found?.stopped) await whileBusy(name, () => runtime.resume(found.id, signal));
-    // The reconciler replaces a missing or dead container. The client waits for that, too.
+    // Its loss may have been missed while it was being stopped. The client waits until it is replaced.
+    else if (!found?.running) this.#options.onMissing();
     const death = async () => null;
     const deadline = { deadlineMs: startupDeadlineMs, death, clock: this.#clock };
     const health = await waitForHealth(boundEndpoint(spec), deadline, signal);

@@ -12,7 +12,14 @@ export interface ContainerInstance {
   readonly stopped: boolean;
   /** Its address on the host; `null` while it doesn't run. */
   readonly endpoint: Endpoint | null;
+  /** Its slots, running or not; `null` if an older release created it. */
+  readonly slot: Slot | null;
+  /** False if it is in another network, or in a further one, than those of its own site. */
+  readonly inPlace: boolean;
 }
+
+/** The addresses that a container was created for. */
+export type Slot = Pick<ContainerSpec, 'address' | 'boundAddress' | 'port'>;
 
 export interface Endpoint {
   readonly address: string;
@@ -23,6 +30,10 @@ export interface Launch {
   readonly name: string;
   readonly mark: string;
   readonly spec: ContainerSpec;
+}
+
+export function slotOf({ address, boundAddress, port }: ContainerSpec): Slot {
+  return { address, boundAddress, port };
 }
 
 /** The address on which the container itself listens. A port gate may listen on the spec's own address. */

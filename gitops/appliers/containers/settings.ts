@@ -9,6 +9,7 @@ export const containersSettings = z.object({
   SWAP_DRAIN_SECONDS: z.coerce.number().min(0).default(30),
   PREVIEW_IDLE_SECONDS: z.coerce.number().positive().default(900),
   RECYCLE_DAYS: z.coerce.number().min(0).max(11).default(10),
+  IMAGE_KEEP_DAYS: z.coerce.number().min(0).default(30),
   TAG_SERVER_ENTRY: z.string().default('sites/demo/tag-server/main.ts'),
   LOOPBACK_SUBNET: z
     .string()

@@ -63,15 +63,16 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     edition({ site, hostnames, customDomains, tls }) {
       const names = [hostnames.origin, hostnames.preview, ...customDomains];
       const editions = names.map((host) => certificates.edition?.(host, tls.mode));
-      return [containers.edition?.(site), ...editions].join(' ');
+      return [containers.edition?.(site), containers.slots.edition(site), ...editions].join(' ');
     },
     async observe(_desired, signal, scope) {
       signal.throwIfAborted();
       if (scope === undefined) startHousekeeping();
-      return (await backend.installed()).map(({ key, mark, intact, path }) => {
+      return (await backend.installed()).map(({ key, mark, intact, outdated, path }) => {
         const { owner, hash } = readMark(identity, mark);
-        const sound = intact && !unproven.has(key);
-        return { target: PROXY.target, key, owner, ref: path, hash: sound ? hash : null };
+        const found = { target: PROXY.target, key, owner, ref: path };
+        if (intact && !unproven.has(key)) return { ...found, hash };
+        return { ...found, hash: null, ...(intact || outdated ? { outdated: true as const } : {}) };
       });
     },
     plan: planResources,

@@ -64,6 +64,8 @@ interface InstalledVhosts {
   readonly mark: string | undefined;
   /** False if it was edited since it was written, or the proxy doesn't serve it. */
   readonly intact: boolean;
+  /** It isn't intact, but only because of what the backend derives it from: a template, a setting, a certificate. */
+  readonly outdated: boolean;
   /** Its names; `null` if it was edited or can't be read. */
   readonly names: readonly ServedName[] | null;
   readonly path: string;

@@ -14,12 +14,15 @@ export interface Drivers {
   readonly edge: Driver<'workerd'>;
   readonly proxy: Driver<'nginx' | 'embedded'> & { readonly bin?: string };
   readonly containers: Driver<'docker' | 'process'>;
+  /** What keeps the containers of a site from others, and from this machine. */
+  readonly isolation: Driver<'firewall' | 'networks' | 'none'>;
 }
 
 /** What is installed on the machine. */
 export interface Machine {
   findNginx(): Promise<{ readonly bin: string; readonly version: string } | null>;
   isDockerUsable(): Promise<{ readonly ok: true } | { readonly ok: false; readonly reason: string }>;
+  mayWriteFirewall(): Promise<boolean>;
 }
 
 /**
@@ -28,7 +31,7 @@ export interface Machine {
  */
 export async function chooseDrivers(
   env: NodeJS.ProcessEnv,
-  machine: Machine = { findNginx, isDockerUsable },
+  machine: Machine = { findNginx, isDockerUsable, mayWriteFirewall },
 ): Promise<Drivers> {
   const [proxy, containers] = await Promise.all([
     chooseProxy(machine, requested(env, 'TAGYARD_PROXY', ['nginx', 'embedded'])),
@@ -42,7 +45,32 @@ export async function chooseDrivers(
     edge: { name: 'workerd', reason: 'runs the deployed worker in Cloudflare’s own runtime' },
     proxy,
     containers,
+    isolation: await chooseIsolation(machine, containers.name),
   };
+}
+
+async function chooseIsolation(
+  machine: Machine,
+  containers: Drivers['containers']['name'],
+): Promise<Drivers['isolation']> {
+  if (containers === 'process') {
+    return { name: 'none', reason: 'child processes reach each other, this machine and its network' };
+  }
+  if (await machine.mayWriteFirewall()) {
+    return { name: 'firewall', reason: 'containers reach the internet and their preview host only' };
+  }
+  return {
+    name: 'networks',
+    reason:
+      'containers of two sites don’t reach each other, but they reach this machine and private addresses: iptables needs root',
+  };
+}
+
+/** Reading the rules needs the same right as changing them. */
+async function mayWriteFirewall(): Promise<boolean> {
+  const env = { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` };
+  const result = await execa('iptables', ['-w', '5', '-S', 'INPUT'], { reject: false, timeout: 10_000, env });
+  return !result.failed;
 }
 
 async function chooseProxy(machine: Machine, wanted: 'nginx' | 'embedded' | null): Promise<Drivers['proxy']> {

@@ -16,6 +16,7 @@ import { clearLeftovers, rememberPids } from './leftovers.ts';
 import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
 import { assignPorts } from './ports.ts';
 import { awaitSettled } from './settled.ts';
+import { takeOverImages } from './take-over.ts';
 
 const RUN_FILE = 'run.json';
 const noop = () => undefined;
@@ -99,6 +100,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
     proxyAddresses: ['127.0.0.1', ...(gateway === null ? [] : [gateway])],
     tagServerImage: docker ? await buildDemoImage() : await processImageId(),
   };
+  if (docker) await takeOver(setup);
   const jwks = await serveJwks(instance, ports.issuer);
   if (stack.disposed) await jwks.close();
   stack.defer(() => jwks.close());
@@ -128,6 +130,14 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
   const run = describeRun(setup, demo, (await zone).accountId);
   await writeRun(home.at(RUN_FILE), run);
   return { run, drivers, demoStatus: container.status };
+}
+
+/** Before the provisioner starts: the sites that child processes ran until now move to Docker. */
+async function takeOver({ home, tagServerImage }: Setup): Promise<void> {
+  const repo = { sitesRepo: home.at('sites.git'), cacheDir: home.at() };
+  for (const site of await takeOverImages(repo, tagServerImage)) {
+    process.stdout.write(`${site}: its image is not on this machine; it gets ${tagServerImage}\n`);
+  }
 }
 
 /** Waits for all starts, then throws the first failure. No part is still starting when it throws. */

@@ -13,7 +13,7 @@ import { proxySpecSchema, servedName } from '../../appliers/proxy/desired.ts';
 import { emissions } from '../../appliers/proxy/emissions.ts';
 import { assignProxyPorts } from '../../appliers/proxy/ports.ts';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
-import { type Identity, readMark } from '../../base/ownership.ts';
+import { contentHash, type Identity, readMark } from '../../base/ownership.ts';
 import { type Listening, listenOn } from './listen.ts';
 import { buildEmbeddedProxy } from './server.ts';
 import { VhostStore } from './store.ts';
@@ -51,7 +51,9 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
         const served = table.get(key);
         const intact =
           served !== undefined && spec !== null && (await isCurrent(served, spec, settings.certificates));
-        return { key, mark, path, intact, names: spec?.vhosts.map(servedName) ?? null };
+        // What an earlier process applied, and this one could not serve at its start; or a renewed certificate.
+        const outdated = !intact && spec !== null && (served === undefined || served.specHash === contentHash(spec));
+        return { key, mark, path, intact, outdated, names: spec?.vhosts.map(servedName) ?? null };
       });
       return await Promise.all(found);
     },

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { GitError, git } from '../../../gitops/clients/git.ts';
+import { git } from '../../../gitops/clients/git.ts';
 import { eventually } from '../../support/eventually.ts';
 import { signal } from '../../support/signal.ts';
 
@@ -49,28 +49,10 @@ const starter = (parent: number): number => {
 };
 
 describe('git', () => {
-  test('gets its input and answers its output byte by byte', async () => {
-    const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 256));
-    const id = await git(directory, ['hash-object', '-w', '--stdin'], { input: bytes });
-    expect(await git(directory, ['cat-file', 'blob', id.toString().trim()])).toEqual(bytes);
-  });
-
   test('answers calls by their own output, however many run at once', async () => {
     const texts = Array.from({ length: 40 }, (_, index) => `text ${index}`);
     const outputs = await Promise.all(texts.map((input) => git(directory, ['echo'], { input })));
     expect(outputs.map(String)).toEqual(texts);
-  });
-
-  test('fails with its exit code and error output', async () => {
-    const error = await git(directory, ['cat-file', 'blob', 'absent']).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(GitError);
-    expect(error).toMatchObject({ exitCode: 128, message: expect.stringContaining('absent') });
-  });
-
-  test('fails without an exit code if its folder is not there', async () => {
-    const error = await git(join(directory, 'none'), ['version']).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(Error);
-    expect(error).not.toBeInstanceOf(GitError);
   });
 
   test('is started by a new process when the one that started it is killed', async () => {

@@ -1,6 +1,23 @@
 import { expect, test } from 'vitest';
 import { splitDrift } from '../../../gitops/pass/drift.ts';
-import { change } from '../../support/gitops/plans.ts';
+import { Inventory } from '../../../gitops/pass/inventory.ts';
+import { change, resource } from '../../support/gitops/plans.ts';
+
+test('a change that Tagyard itself causes is no drift, although the same content was applied', () => {
+  const resources = [{ target: 'kv', key: 'a', state: 'applied', hash: '0123456789abcdef' } as const];
+  const inventory = new Inventory([{ site: 'shop', resources }]);
+  const update = change('shop', 'a', { op: 'update' });
+  const desired = { ...resource('shop', 'a'), hash: '0123456789abcdef' };
+  const observed = {
+    target: 'kv',
+    key: 'a',
+    hash: null,
+    owner: { kind: 'ours', site: 'shop', host: 'tag-1' },
+    ref: null,
+  } as const;
+  expect(inventory.wasApplied({ ...update, desired, observed })).toBe(true);
+  expect(inventory.wasApplied({ ...update, desired, observed: { ...observed, outdated: true } })).toBe(false);
+});
 
 test.each([
   ['a change of the manifest, whatever the mode', 'ignore', 'update', false, false, 'made'],

@@ -178,6 +178,27 @@ describe('a removed site', () => {
   );
 });
 
+test('a container that vanishes during its site’s run is replaced right after the run', async () => {
+  await daemon.push('one', daemon.manifest('one', 0));
+  await daemon.reaches('one', 'Ready');
+  const isSwitching = Promise.withResolvers<void>();
+  const mayGoOn = Promise.withResolvers<void>();
+  daemon.control.before = async ({ target }) => {
+    if (target !== 'proxy') return;
+    isSwitching.resolve();
+    await mayGoOn.promise;
+  };
+  await daemon.push('one', daemon.manifest('one', 0, { name: 'Another' }));
+  await isSwitching.promise;
+  // The run has applied the container already. The engine's event asks for a full pass.
+  const [container = ''] = daemon.of('containers', 'one');
+  daemon.world('containers').delete(container);
+  await daemon.fullPass();
+  mayGoOn.resolve();
+  await eventually(() => expect(daemon.of('containers', 'one')).toEqual([container]));
+  await daemon.reaches('one', 'Ready');
+});
+
 describe('failing sites', () => {
   test('don’t delay a healthy one, and at most eight are retried at once', async () => {
     const failing = Array.from({ length: 20 }, (_, index) => `bad-${index}`);

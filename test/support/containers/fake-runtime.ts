@@ -5,6 +5,7 @@ import {
   type ContainerInstance,
   type Launch,
   type Runtime,
+  slotOf,
 } from '../../../gitops/appliers/containers/runtime.ts';
 
 /** What a started container does: its health checks get the next status (the last one repeats), or it is dead. */
@@ -12,6 +13,8 @@ export interface FakeBehaviour {
   readonly statuses?: readonly number[];
   readonly death?: string;
   readonly lines?: readonly string[];
+  /** Default: true. */
+  readonly inPlace?: boolean;
 }
 
 interface Running {
@@ -46,8 +49,9 @@ export class FakeRuntime implements Runtime {
     this.#starts += 1;
     const id = String(this.#starts);
     const { name, mark, spec } = launch;
+    const { inPlace = true } = behaviour;
     const endpoint = boundEndpoint(spec);
-    const instance = { id, name, mark, running: true, stopped: false, endpoint };
+    const instance = { id, name, mark, running: true, stopped: false, endpoint, slot: slotOf(spec), inPlace };
     const running: Running = { instance, launch, behaviour, server: null };
     this.#all.set(id, running);
     await this.#serve(running);

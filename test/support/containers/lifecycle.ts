@@ -239,20 +239,6 @@ export function containersLifecycle(
     await applier.close?.();
   });
 
-  test('takes the slot over from a container that is not desired any more', async () => {
-    const applier = build();
-    const preview = specAt(await up(applier, onDemandSite()), PREVIEW);
-    const desired = applier.desired(onDemandSite())[PREVIEW];
-    if (desired === undefined) throw new Error('there is no preview server');
-    const hash = 'f'.repeat(64);
-    const next = { ...desired, hash, key: 'acme-shop/preview/0/ffffffff', spec: { ...preview, hash } };
-    const [change] = applier.plan([next], []).changes;
-    if (change === undefined) throw new Error('nothing to do');
-    await applier.apply(change, signal);
-    expect(await healthOf(preview)).toBe(200);
-    await applier.close?.();
-  });
-
   test('starts a container again that was removed while it was stopped, and its client waits for that', async () => {
     const applier = build({ previewIdleMs: 200 });
     const specs = await up(applier, onDemandSite());

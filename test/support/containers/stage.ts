@@ -6,6 +6,7 @@ import type { Runtime } from '../../../gitops/appliers/containers/runtime.ts';
 import type { Change } from '../../../gitops/appliers/contract.ts';
 import type { ContainerSpec, LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../manifest.ts';
+import { Slots } from '../../../gitops/manifest/slots.ts';
 
 /** Settings with short times. Each suite has a `subnet` of its own. */
 export function containersSettings(
@@ -15,7 +16,7 @@ export function containersSettings(
 ): ContainersSettings {
   return {
     identity: { instance, host: 'tag-1' },
-    loopbackSubnet: subnet,
+    slots: new Slots(subnet),
     originPort: 8443,
     startupDeadlineMs: 30_000,
     steadyMs: 300,

@@ -33,6 +33,7 @@ import { manifestInput } from '../manifest.ts';
 import { type PebbleOptions, startPebble } from '../pebble.ts';
 import { type Ask, ask, IDENTITY, proxyHome } from '../proxy/proxy.ts';
 import { startUpstream } from '../upstream.ts';
+import { Slots } from '../../../gitops/manifest/slots.ts';
 
 const SECRET = 'an infra secret';
 const HOST = '127.0.0.1';
@@ -68,7 +69,7 @@ export async function certificatesDaemon(
   const ageIdentity = await generateIdentity();
   const config = 'aWQ9R1RNLVg=';
   const cipher = await encryptSecret(await identityToRecipient(ageIdentity), config);
-  const containers = { loopbackSubnet: subnet, originPort: 443 };
+  const containers = { slots: new Slots(subnet), originPort: 443 };
   const warnings: string[] = [];
   const infos: string[] = [];
   const log = {

@@ -42,6 +42,7 @@ export function passPlan(
     unobserved: new Map(),
     resources: () => [],
     uncertified: new Map(),
+    shortfall: () => null,
     allowed: [],
     blocked: [],
     guarded: [],

@@ -33,6 +33,8 @@ interface Started extends Omit<ConvergerDeps, 'main'> {
 export function nginxBackend(settings: NginxSettings): ProxyBackend {
   const { prefix } = settings;
   let started: Started | null = null;
+  /** The main configuration that was last written or found to be as desired. */
+  let writtenMain: string | null = null;
   const running = (): Started => {
     if (started === null) throw new RetryableError('nginx isn’t started yet');
     return started;
@@ -43,7 +45,9 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       const parts = await prepare(settings);
       await renewCertificates(settings, parts.generations);
       try {
-        await converge({ ...parts, main: parts.main() }, []);
+        const wanted = parts.main();
+        await converge({ ...parts, main: wanted }, []);
+        writtenMain = wanted;
       } catch (error) {
         // The system's nginx may be down or not include the tree yet. Each site reports that when it is applied.
         if (settings.systemConfig === undefined || !(error instanceof RetryableError)) throw error;
@@ -59,12 +63,18 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       const { generations, daemon, renderer, main } = running();
       const current = await generations.current();
       if (current === null) throw new RetryableError(`${prefix} has no current generation`);
-      const served = current.main === main() && (await daemon.servedVersion()) === current.version;
+      const served = (await daemon.servedVersion()) === current.version;
+      const isCurrentMain = current.main === main();
+      // The main configuration changes by itself with the ranges of Cloudflare.
+      const isOwnMain = isCurrentMain || current.main === writtenMain;
       const describe = async ([name, text]: readonly [string, string]) => {
         const { mark, head } = readNginxSiteFile(text);
-        const intact = served && head?.form === renderer.form && (await areCurrent(settings, head));
+        const isCurrentFile = head?.form === renderer.form && (await areCurrent(settings, head));
+        const intact = served && isCurrentMain && isCurrentFile;
+        const outdated = !intact && served && isOwnMain && head !== null;
         const names = head?.certificates ?? null;
-        return { key: keyOf(name), mark, intact, names, path: join(prefix, current.name, 'sites', name) };
+        const path = join(prefix, current.name, 'sites', name);
+        return { key: keyOf(name), mark, intact, outdated, names, path };
       };
       return await Promise.all([...current.files].map(describe));
     },
@@ -74,7 +84,9 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       const current = await generations.current();
       const files = await writeFiles(changes, { ...settings, renderer, current });
       const asked = files.flatMap((file) => (file.status === 'fulfilled' && file.value ? [file.value] : []));
-      const { changed, refused } = await converge({ generations, ...rest, main: main() }, asked);
+      const wanted = main();
+      const { changed, refused } = await converge({ generations, ...rest, main: wanted }, asked);
+      writtenMain = wanted;
       return files.map((file) => {
         if (file.status === 'rejected') return file;
         const reason = file.value === null ? undefined : refused.get(file.value);

@@ -10,7 +10,9 @@ import { type FakeBehaviour, FakeRuntime } from '../../../support/containers/fak
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 import { containerSecret } from '../../../support/tag-server.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 
+const SLOTS = new Slots('127.97');
 const IDENTITY = { instance: 'unit', host: 'tag-1' };
 const { signal } = new AbortController();
 
@@ -22,7 +24,7 @@ function wanted(env = '1', onDemand = false): Wanted {
     ...loadedManifest('acme-shop', 0, { resources: { preview: { onDemand } } }),
     config: containerSecret({ env }),
   };
-  const resource = desiredContainers(manifest, { loopbackSubnet: '127.97', originPort: 8443 }).at(
+  const resource = desiredContainers(manifest, { slots: SLOTS, originPort: 8443 }).at(
     onDemand ? 1 : 0,
   );
   if (resource === undefined) throw new Error('the site has no containers');
@@ -125,14 +127,12 @@ describe('bringing a container up', () => {
     expect(host.renewed).toEqual([]);
   });
 
-  test('removes one first that has the same slot', async () => {
+  test('starts one again that is not in its place, although it is healthy', async () => {
     await using host = setup();
-    const { spec, ...rest } = wanted('2');
-    const rival = { ...rest, spec: { ...spec, boundAddress: wanted().spec.boundAddress } };
-    await host.runtime.add(launchOf(rival));
+    await host.runtime.add(launchOf(wanted()), { inPlace: false });
     await host.bringUp(wanted());
-    expect(host.runtime.calls).toEqual([`remove ${nameOf(rival)}`, `start ${nameOf(wanted())}`]);
-    expect(host.closedGates).toEqual([nameOf(rival)]);
+    const name = nameOf(wanted());
+    expect(host.runtime.calls).toEqual([`remove ${name}`, `start ${name}`]);
   });
 
   test('removes one that dies, and names the reason and its output', async () => {

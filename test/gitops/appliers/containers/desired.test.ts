@@ -8,8 +8,9 @@ import {
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { Secret } from '../../../../gitops/manifest/secrets.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 
-const SETTINGS = { loopbackSubnet: '127.77', originPort: 8443 };
+const SETTINGS = { slots: new Slots('127.77'), originPort: 8443 };
 const desired = (manifest: LoadedManifest, settings = {}) =>
   desiredContainers(manifest, { ...SETTINGS, ...settings });
 
@@ -72,7 +73,7 @@ describe('the containers of a manifest', () => {
 
   test.each([
     ['the CA', { caFile: '/etc/ca.pem' }],
-    ['the loopback range', { loopbackSubnet: '127.78' }],
+    ['the loopback range', { slots: new Slots('127.78') }],
   ])('a host setting (%s) changes their hash and keeps their keys', (_what, settings) => {
     const [before, after] = [desired(loadedManifest()), desired(loadedManifest(), settings)];
     expect(after.map(({ key }) => key)).toEqual(before.map(({ key }) => key));

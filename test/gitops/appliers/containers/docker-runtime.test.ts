@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { dockerRuntime } from '../../../../gitops/appliers/containers/docker-runtime.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 
 test('starts at most as many containers at once as the host has cores', async () => {
   let underWay = 0;
@@ -27,7 +28,7 @@ test('starts at most as many containers at once as the host has cores', async ()
   await once(engine, 'listening');
   const { port } = engine.address() as AddressInfo; // it listens on TCP
   const runtime = dockerRuntime({ docker: new Docker({ protocol: 'http', host: '127.0.0.1', port }) });
-  const [spec] = containerSpecs(loadedManifest('acme-shop'), { loopbackSubnet: '127.77', originPort: 443 });
+  const [spec] = containerSpecs(loadedManifest('acme-shop'), { slots: new Slots('127.77'), originPort: 443 });
   if (spec === undefined) throw new Error('a site without containers');
   const cores = availableParallelism();
   const names = Array.from({ length: 3 * cores }, (_, index) => `server-${index}`);

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
-import { createOptions } from '../../../../gitops/appliers/containers/docker-spec.ts';
+import { createOptions, readSlot } from '../../../../gitops/appliers/containers/docker-spec.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 
-const launches = desiredContainers(loadedManifest(), { loopbackSubnet: '127.77', originPort: 8443 }).map(
+const launches = desiredContainers(loadedManifest(), { slots: new Slots('127.77'), originPort: 8443 }).map(
   ({ spec }) => ({ name: `tagyard-t-${spec.role}`, mark: 'tgy1 t tag-1 acme-shop 0123abcd', spec }),
 );
-const [processing, preview] = launches.map((launch) => createOptions(launch, '/var/ca.pem'));
+const [processing, preview] = launches.map((launch) => createOptions(launch, { caFile: '/var/ca.pem' }));
 
 describe('the options of a container in Docker', () => {
   test('is read-only, without privileges and capabilities, not root, and within limits', () => {
@@ -46,6 +47,21 @@ describe('the options of a container in Docker', () => {
     expect(preview?.HostConfig?.ExtraHosts).toEqual([]);
     expect(processing?.Env).toContain('PREVIEW_SERVER_URL=https://acme-shop-preview.example.net:8443');
     expect(preview?.Env).toContain('RUN_AS_PREVIEW_SERVER=true');
+  });
+
+  test('is in its site’s network only, and resolves the preview hostname to the given address', () => {
+    const network = { name: 'tagyard-t-acme-shop', previewAddress: '172.17.0.1' };
+    const [own] = launches.map((launch) => createOptions(launch, { network }));
+    expect(own?.HostConfig?.NetworkMode).toBe('tagyard-t-acme-shop');
+    expect(own?.HostConfig?.ExtraHosts).toEqual(['acme-shop-preview.example.net:172.17.0.1']);
+  });
+
+  test('has its slot in a label, because a stopped container lists no ports', () => {
+    const { spec } = launches[0] ?? {};
+    const { address, boundAddress, port } = spec ?? {};
+    expect(readSlot(processing?.Labels ?? {})).toEqual({ address, boundAddress, port });
+    expect(readSlot({})).toBeNull();
+    expect(readSlot({ 'tagyard.slot': '10.0.0.1 10.0.0.1 80' })).toBeNull();
   });
 
   test('mounts the CA read-only', () => {

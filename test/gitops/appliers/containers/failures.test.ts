@@ -4,10 +4,11 @@ import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 import { containerSecret } from '../../../support/tag-server.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 
 const AUTH = 's3cret-auth';
 const manifest = { ...loadedManifest(), config: containerSecret({ auth: AUTH }) };
-const [spec] = containerSpecs(manifest, { loopbackSubnet: '127.77', originPort: 443 });
+const [spec] = containerSpecs(manifest, { slots: new Slots('127.77'), originPort: 443 });
 if (spec === undefined) throw new Error('the site has no containers');
 const failure = (lines: readonly string[] = []) => ({
   name: 'server',

@@ -11,6 +11,7 @@ import { FakeRuntime } from '../../../support/containers/fake-runtime.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 
 const NAME = 'tagyard-test-acme-shop-preview-0-00000000';
 const manifest = loadedManifest('acme-shop', 0, { resources: { preview: { onDemand: true } } });
@@ -20,7 +21,7 @@ async function setup(
   subnet: string,
   options: { idleMs?: number; isStopped?: boolean; clock?: Clock; statuses?: number[] } = {},
 ) {
-  const spec = containerSpecs(manifest, { loopbackSubnet: subnet, originPort: 443 }).find(
+  const spec = containerSpecs(manifest, { slots: new Slots(subnet), originPort: 443 }).find(
     (each) => each.onDemand,
   );
   if (spec === undefined) throw new Error('the site has no preview server');
@@ -30,6 +31,7 @@ async function setup(
   if (options.isStopped) await runtime.stop(id);
   runtime.calls.length = 0;
   const busy: string[] = [];
+  let missing = 0;
   const onDemand = new OnDemand({
     runtime,
     idleMs: options.idleMs ?? 60_000,
@@ -39,6 +41,9 @@ async function setup(
       busy.push(name);
       await work();
     },
+    onMissing: () => {
+      missing += 1;
+    },
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   });
   await onDemand.openGate(NAME, spec);
@@ -47,6 +52,7 @@ async function setup(
     runtime,
     onDemand,
     busy,
+    missing: () => missing,
     async found() {
       const [found] = await runtime.list();
       if (found === undefined) throw new Error('the container is missing');
@@ -79,6 +85,14 @@ describe('a container on demand', () => {
     expect(await Promise.all([ask(host.spec), ask(host.spec), ask(host.spec)])).toEqual([200, 200, 200]);
     expect(host.runtime.calls).toEqual([`resume ${NAME}`]);
     expect(host.busy).toEqual([NAME]);
+  });
+
+  test('is asked for where it is gone: its loss may have been missed', async () => {
+    await using host = await setup('127.60', { isStopped: true });
+    await host.runtime.remove((await host.found()).id);
+    const client = connect(host.spec.port, host.spec.address);
+    await eventually(() => expect(host.missing()).toBe(1));
+    client.destroy();
   });
 
   test('is not started again while it runs', async () => {

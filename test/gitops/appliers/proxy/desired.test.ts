@@ -3,8 +3,9 @@ import { proxyResources } from '../../../../gitops/appliers/proxy/desired.ts';
 import { fileNameOf, keyOf } from '../../../../gitops/appliers/proxy/file-name.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 
-const settings = { loopbackSubnet: '127.77', originPort: 8443 };
+const settings = { slots: new Slots('127.77'), originPort: 8443 };
 const custom = { customDomains: ['metrics.acme-shop.example', 'tags.acme-shop.example'] };
 
 describe('the vhosts of a site', () => {

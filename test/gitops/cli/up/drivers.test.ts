@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { chooseDrivers, type Machine } from '../../../../gitops/cli/up/drivers.ts';
 
 const NGINX = { bin: '/usr/sbin/nginx', version: 'nginx/1.28.0' };
-const machine = (nginx: boolean, docker: boolean): Machine => ({
+const machine = (nginx: boolean, docker: boolean, firewall = true): Machine => ({
   findNginx: async () => (nginx ? NGINX : null),
   isDockerUsable: async () => (docker ? { ok: true } : { ok: false, reason: 'no engine answers' }),
+  mayWriteFirewall: async () => firewall,
 });
 
 const FULL = machine(true, true);
@@ -47,6 +48,14 @@ describe('chooseDrivers', () => {
     ],
   ])('refuses: %s', async (message, env) => {
     await expect(chooseDrivers(env, BARE)).rejects.toThrow(message);
+  });
+
+  test.each([
+    ['the firewall', FULL, 'firewall', /the internet and their preview host only/],
+    ['without root, networks', machine(true, true, false), 'networks', /reach this machine and private addresses/],
+    ['without Docker, nothing', BARE, 'none', /child processes reach each other/],
+  ])('says what isolates the containers: %s', async (_what, on, name, reason) => {
+    expect((await chooseDrivers({}, on)).isolation).toEqual({ name, reason: expect.stringMatching(reason) });
   });
 
   test('gives each choice a reason, and nginx its path', async () => {

@@ -3,7 +3,6 @@ import { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { z } from 'zod';
-import { MARK_LABEL } from './docker-spec.ts';
 
 /** Milliseconds between attempts to reach an engine that is down. */
 const RECONNECT_MS = 5_000;
@@ -11,16 +10,14 @@ const RECONNECT_MS = 5_000;
 const event = z.object({ Actor: z.object({ Attributes: z.object({ name: z.string() }) }) });
 
 /**
- * Names of marked containers that died, vanished or became unhealthy. The stream ends with the engine and is opened
- * again until `signal` aborts. Each reconnection yields an empty name, because events may have been missed.
+ * Names of the things that events of the engine are about. The stream ends with the engine and is opened again until
+ * `signal` aborts. Each reconnection yields an empty name, because events may have been missed.
  */
-export async function* dockerLosses(docker: Docker, signal: AbortSignal): AsyncGenerator<string> {
-  const filters = {
-    type: ['container'],
-    label: [MARK_LABEL],
-    // `health_status` comes from the image's own health check.
-    event: ['die', 'oom', 'destroy', 'pause', 'rename', 'health_status: unhealthy'],
-  };
+export async function* dockerEvents(
+  docker: Docker,
+  filters: Readonly<Record<string, readonly string[]>>,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
   for (let connected = false; !signal.aborted; ) {
     try {
       const stream = await docker.getEvents({ filters: JSON.stringify(filters), abortSignal: signal });

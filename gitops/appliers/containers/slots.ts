@@ -1,0 +1,25 @@
+import { type Identity, readMark } from '../../base/ownership.ts';
+import { gateHolder } from '../../manifest/containers.ts';
+import type { Slots } from '../../manifest/slots.ts';
+import { keyOfName } from './desired.ts';
+import type { ContainerInstance } from './runtime.ts';
+
+/**
+ * Records the slots of containers that exist, of any owner: no other container gets them. One that an older release
+ * created has no record of its slot, but its endpoint while it runs.
+ */
+export function readSlots(slots: Slots, identity: Identity, instances: readonly ContainerInstance[]): void {
+  for (const { id, name, mark, slot, endpoint } of instances) {
+    const { owner } = readMark(identity, mark);
+    const key = owner.kind === 'ours' ? keyOfName(identity.instance, name) : null;
+    const site = owner.kind === 'ours' ? owner.site : '';
+    const holder = key ?? `container ${id}`;
+    if (slot !== null) {
+      const { address, boundAddress, port } = slot;
+      slots.found({ site, port, holder }, boundAddress);
+      if (address !== boundAddress) slots.found({ site, port, holder: gateHolder(holder) }, address);
+    } else if (endpoint !== null) {
+      slots.found({ site, port: endpoint.port, holder }, endpoint.address);
+    }
+  }
+}

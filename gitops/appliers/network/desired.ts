@@ -1,0 +1,24 @@
+import { contentHash } from '../../base/ownership.ts';
+import type { LoadedManifest } from '../../manifest/containers.ts';
+import type { Resource, Traits } from '../contract.ts';
+
+export const NETWORK = { target: 'network', mayOutliveSite: true } as const satisfies Traits;
+
+/** Increase it when a release creates other networks: existing ones are then replaced. */
+const RECIPE = 1;
+
+/** A site's own network. Its subnet is assigned when it is created, and found again in it afterwards. */
+export function desiredNetworks({ site, adopt }: LoadedManifest): Resource<null>[] {
+  const summary = `isolate the containers of ${site} in a network of their own`;
+  return [
+    {
+      target: NETWORK.target,
+      site,
+      key: site,
+      hash: contentHash({ recipe: RECIPE, site }),
+      summary,
+      adopt,
+      spec: null,
+    },
+  ];
+}

@@ -1,0 +1,100 @@
+import type Docker from 'dockerode';
+import { RetryableError } from '../../base/errors.ts';
+import { callDocker, DockerRefusal, MARK_LABEL, unlessGone } from '../../clients/docker.ts';
+import { formatRange, parseRange, type Range } from './ranges.ts';
+
+const BRIDGE_NAME = 'com.docker.network.bridge.name';
+/** An engine that takes longer than this for one call is assumed to hang. */
+const CALL_TIMEOUT_MS = 60_000;
+
+/** A network of the engine, of any owner. */
+export interface DockerNetwork {
+  readonly id: string;
+  readonly name: string;
+  readonly mark: string | null;
+  /** `null` unless it is an ordinary bridge for IPv4. */
+  readonly bridge: string | null;
+  readonly subnets: readonly Range[];
+}
+
+export interface NewNetwork {
+  readonly name: string;
+  readonly mark: string;
+  readonly bridge: string;
+  readonly subnet: Range;
+}
+
+export interface DockerNetworks {
+  list(signal: AbortSignal): Promise<readonly DockerNetwork[]>;
+  /** False if the engine uses a part of the subnet for something else. */
+  create(network: NewNetwork, signal: AbortSignal): Promise<boolean>;
+  /** Cuts off the containers that are in it. A missing network is no error. */
+  remove(id: string, options: { readonly force: boolean }, signal: AbortSignal): Promise<void>;
+}
+
+/** The bridge networks of a Docker engine on this host. */
+export function dockerNetworks(docker: Docker): DockerNetworks {
+  const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
+  return {
+    async list(signal) {
+      const all = await callDocker(
+        'listing networks',
+        docker.listNetworks({ abortSignal: within(signal) }),
+      );
+      return all.map(readNetwork);
+    },
+
+    async create({ name, mark, bridge, subnet }, signal) {
+      const options = {
+        Name: name,
+        CheckDuplicate: true,
+        Driver: 'bridge',
+        EnableIPv6: false,
+        IPAM: { Driver: 'default', Config: [{ Subnet: formatRange(subnet) }] },
+        Options: { [BRIDGE_NAME]: bridge },
+        Labels: { [MARK_LABEL]: mark },
+        abortSignal: within(signal),
+      };
+      try {
+        await callDocker(`creating the network ${name}`, docker.createNetwork(options));
+        return true;
+      } catch (error) {
+        if (error instanceof DockerRefusal && /overlap/i.test(error.message)) return false;
+        throw error;
+      }
+    },
+
+    async remove(id, { force }, signal) {
+      const network = docker.getNetwork(id);
+      if (force) {
+        const found = await unlessGone(callDocker('inspecting a network', network.inspect()));
+        for (const container of Object.keys(found?.Containers ?? {})) {
+          const cut = network.disconnect({ Container: container, Force: true });
+          await unlessGone(callDocker('disconnecting a container', cut));
+        }
+      }
+      try {
+        await unlessGone(
+          callDocker('removing a network', network.remove({ abortSignal: within(signal) })),
+        );
+      } catch (cause) {
+        // Docker answers 403 while containers are in it; they are removed by their own changes.
+        if (!(cause instanceof DockerRefusal) || cause.status !== 403) throw cause;
+        throw new RetryableError(cause.message, { cause });
+      }
+    },
+  };
+}
+
+function readNetwork(info: Docker.NetworkInspectInfo): DockerNetwork {
+  const { Id, Name, Driver, EnableIPv6, Internal, Labels, Options, IPAM } = info;
+  const isPlain = Driver === 'bridge' && EnableIPv6 !== true && Internal !== true;
+  const subnets = (IPAM?.Config ?? []).flatMap(({ Subnet }) => parseRange(Subnet ?? '') ?? []);
+  return {
+    id: Id,
+    name: Name,
+    mark: Labels?.[MARK_LABEL] ?? null,
+    bridge: isPlain ? (Options?.[BRIDGE_NAME] ?? null) : null,
+    subnets,
+  };
+}

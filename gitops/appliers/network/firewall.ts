@@ -1,0 +1,141 @@
+import { existsSync } from 'node:fs';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { CommandError, runCommand } from '../../clients/command.ts';
+import type { Range } from './ranges.ts';
+import {
+  type Chains,
+  chainsV4,
+  chainsV6,
+  type Exceptions,
+  type FirewallNames,
+  isIntact,
+  parseChains,
+  removeInput,
+  restoreInput,
+} from './rules.ts';
+
+/** `denied`: this process can't read or change the firewall. */
+export type FirewallState =
+  | { readonly kind: 'intact' | 'broken' }
+  | { readonly kind: 'denied'; readonly reason: string };
+
+export interface FirewallOptions {
+  readonly names: FirewallNames;
+  /** The ranges of the sites' subnets. */
+  readonly own: readonly Range[];
+  /** Read at every call, because nameservers change. */
+  readonly exceptions: () => Promise<Exceptions>;
+  readonly clock?: Clock;
+}
+
+export interface Firewall {
+  check(): Promise<FirewallState>;
+  /** Writes what is missing or was changed. */
+  ensure(): Promise<FirewallState>;
+  remove(): Promise<FirewallState>;
+}
+
+interface Family {
+  readonly command: 'iptables' | 'ip6tables';
+  readonly desired: (exceptions: Exceptions) => Chains;
+}
+
+/** The file exists only where the kernel has IPv6. */
+const IPV6 = '/proc/net/if_inet6';
+/** A host may have thousands of rules. */
+const MAX_OUTPUT = 32_000_000;
+/** Seconds to wait for another program that changes the firewall. */
+const LOCK_SECONDS = '10';
+/** After this time a refused change is tried again, milliseconds. */
+const DENIAL_MS = 5 * 60_000;
+/** Daemons and their tools are in sbin, which a user's PATH may lack. */
+const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
+
+/** The rules that keep containers from everything but the internet and their preview server, by iptables. */
+export function firewall({ names, own, exceptions, clock = systemClock }: FirewallOptions): Firewall {
+  const families: readonly Family[] = [
+    { command: 'iptables', desired: (current) => chainsV4(names, current, own) },
+    ...(existsSync(IPV6) ? [{ command: 'ip6tables', desired: () => chainsV6(names) } as const] : []),
+  ];
+  /** The chains as this version of iptables prints what was written. It may use other words than `Chains` has. */
+  const written = new Map<string, Chains>();
+
+  async function observe({ command, desired }: Family) {
+    const present = await list(command);
+    const wanted = desired(await exceptions());
+    const known = written.get(`${command}\n${text(wanted)}`);
+    const intact =
+      isIntact(names, wanted, present) || (known !== undefined && isIntact(names, known, present));
+    return { wanted, present, intact };
+  }
+
+  async function ensureFamily(family: Family): Promise<void> {
+    const { command } = family;
+    const { wanted, present, intact } = await observe(family);
+    if (intact) return;
+    await run(`${command}-restore`, ['--noflush', '-w', LOCK_SECONDS], restoreInput(names, wanted, present));
+    const after = await list(command);
+    const own = [...wanted.keys()].map((chain): [string, readonly string[]] => [chain, after.get(chain) ?? []]);
+    written.set(`${command}\n${text(wanted)}`, new Map(own));
+  }
+
+  let denied: { readonly reason: string; readonly until: number } | null = null;
+  async function change(work: () => Promise<void>): Promise<FirewallState> {
+    denied = null;
+    try {
+      await work();
+      return { kind: 'intact' };
+    } catch (error) {
+      const reason = reasonOf(error);
+      denied = { reason, until: clock.now() + DENIAL_MS };
+      return { kind: 'denied', reason };
+    }
+  }
+
+  return {
+    async check() {
+      try {
+        const observed = await Promise.all(families.map(observe));
+        if (observed.every(({ intact }) => intact)) return { kind: 'intact' };
+      } catch (error) {
+        return { kind: 'denied', reason: reasonOf(error) };
+      }
+      if (denied === null || clock.now() >= denied.until) return { kind: 'broken' };
+      return { kind: 'denied', reason: denied.reason };
+    },
+
+    ensure: () =>
+      change(async () => {
+        for (const family of families) await ensureFamily(family);
+      }),
+
+    remove: () =>
+      change(async () => {
+        for (const { command } of families) {
+          const input = removeInput(names, await list(command));
+          if (input !== null) await run(`${command}-restore`, ['--noflush', '-w', LOCK_SECONDS], input);
+        }
+      }),
+  };
+}
+
+async function list(command: Family['command']): Promise<Chains> {
+  return parseChains(await run(command, ['-w', LOCK_SECONDS, '-S']));
+}
+
+async function run(command: string, args: readonly string[], input = ''): Promise<string> {
+  const { stdout } = await runCommand(command, args, { input, env: { PATH }, maxOutput: MAX_OUTPUT });
+  return stdout;
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof CommandError)) return String(error);
+  if (/permission denied|must be root|not permitted/i.test(error.stderr)) {
+    return 'the provisioner has neither root’s rights nor CAP_NET_ADMIN';
+  }
+  return error.message;
+}
+
+function text(chains: Chains): string {
+  return [...chains].map(([chain, rules]) => `${chain}\n${rules.join('\n')}`).join('\n');
+}

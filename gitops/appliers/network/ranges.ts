@@ -1,0 +1,32 @@
+/** An IPv4 range; `start` is its first address as a number. */
+export interface Range {
+  readonly start: number;
+  readonly bits: number;
+}
+
+const CIDR = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:\/(\d{1,2}))?$/;
+
+/** `10.0.0.0/8`, or one address; `null` for other text. Bits outside the mask are cleared. */
+export function parseRange(text: string): Range | null {
+  const [, ...parts] = CIDR.exec(text) ?? [];
+  if (parts.length === 0) return null;
+  const octets = parts.slice(0, 4).map(Number);
+  const bits = Number(parts[4] ?? 32);
+  if (bits > 32 || octets.some((octet) => octet > 255)) return null;
+  const address = octets.reduce((sum, octet) => sum * 256 + octet, 0);
+  return { start: address - (address % sizeOf(bits)), bits };
+}
+
+export function formatRange({ start, bits }: Range): string {
+  const octets = [24, 16, 8, 0].map((shift) => Math.floor(start / 2 ** shift) % 256);
+  return `${octets.join('.')}/${bits}`;
+}
+
+export function overlap(one: Range, other: Range): boolean {
+  return one.start < other.start + sizeOf(other.bits) && other.start < one.start + sizeOf(one.bits);
+}
+
+/** The number of addresses. */
+export function sizeOf(bits: number): number {
+  return 2 ** (32 - bits);
+}

@@ -1,0 +1,62 @@
+import Docker from 'dockerode';
+import { callDocker, unlessGone } from '../../clients/docker.ts';
+import { formatManifest, parseManifest } from '../../manifest/load.ts';
+import { openSitesRepo, type SitesRepo } from '../../sites-repo/sites-repo.ts';
+
+const AUTHOR = { name: 'tagyard', email: 'tagyard@localhost' };
+
+/** Only an id, not a name with a registry, from which Docker can pull. */
+const LOCAL_ID = /^sha256:[0-9a-f]{64}$/;
+
+/**
+ * Gives the sites of an embedded instance this image if theirs is an id that the engine doesn't have: child processes
+ * ran them before, or the stand-in's older image was removed. They could never start again. Returns their names.
+ */
+export async function takeOverImages(
+  home: { readonly sitesRepo: string; readonly cacheDir: string },
+  image: string,
+  docker: Docker = new Docker(),
+): Promise<string[]> {
+  const repo = await openSitesRepo({ url: home.sitesRepo, cacheDir: home.cacheDir });
+  const revision = await repo.head();
+  const files = revision === null ? [] : await repo.read(revision);
+  const missing = new Map<string, boolean>();
+  const moved: string[] = [];
+  for (const { site, text } of files) {
+    const current = imageOf(site, text);
+    if (current === null || current === image || !LOCAL_ID.test(current)) continue;
+    if (!missing.has(current)) missing.set(current, !(await exists(docker, current)));
+    if (!missing.get(current)) continue;
+    await changeImage(repo, site, { from: current, to: image });
+    moved.push(site);
+  }
+  return moved;
+}
+
+/** `null`: the site is removed, or its manifest is invalid, which only a person can fix. */
+function imageOf(site: string, text: string): string | null {
+  const parsed = parseManifest(text, `${site}.yaml`);
+  return parsed.ok && parsed.manifest.state === 'present' ? parsed.manifest.image : null;
+}
+
+async function exists(docker: Docker, image: string): Promise<boolean> {
+  return (await unlessGone(callDocker(`inspecting ${image}`, docker.getImage(image).inspect()))) !== null;
+}
+
+async function changeImage(
+  repo: SitesRepo,
+  site: string,
+  { from, to }: { from: string; to: string },
+): Promise<void> {
+  await repo.commit({
+    site,
+    edit(text) {
+      const parsed = text === null ? null : parseManifest(text, `${site}.yaml`);
+      if (!parsed?.ok || parsed.manifest.image !== from) return text;
+      return formatManifest({ ...parsed.manifest, image: to });
+    },
+    subject: `Change the image of ${site}, which this machine doesn’t have`,
+    author: AUTHOR,
+    trailers: {},
+  });
+}

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { containerSpecs } from '../../../gitops/manifest/containers.ts';
+import { Slots } from '../../../gitops/manifest/slots.ts';
+import { loadedManifest } from '../../support/manifest.ts';
+
+const at = (holder: string, port = 20000) => ({ site: 'shop', port, holder });
+
+describe('slots', () => {
+  test('are as many as there are containers: 1,000 sites with 16 replicas through three swaps', () => {
+    const slots = new Slots('127.77');
+    const taken = new Map<string, string>();
+    for (let number = 0; number < 1_000; number += 1) {
+      for (const name of ['first', 'second', 'third']) {
+        const manifest = loadedManifest(`shop-${number}`, number, {
+          image: `sha256:${name === 'first' ? 'a' : name === 'second' ? 'b' : 'c'}${'0'.repeat(63)}`,
+          resources: { processing: { replicas: 16 }, preview: { onDemand: number % 2 === 0 } },
+        });
+        for (const { hash, port, address, boundAddress } of containerSpecs(manifest, { slots, originPort: 443 })) {
+          for (const slot of new Set([`${address}:${port}`, `${boundAddress}:${port}`])) {
+            // A container on demand has two, and keeps both as long as its spec is the same.
+            expect([undefined, hash]).toContain(taken.get(slot));
+            taken.set(slot, hash);
+          }
+        }
+      }
+    }
+    expect(taken.size).toBe(1_000 * 3 * 17 + 500 * 3);
+  });
+
+  test('are constant for a holder, and apart from those of the same port', () => {
+    const slots = new Slots('127.77');
+    expect(slots.addressOf(at('a'))).toBe('127.77.0.1');
+    expect(slots.addressOf(at('b'))).toBe('127.77.0.2');
+    expect(slots.addressOf(at('a'))).toBe('127.77.0.1');
+    expect(slots.addressOf(at('a', 20001))).toBe('127.77.0.1');
+    expect(slots.edition('shop')).toBe(0);
+  });
+
+  test('are those of the containers that exist, whatever was assigned before', () => {
+    const slots = new Slots('127.77');
+    slots.addressOf(at('a'));
+    slots.addressOf({ ...at('b'), site: 'other' });
+    slots.found(at('a'), '127.77.0.2');
+    expect(slots.addressOf(at('a'))).toBe('127.77.0.2');
+    expect(slots.addressOf(at('b'))).toBe('127.77.0.3');
+    // What was computed from the old slots is outdated.
+    expect([slots.edition('shop'), slots.edition('other')]).toEqual([1, 1]);
+    slots.found(at('a'), '127.77.0.2');
+    expect(slots.edition('shop')).toBe(1);
+  });
+
+  test('begin after those that exist, and ignore addresses of another subnet', () => {
+    const slots = new Slots('127.77');
+    slots.found(at('old'), '127.77.3.254');
+    slots.found(at('elsewhere'), '127.78.9.9');
+    expect(slots.addressOf(at('new'))).toBe('127.77.4.1');
+    expect(slots.addressOf(at('elsewhere'))).toBe('127.77.4.2');
+  });
+
+  test('wrap around at the end of the subnet', () => {
+    const slots = new Slots('127.77');
+    slots.found(at('first'), '127.77.0.1');
+    slots.found(at('last'), '127.77.253.254');
+    expect(slots.addressOf(at('next'))).toBe('127.77.0.2');
+  });
+});

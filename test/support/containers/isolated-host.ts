@@ -1,0 +1,164 @@
+import { once } from 'node:events';
+import Docker from 'dockerode';
+import { z } from 'zod';
+import { containersApplier } from '../../../gitops/appliers/containers/applier.ts';
+import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
+import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
+import type { Applier, Change } from '../../../gitops/appliers/contract.ts';
+import { networkApplier } from '../../../gitops/appliers/network/applier.ts';
+import { dockerNetworks } from '../../../gitops/appliers/network/docker-networks.ts';
+import { firewall } from '../../../gitops/appliers/network/firewall.ts';
+import { hostNameservers, hostRoutes } from '../../../gitops/appliers/network/host-network.ts';
+import { parseRange } from '../../../gitops/appliers/network/ranges.ts';
+import { firewallNames } from '../../../gitops/appliers/network/rules.ts';
+import { networkName } from '../../../gitops/base/ownership.ts';
+import { dockerBridgeGateway } from '../../../gitops/clients/docker.ts';
+import { dockerEvents } from '../../../gitops/clients/docker-events.ts';
+import { Slots } from '../../../gitops/manifest/slots.ts';
+import { loadedManifest } from '../manifest.ts';
+
+/**
+ * The appliers of networks and containers as a process of its own, because they must run in the network namespace of
+ * their engine. It applies the sites that its parent names, and answers. With `cut`, it stops for ever at an effect, so
+ * that the parent can kill it there.
+ */
+const settings = z.object({
+  socketPath: z.string(),
+  image: z.string(),
+  instance: z.string(),
+  originPort: z.number(),
+  range: z.string(),
+  /** False: as releases without networks ran containers. */
+  ownNetwork: z.boolean(),
+  cut: z.object({ index: z.number(), moment: z.enum(['before', 'after']) }).optional(),
+});
+export type IsolatedHostSettings = z.infer<typeof settings>;
+
+const request = z.object({
+  id: z.number(),
+  what: z.enum(['apply', 'plan', 'event', 'networks']),
+  sites: z.array(z.string()),
+});
+export type IsolatedHostRequest = z.infer<typeof request>;
+
+process.once('disconnect', () => process.exit(0));
+const { socketPath, image, originPort, range, cut, ...options } = settings.parse(
+  (await once(process, 'message'))[0],
+);
+const identity = { instance: options.instance, host: 'tag-1' };
+const docker = new Docker({ socketPath });
+const { signal } = new AbortController();
+const networkOf = (site: string) => networkName(identity.instance, site);
+
+let effects = 0;
+async function effect<T>(name: string, work: () => Promise<T>): Promise<T> {
+  effects += 1;
+  const index = effects;
+  const stop = async (moment: 'before' | 'after') => {
+    if (cut?.index !== index || cut.moment !== moment) return;
+    process.send?.({ cut: `${moment} ${name}` });
+    await new Promise(() => undefined);
+  };
+  await stop('before');
+  const result = await work();
+  await stop('after');
+  return result;
+}
+
+const own = [parseRange(range)].filter((one) => one !== null);
+const names = firewallNames(identity);
+const real = {
+  networks: dockerNetworks(docker),
+  firewall: firewall({
+    names,
+    own,
+    exceptions: async () => {
+      const address = await dockerBridgeGateway(docker);
+      const preview = address === null ? null : { address, port: originPort };
+      return { preview, nameservers: await hostNameservers(), ranges: [] };
+    },
+  }),
+  runtime: dockerRuntime({ docker, stopGraceSeconds: 1, ...(options.ownNetwork ? { networkOf } : {}) }),
+};
+const network = networkApplier({
+  identity,
+  names,
+  ranges: own,
+  networks: {
+    ...real.networks,
+    create: (...args) => effect('create a network', () => real.networks.create(...args)),
+    remove: (...args) => effect('remove a network', () => real.networks.remove(...args)),
+  },
+  firewall: {
+    ...real.firewall,
+    ensure: () => effect('write the rules', () => real.firewall.ensure()),
+    remove: () => effect('remove the rules', () => real.firewall.remove()),
+  },
+  reserved: hostRoutes,
+  losses: (stop) => dockerEvents(docker, { type: ['network'], event: ['destroy'] }, stop),
+  checkEveryMs: 200,
+});
+const containers = containersApplier(
+  {
+    identity,
+    slots: new Slots('127.88'),
+    ownNetwork: options.ownNetwork,
+    originPort,
+    startupDeadlineMs: 60_000,
+    steadyMs: 0,
+    drain: { leastMs: 0, mostMs: 1_000 },
+    previewIdleMs: 60_000,
+    recycling: new Recycling({ days: 0, now: Date.now }),
+  },
+  {
+    ...real.runtime,
+    start: (launch, stop) => effect('start a container', () => real.runtime.start(launch, stop)),
+    remove: (id, stop) => effect('remove a container', () => real.runtime.remove(id, stop)),
+  },
+);
+await containers.readSlots(signal);
+const appliers: Applier[] = options.ownNetwork ? [network as never, containers as never] : [containers as never]; // each gets its own changes
+const events = network.events?.(signal)[Symbol.asyncIterator]();
+let event = events?.next();
+
+const manifestOf = (site: string) => ({ ...loadedManifest(site, Number(site.replace(/\D/g, ''))), image });
+
+async function plan(sites: readonly string[]): Promise<Change[]> {
+  const plans = await Promise.all(
+    appliers.map(async (applier) => {
+      const desired = sites.flatMap((site) => applier.desired(manifestOf(site)));
+      return applier.plan(desired, await applier.observe(desired, signal)).changes;
+    }),
+  );
+  return plans.flat();
+}
+
+async function apply(sites: readonly string[], only: readonly Applier[] = appliers): Promise<void> {
+  const changes = await plan(sites);
+  const run = async (applier: Applier, isDelete: boolean) => {
+    const own = changes.filter(({ target, op }) => target === applier.target && (op === 'delete') === isDelete);
+    await Promise.all(own.map((change) => applier.apply(change, signal)));
+  };
+  for (const applier of only) await run(applier, false);
+  for (const applier of only.toReversed()) await run(applier, true);
+}
+
+async function answer({ what, sites }: IsolatedHostRequest): Promise<unknown> {
+  if (what === 'apply') return await apply(sites);
+  if (what === 'networks') return await apply(sites, [network as never]);
+  if (what === 'event') {
+    await event;
+    event = events?.next();
+    return null;
+  }
+  return (await plan(sites)).map(({ target, op, key }) => `${target} ${op} ${key}`);
+}
+
+process.on('message', (message) => {
+  const asked = request.parse(message);
+  answer(asked).then(
+    (result) => process.send?.({ id: asked.id, result: result ?? null }),
+    (error: unknown) => process.send?.({ id: asked.id, error: String(error) }),
+  );
+});
+process.send?.({ ready: true });
