@@ -23,6 +23,7 @@ export async function apiDocument(): Promise<object> {
       superAdmins: [],
       followMs: 0,
       watchMs: 0,
+      answerMs: 0,
       limits: { perAddress: 1, perSubject: 1 },
     },
     logger: { level: 'silent' },

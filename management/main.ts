@@ -59,6 +59,7 @@ async function build(env: Environment, db: Database): Promise<Management> {
       superAdmins: env.SUPER_ADMINS,
       followMs: 500,
       watchMs: 5_000,
+      answerMs: 25_000,
       limits: { perAddress: env.RATE_LIMIT_PER_ADDRESS, perSubject: env.RATE_LIMIT_PER_SUBJECT },
     },
     logger: { level: env.LOG_LEVEL },

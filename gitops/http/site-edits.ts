@@ -25,6 +25,22 @@ export function provisionEdit(manifest: Manifest, current: string | null, sameSe
   return canonicalJson(desired) === canonicalJson(parsed.manifest) ? current : formatManifest(desired);
 }
 
+/**
+ * The text as git holds it now. Throws `superseded` unless it still wants the container that a request is about: the
+ * request may have been sent long ago, and its site removed since.
+ */
+export function stillPresent(
+  { site, container }: Pick<Manifest, 'site' | 'container'>,
+  revision: string,
+  current: string | null,
+): string {
+  const detail = `${site}.yaml was removed, or replaced, after ${revision.slice(0, 12)}`;
+  if (current === null) throw new ProvisionerProblem('superseded', { detail });
+  const manifest = currentManifest(site, current);
+  if (manifest.state === 'present' && manifest.container === container) return current;
+  throw new ProvisionerProblem('superseded', { detail });
+}
+
 /** True where both are ciphertexts of one plaintext: encrypting a plaintext again gives other bytes. */
 export async function samePlaintext(identity: string, one: string, other: string): Promise<boolean> {
   if (one === other) return true;

@@ -4,7 +4,6 @@ import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandContainer } from '../access/containers.ts';
-import { ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { withoutConfig } from '../db/manifest-view.ts';
@@ -37,7 +36,7 @@ export interface ContainerChange {
 
 /**
  * Changes a site as an operator would: by a commit in the caller's name. When this resolves, the database shows the
- * change. The provisioner applies it afterwards; it is notified so that it does not wait for its next poll.
+ * change. The provisioner applies it afterwards; it is notified, so that it doesn't wait for its next poll.
  */
 export async function changeContainer(
   context: Context,
@@ -77,10 +76,12 @@ export async function changeContainer(
   }
   await projection.run();
   if (claims.length > 0) await settleClaims(db, id, changeId);
-  await provisioner.sync({ requestId }).catch((err: unknown) => {
-    if (!(err instanceof ProvisionerError)) throw err;
-    log.warn({ err, site: row.site_id }, 'the provisioner will get the commit at its next poll');
-  });
+  // The answer doesn't wait for it: a provisioner that hangs would hold up every change.
+  provisioner
+    .sync({ requestId })
+    .catch((err: unknown) =>
+      log.warn({ err, site: row.site_id }, 'the provisioner will get the commit at its next poll'),
+    );
   return await demandContainer(db, id, caller, 'act');
 }
 

@@ -27,6 +27,8 @@ export interface Settings {
   readonly followMs: number;
   /** Milliseconds between two polls of the provisioner's site statuses. */
   readonly watchMs: number;
+  /** Milliseconds after which a creation is answered, even if it isn't known yet whether the provisioner accepts it. */
+  readonly answerMs: number;
   readonly limits: Limits;
 }
 
