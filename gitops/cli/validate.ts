@@ -10,7 +10,7 @@ interface Problem {
   readonly message: string;
 }
 
-/** Checks manifests without a provisioner. Prints one line per problem: `file:line: path: message`. Exit code 1 if there is one. */
+/** Checks manifests without a provisioner. Prints one line per problem: `file:line: path: message`. Exit code 1 if there is one; a warning doesn't count. */
 export async function validate(files: readonly string[], options: OutputOptions): Promise<void> {
   const problems = (await Promise.all(files.map(problemsIn))).flat();
   print(options, problems, () =>
@@ -32,6 +32,11 @@ async function problemsIn(file: string): Promise<Problem[]> {
     return [{ file, line: null, path: '', message: error instanceof Error ? error.message : String(error) }];
   }
   const parsed = parseManifest(text, basename(file));
-  if (parsed.ok) return [];
+  if (parsed.ok) {
+    for (const { path, message, line } of parsed.warnings) {
+      process.stderr.write(`${line === undefined ? file : `${file}:${line}`}: warning: ${path} ${message}\n`);
+    }
+    return [];
+  }
   return parsed.problems.map(({ path, message, line }) => ({ file, line: line ?? null, path, message }));
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type HostReport, hostReport } from '../../edge/verification/contract.ts';
 import { coalesce } from '../../gitops/base/coalesce.ts';
+import { visibleText } from '../../gitops/base/text.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { HEALTHS } from '../lifecycle/status.ts';
 
@@ -9,21 +10,23 @@ const TIMEOUT_MS = 15_000;
 /** Without an answer, the provisioner gets the commit at its next poll. */
 const SYNC_MS = 5_000;
 
+/** Its texts may quote logs of a container, so that they may contain anything. */
+const text = z.string().transform((lines) => lines.split('\n').map(visibleText).join('\n'));
 const accepted = z.object({ operation: z.object({ id: z.string() }).optional() });
 const operation = z.object({
   status: z.enum(['queued', 'running', 'succeeded', 'failed']),
-  reason: z.string().optional(),
-  steps: z.array(z.object({ target: z.string(), key: z.string(), error: z.string().optional() })).default([]),
+  reason: text.optional(),
+  steps: z.array(z.object({ target: text, key: text, error: text.optional() })).default([]),
 });
 const site = z.object({
   site: z.string(),
   ready: z.boolean(),
-  reason: z.string(),
-  message: z.string().default(''),
+  reason: text,
+  message: text.default(''),
   health: z.enum(HEALTHS).default('unknown'),
 });
 const sites = z.object({ sites: z.array(site) });
-const problem = z.object({ code: z.string(), detail: z.string().optional() });
+const problem = z.object({ code: z.string(), detail: text.optional() });
 
 export type ProvisionerOperation = z.output<typeof operation>;
 export type ProvisionerSite = z.output<typeof site>;

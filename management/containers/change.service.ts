@@ -17,7 +17,8 @@ import { refuseOwnZone } from './own-zone.ts';
 
 /** Brings the database up to date with the sites repository. */
 export interface Projector {
-  run(): Promise<void>;
+  /** Resolves to the sites that could not be projected, and are tried again. */
+  run(): Promise<ReadonlySet<string>>;
 }
 
 export interface ContainerChange {
@@ -74,7 +75,9 @@ export async function changeContainer(
     if (isRefused && claims.length > 0) await settleClaims(db, id, changeId);
     throw error;
   }
-  await projection.run();
+  const unprojected = await projection.run();
+  // The names stay claimed: git has them, although the database doesn't show it yet.
+  if (unprojected.has(row.site_id)) throw new ManagementProblem('projection_failed');
   if (claims.length > 0) await settleClaims(db, id, changeId);
   // The answer doesn't wait for it: a provisioner that hangs would hold up every change.
   provisioner

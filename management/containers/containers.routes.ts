@@ -181,6 +181,7 @@ export function containersRoutes(
               'container_busy',
               'site_protected',
               'manifest_broken',
+              'projection_failed',
               'sites_repo_unavailable',
             ),
           },

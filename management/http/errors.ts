@@ -31,6 +31,7 @@ export const MANAGEMENT_ERRORS = {
   verification_unavailable: [502, 'The verification worker can’t be reached; the status is unchanged'],
   auth_unavailable: [503, 'The keys that verify tokens can’t be fetched'],
   no_free_port: [503, 'The port pool is empty'],
+  projection_failed: [503, 'The change is committed, and not shown yet; it is tried again, don’t repeat it'],
   sites_repo_unavailable: [503, 'The sites repository can’t be read or written'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 

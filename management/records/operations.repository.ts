@@ -22,6 +22,17 @@ export async function findRunning(db: Database, id: string): Promise<OperationRo
     .executeTakeFirst();
 }
 
+/** Step of a container's running operation; `null`: none runs. */
+export async function runningStep(db: Database, container: string): Promise<SagaStep | null> {
+  const running = await db
+    .selectFrom('operations')
+    .select('step')
+    .where('container_id', '=', container)
+    .where('status', '=', 'running')
+    .executeTakeFirst();
+  return running?.step ?? null;
+}
+
 export async function runningOperations(db: Database): Promise<Pick<OperationRow, 'id' | 'created_at'>[]> {
   return await db
     .selectFrom('operations')
