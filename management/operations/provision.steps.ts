@@ -151,8 +151,8 @@ export function requestOf({ request_id }: OperationRow): { requestId: string } {
 
 /** Releases ports, domains and hostnames. The records of the domains are deleted with them. */
 export async function releaseAll(db: Database, container: string): Promise<void> {
-  await releasePorts(db, container);
   await releaseAllDomains(db, container);
+  await releasePorts(db, container);
   await releaseHostnames(db, container);
 }
 
