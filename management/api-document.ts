@@ -24,7 +24,7 @@ export async function apiDocument(): Promise<object> {
       followMs: 0,
       watchMs: 0,
       answerMs: 0,
-      limits: { perAddress: 1, perSubject: 1 },
+      limits: { perAddress: 1, perSubject: 1, streamsPerSubject: 1 },
     },
     logger: { level: 'silent' },
   });

@@ -3,6 +3,7 @@ import { buildManagement, type Management } from './app.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
 import { VerificationClient } from './clients/verification-client.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
+import type { ConnectedDatabase } from './db/connected.ts';
 import type { Database } from './db/database.ts';
 import { type Environment, readEnvironment } from './env.ts';
 import { createAuthenticator } from './http/auth.ts';
@@ -11,7 +12,7 @@ import { prepare } from './prepare.ts';
 /** A stop waits this long for running requests and steps. */
 const STOP_MS = 10_000;
 
-async function connect(env: Environment): Promise<Database> {
+async function connect(env: Environment): Promise<ConnectedDatabase> {
   const { DATABASE_URL: url, PORT_POOL_DATABASE_URL: privileged, PGLITE_DIR: dir } = env;
   const onIdleError = (error: Error) => process.stderr.write(`management: database: ${error.message}\n`);
   const db = url === undefined ? connectEmbedded(dir) : connectPostgres(url, onIdleError);
@@ -31,7 +32,7 @@ async function hasSites(db: Database): Promise<boolean> {
   return (await query.executeTakeFirst()) !== undefined;
 }
 
-async function build(env: Environment, db: Database): Promise<Management> {
+async function build(env: Environment, db: ConnectedDatabase): Promise<Management> {
   return await buildManagement({
     db,
     repo: await openSitesRepo({
@@ -60,7 +61,11 @@ async function build(env: Environment, db: Database): Promise<Management> {
       followMs: 500,
       watchMs: 5_000,
       answerMs: 25_000,
-      limits: { perAddress: env.RATE_LIMIT_PER_ADDRESS, perSubject: env.RATE_LIMIT_PER_SUBJECT },
+      limits: {
+        perAddress: env.RATE_LIMIT_PER_ADDRESS,
+        perSubject: env.RATE_LIMIT_PER_SUBJECT,
+        streamsPerSubject: env.STREAMS_PER_SUBJECT,
+      },
     },
     logger: { level: env.LOG_LEVEL },
   });

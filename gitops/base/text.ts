@@ -4,8 +4,8 @@
  * Source: Unicode, UTS #39 (identifiers) and UAX #9 (bidirectional text).
  */
 const HIDDEN =
-  /[\p{Cs}\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u206f\u2800\u3164\ufeff\uffa0\u{e0000}-\u{e007f}]/u;
-const HIDDEN_RUNS = new RegExp(`${HIDDEN.source}+`, 'gu');
+  /[\p{Cs}\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u115f\u1160\u180e\u200b-\u200d\u2060-\u206f\u2800\u3164\ufeff\uffa0\u{e0000}-\u{e007f}]|\u034f|\u17b4|\u17b5/u;
+const HIDDEN_RUNS = new RegExp(`(?:${HIDDEN.source})+`, 'gu');
 
 /** Why a text that a person has given can't be shown as it is; `null`: it can. */
 export function textProblem(text: string): string | null {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import {
-  givenDomain as host,
   givenName,
+  givenDomain as host,
   imageReference,
   modules,
   webTagId,

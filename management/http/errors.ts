@@ -26,6 +26,7 @@ export const MANAGEMENT_ERRORS = {
   idempotency_key_reused: [422, 'The Idempotency-Key was used with another request'],
   invalid_container_config: [422, 'The container configuration is not what Tag Manager shows'],
   rate_limited: [429, 'Too many requests in a minute'],
+  too_many_streams: [429, 'The caller has as many event streams open as it may have'],
   internal: [500, 'Something went wrong inside the management API'],
   provisioning_failed: [502, 'The provisioner did not accept the container'],
   verification_unavailable: [502, 'The verification worker can’t be reached; the status is unchanged'],

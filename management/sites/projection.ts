@@ -226,7 +226,14 @@ export class Projection {
       log.warn({ site, container }, 'git holds a second site of one container');
       return null;
     }
-    const fresh = { status: row.status, reason: null, revision: null, blob: null, isRecorded: false, step: null };
+    const fresh = {
+      status: row.status,
+      reason: null,
+      revision: null,
+      blob: null,
+      isRecorded: false,
+      step: null,
+    };
     return { id: container, siteId: site, manifest: view, ...fresh };
   }
 

@@ -51,7 +51,10 @@ export class ManagementProcesses {
           RATE_LIMIT_PER_ADDRESS: '1000000',
           RATE_LIMIT_PER_SUBJECT: '1000000',
         };
-        const child = fork(new URL('../../../management/main.ts', import.meta.url), { env, stdio: 'inherit' });
+        const child = fork(new URL('../../../management/main.ts', import.meta.url), {
+          env,
+          stdio: 'inherit',
+        });
         processes.#children.push(child);
         const [message] = await once(child, 'message');
         processes.#urls.push(String(message.url));
@@ -61,7 +64,12 @@ export class ManagementProcesses {
   }
 
   /** Sends a request to one of the processes; they take part in order. */
-  async call(at: number, method: string, path: string, call: { as: string; body?: unknown }): Promise<Answer> {
+  async call(
+    at: number,
+    method: string,
+    path: string,
+    call: { as: string; body?: unknown },
+  ): Promise<Answer> {
     const { as, body } = call;
     const answer = await fetch(`${this.#urls[at % this.#urls.length]}${path}`, {
       method,
@@ -105,11 +113,7 @@ export const MUTATIONS: Readonly<
 > = {
   change: (_target, round) => ['PATCH', '', { name: `Round ${round}` }],
   verify: () => ['POST', '/verify'],
-  'add a domain': ({ domain }) => [
-    'POST',
-    '/domains',
-    { domain: `more.${domain}`, webTagId: 'GTM-ABC1234' },
-  ],
+  'add a domain': ({ domain }) => ['POST', '/domains', { domain: `more.${domain}`, webTagId: 'GTM-ABC1234' }],
   'remove a domain': ({ domain }) => ['DELETE', `/domains?domain=more.${domain}`],
   'add a custom domain': ({ domain }) => ['POST', '/custom-domains', { domain: `m.${domain}` }],
   'remove a custom domain': ({ domain }) => ['DELETE', `/custom-domains?domain=m.${domain}`],
