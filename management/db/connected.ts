@@ -4,7 +4,7 @@ import type { Database, Tables } from './database.ts';
 /** The channel on which the triggers of the database report what event streams wait for. */
 export const CHANNEL = 'tagyard';
 
-export interface NoticeHandlers {
+interface NoticeHandlers {
   /** Called for each notice, after the commit of the transaction that caused it. */
   onNotice(notice: string): void;
   /** Listening has begun, or begun again: notices of the time before may be lost. */

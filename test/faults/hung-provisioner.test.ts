@@ -5,7 +5,7 @@ import type { RunningDaemon } from '../support/gitops/daemon.ts';
 import { creation, World } from '../support/management/world.ts';
 import { signal } from '../support/signal.ts';
 
-/** Management with a real provisioner, whose process is stopped and goes on later: it gets each request then. */
+/** Management with a real provisioner, whose process is stopped and continued later: it gets each request then. */
 let on: Stage;
 let daemon: RunningDaemon;
 let world: World;
@@ -53,7 +53,7 @@ const subjects = async (site: string) => (await world.repo.history(site)).map(({
 const reasonOf = async (site: string) =>
   (await daemon.sites()).sites.find((status) => status.site === site)?.reason;
 
-test('a creation that a hung provisioner doesn’t answer is 202, and comes up once the provisioner goes on', async () => {
+test('a creation that a hung provisioner doesn’t answer is 202, and comes up once the provisioner continues', async () => {
   const made = await create();
   expect([made.status, made.body.status]).toEqual([202, 'provisioning']);
   signal(daemon.pid, 'SIGCONT');

@@ -122,7 +122,7 @@ describe('a provisioner that doesn’t answer', () => {
   test('names the commit that a call rests on', async () => {
     const { body } = await create();
     expect(world.provisioner.calls).toContainEqual(
-      expect.objectContaining({ path: `/provision?revision=${body.revision}` }),
+      expect.objectContaining({ path: '/provision', query: { revision: body.revision } }),
     );
   });
 });
