@@ -23,7 +23,8 @@ export async function apiDocument(): Promise<object> {
       superAdmins: [],
       followMs: 0,
       watchMs: 0,
-      limits: { perAddress: 1, perSubject: 1 },
+      answerMs: 0,
+      limits: { perAddress: 1, perSubject: 1, streamsPerSubject: 1 },
     },
     logger: { level: 'silent' },
   });

@@ -7,6 +7,7 @@ import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
 import { registerAudit } from './audit.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
+import { EventHub } from './containers/event-hub.ts';
 import { keepForgetting } from './containers/forget-keys.ts';
 import type { Context } from './context/context.ts';
 import { registerHealth } from './health.routes.ts';
@@ -79,6 +80,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const runner: Runner = new Runner(context, { ...provisionSteps(context), ...followSteps(context) });
   const projection = new Projection(context, () => runner.trigger());
   const hostWatch = new HostWatch(context);
+  const events = new EventHub(context);
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
@@ -103,7 +105,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     });
     api.addHook('onRequest', limits.subject);
     registerAudit(api, context.db);
-    await api.register(containersRoutes(context, runner, projection));
+    await api.register(containersRoutes(context, { runner, projection, events }));
     await api.register(changesRoutes(context, projection));
     await api.register(verificationRoutes(context));
     await api.register(membersRoutes(context));
@@ -117,6 +119,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         runner.run(signal),
         projection.follow(signal),
         hostWatch.run(signal),
+        events.follow(signal),
         keepForgetting(context, signal),
       ]);
     },

@@ -40,6 +40,8 @@ const environment = z.object({
   /** Requests a minute. */
   RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(1).default(3_000),
   RATE_LIMIT_PER_SUBJECT: z.coerce.number().int().min(1).default(1_200),
+  /** Event streams that are open at once, in one process. */
+  STREAMS_PER_SUBJECT: z.coerce.number().int().min(1).default(100),
   AGE_RECIPIENT: z.string().regex(/^age1[a-z0-9]+$/, 'must be an age recipient (age1…)'),
   EDGE_DOMAIN: hostname,
   ORIGIN_DOMAIN: hostname,

@@ -4,6 +4,7 @@ import { buildManagement, type Management } from './app.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
 import { VerificationClient } from './clients/verification-client.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
+import type { ConnectedDatabase } from './db/connected.ts';
 import type { Database } from './db/database.ts';
 import { type Environment, readEnvironment } from './env.ts';
 import { createAuthenticator } from './http/auth.ts';
@@ -12,7 +13,7 @@ import { prepare } from './prepare.ts';
 /** A stop waits this long for running requests and steps. */
 const STOP_MS = 10_000;
 
-async function connect(env: Environment): Promise<Database> {
+async function connect(env: Environment): Promise<ConnectedDatabase> {
   const { DATABASE_URL: url, PORT_POOL_DATABASE_URL: privileged, PGLITE_DIR: dir } = env;
   const onIdleError = (error: Error) => process.stderr.write(`management: database: ${error.message}\n`);
   const db = url === undefined ? connectEmbedded(dir) : connectPostgres(url, onIdleError);
@@ -32,7 +33,7 @@ async function hasSites(db: Database): Promise<boolean> {
   return (await query.executeTakeFirst()) !== undefined;
 }
 
-async function build(env: Environment, db: Database): Promise<Management> {
+async function build(env: Environment, db: ConnectedDatabase): Promise<Management> {
   return await buildManagement({
     db,
     repo: await openSitesRepo({
@@ -61,7 +62,12 @@ async function build(env: Environment, db: Database): Promise<Management> {
       superAdmins: env.SUPER_ADMINS,
       followMs: 500,
       watchMs: 5_000,
-      limits: { perAddress: env.RATE_LIMIT_PER_ADDRESS, perSubject: env.RATE_LIMIT_PER_SUBJECT },
+      answerMs: 25_000,
+      limits: {
+        perAddress: env.RATE_LIMIT_PER_ADDRESS,
+        perSubject: env.RATE_LIMIT_PER_SUBJECT,
+        streamsPerSubject: env.STREAMS_PER_SUBJECT,
+      },
     },
     logger: { level: env.LOG_LEVEL },
   });

@@ -14,8 +14,8 @@ interface Problem {
 }
 
 /**
- * Checks manifests without a provisioner, and that no two of them claim the same name, port or token. Prints one line per problem: `file:line: path: message`.
- * Exit code 1 if there is one.
+ * Checks manifests without a provisioner, and that no two of them claim the same name, port or token. Prints one line
+ * per problem: `file:line: path: message`. Exit code 1 if there is one; a warning doesn't count.
  */
 export async function validate(files: readonly string[], options: OutputOptions): Promise<void> {
   const checked = await Promise.all(files.map(check));
@@ -49,7 +49,12 @@ async function check(file: string): Promise<Checked> {
     return { file, manifest: null, problems: [{ file, line: null, path: '', message }] };
   }
   const parsed = parseManifest(text, basename(file));
-  if (parsed.ok) return { file, manifest: parsed.manifest, problems: [] };
+  if (parsed.ok) {
+    for (const { path, message, line } of visibleTexts(parsed.warnings)) {
+      process.stderr.write(`${line === undefined ? file : `${file}:${line}`}: warning: ${path} ${message}\n`);
+    }
+    return { file, manifest: parsed.manifest, problems: [] };
+  }
   const problems = parsed.problems.map(({ path, message, line }) => ({
     file,
     line: line ?? null,

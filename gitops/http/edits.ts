@@ -5,7 +5,7 @@ import { systemClock } from '../base/clock.ts';
 import { fieldErrors } from '../base/problem.ts';
 import { claims } from '../desired/claims.ts';
 import { holdersOf } from '../desired/desired-state.ts';
-import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
+import { givenDomain, imageReference, type Manifest, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DaemonDeps } from './deps.ts';
@@ -24,6 +24,14 @@ const imageBody = z.strictObject({ image: imageReference });
 const pruneBody = z.strictObject({ olderThanDays: z.number().min(0).max(36_500).default(30) });
 /** Seconds for which the answer waits for the end of the operation. */
 const querystring = z.looseObject({ wait: z.coerce.number().min(0).max(60).optional() });
+
+/** `revision`: a commit with this manifest. Git has the site already, so nothing is committed. */
+const provisionQuery = querystring.extend({
+  revision: z
+    .string()
+    .regex(/^[0-9a-f]{40,64}$/, 'must be the full id of a commit')
+    .optional(),
+});
 
 const DAY_MS = 86_400_000;
 
@@ -86,20 +94,16 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
 
   return async (app) => {
     // The manifest isn't in the route's schema, because an invalid one has an error code of its own.
-    app.post('/provision', { schema: { querystring } }, async (request, reply) => {
+    app.post('/provision', { schema: { querystring: provisionQuery } }, async (request, reply) => {
       const manifest = manifestOf(request.body, deps.host);
       const { site } = manifest;
+      const { wait, revision: basis } = request.query;
       if (manifest.state === 'present') await refuseTaken(deps, site, claims(manifest));
-      const current = await readText(repo, site);
-      const isSame =
-        current !== null &&
-        (await edits.samePlaintext(deps.ageIdentity, manifest.containerConfig, await cipherOf(site, current)));
-      const { revision } = await commitEdit(request, {
-        site,
-        verb: 'Provision',
-        edit: (text) => edits.provisionEdit(manifest, text, isSame && text === current),
-      });
-      const { wait } = request.query;
+      const edit =
+        basis === undefined
+          ? await writing(deps, manifest)
+          : (text: string | null) => edits.stillPresent(manifest, basis, text);
+      const { revision } = await commitEdit(request, { site, verb: 'Provision', edit });
       return answer(reply, { site, kind: 'provision', revision, changed: true, wait });
     });
 
@@ -233,6 +237,22 @@ async function refuseTaken(
       throw new ProvisionerProblem('name_taken', { detail: `${name} is held by the site ${holder}` });
     }
   }
+}
+
+/** The edit that writes a manifest, unless git has the same one with its configuration encrypted another time. */
+async function writing(
+  { repo, ageIdentity }: DaemonDeps,
+  manifest: Manifest,
+): Promise<(text: string | null) => Promise<string>> {
+  const current = await readText(repo, manifest.site);
+  const isSame =
+    current !== null &&
+    (await edits.samePlaintext(
+      ageIdentity,
+      manifest.containerConfig,
+      await cipherOf(manifest.site, current),
+    ));
+  return (text) => edits.provisionEdit(manifest, text, isSame && text === current);
 }
 
 async function readText(repo: SitesRepo, site: string): Promise<string | null> {

@@ -14,6 +14,7 @@ export const PROVISIONER_ERRORS = {
   unknown_ref: [404, 'The sites repository has no such revision'],
   not_found: [404, 'There is nothing at this address'],
   name_taken: [409, 'Another site of this host has one of the manifest’s names, ports or tokens'],
+  superseded: [409, 'The sites repository no longer has the site as the request’s revision has it'],
   site_protected: [409, 'The manifest protects the site from removal'],
   site_stalled: [409, 'The site has no manifest that this host can use'],
   checksum_mismatch: [409, 'The checksum is not that of the current plan'],

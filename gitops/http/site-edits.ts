@@ -18,12 +18,32 @@ export async function currentManifest(site: string, text: string | null): Promis
 }
 
 /** Writes the requested manifest. The text is unchanged where it holds the same manifest already. */
-export async function provisionEdit(manifest: Manifest, current: string | null, sameSecret: boolean): Promise<string> {
+export async function provisionEdit(
+  manifest: Manifest,
+  current: string | null,
+  sameSecret: boolean,
+): Promise<string> {
   if (current === null) return formatManifest(manifest);
   const parsed = await readManifest(current, `${manifest.site}.yaml`);
   if (!parsed.ok) return formatManifest(manifest);
   const desired = sameSecret ? { ...manifest, containerConfig: parsed.manifest.containerConfig } : manifest;
   return canonicalJson(desired) === canonicalJson(parsed.manifest) ? current : formatManifest(desired);
+}
+
+/**
+ * The text as git holds it now. Throws `superseded` unless it still wants the container that a request is about: the
+ * request may have been sent long ago, and its site removed since.
+ */
+export async function stillPresent(
+  { site, container }: Pick<Manifest, 'site' | 'container'>,
+  revision: string,
+  current: string | null,
+): Promise<string> {
+  const detail = `${site}.yaml was removed, or replaced, after ${revision.slice(0, 12)}`;
+  if (current === null) throw new ProvisionerProblem('superseded', { detail });
+  const manifest = await currentManifest(site, current);
+  if (manifest.state === 'present' && manifest.container === container) return current;
+  throw new ProvisionerProblem('superseded', { detail });
 }
 
 /** True where both are ciphertexts of one plaintext: encrypting a plaintext again gives other bytes. */
@@ -58,7 +78,11 @@ export async function addCustomDomain(site: string, domain: string, current: str
 }
 
 /** Removes a first-party host. The text is unchanged where the site has no such host. */
-export async function removeCustomDomain(site: string, domain: string, current: string | null): Promise<string> {
+export async function removeCustomDomain(
+  site: string,
+  domain: string,
+  current: string | null,
+): Promise<string> {
   const manifest = await currentManifest(site, current);
   if (!manifest.customDomains.includes(domain)) return current ?? '';
   return write({ ...manifest, customDomains: manifest.customDomains.filter((name) => name !== domain) });

@@ -1,13 +1,19 @@
 import { type Document, isMap, isNode, LineCounter, parseDocument, stringify } from 'yaml';
 import type { core } from 'zod';
 import { canonicalJson } from '../base/canonical-json.ts';
+import { textProblem } from '../base/text.ts';
 import { refuseHostileYaml } from './limits.ts';
 import type { Problem } from './problem.ts';
 import { MANIFEST_VERSION, type Manifest, type ManifestInput, manifestSchema } from './schema.ts';
 import { upgradeManifest } from './upgrades.ts';
 
 export type ParsedManifest =
-  | { readonly ok: true; readonly manifest: Manifest }
+  | {
+      readonly ok: true;
+      readonly manifest: Manifest;
+      /** What is accepted because a file has it already, and refused in a request. */
+      readonly warnings: readonly Problem[];
+    }
   | {
       readonly ok: false;
       readonly reason: 'InvalidManifest' | 'UnsupportedVersion';
@@ -43,14 +49,16 @@ export function parseManifest(text: string, file: string): ParsedManifest {
     };
   }
   const result = manifestSchema.safeParse(upgradeManifest(document.toJS()));
-  if (!result.success)
-    return invalid(describeAll(result.error.issues, document, lines));
+  if (!result.success) return invalid(describeAll(result.error.issues, document, lines));
   const { site } = result.data;
   if (file !== `${site}.yaml`) {
     const message = `must equal the file's name: ${file} must hold the site ${file.replace(/\.yaml$/, '')}`;
     return invalid([{ path: 'site', message, ...lineOf(document, lines, ['site']) }]);
   }
-  return { ok: true, manifest: result.data };
+  const hidden = textProblem(document.get('name') as string); // the schema has accepted it
+  const warnings =
+    hidden === null ? [] : [{ path: 'name', message: hidden, ...lineOf(document, lines, ['name']) }];
+  return { ok: true, manifest: result.data, warnings };
 }
 
 function invalid(problems: readonly Problem[]): ParsedManifest {
@@ -59,7 +67,7 @@ function invalid(problems: readonly Problem[]): ParsedManifest {
 
 /** The first problems only: a status shows them all, and finding the line of each takes time. */
 function describeAll(issues: readonly core.$ZodIssue[], document: Document, lines: LineCounter): Problem[] {
-  const single = issues.flatMap((issue) =>
+  const single = issues.flatMap((issue): { issue: core.$ZodIssue; key: string | null }[] =>
     issue.code === 'unrecognized_keys' ? issue.keys.map((key) => ({ issue, key })) : [{ issue, key: null }],
   );
   const shown = single.length > MAX_PROBLEMS ? single.slice(0, MAX_PROBLEMS - 1) : single;

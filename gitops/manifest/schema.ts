@@ -1,6 +1,7 @@
 import { getDomain, getPublicSuffix, parse as parseHost } from 'tldts';
 import { z } from 'zod';
 import { CONSENT_MODES, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
+import { textProblem } from '../base/text.ts';
 
 /** The newest manifest version that this release understands. Newer manifests are refused (`UnsupportedVersion`). */
 export const MANIFEST_VERSION = 1;
@@ -31,6 +32,8 @@ const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/;
 /** Lower case, A-labels, without a trailing dot. Throws where the text is not a host name. */
 function normaliseHostname(text: string): string {
   const trimmed = text.trim().replace(/\.$/, '');
+  // A host name may not contain hidden characters, although a URL parser drops some of them.
+  if (textProblem(trimmed) !== null) throw new TypeError('hidden characters are no part of a host name');
   if (!/^[^\s/?#@:\\%]+$/.test(trimmed)) throw new TypeError(`"${text}" is not a host name`);
   const url = URL.parse(`http://${trimmed}/`);
   if (url === null || url.hostname === '') throw new TypeError(`"${text}" is not a host name`);
@@ -125,15 +128,29 @@ const preview = z
   })
   .prefault({});
 
-/** Text without control characters and line breaks. */
-export const displayName = z
+/**
+ * Text without control characters and line breaks. Hidden characters are accepted in files that have them already, and
+ * reported (`parseManifest`). Half a surrogate pair is replaced, because nothing can store it.
+ */
+const displayName = z
   .string()
+  .overwrite((name) => name.toWellFormed())
   .min(1)
   .max(120)
   .refine(
     (name) => !/[\p{Cc}\u2028\u2029]/u.test(name),
     'must not contain control characters or line breaks',
   );
+
+/** A name as a request gives it. */
+export const givenName = z
+  .string()
+  .min(1)
+  .max(120)
+  .superRefine((name, context) => {
+    const message = textProblem(name);
+    if (message !== null) context.addIssue({ code: 'custom', message });
+  });
 
 const features = z
   .strictObject(

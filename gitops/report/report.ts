@@ -28,7 +28,8 @@ export const REASONS = {
   CertificatePending: 'everything is applied, but a hostname of the site has no valid certificate yet',
   SourceUnavailable:
     'the sites repository can’t be read; the last revision that could be read is applied and stays enforced',
-  NotIsolated: 'everything is applied, but the host’s firewall doesn’t keep the containers from private addresses',
+  NotIsolated:
+    'everything is applied, but the host’s firewall doesn’t keep the containers from private addresses',
   Drifted: 'an object was changed from outside; DRIFT_MODES says to report this, not to repair it',
   RepairLoop: 'something keeps changing an object after its repair, so repairs are paused',
   Removing: 'the site is being removed',

@@ -1,3 +1,5 @@
+import { visibleText } from '../base/text.ts';
+
 /** Author or committer of a commit. */
 interface Person {
   readonly name: string;
@@ -58,7 +60,7 @@ function person({ name, email }: Person): string {
 }
 
 function oneLine(text: string): string {
-  return text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').trim();
+  return visibleText(text).trim();
 }
 
 function quote(path: string): string {

@@ -1,26 +1,32 @@
 import { z } from 'zod';
 import { type HostReport, hostReport } from '../../edge/verification/contract.ts';
+import { coalesce } from '../../gitops/base/coalesce.ts';
+import { visibleText } from '../../gitops/base/text.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { HEALTHS } from '../lifecycle/status.ts';
 
 /** Longer than a commit on a slow remote takes. The provisioner applies it in the background. */
 const TIMEOUT_MS = 15_000;
+/** Without an answer, the provisioner gets the commit at its next poll. */
+const SYNC_MS = 5_000;
 
+/** Its texts may quote logs of a container, so that they may contain anything. */
+const text = z.string().transform((lines) => lines.split('\n').map(visibleText).join('\n'));
 const accepted = z.object({ operation: z.object({ id: z.string() }).optional() });
 const operation = z.object({
   status: z.enum(['queued', 'running', 'succeeded', 'failed']),
-  reason: z.string().optional(),
-  steps: z.array(z.object({ target: z.string(), key: z.string(), error: z.string().optional() })).default([]),
+  reason: text.optional(),
+  steps: z.array(z.object({ target: text, key: text, error: text.optional() })).default([]),
 });
 const site = z.object({
   site: z.string(),
   ready: z.boolean(),
-  reason: z.string(),
-  message: z.string().default(''),
+  reason: text,
+  message: text.default(''),
   health: z.enum(HEALTHS).default('unknown'),
 });
 const sites = z.object({ sites: z.array(site) });
-const problem = z.object({ code: z.string(), detail: z.string().optional() });
+const problem = z.object({ code: z.string(), detail: text.optional() });
 
 export type ProvisionerOperation = z.output<typeof operation>;
 export type ProvisionerSite = z.output<typeof site>;
@@ -70,15 +76,29 @@ interface ProvisionerOptions {
 export class ProvisionerClient {
   readonly #options: ProvisionerOptions;
 
+  /** One fetch is enough for all commits that were made before it. */
+  readonly #syncs = coalesce(
+    async (contexts: readonly CallContext[]) => {
+      const [context] = contexts;
+      if (context !== undefined) {
+        await this.#call({ method: 'POST', path: '/sync', context, body: {}, timeoutMs: SYNC_MS });
+      }
+      return contexts.map(() => ({ status: 'fulfilled', value: undefined }) as const);
+    },
+    { windowMs: 0 },
+  );
+
   constructor(options: ProvisionerOptions) {
     this.#options = options;
   }
 
-  /** Resolves to the id of the operation to follow. */
-  async provision(manifest: Manifest, context: CallContext): Promise<string> {
-    const answer = accepted.parse(
-      await this.#call({ method: 'POST', path: '/provision', context, body: manifest }),
-    );
+  /**
+   * Starts a site that git holds since `revision`. Commits nothing, because the request may arrive late, when git has
+   * removed the site again: then it is refused as `superseded`. Resolves to the id of the operation to follow.
+   */
+  async provision(manifest: Manifest, revision: string | null, context: CallContext): Promise<string> {
+    const path = revision === null ? '/provision' : `/provision?revision=${revision}`;
+    const answer = accepted.parse(await this.#call({ method: 'POST', path, context, body: manifest }));
     if (answer.operation !== undefined) return answer.operation.id;
     throw new ProvisionerError('refused', 'the provisioner named no operation to follow');
   }
@@ -100,9 +120,9 @@ export class ProvisionerClient {
     }
   }
 
-  /** Makes the provisioner fetch the sites repository now instead of at its next poll. */
+  /** Makes the provisioner fetch the sites repository now instead of at its next poll. At most one call is open. */
   async sync(context: CallContext): Promise<void> {
-    await this.#call({ method: 'POST', path: '/sync', context, body: {} });
+    await this.#syncs(context);
   }
 
   /** Whether it has observed its host at least once since it started. Before that it doesn't know what runs there. */

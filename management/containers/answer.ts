@@ -1,5 +1,6 @@
 import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import { LIVE } from '../lifecycle/status.ts';
 import { isUnsettled } from '../lifecycle/steps.ts';
 import { type ContainerWithOperation, findContainer } from '../records/containers.repository.ts';
 import type { ContainerView } from '../view/container-view.ts';
@@ -11,17 +12,20 @@ type CreationAnswer =
   | { readonly container: ContainerView }
   | { readonly failed: string; readonly detail: string };
 
-type Operation = ContainerWithOperation['operation'];
+type Recorded = Pick<ContainerWithOperation, 'status' | 'operation'>;
 
 /** How to answer a request whose Idempotency-Key was used before. */
 export function judgeRepeat(
   first: { readonly body_hash: string; readonly answer: unknown },
   bodyHash: string,
-  operation: Operation,
+  container: Recorded | undefined,
 ): 'refuse_other_body' | 'refuse_in_progress' | 'repeat_stored' | 'answer_from_record' {
   if (first.body_hash !== bodyHash) return 'refuse_other_body';
-  if (first.answer !== null) return 'repeat_stored';
+  // A failed creation may have come up since, because git has brought its site back.
+  const isOutdated = isFailure(first.answer) && container !== undefined && LIVE.includes(container.status);
+  if (first.answer !== null && !isOutdated) return 'repeat_stored';
   // If no answer is stored, the first request is still running, or its process died and the operation continued.
+  const operation = container?.operation;
   return operation?.status === 'running' && isUnsettled(operation.step)
     ? 'refuse_in_progress'
     : 'answer_from_record';
@@ -31,8 +35,9 @@ export function judgeRepeat(
 export async function repeatedAnswer(context: Context, key: IdempotencyKey): Promise<CreationAnswer | null> {
   const first = await findKey(context.db, key);
   if (first === undefined) return null;
-  const container = first.answer === null ? await findContainer(context.db, first.container_id) : undefined;
-  switch (judgeRepeat(first, key.bodyHash, container?.operation ?? null)) {
+  const isFinal = first.answer !== null && !isFailure(first.answer);
+  const container = isFinal ? undefined : await findContainer(context.db, first.container_id);
+  switch (judgeRepeat(first, key.bodyHash, container)) {
     case 'refuse_other_body':
       throw new ManagementProblem('idempotency_key_reused');
     case 'refuse_in_progress':
@@ -56,6 +61,10 @@ export async function recordedAnswer({ db, settings }: Context, id: string): Pro
     return { failed: id, detail: row.status_detail ?? 'the sites repository can’t be reached' };
   }
   return { container: presentContainer(row, settings) };
+}
+
+function isFailure(answer: unknown): boolean {
+  return typeof answer === 'object' && answer !== null && 'failed' in answer;
 }
 
 /** The created container. Throws `provisioning_failed` if the creation failed. */

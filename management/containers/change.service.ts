@@ -5,7 +5,6 @@ import { readManifest } from '../../gitops/manifest/read.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandContainer } from '../access/containers.ts';
-import { ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { withoutConfig } from '../db/manifest-view.ts';
@@ -19,7 +18,8 @@ import { refuseOwnZone } from './own-zone.ts';
 
 /** Brings the database up to date with the sites repository. */
 export interface Projector {
-  run(): Promise<void>;
+  /** Resolves to the sites that could not be projected, and are tried again. */
+  run(): Promise<ReadonlySet<string>>;
 }
 
 export interface ContainerChange {
@@ -38,7 +38,7 @@ export interface ContainerChange {
 
 /**
  * Changes a site as an operator would: by a commit in the caller's name. When this resolves, the database shows the
- * change. The provisioner applies it afterwards; it is notified so that it does not wait for its next poll.
+ * change. The provisioner applies it afterwards; it is notified, so that it doesn't wait for its next poll.
  */
 export async function changeContainer(
   context: Context,
@@ -76,12 +76,16 @@ export async function changeContainer(
     if (isRefused && claims.length > 0) await settleClaims(db, id, changeId);
     throw error;
   }
-  await projection.run();
+  const unprojected = await projection.run();
+  // The names stay claimed: git has them, although the database doesn't show it yet.
+  if (unprojected.has(row.site_id)) throw new ManagementProblem('projection_failed');
   if (claims.length > 0) await settleClaims(db, id, changeId);
-  await provisioner.sync({ requestId }).catch((err: unknown) => {
-    if (!(err instanceof ProvisionerError)) throw err;
-    log.warn({ err, site: row.site_id }, 'the provisioner will get the commit at its next poll');
-  });
+  // The answer doesn't wait for it: a provisioner that hangs would hold up every change.
+  provisioner
+    .sync({ requestId })
+    .catch((err: unknown) =>
+      log.warn({ err, site: row.site_id }, 'the provisioner will get the commit at its next poll'),
+    );
   return await demandContainer(db, id, caller, 'act');
 }
 

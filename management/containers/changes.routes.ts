@@ -36,6 +36,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
     'container_busy',
     'wrong_status',
     'manifest_broken',
+    'projection_failed',
     'sites_repo_unavailable',
   ] as const;
 

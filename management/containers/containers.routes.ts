@@ -23,14 +23,18 @@ import {
 } from './containers.schema.ts';
 import { createContainer, type OperationRunner } from './create.service.ts';
 import { containerEtag } from './etag.ts';
+import type { EventHub } from './event-hub.ts';
 import { eventStream } from './event-stream.ts';
 import { removeContainer } from './remove.service.ts';
 
 /** Creating, reading and removing containers. */
 export function containersRoutes(
   context: Context,
-  runner: OperationRunner,
-  projection: Projector,
+  {
+    runner,
+    projection,
+    events,
+  }: { readonly runner: OperationRunner; readonly projection: Projector; readonly events: EventHub },
 ): FastifyPluginAsyncZod {
   const { db, settings } = context;
   const tags = ['containers'];
@@ -142,23 +146,29 @@ export function containersRoutes(
           params: containerParams,
           headers: eventsHeaders,
           querystring: eventsQuery,
-          response: { 200: eventList, ...problems('invalid_request', 'unknown_container') },
+          response: {
+            200: eventList,
+            ...problems('invalid_request', 'unknown_container', 'too_many_streams'),
+          },
         },
       },
       async (request, reply) => {
+        const { subject } = callerOf(request);
         const row = await demandContainer(db, request.params.id, callerOf(request), 'read');
         const { accept, authorization, 'last-event-id': last = '0' } = request.headers;
         if (accept?.includes('text/event-stream')) {
           const stop = new AbortController();
+          const of = { container: row.id, client: row.client_id, subject, authorization };
+          const subscription = events.subscribe(of, stop.signal);
           streams.add(stop);
           reply.raw.once('close', () => {
             stop.abort();
             streams.delete(stop);
           });
-          const events = Readable.from(eventStream(context, row, { authorization, last }, stop.signal));
+          const stream = Readable.from(eventStream(context, subscription, last));
           // Otherwise its connection, kept alive for 72 s, can delay a stop that has just ended the stream.
           reply.header('connection', 'close');
-          return reply.type('text/event-stream').send(events as never); // the schema doesn't serialise a stream
+          return reply.type('text/event-stream').send(stream as never); // the schema doesn't serialise a stream
         }
         return { events: await listEvents(db, row.id, request.query.limit) };
       },
@@ -181,6 +191,7 @@ export function containersRoutes(
               'container_busy',
               'site_protected',
               'manifest_broken',
+              'projection_failed',
               'sites_repo_unavailable',
             ),
           },

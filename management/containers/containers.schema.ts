@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import {
-  displayName,
+  givenName,
   givenDomain as host,
   imageReference,
   modules,
@@ -16,7 +16,7 @@ const features = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
 export const newContainer = z
   .strictObject({
     clientId: z.uuid(),
-    name: displayName,
+    name: givenName,
     domains: z.array(host).min(1).max(20).meta({
       description: 'the first one is the primary; the edge serves the others only while multi_domain is on',
     }),
@@ -75,7 +75,7 @@ export type NewContainer = z.output<typeof newContainer>;
 
 export const containerPatch = z
   .strictObject({
-    name: displayName.optional(),
+    name: givenName.optional(),
     features: features.optional().meta({ description: 'flags that aren’t named are unchanged' }),
     modules: modules
       .unwrap()

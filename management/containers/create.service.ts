@@ -30,15 +30,16 @@ interface Creation {
 }
 
 /**
- * Creates a container and waits until the provisioner accepts it; later steps run in the background. Throws a
- * `ManagementProblem`. After a failed step the container is `failed`, and its ports and domains are released.
+ * Creates a container and waits until the provisioner accepts it, for `answerMs` at most; later steps run in the
+ * background. Throws a `ManagementProblem`. After a failed step the container is `failed`, and its ports and domains are
+ * released.
  */
 export async function createContainer(
   context: Context,
   runner: OperationRunner,
   { body, caller, requestId, idempotencyKey }: Creation,
 ): Promise<ContainerView> {
-  const { db, settings } = context;
+  const { db, settings, clock } = context;
   await demandRole(db, body.clientId, caller.subject, 'act');
   refuseOwnZone(
     settings,
@@ -69,10 +70,14 @@ export async function createContainer(
     if (answer === null) throw new ManagementProblem('request_in_progress');
     return createdContainer(answer);
   }
-  await runner.settle(operation);
+  const isSettled = await Promise.race([
+    runner.settle(operation).then(() => true),
+    clock.sleep(settings.answerMs, { ref: false }).then(() => false),
+  ]);
   runner.trigger();
   const answer = await recordedAnswer(context, draft.id);
-  if (key !== null) await storeAnswer(db, key, answer);
+  // Until it is settled, the creation can still be withdrawn: a repeated request gets the answer of that time.
+  if (key !== null && isSettled) await storeAnswer(db, key, answer);
   return createdContainer(answer);
 }
 

@@ -45,10 +45,13 @@ export async function storeAnswer(
     .execute();
 }
 
-/** Deletes keys that are over a day old. */
+/** Deletes keys that are over a day old, apart from those that another process is deleting. */
 export async function forgetOldKeys(db: Database): Promise<void> {
-  await db
-    .deleteFrom('idempotency_keys')
-    .where('created_at', '<', sql<Date>`now() - interval '1 day'`)
-    .execute();
+  await sql`
+    with old as (
+      select subject, key from idempotency_keys where created_at < now() - interval '1 day'
+      for update skip locked
+    )
+    delete from idempotency_keys as one using old where one.subject = old.subject and one.key = old.key
+  `.execute(db);
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../gitops/base/clock.ts';
 import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
 import type { VerificationClient } from '../clients/verification-client.ts';
-import type { Database } from '../db/database.ts';
+import type { ConnectedDatabase } from '../db/connected.ts';
 import type { Authenticate } from '../http/auth.ts';
 import type { Limits } from '../http/limits.ts';
 
@@ -27,13 +27,15 @@ export interface Settings {
   readonly followMs: number;
   /** Milliseconds between two polls of the provisioner's site statuses. */
   readonly watchMs: number;
+  /** Milliseconds after which a creation is answered, even if it isn't known yet whether the provisioner accepts it. */
+  readonly answerMs: number;
   readonly limits: Limits;
 }
 
 /** What the parts of management work with. */
 export interface Context {
   readonly authenticate: Authenticate;
-  readonly db: Database;
+  readonly db: ConnectedDatabase;
   readonly repo: SitesRepo;
   readonly provisioner: ProvisionerClient;
   /** `null`: this installation has no verification worker. */

@@ -1,23 +1,24 @@
 import { PGlite } from '@electric-sql/pglite';
-import { Kysely, PostgresDialect } from 'kysely';
+import { PostgresDialect } from 'kysely';
 import pg from 'pg';
-import type { Database, Tables } from './database.ts';
+import { ConnectedDatabase } from './connected.ts';
 import { ensureCluster } from './embedded-cluster.ts';
 import { EmbeddedDialect } from './embedded-dialect.ts';
+import { listenOnEmbedded, listenOnPostgres } from './listen.ts';
 
 const POOL_SIZE = 10;
 /** How long a query waits for a connection if all are in use or the server doesn't answer. */
 const CONNECT_MS = 30_000;
 
 /** PostgreSQL by URL. `onIdleError` gets the errors of idle connections; the pool replaces the broken ones. */
-export function connectPostgres(url: string, onIdleError: (error: Error) => void): Database {
+export function connectPostgres(url: string, onIdleError: (error: Error) => void): ConnectedDatabase {
   const pool = new pg.Pool({ connectionString: url, max: POOL_SIZE, connectionTimeoutMillis: CONNECT_MS });
   pool.on('error', onIdleError);
   pool.on('connect', answerByCallback);
   // The pool handles errors of idle connections only, and an error event without a listener ends the process. This
   // listener can ignore the error: after a break between two queries of a transaction, the next query fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  return new ConnectedDatabase(new PostgresDialect({ pool }), listenOnPostgres(url, onIdleError));
 }
 
 /**
@@ -35,14 +36,20 @@ function answerByCallback(client: pg.PoolClient): void {
 }
 
 /** PGlite in this process, stored under `dir`, or in memory without `dir`. */
-export function connectEmbedded(dir?: string): Database {
-  return new Kysely<Tables>({
-    dialect: new EmbeddedDialect({
-      pglite: async () => {
-        if (dir === undefined) return await PGlite.create();
-        await ensureCluster(dir);
-        return await PGlite.create(dir);
-      },
-    }),
+export function connectEmbedded(dir?: string): ConnectedDatabase {
+  return embeddedDatabase(async () => {
+    if (dir === undefined) return await PGlite.create();
+    await ensureCluster(dir);
+    return await PGlite.create(dir);
   });
+}
+
+/** The database of an embedded engine, which is opened at the first use. */
+export function embeddedDatabase(create: () => Promise<PGlite>): ConnectedDatabase {
+  let engine: Promise<PGlite> | undefined;
+  const open = () => {
+    engine ??= create();
+    return engine;
+  };
+  return new ConnectedDatabase(new EmbeddedDialect({ pglite: open }), listenOnEmbedded(open));
 }

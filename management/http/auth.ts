@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { type CryptoKey, errors, type JWTPayload, type JWTVerifyResult, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../../gitops/base/clock.ts';
+import { visibleText } from '../../gitops/base/text.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from './errors.ts';
 import { createKeySource, type JwksOptions } from './jwks.ts';
@@ -100,10 +101,16 @@ function actorOf({ sub, name, email }: JWTPayload): Actor {
   if (typeof sub !== 'string' || sub === '') {
     throw new ManagementProblem('invalid_token', { detail: 'the token names no subject' });
   }
+  // No member can have such a subject, and the database can't hold it.
+  if (/[\p{Cc}\p{Cs}]/u.test(sub)) {
+    throw new ManagementProblem('invalid_token', { detail: 'the token’s subject is not plain text' });
+  }
+  const shown = typeof name === 'string' ? visibleText(name).trim() : '';
   return {
     subject: sub,
-    name: typeof name === 'string' && name !== '' ? name : sub,
-    email: typeof email === 'string' && email.includes('@') ? email : `${sub}@users.invalid`,
+    name: shown === '' ? sub : shown,
+    email:
+      typeof email === 'string' && email.includes('@') ? visibleText(email).trim() : `${sub}@users.invalid`,
   };
 }
 

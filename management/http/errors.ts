@@ -26,11 +26,13 @@ export const MANAGEMENT_ERRORS = {
   idempotency_key_reused: [422, 'The Idempotency-Key was used with another request'],
   invalid_container_config: [422, 'The container configuration is not what Tag Manager shows'],
   rate_limited: [429, 'Too many requests in a minute'],
+  too_many_streams: [429, 'The caller has as many event streams open as it may have'],
   internal: [500, 'Something went wrong inside the management API'],
   provisioning_failed: [502, 'The provisioner did not accept the container'],
   verification_unavailable: [502, 'The verification worker can’t be reached; the status is unchanged'],
   auth_unavailable: [503, 'The keys that verify tokens can’t be fetched'],
   no_free_port: [503, 'The port pool is empty'],
+  projection_failed: [503, 'The change is committed, and not shown yet; it is tried again, don’t repeat it'],
   sites_repo_unavailable: [503, 'The sites repository can’t be read or written'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 

@@ -7,11 +7,12 @@ const WINDOW_MS = 60_000;
 /** Addresses and subjects that are counted at once; the least recently seen are dropped first. */
 const MOST_COUNTED = 10_000;
 
-/** Requests a minute. */
+/** Requests a minute, and open streams. */
 export interface Limits {
   /** Counted before the token is checked, so that it also limits attempts to guess tokens. */
   readonly perAddress: number;
   readonly perSubject: number;
+  readonly streamsPerSubject: number;
 }
 
 type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
@@ -19,7 +20,7 @@ type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 /** The two limits as hooks: one to run before the token check and one to run after it. */
 export async function buildLimits(
   app: FastifyInstance,
-  { perAddress, perSubject }: Limits,
+  { perAddress, perSubject }: Pick<Limits, 'perAddress' | 'perSubject'>,
 ): Promise<{ readonly address: Hook; readonly subject: Hook }> {
   await app.register(rateLimit, { global: false, cache: MOST_COUNTED });
   const limit = (options: CreateRateLimitOptions): Hook => {

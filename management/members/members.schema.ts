@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { displayName } from '../../gitops/manifest/schema.ts';
+import { givenName } from '../../gitops/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 
 const role = z
@@ -14,13 +14,13 @@ const subject = z
   .string()
   .min(1)
   .max(LONGEST_SUBJECT)
-  .regex(/^\P{Cc}+$/u, 'must not contain control characters')
+  .regex(/^[^\p{Cc}\p{Cs}]+$/u, 'must be well-formed Unicode without control characters')
   .meta({ description: 'the `sub` claim of the member’s tokens' });
 
 const member = z.strictObject({ subject, role });
 
 export const newClient = z
-  .strictObject({ name: displayName, members: z.array(member).max(100).default([]) })
+  .strictObject({ name: givenName, members: z.array(member).max(100).default([]) })
   .meta(examples({ 'with an owner': { name: 'Acme', members: [{ subject: 'auth0|ada', role: 'owner' }] } }));
 
 export const clientView = z

@@ -24,12 +24,14 @@ export function followSteps(
   const { db, repo, provisioner } = context;
 
   /** The manifest that git holds now, which an operator may have edited. `null`: the site is not wanted any more. */
-  async function desiredManifest(site: string): Promise<Manifest | null> {
+  async function desiredManifest(site: string): Promise<{ manifest: Manifest; revision: string } | null> {
     const head = await repo.head();
     const file = head === null ? null : await repo.readSite(head, site);
-    if (file === null) return null;
+    if (head === null || file === null) return null;
     const parsed = await readManifest(file.text, file.path);
-    return parsed.ok && parsed.manifest.state === 'present' ? parsed.manifest : null;
+    return parsed.ok && parsed.manifest.state === 'present'
+      ? { manifest: parsed.manifest, revision: head }
+      : null;
   }
 
   async function siteOf(operation: OperationRow): Promise<string> {
@@ -50,18 +52,25 @@ export function followSteps(
     },
   });
 
-  /** A creation has the outcome of the provisioner's operation. One that the provisioner has lost is started again. */
+  /**
+   * A creation has the outcome of the provisioner's operation. It is started again if the provisioner has lost it, or has
+   * not answered the request that started it.
+   */
   async function followCreation(operation: OperationRow, site: string): Promise<StepOutcome> {
     const { provisioner_operation: id } = operation;
     const known = id === null ? null : await provisioner.operation(id, requestOf(operation));
     if (known === null) {
-      const manifest = await desiredManifest(site);
+      const desired = await desiredManifest(site);
       // Git no longer has the site. The projection will start its removal.
-      if (manifest === null) return 'wait';
-      return {
-        to: 'follow',
-        provisionerOperation: await provisioner.provision(manifest, requestOf(operation)),
-      };
+      if (desired === null) return 'wait';
+      const { manifest, revision } = desired;
+      try {
+        const started = await provisioner.provision(manifest, revision, requestOf(operation));
+        return { to: 'follow', provisionerOperation: started };
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        return { to: 'tombstone', reason: 'provisioner_refused', detail: error.message };
+      }
     }
     if (known.status === 'succeeded') return active(operation);
     if (known.status !== 'failed') return 'wait';
@@ -163,6 +172,15 @@ function failureOf({ reason, steps }: ProvisionerOperation): string {
   const failed = steps.find(({ error }) => error !== undefined);
   return (
     reason ?? (failed ? `${failed.target} ${failed.key}: ${failed.error}` : 'the provisioner gave no reason')
+  );
+}
+
+/** The provisioner refuses this manifest, and would refuse it again. A newer tombstone is no fault of the manifest. */
+function isRefusal(error: unknown): error is ProvisionerError {
+  return (
+    error instanceof ProvisionerError &&
+    (error.status === 409 || error.status === 422) &&
+    error.code !== 'superseded'
   );
 }
 

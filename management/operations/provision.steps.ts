@@ -19,7 +19,17 @@ import type { StepFunction, StepOutcome } from './outcome.ts';
 export function provisionSteps(
   context: Context,
 ): Record<Extract<SagaStep, 'commit' | 'provision' | 'withdraw'>, StepFunction> {
-  const { repo, provisioner, log } = context;
+  const { db, repo, provisioner, log } = context;
+
+  /** The commit of the step before. */
+  async function committedRevision({ container_id }: OperationRow): Promise<string | null> {
+    const { revision } = await db
+      .selectFrom('containers')
+      .select('revision')
+      .where('id', '=', container_id)
+      .executeTakeFirstOrThrow();
+    return revision;
+  }
 
   return {
     async commit(operation) {
@@ -43,16 +53,23 @@ export function provisionSteps(
       }
     },
 
+    /**
+     * Without an answer, the site is followed too: the request may have arrived, and git asks for the site in any case.
+     * Only the provisioner's own answer, or a connection that was never made, ends the creation here.
+     */
     async provision(operation) {
       const manifest = plannedManifest(operation);
+      const follow = (provisionerOperation: string | null): StepOutcome => ({
+        to: 'follow',
+        provisionerOperation,
+        effect: (trx) => recordSite(trx, withoutConfig(manifest), { revision: null, blob: null }),
+      });
       try {
-        return {
-          to: 'follow',
-          provisionerOperation: await provisioner.provision(manifest, requestOf(operation)),
-          effect: (trx) => recordSite(trx, withoutConfig(manifest), { revision: null, blob: null }),
-        };
+        const revision = await committedRevision(operation);
+        return follow(await provisioner.provision(manifest, revision, requestOf(operation)));
       } catch (error) {
         if (!(error instanceof ProvisionerError)) throw error;
+        if (error.kind === 'unanswered') return follow(null);
         return withdraw(
           error.kind === 'unreachable' ? 'provisioner_unreachable' : 'provisioner_refused',
           error,
@@ -135,8 +152,8 @@ export function requestOf({ request_id }: OperationRow): { requestId: string } {
 
 /** Releases ports, domains and hostnames. The records of the domains are deleted with them. */
 export async function releaseAll(db: Database, container: string): Promise<void> {
-  await releasePorts(db, container);
   await releaseAllDomains(db, container);
+  await releasePorts(db, container);
   await releaseHostnames(db, container);
 }
 

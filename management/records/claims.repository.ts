@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
+import { lockContainer } from './containers.repository.ts';
 import { hostnamesOfOthers } from './hostnames.repository.ts';
 
 /** If a change has not reported its end for this long, its process is dead. */
@@ -43,6 +44,19 @@ export async function claimForChange(
   change: string,
   domains: readonly string[],
 ): Promise<string[]> {
+  return await db.transaction().execute(async (trx) => {
+    await lockContainer(trx, container);
+    return await claimLocked(trx, { container, change, domains });
+  });
+}
+
+interface ChangeClaims {
+  readonly container: string;
+  readonly change: string;
+  readonly domains: readonly string[];
+}
+
+async function claimLocked(db: Database, { container, change, domains }: ChangeClaims): Promise<string[]> {
   const foreign = await hostnamesOfOthers(db, container, domains);
   const names = namesOf(domains).filter((name) => !foreign.includes(name));
   if (names.length === 0) return foreign;
@@ -74,7 +88,7 @@ export async function claimForChange(
 export async function settleClaims(db: Database, container: string, change: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
     // The projection holds the same lock while it records a manifest.
-    await sql`select from containers where id = ${container} for update`.execute(trx);
+    await lockContainer(trx, container);
     const { rows } = await sql<{ domain: string }>`
       update domain_claims set changes = array_remove(changes, ${change}::uuid)
       where container_id = ${container} and ${change}::uuid = any (changes)
@@ -97,9 +111,17 @@ export async function hasOverdueClaims(db: Database): Promise<boolean> {
  * committed.
  */
 export async function settleOverdueClaims(db: Database): Promise<void> {
+  const { rows } = await sql<{ container_id: string }>`
+    select distinct container_id from domain_claims where ${overdue}`.execute(db);
+  for (const { container_id: container } of rows) await settleOverdueOf(db, container);
+}
+
+async function settleOverdueOf(db: Database, container: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
+    await lockContainer(trx, container);
     const { rows } = await sql<{ domain: string }>`
-      update domain_claims set changes = '{}' where ${overdue} returning domain`.execute(trx);
+      update domain_claims set changes = '{}' where container_id = ${container} and ${overdue}
+      returning domain`.execute(trx);
     await releaseUnwanted(
       trx,
       rows.map(({ domain }) => domain),

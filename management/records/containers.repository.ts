@@ -76,13 +76,17 @@ export async function findContainerFor(
   return { container, role };
 }
 
-/** Locks the row until the transaction ends. */
+/**
+ * Locks the row until the transaction ends. Every transaction that writes more than one table of a container takes this
+ * lock first, before its operation, claims, ports and site records, so that no two of them wait for each other. Inserts
+ * of rows that refer to the container don't wait for it: no transaction changes its key.
+ */
 export async function lockContainer(db: Database, id: string): Promise<ContainerRow> {
   return await db
     .selectFrom('containers')
     .selectAll()
     .where('id', '=', id)
-    .forUpdate()
+    .forNoKeyUpdate()
     .executeTakeFirstOrThrow();
 }
 

@@ -28,6 +28,8 @@ export async function eventsAfter(db: Database, container: string, after: string
   return rows.map(present);
 }
 
+export type EventView = Awaited<ReturnType<typeof eventsAfter>>[number];
+
 function selectEvents(db: Database, container: string) {
   return db
     .selectFrom('container_events')

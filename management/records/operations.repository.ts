@@ -22,6 +22,17 @@ export async function findRunning(db: Database, id: string): Promise<OperationRo
     .executeTakeFirst();
 }
 
+/** Step of a container's running operation; `null`: none runs. */
+export async function runningStep(db: Database, container: string): Promise<SagaStep | null> {
+  const running = await db
+    .selectFrom('operations')
+    .select('step')
+    .where('container_id', '=', container)
+    .where('status', '=', 'running')
+    .executeTakeFirst();
+  return running?.step ?? null;
+}
+
 export async function runningOperations(db: Database): Promise<Pick<OperationRow, 'id' | 'created_at'>[]> {
   return await db
     .selectFrom('operations')
@@ -37,18 +48,28 @@ export async function runningOperations(db: Database): Promise<Pick<OperationRow
  */
 export async function moveOperation(
   db: Database,
-  { id, step }: { readonly id: string; readonly step: SagaStep },
+  { id, container_id, step }: Pick<OperationRow, 'id' | 'container_id' | 'step'>,
   { revision, ...values }: Updateable<Tables['operations']> & { readonly revision?: string | undefined },
 ): Promise<OperationRow | undefined> {
   return await db
+    // A removal locks the container too before it cancels the operation.
+    .with('locked', (inner) =>
+      inner
+        .selectFrom('containers')
+        .select('containers.id as container')
+        .where('containers.id', '=', container_id)
+        .forNoKeyUpdate(),
+    )
     .with('moved', (inner) =>
       inner
         .updateTable('operations')
+        .from('locked')
         .set({ ...values, updated_at: new Date() })
-        .where('id', '=', id)
-        .where('status', '=', 'running')
-        .where('step', '=', step)
-        .returningAll(),
+        .whereRef('operations.container_id', '=', 'locked.container')
+        .where('operations.id', '=', id)
+        .where('operations.status', '=', 'running')
+        .where('operations.step', '=', step)
+        .returningAll('operations'),
     )
     .with('committed', (inner) =>
       inner

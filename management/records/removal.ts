@@ -10,13 +10,14 @@ import { cancelRunning, startOperation } from './operations.repository.ts';
 export async function startRemoval(db: Database, container: string, cause: Cause): Promise<void> {
   await db.transaction().execute(async (trx) => {
     await lockContainer(trx, container);
-    if (!(await moveContainer(trx, container, 'deprovisioning', cause))) return;
-    await cancelRunning(trx, container);
-    await trx
-      .updateTable('containers')
-      .set({ revision: cause.revision })
-      .where('id', '=', container)
-      .execute();
-    await startOperation(trx, container, { kind: 'deprovision', step: 'clean' }, cause);
+    await removeLocked(trx, container, cause);
   });
+}
+
+/** The same for a container that the transaction has locked. */
+export async function removeLocked(trx: Database, container: string, cause: Cause): Promise<void> {
+  if (!(await moveContainer(trx, container, 'deprovisioning', cause))) return;
+  await cancelRunning(trx, container);
+  await trx.updateTable('containers').set({ revision: cause.revision }).where('id', '=', container).execute();
+  await startOperation(trx, container, { kind: 'deprovision', step: 'clean' }, cause);
 }

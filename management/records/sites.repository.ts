@@ -1,6 +1,7 @@
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Database } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
+import { LIVE } from '../lifecycle/status.ts';
 
 /** Names that no other site may hold: the domains of its pages and its first-party hosts. */
 export function claimedNames(manifest: Pick<ManifestView, 'domains' | 'customDomains'>): string[] {
@@ -46,6 +47,17 @@ export async function recordSite(
   }));
   const rows = [...pages, ...customs].filter(({ domain }) => !contested.includes(domain));
   if (rows.length > 0) await db.insertInto('site_domains').values(rows).execute();
+}
+
+/** Ids of the live sites that have a record, so that git has, or had, their files. */
+export async function recordedSites(db: Database): Promise<ReadonlySet<string>> {
+  const rows = await db
+    .selectFrom('sites')
+    .innerJoin('containers', 'containers.id', 'sites.container_id')
+    .select('sites.site_id')
+    .where('containers.status', 'in', LIVE)
+    .execute();
+  return new Set(rows.map(({ site_id }) => site_id));
 }
 
 /** Lets other sites use the hostnames of a site that is gone. */

@@ -13,6 +13,8 @@ export interface KnownSite {
   /** More of the reason, in words. */
   readonly detail: string | null;
   readonly manifest: ManifestView;
+  /** Revision and blob of its file that were projected last. */
+  readonly revision: string | null;
   readonly blob: string | null;
   /** There is a site record: the provisioner has accepted the site at least once. */
   readonly isRecorded: boolean;
@@ -20,14 +22,17 @@ export interface KnownSite {
   readonly step: SagaStep | null;
 }
 
-/** Whether a site's file is projected: its text is new, or it was refused before and the obstacle may be gone. */
+/**
+ * Whether a site's file is projected: its text is new, or it was refused before and the obstacle may be gone. `later`: it
+ * is, once the operation has settled.
+ */
 export function isDue(
   site: Pick<KnownSite, 'blob' | 'reason' | 'step'> | undefined,
   { blob }: { readonly blob: string },
-): boolean {
+): boolean | 'later' {
   if (site === undefined) return true;
-  if (isUnsettled(site.step)) return false;
-  return site.blob !== blob || isProjectionReason(site.reason);
+  const isNew = site.blob !== blob || isProjectionReason(site.reason);
+  return isNew && isUnsettled(site.step) ? 'later' : isNew;
 }
 
 /** Whether a site without a file in git is live, so that its removal starts unless there is an obstacle. */

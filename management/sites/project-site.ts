@@ -3,9 +3,11 @@ import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { isProjectionReason, LIVE, restorePath } from '../lifecycle/status.ts';
+import { isUnsettled } from '../lifecycle/steps.ts';
 import { holdPorts } from '../ports/ports.repository.ts';
 import { claimDomains, releaseDomains } from '../records/claims.repository.ts';
 import {
+  type ContainerRow,
   lockContainer,
   moveContainer,
   type ProjectionObstacle,
@@ -14,13 +16,14 @@ import {
 } from '../records/containers.repository.ts';
 import type { Cause } from '../records/events.repository.ts';
 import { hostnamesHeldByOthers } from '../records/hostnames.repository.ts';
-import { cancelRunning, startOperation } from '../records/operations.repository.ts';
+import { cancelRunning, runningStep, startOperation } from '../records/operations.repository.ts';
+import { removeLocked } from '../records/removal.ts';
 import { claimedNames, recordSite, rememberBlob } from '../records/sites.repository.ts';
 import type { KnownSite } from './decision.ts';
 
 /** The version of a site's file that is being projected. */
 interface Version {
-  readonly site: Pick<KnownSite, 'id' | 'siteId'>;
+  readonly site: Pick<KnownSite, 'id' | 'siteId' | 'revision' | 'blob'>;
   /** `blob: null`: git has no file of the site. */
   readonly at: { readonly revision: string; readonly blob: string | null };
   readonly cause: Cause;
@@ -39,7 +42,8 @@ export async function refuseVersion(
   obstacle: ProjectionObstacle,
 ): Promise<void> {
   await db.transaction().execute(async (trx) => {
-    const row = await lockContainer(trx, site.id);
+    const row = await lockUnchanged(trx, site, at);
+    if (row === null) return;
     if (row.status_reason !== obstacle.reason || row.status_detail !== obstacle.detail) {
       await setObstacle(trx, row, obstacle, cause);
     }
@@ -54,8 +58,8 @@ export async function refuseVersion(
 export async function applyEdit(parts: Parts, version: ManifestVersion): Promise<void> {
   const { site, manifest, at, cause } = version;
   await unlessObstructed(parts, version, async (trx) => {
-    const row = await lockContainer(trx, site.id);
-    if (!LIVE.includes(row.status)) return;
+    const row = await lockUnchanged(trx, site, at);
+    if (row === null || !LIVE.includes(row.status)) return;
     demandNone(findObstacle(await hostnamesHeldByOthers(trx, site.id, manifest), true, manifest));
     const wanted = claimedNames(manifest);
     const contested = await claimDomains(trx, site.id, wanted);
@@ -79,8 +83,8 @@ export async function applyEdit(parts: Parts, version: ManifestVersion): Promise
 export async function startRestore(parts: Parts, version: ManifestVersion): Promise<void> {
   const { site, manifest, at, cause } = version;
   await unlessObstructed(parts, version, async (trx) => {
-    const row = await lockContainer(trx, site.id);
-    if (LIVE.includes(row.status)) return;
+    const row = await lockUnchanged(trx, site, at);
+    if (row === null || LIVE.includes(row.status)) return;
     const contested = [
       ...(await claimDomains(trx, site.id, claimedNames(manifest))),
       ...(await hostnamesHeldByOthers(trx, site.id, manifest)),
@@ -93,6 +97,52 @@ export async function startRestore(parts: Parts, version: ManifestVersion): Prom
     await recordSite(trx, manifest, at);
     await startOperation(trx, site.id, { kind: 'restore', step: 'follow' }, cause);
   });
+}
+
+/** Starts the removal of a site by its tombstone, or (without a blob) because git has deleted its file. */
+export async function applyRemoval(
+  { db }: Parts,
+  site: KnownSite,
+  at: { readonly revision: string; readonly blob: string | null },
+  cause: Cause,
+): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const row = await lockUnchanged(trx, site, at);
+    if (row === null || !LIVE.includes(row.status)) return;
+    if (isUnsettled(await runningStep(trx, site.id))) throw new OutdatedPass(site.siteId);
+    await removeLocked(trx, site.id, cause);
+    // Without a blob, the site is projected again even if git restores the same text.
+    await rememberBlob(trx, site.siteId, at);
+  });
+}
+
+/** What a pass has read of a site is outdated: the pass must read again. */
+export class OutdatedPass extends Error {
+  override name = 'OutdatedPass';
+  constructor(site: string) {
+    super(`${site} was changed while it was projected`);
+  }
+}
+
+/**
+ * Locks the container, and compares with what the pass has read: another process may have projected another revision
+ * since. `null`: it was this one, and there is nothing to do. Throws `OutdatedPass` where it was a different one.
+ */
+async function lockUnchanged(
+  trx: Database,
+  { id, siteId, revision, blob }: Version['site'],
+  at: { readonly revision: string; readonly blob: string | null },
+): Promise<ContainerRow | null> {
+  const row = await lockContainer(trx, id);
+  const now = await trx
+    .selectFrom('sites')
+    .select(['revision', 'blob'])
+    .where('site_id', '=', siteId)
+    .executeTakeFirst();
+  if ((now?.blob ?? null) === blob && (now?.revision ?? null) === revision) return row;
+  const isApplied = now?.blob === at.blob && (at.blob !== null || now.revision === at.revision);
+  if (isApplied) return null;
+  throw new OutdatedPass(siteId);
 }
 
 /** Runs the work in a transaction. An obstacle rolls it back, and only the obstacle is recorded. */

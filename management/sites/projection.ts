@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setInterval } from 'node:timers/promises';
+import { backoffMs } from '../../gitops/base/backoff.ts';
 import { limit } from '../../gitops/base/limit.ts';
 import { readManifest } from '../../gitops/manifest/read.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
@@ -10,8 +11,7 @@ import { withoutConfig } from '../db/manifest-view.ts';
 import { hasOverdueClaims, settleOverdueClaims } from '../records/claims.repository.ts';
 import { insertContainer, isAnyObstructed, setObstacle } from '../records/containers.repository.ts';
 import type { Cause } from '../records/events.repository.ts';
-import { startRemoval } from '../records/removal.ts';
-import { rememberBlob } from '../records/sites.repository.ts';
+import { recordedSites, rememberBlob } from '../records/sites.repository.ts';
 import {
   decideProjection,
   describeRefusal,
@@ -20,37 +20,58 @@ import {
   type KnownSite,
   removalObstacle,
 } from './decision.ts';
-import { applyEdit, refuseVersion, startRestore } from './project-site.ts';
+import { applyEdit, applyRemoval, OutdatedPass, refuseVersion, startRestore } from './project-site.ts';
 
-/** Milliseconds between two checks for sites that wait for ports or names of others. */
+/** Milliseconds between two checks for sites that wait for something other than a commit. */
 const RETRY_MS = 2_000;
+/** Pauses between passes that fail, at most. */
+const RETRIES = { firstMs: RETRY_MS, longestMs: 60_000 };
+/** Passes of one run, where other processes project at the same time. */
+const MAX_PASSES = 5;
+
+/** What a pass could not project. */
+interface PassOutcome {
+  /** Sites with an error. */
+  readonly failed: Set<string>;
+  /** Another process has changed one of its sites meanwhile. */
+  isOutdated: boolean;
+  /** A creation or its rollback must settle first. */
+  isEarly: boolean;
+}
 
 /**
  * Projects git into the database: edits, reverts and deletions by operators and by the API alike. Level-triggered: a
- * pass compares the newest revision with what was projected last. Passes run one at a time and each reads the newest
- * revision itself, so that an older one never overwrites a newer one.
+ * pass compares the newest revision with what was projected last. In one process, passes run one at a time; among
+ * processes, each site is compared again under its lock. A pass that isn't complete is tried again without a commit.
  */
 export class Projection {
   readonly #context: Context;
   readonly #onOperation: () => void;
   readonly #mutex = limit(1);
   #absences: { readonly revision: string; readonly bySite: ReadonlyMap<string, Absence> } | null = null;
+  /** Passes in a row that have failed. */
+  #failures = 0;
+  /** By `clock.now()`; `null`: the last pass was complete. */
+  #retryAt: number | null = null;
 
   constructor(context: Context, onOperation: () => void) {
     this.#context = context;
     this.#onOperation = onOperation;
   }
 
-  /** Resolves when the database matches the revision that is the newest at the time of the call. */
-  async run(): Promise<void> {
-    await this.#mutex(() => this.#pass());
+  /**
+   * Resolves when the database matches the revision that is the newest at the time of the call, apart from the sites that
+   * it resolves to: these could not be projected, and are tried again.
+   */
+  async run(): Promise<ReadonlySet<string>> {
+    return await this.#mutex(() => this.#runPasses());
   }
 
   /** Follows the repository until the signal. */
   async follow(signal: AbortSignal): Promise<void> {
     const { repo, log } = this.#context;
     // An abort of the signal makes the timer throw.
-    const retrying = this.#retryObstructed(signal).catch((err) => {
+    const retrying = this.#retry(signal).catch((err) => {
       if (!signal.aborted) log.error({ err }, 'the checks for sites that wait for others have ended');
     });
     const onUnwatched = (err: unknown) =>
@@ -64,44 +85,82 @@ export class Projection {
     await this.#mutex(async () => undefined);
   }
 
-  /** An obstacle can disappear without a commit, for example when the host reports that another site is gone. */
-  async #retryObstructed(signal: AbortSignal): Promise<void> {
-    const { db, log } = this.#context;
+  /**
+   * An obstacle can disappear without a commit, for example when the host reports that another site is gone; so can the
+   * cause of a failure.
+   */
+  async #retry(signal: AbortSignal): Promise<void> {
+    const { db, clock, log } = this.#context;
     for await (const _ of setInterval(RETRY_MS, null, { signal, ref: false })) {
       try {
-        if ((await isAnyObstructed(db)) || (await hasOverdueClaims(db))) await this.run();
+        const isDueAgain = this.#retryAt !== null && this.#retryAt <= clock.now();
+        if (isDueAgain || (await isAnyObstructed(db)) || (await hasOverdueClaims(db))) await this.run();
       } catch (err) {
         log.error({ err }, 'a retry could not be projected');
       }
     }
   }
 
-  async #pass(): Promise<void> {
-    const { db, repo, log } = this.#context;
+  async #runPasses(): Promise<ReadonlySet<string>> {
+    const { clock } = this.#context;
+    try {
+      let outcome = await this.#pass();
+      for (let pass = 1; outcome.isOutdated && pass < MAX_PASSES; pass += 1) outcome = await this.#pass();
+      if (outcome.failed.size === 0) {
+        this.#failures = 0;
+        this.#retryAt = outcome.isEarly || outcome.isOutdated ? clock.now() : null;
+        return outcome.failed;
+      }
+      this.#scheduleRetry();
+      return outcome.failed;
+    } catch (error) {
+      this.#scheduleRetry();
+      throw error;
+    }
+  }
+
+  #scheduleRetry(): void {
+    this.#failures += 1;
+    this.#retryAt = this.#context.clock.now() + backoffMs(this.#failures, Math.random, RETRIES);
+  }
+
+  async #pass(): Promise<PassOutcome> {
+    const { db, repo } = this.#context;
+    const outcome: PassOutcome = { failed: new Set(), isOutdated: false, isEarly: false };
+    // Read before git: the file of a site that has a record by now is in the listing, unless it was deleted.
+    const recorded = await recordedSites(db);
     const head = await repo.head();
     // An unreadable branch doesn't mean that every site was deleted.
-    if (head === null) return;
-    const [{ files: listed }, known] = [await repo.tree(head), await this.#known()];
-    const due = listed.filter((blob) => isDue(known.get(blob.site), blob));
-    let isComplete = true;
+    if (head === null) return outcome;
+    const { files: listed } = await repo.tree(head);
+    const known = await this.#known();
+    const due = listed.filter((blob) => {
+      const verdict = isDue(known.get(blob.site), blob);
+      if (verdict === 'later') outcome.isEarly = true;
+      return verdict === true;
+    });
     for await (const files of repo.texts(due)) {
       for (const file of files) {
-        try {
-          await this.#project(known.get(file.site), file, head);
-        } catch (err) {
-          isComplete = false;
-          log.error({ err, site: file.site, revision: head }, 'a site could not be projected');
-        }
+        await this.#attempt(outcome, file.site, () => this.#project(known.get(file.site), file, head));
       }
     }
     const present = new Set(listed.map(({ site }) => site));
-    const missing = [...known.values()].filter((site) => !present.has(site.siteId) && isDeleted(site));
-    await this.#projectMissing(missing, head);
-    if (isComplete) await settleOverdueClaims(db);
+    const missing = [...known.values()].filter(
+      (site) => !present.has(site.siteId) && recorded.has(site.siteId) && isDeleted(site),
+    );
+    // A removal is never started from an old listing: git may have the site again.
+    if (missing.length > 0 && (await repo.head()) !== head) outcome.isOutdated = true;
+    else await this.#projectMissing(missing, head, outcome);
+    if (outcome.failed.size === 0 && !outcome.isOutdated) await settleOverdueClaims(db);
+    return outcome;
   }
 
   /** Only what a commit removed is a removal: a moved or replaced file, or a rewritten branch, is none. */
-  async #projectMissing(missing: readonly KnownSite[], revision: string): Promise<void> {
+  async #projectMissing(
+    missing: readonly KnownSite[],
+    revision: string,
+    outcome: PassOutcome,
+  ): Promise<void> {
     const { db } = this.#context;
     // Forget the blob, so that the site is projected again even if git restores the same text.
     const at = { revision, blob: null };
@@ -113,12 +172,12 @@ export class Projection {
       const detail = removalObstacle(site.siteId, absences.get(site.siteId));
       const isKnown = site.reason === 'invalid_manifest' && site.detail === detail;
       if (detail !== null && isKnown) continue;
-      const cause = await this.#causeOf(site.siteId, revision);
-      if (detail === null) {
-        await startRemoval(db, site.id, cause);
-        await rememberBlob(db, site.siteId, at);
-      } else await refuseVersion({ db }, { site, at, cause }, { reason: 'invalid_manifest', detail });
-      this.#onOperation();
+      await this.#attempt(outcome, site.siteId, async () => {
+        const cause = await this.#causeOf(site.siteId, revision);
+        if (detail === null) await applyRemoval({ db }, site, at, cause);
+        else await refuseVersion({ db }, { site, at, cause }, { reason: 'invalid_manifest', detail });
+        this.#onOperation();
+      });
     }
   }
 
@@ -132,8 +191,22 @@ export class Projection {
     return bySite;
   }
 
+  /** Projects one site. Its failure holds up no other site. */
+  async #attempt(outcome: PassOutcome, site: string, project: () => Promise<void>): Promise<void> {
+    try {
+      await project();
+    } catch (err) {
+      if (err instanceof OutdatedPass) {
+        outcome.isOutdated = true;
+        return;
+      }
+      outcome.failed.add(site);
+      this.#context.log.error({ err, site }, 'a site could not be projected; it is tried again');
+    }
+  }
+
   async #project(known: KnownSite | undefined, file: SiteFile, revision: string): Promise<void> {
-    const { db } = this.#context;
+    const { db, log } = this.#context;
     const at = { revision, blob: file.blob };
     const parsed = await readManifest(file.text, file.path);
     const decision = decideProjection(known, parsed);
@@ -152,10 +225,12 @@ export class Projection {
       const detail = describeRefusal(file.path, parsed);
       return await refuseVersion({ db }, { site, at, cause }, { reason: 'invalid_manifest', detail });
     }
+    for (const { path, message } of parsed.warnings) {
+      log.warn({ site: file.site, path }, `a manifest is accepted as it is: ${path} ${message}`);
+    }
     const version = { site, manifest: withoutConfig(parsed.manifest), at, cause };
     if (decision === 'remove') {
-      await startRemoval(db, site.id, cause);
-      await rememberBlob(db, file.site, at);
+      await applyRemoval({ db }, site, at, cause);
     } else if (decision === 'edit') await applyEdit({ db }, version);
     else await startRestore({ db }, version);
     this.#onOperation();
@@ -189,6 +264,7 @@ export class Projection {
       status: row.status,
       reason: null,
       detail: null,
+      revision: null,
       blob: null,
       isRecorded: false,
       step: null,
@@ -210,6 +286,7 @@ export class Projection {
         'containers.status_reason as reason',
         'containers.status_detail as detail',
         'containers.manifest',
+        'sites.revision',
         'sites.blob',
         'sites.site_id as record',
         'operations.step',

@@ -1,4 +1,5 @@
 import type { VerificationReport } from '../../edge/verification/contract.ts';
+import { storableJson } from '../../gitops/base/text.ts';
 import type { Database } from '../db/database.ts';
 
 /** Verifications that are kept of each container. */
@@ -11,7 +12,7 @@ export async function addVerification(
 ): Promise<void> {
   await db
     .insertInto('verifications')
-    .values({ container_id: container, status, checked_at: checkedAt, checks: JSON.stringify(checks) })
+    .values({ container_id: container, status, checked_at: checkedAt, checks: storableJson(checks) })
     .execute();
   await db
     .deleteFrom('verifications')

@@ -71,8 +71,8 @@ async function startVerification(
 ): Promise<VerificationReport> {
   const verification = await requestVerdict(context, row, requestId);
   await context.db.transaction().execute(async (trx) => {
-    await addVerification(trx, id, verification);
     const locked = await lockContainer(trx, id);
+    await addVerification(trx, id, verification);
     const { to, reason, detail, isKept } = statusAfter(verification, locked);
     const cause = { actor: caller.subject, requestId, revision: locked.revision, reason, detail };
     // A removal may have begun meanwhile. Then the transition is refused, and only the result is recorded.

@@ -9,6 +9,7 @@ import { hostContainers } from './host-containers.ts';
 import { hostNginx } from './host-nginx.ts';
 import { instance } from './instance.ts';
 import { management } from './management.ts';
+import { managementLoad } from './management-load.ts';
 
 /** The parts of the bench by name; `npm run bench -- <names>` runs only those. */
 const SUITES: Readonly<Record<string, Suite>> = {
@@ -18,6 +19,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   gitops,
   'broken-manifests': brokenManifests,
   management,
+  'management-load': managementLoad,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,
 };

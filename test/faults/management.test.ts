@@ -39,6 +39,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
       issuer: ISSUER,
       audience: AUDIENCE,
       settings: world.settings,
+      answerMs: 500,
     };
     mortals = new Mortals({ ...given, provisionerUrl: world.provisioner.url });
     nowhere = new Mortals({ ...given, provisionerUrl: 'http://127.0.0.1:9' });
@@ -174,6 +175,14 @@ describeWith('postgresql', 'a management process killed before and after each ef
       () => nowhere,
     ],
     [
+      'that the provisioner doesn’t answer',
+      { status: 202, ends: 'active', sees: ['after provision'] },
+      () => {
+        world.provisioner.unanswered = 1;
+      },
+      () => mortals,
+    ],
+    [
       'that fails on the host',
       { status: 202, ends: 'failed', sees: ['after provision', 'before deprovision', 'after deprovision'] },
       () => {
@@ -194,6 +203,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
         );
         world.provisioner.refuse = null;
         world.provisioner.fails = null;
+        world.provisioner.unanswered = 0;
         return report;
       };
       const { whole, killed } = await exhaustively(run, name.replace(/[^a-z]/g, ''), async (domain) =>

@@ -38,7 +38,8 @@ describeWith('docker', 'images that no site asks for any more', () => {
     tar.entry({ name: 'file' }, name);
     tar.finalize();
     const [repo = '', tag = ''] = local.split(':');
-    await buffer(await docker.importImage(tar, { repo, tag, changes: ['CMD ["/file"]'] }));
+    const options = { repo, tag, changes: ['CMD ["/file"]'] };
+    await buffer(await docker.importImage(tar as unknown as NodeJS.ReadableStream, options));
     const registry = stack.use(await startImageRegistry(docker, local));
     await docker.getImage(local).remove();
     await ensureImage(docker, registry.image, signal);
@@ -85,7 +86,9 @@ describeWith('docker', 'images that no site asks for any more', () => {
 
   test('are kept if they have a tag, and for all days anew if the record of them is lost', async () => {
     await build().prune(of(...NAMES));
-    await docker.getImage(images.oldest ?? '').tag({ repo: `tagyard-test/pruning-${process.pid}`, tag: 'mine' });
+    await docker
+      .getImage(images.oldest ?? '')
+      .tag({ repo: `tagyard-test/pruning-${process.pid}`, tag: 'mine' });
     stack.defer(async () => {
       await docker.getImage(`tagyard-test/pruning-${process.pid}:mine`).remove();
     });

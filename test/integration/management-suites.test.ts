@@ -13,6 +13,7 @@ const SUITES = {
   projection: () => import('../management/projection.test.ts'),
   reading: () => import('../management/reading.test.ts'),
   saga: () => import('../management/saga.test.ts'),
+  'failed projections': () => import('../management/unprojected.test.ts'),
   verification: () => import('../management/verification.test.ts'),
 };
 

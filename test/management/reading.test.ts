@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
@@ -111,6 +112,65 @@ test('streams new events, and resumes after the last event that was received', a
   await world.stop();
   await second.reading;
   await world.start();
+});
+
+describe('many streams', () => {
+  beforeEach(async () => {
+    await world.management?.app.listen({ host: '127.0.0.1', port: 0 });
+  });
+  afterEach(async () => {
+    await world.stop();
+    await world.start();
+  });
+
+  test('cost no query while nothing happens, and one for all of them when something does', async () => {
+    await eventually(async () => {
+      const { body } = await world.call('GET', at(), { as: 'viewer' });
+      expect(body.health).toBe('healthy');
+    });
+    const authorization = `Bearer ${await world.issuer.token('viewer')}`;
+    const streams = await Promise.all(Array.from({ length: 20 }, () => listen(authorization)));
+    await eventually(() => {
+      for (const stream of streams) expect(stream.kinds().length).toBeGreaterThan(2);
+    });
+    const before = streams.map((stream) => stream.kinds().length);
+    const asked = vi.spyOn(world.db.getExecutor(), 'executeQuery');
+    const queries = () =>
+      asked.mock.calls
+        .map(([query]) => query.sql)
+        .filter((text) => /container_events|client_memberships/.test(text));
+    // The background work of the process runs many times meanwhile.
+    const polls = world.provisioner.polls;
+    await eventually(() => expect(world.provisioner.polls).toBeGreaterThan(polls + 10));
+    expect(queries()).toEqual([]);
+    await sql`insert into container_events (container_id, kind, status) values (${ids[0]}, 'changed', 'active')`.execute(
+      world.owner,
+    );
+    await eventually(() => {
+      streams.forEach((stream, index) => {
+        expect(stream.kinds().slice(before[index])).toEqual(['changed']);
+      });
+    });
+    expect(queries().filter((text) => text.startsWith('select'))).toHaveLength(1);
+    asked.mockRestore();
+    for (const stream of streams) stream.stop.abort();
+  });
+
+  test('of one subject are limited', async () => {
+    const { limits } = world.settings;
+    Object.assign(limits, { streamsPerSubject: 2 });
+    const authorization = `Bearer ${await world.issuer.token('viewer')}`;
+    const [first] = [await listen(authorization), await listen(authorization)];
+    const headers = { accept: 'text/event-stream' };
+    const refused = await world.call('GET', `${at()}/events`, { as: 'viewer', headers });
+    expect([refused.status, refused.body.code]).toEqual([429, 'too_many_streams']);
+    const other = await listen(`Bearer ${await world.issuer.token('owner')}`);
+    first?.stop.abort();
+    await first?.reading;
+    const third = await eventually(() => listen(authorization));
+    Object.assign(limits, { streamsPerSubject: 1e9 });
+    for (const stream of [other, third]) stream.stop.abort();
+  });
 });
 
 describe('a stream ends by itself', () => {

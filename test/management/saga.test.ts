@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
@@ -85,6 +87,76 @@ describe('a provisioner that doesn’t accept a site', () => {
     world.provisioner.sites.set('acme-shop', { reason: 'Removed', message: '' });
     await eventually(async () => expect([await world.leased(), await claims()]).toEqual([0, []]));
   });
+});
+
+describe('a provisioner that doesn’t answer', () => {
+  beforeEach(async () => {
+    await world.close();
+    world = await World.open({ ports: { first: 20000, last: 20003 }, answerMs: 200 });
+    client = await world.client();
+  });
+
+  test('is asked again: the creation is 202 meanwhile, also for a repeated request', async () => {
+    world.provisioner.unanswered = 2;
+    const { status, body } = await create('late');
+    expect([status, body.status]).toEqual([202, 'provisioning']);
+    await becomes(body.id, { status: 'active' });
+    const again = await create('late');
+    expect([again.status, again.body.id]).toEqual([202, body.id]);
+    expect((await world.repo.history('acme-shop')).map(({ subject }) => subject)).toEqual([
+      'Create acme-shop',
+    ]);
+  });
+
+  test('and refuses later: the site gets a tombstone, and all is released when nothing of it is left', async () => {
+    world.provisioner.unanswered = 1;
+    const { body } = await create();
+    world.provisioner.refuse = { status: 422, code: 'wrong_host' };
+    await becomes(body.id, { status: 'failed', statusReason: 'provisioner_refused' });
+    expect(await world.file('acme-shop')).toContain('state: absent');
+    world.provisioner.refuse = null;
+    world.provisioner.sites.set('acme-shop', { reason: 'Removed', message: '' });
+    await eventually(async () => expect([await world.leased(), await claims()]).toEqual([0, []]));
+  });
+
+  test('names the commit that a call rests on', async () => {
+    const { body } = await create();
+    expect(world.provisioner.calls).toContainEqual(
+      expect.objectContaining({ path: '/provision', query: { revision: body.revision } }),
+    );
+  });
+});
+
+test('answers a creation in time while its commit takes long, and a repeated request when it is known', async () => {
+  await world.close();
+  world = await World.open({ remote: true, settings: { answerMs: 300 } });
+  client = await world.client();
+  const accepts = join(world.dir, 'accepts');
+  const hook = `#!/bin/sh\nuntil [ -e ${accepts} ]; do sleep 0.05; done\n`;
+  await writeFile(join(world.bare, 'hooks', 'pre-receive'), hook, { mode: 0o755 });
+  const { status, body } = await create('slow');
+  expect([status, body.status, body.operation.step]).toEqual([202, 'provisioning', 'commit']);
+  expect(await create('slow')).toMatchObject({ status: 409, body: { code: 'request_in_progress' } });
+  await writeFile(accepts, '');
+  await becomes(body.id, { status: 'active' });
+  expect(await create('slow')).toMatchObject({ status: 202, body: { id: body.id, status: 'active' } });
+});
+
+test('answers a repeated request with the container, where git has brought back a failed one', async () => {
+  world.provisioner.refuse = { status: 422, code: 'wrong_host' };
+  const failed = await create('again');
+  expect(failed.status).toBe(502);
+  world.provisioner.refuse = null;
+  await world.repo.commit({
+    site: 'acme-shop',
+    subject: 'Bring it back',
+    author: { name: 'Olga', email: 'olga@example.test' },
+    trailers: {},
+    edit: (text) => (text ?? '').replace('state: absent', 'state: present'),
+  });
+  world.provisioner.sites.set('acme-shop', { reason: 'Ready', message: '' });
+  await becomes(failed.body.container, { status: 'active' });
+  expect(await create('again')).toMatchObject({ status: 202, body: { id: failed.body.container } });
 });
 
 test('answers no_free_port when the pool is empty, and creates no record', async () => {

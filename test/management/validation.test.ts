@@ -47,6 +47,15 @@ test.each<[string, object, string[]]>([
   ['a flag that is no boolean', { features: { multi_domain: 'yes' } }, ['features.multi_domain']],
   ['an unknown module', { modules: { magic: {} } }, ['modules.magic']],
   ['a reserved path', { modules: { server_proxy: { paths: ['/l/x'] } } }, ['modules.server_proxy.paths.0']],
+  ['half a surrogate pair', { name: 'Acme \ud800' }, ['name']],
+  ['a right-to-left override', { name: 'Acme \u202epohS' }, ['name']],
+  ['a zero-width space', { name: 'Ac\u200bme' }, ['name']],
+  ['only spaces', { name: '\u00a0 ' }, ['name']],
+  [
+    'a zero-width space in a domain',
+    { domains: ['ac\u200bme.example'], webTagIds: tags(['acme.example']) },
+    ['domains.0'],
+  ],
   ['two faults at once', { name: '', domains: ['intranet'] }, ['name', 'domains.0']],
 ])('a creation with %s is refused with the path of the fault', async (_what, extra, paths) => {
   const answer = await world.call('POST', '/server-containers', {

@@ -267,6 +267,26 @@ describe('the HTTP interface', () => {
     });
   });
 
+  test('undoes no newer removal by a late call that rests on an older revision', async () => {
+    const { revision } = await push('acme', manifest('acme', 1));
+    const late = () => call('POST', `/provision?revision=${revision}&wait=10`, manifest('acme', 1));
+    // Git holds the site: nothing is committed, also where an operator has changed it since.
+    await push('acme', manifest('acme', 1, { name: 'By hand' }));
+    const head = await daemon.repo.head();
+    expect(await late()).toMatchObject({ status: 200, body: { revision: head } });
+    await push('acme', manifest('acme', 1, { state: 'absent' }));
+    const removed = await daemon.repo.head();
+    expect(await late()).toMatchObject({ status: 409, body: { code: 'superseded' } });
+    await reaches('acme', 'Removed');
+    await push('acme', null);
+    expect(await late()).toMatchObject({ status: 409, body: { code: 'superseded' } });
+    const other = '5b0a6679-7425-40de-944b-e07fc1f90001';
+    await push('acme', manifest('acme', 1, { container: other }));
+    expect(await late()).toMatchObject({ status: 409, body: { code: 'superseded' } });
+    const subjects = (await daemon.repo.history('acme')).map(({ subject }) => subject);
+    expect([removed === null, new Set(subjects)]).toEqual([false, new Set(['By hand'])]);
+  });
+
   test('refuses to deprovision a protected site', async () => {
     await call('POST', '/provision?wait=10', manifest('acme', 1, { protect: true }));
     expect(await call('POST', '/deprovision', { site: 'acme' })).toMatchObject({

@@ -1,31 +1,40 @@
 import { expect, test } from 'vitest';
 import { judgeRepeat } from '../../../management/containers/answer.ts';
 
+const failure = { failed: 'an-id', detail: 'refused' };
 const operation = { id: 'an-id', kind: 'provision', status: 'running', step: 'commit' } as const;
 
 test.each([
   [
     'another body, also while the first request runs',
     { body_hash: 'b', answer: null },
-    operation,
+    { operation },
     'refuse_other_body',
   ],
-  ['another body, also after the answer', { body_hash: 'b', answer: {} }, null, 'refuse_other_body'],
-  ['a stored answer', { body_hash: 'a', answer: {} }, operation, 'repeat_stored'],
-  ['no answer yet', { body_hash: 'a', answer: null }, operation, 'refuse_in_progress'],
+  ['another body, also after the answer', { body_hash: 'b', answer: {} }, {}, 'refuse_other_body'],
+  ['a stored answer', { body_hash: 'a', answer: {} }, { operation }, 'repeat_stored'],
+  ['a stored failure', { body_hash: 'a', answer: failure }, { status: 'failed' }, 'repeat_stored'],
+  [
+    'a stored failure of a container that git has brought back',
+    { body_hash: 'a', answer: failure },
+    { status: 'active' },
+    'answer_from_record',
+  ],
+  ['no answer yet', { body_hash: 'a', answer: null }, { operation }, 'refuse_in_progress'],
   [
     'no answer, and the provisioner has accepted the site',
     { body_hash: 'a', answer: null },
-    { ...operation, step: 'follow' } as const,
+    { operation: { ...operation, step: 'follow' } },
     'answer_from_record',
   ],
   [
     'no answer, and the operation has ended',
     { body_hash: 'a', answer: null },
-    { ...operation, status: 'failed', step: 'withdraw' } as const,
+    { operation: { ...operation, status: 'failed', step: 'withdraw' } },
     'answer_from_record',
   ],
-  ['no answer, and no operation', { body_hash: 'a', answer: null }, null, 'answer_from_record'],
-] as const)('a repeated request with %s', (_what, first, running, expected) => {
-  expect(judgeRepeat(first, 'a', running)).toBe(expected);
+  ['no answer, and no operation', { body_hash: 'a', answer: null }, {}, 'answer_from_record'],
+] as const)('a repeated request with %s', (_what, first, found, expected) => {
+  const container = { status: 'provisioning', operation: null, ...found } as const;
+  expect(judgeRepeat(first, 'a', container)).toBe(expected);
 });

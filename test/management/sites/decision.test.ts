@@ -51,7 +51,8 @@ test.each([
   ['new text', { blob: 'b', reason: null, step: null }, true],
   ['text that was refused before', { blob: 'a', reason: 'port_taken', step: null }, true],
   ['a failed verification', { blob: 'a', reason: 'checks_failed', step: null }, false],
-  ['an operation that hasn’t committed yet', { blob: 'b', reason: null, step: 'commit' }, false],
+  ['an operation that hasn’t committed yet', { blob: 'b', reason: null, step: 'commit' }, 'later'],
+  ['the same text, before an operation has settled', { blob: 'a', reason: null, step: 'commit' }, false],
   ['an operation that waits for the provisioner', { blob: 'b', reason: null, step: 'follow' }, true],
 ] as const)('%s is due: %s', (_what, site, expected) => {
   expect(isDue(site, { blob: 'a' })).toBe(expected);
@@ -71,6 +72,7 @@ test.each<[string, Partial<KnownSite>, boolean]>([
     reason: null,
     detail: null,
     manifest: withoutConfig(manifestSchema.parse(manifestInput())),
+    revision: null,
     blob: 'a',
     isRecorded: true,
     step: null,

@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
 import { Kysely } from 'kysely';
+import { embeddedDatabase } from '../../../management/db/connect.ts';
+import type { ConnectedDatabase } from '../../../management/db/connected.ts';
 import type { Database, Tables } from '../../../management/db/database.ts';
 import { EmbeddedDialect } from '../../../management/db/embedded-dialect.ts';
 import { migrate } from '../../../management/db/migrate.ts';
@@ -14,11 +16,9 @@ const MIGRATIONS = fileURLToPath(new URL('../../../management/db/migrations/', i
 const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/tagyard/', import.meta.url));
 
 /** Loads a copy in a fraction of a second. Creating a database takes seconds, so the copy is kept between runs. */
-export async function migratedDatabase(): Promise<Database> {
+export async function migratedDatabase(): Promise<ConnectedDatabase> {
   const copy = await migratedCopy();
-  return new Kysely<Tables>({
-    dialect: new EmbeddedDialect({ pglite: () => PGlite.create({ loadDataDir: copy }) }),
-  });
+  return embeddedDatabase(() => PGlite.create({ loadDataDir: copy }));
 }
 
 /** The name contains a digest of all that the copy depends on: the engine and every migration. */

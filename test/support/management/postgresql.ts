@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import getPort from 'get-port';
 import pg from 'pg';
 import { connectPostgres } from '../../../management/db/connect.ts';
+import type { ConnectedDatabase } from '../../../management/db/connected.ts';
 import type { Database } from '../../../management/db/database.ts';
 import { POSTGRESQL_BIN } from '../components.ts';
 import { eventually } from '../eventually.ts';
@@ -70,7 +71,7 @@ export class PostgresqlFixture {
   /** Connections to a new database for a `World`, of the API's role and of the privileged one. */
   async connections(
     onIdleError: (error: Error) => void = raise,
-  ): Promise<{ urls: DatabaseUrls; db: Database; owner: Database }> {
+  ): Promise<{ urls: DatabaseUrls; db: ConnectedDatabase; owner: Database }> {
     const urls = await this.database();
     return {
       urls,

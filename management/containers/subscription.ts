@@ -1,0 +1,87 @@
+import type { EventView } from '../records/events.repository.ts';
+
+/** Proxies close a connection that is silent for a minute. */
+const HEARTBEAT_MS = 15_000;
+/** Events that wait for a slow client. With more, they are dropped, and it reads them from the database. */
+const MOST_WAITING = 500;
+
+/** Whom a stream serves. */
+export interface Subscriber {
+  readonly container: string;
+  readonly client: string;
+  readonly subject: string;
+  readonly authorization: string | undefined;
+}
+
+/** `behind`: the stream must read from the database. `beat`: nothing has happened for a while. */
+type Delivery = readonly EventView[] | 'behind' | 'beat';
+
+/** One stream's place in the hub. */
+export class Subscription {
+  readonly of: Subscriber;
+  readonly #onEnd: () => void;
+  #waiting: EventView[] = [];
+  #isBehind = false;
+  #isBeating = false;
+  #hasEnded = false;
+  /** By `clock.now()`: when it last had something to send. */
+  #activeAt: number | null = null;
+  #arrived = Promise.withResolvers<void>();
+
+  constructor(of: Subscriber, onEnd: () => void) {
+    this.of = of;
+    this.#onEnd = onEnd;
+  }
+
+  push(events: readonly EventView[]): void {
+    if (events.length === 0 || this.#isBehind) return;
+    this.#waiting.push(...events);
+    if (this.#waiting.length > MOST_WAITING) this.fallBehind();
+    this.#arrived.resolve();
+  }
+
+  fallBehind(): void {
+    this.#waiting = [];
+    this.#isBehind = true;
+    this.#arrived.resolve();
+  }
+
+  /** Makes it send something if it was silent for long. */
+  beat(nowMs: number): void {
+    const isActive = this.#waiting.length > 0 || this.#isBehind;
+    if (this.#activeAt === null || isActive) this.#activeAt = nowMs;
+    if (nowMs - this.#activeAt <= HEARTBEAT_MS) return;
+    this.#activeAt = nowMs;
+    this.#isBeating = true;
+    this.#arrived.resolve();
+  }
+
+  /** Ends the stream. Repeated calls change nothing. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#onEnd();
+    this.#arrived.resolve();
+  }
+
+  /** What to send next; `null`: the stream has ended. */
+  async next(): Promise<Delivery | null> {
+    await this.#arrived.promise;
+    this.#arrived = Promise.withResolvers();
+    if (this.#hasEnded) {
+      this.#arrived.resolve();
+      return null;
+    }
+    if (this.#isBehind) {
+      this.#isBehind = false;
+      return 'behind';
+    }
+    if (this.#waiting.length > 0) {
+      const events = this.#waiting;
+      this.#waiting = [];
+      return events;
+    }
+    if (!this.#isBeating) return [];
+    this.#isBeating = false;
+    return 'beat';
+  }
+}

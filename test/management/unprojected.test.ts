@@ -1,0 +1,195 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { creation, World } from '../support/management/world.ts';
+
+let world: World;
+let client: string;
+let count = 0;
+let id: string;
+let site: string;
+beforeAll(async () => {
+  world = await World.open();
+  client = await world.client();
+});
+afterAll(() => world.close());
+beforeEach(async () => {
+  count += 1;
+  ({ id, siteId: site } = await create(`plain${count}.example`));
+});
+
+async function create(domain: string) {
+  const body = creation(client, domain, { name: domain });
+  const made = (await world.call('POST', '/server-containers', { as: 'owner', body })).body;
+  await shows({ status: 'active' }, made.id);
+  return made;
+}
+const shows = (expected: object, which = id) =>
+  eventually(async () => {
+    const { body } = await world.call('GET', `/server-containers/${which}`, { as: 'viewer' });
+    expect(body).toMatchObject(expected);
+  });
+const change = (method: 'PATCH' | 'POST' | 'DELETE', path: string, body?: object, which = id) =>
+  world.call(method, `/server-containers/${which}${path}`, {
+    as: 'owner',
+    ...(body === undefined ? {} : { body }),
+  });
+const commit = (edit: (text: string) => string | null, which = site) =>
+  world.repo.commit({
+    site: which,
+    subject: 'By hand',
+    author: { name: 'Olga', email: 'olga@example.test' },
+    trailers: {},
+    edit: (text) => edit(text ?? ''),
+  });
+
+/** The database refuses rows of a table while the work runs. */
+async function whileRefused(table: string, condition: string, work: () => Promise<void>): Promise<void> {
+  const { owner } = world;
+  await sql
+    .raw(
+      `create function refuse() returns trigger language plpgsql as $$
+        begin if ${condition} then raise exception 'refused by the test'; end if; return new; end $$`,
+    )
+    .execute(owner);
+  await sql
+    .raw(`create trigger refuse before insert or update on ${table} for each row execute function refuse()`)
+    .execute(owner);
+  try {
+    await work();
+  } finally {
+    await sql.raw('drop function refuse cascade').execute(owner);
+  }
+}
+
+test('a change that can’t be projected fails and keeps its names; it shows later without a further commit', async () => {
+  const rival = await create(`rival.plain${count}.example`);
+  const name = `m.plain${count}.example`;
+  await whileRefused('containers', `new.manifest->>'name' = 'Refused'`, async () => {
+    const patched = await change('PATCH', '', { name: 'Refused' });
+    expect([patched.status, patched.body.code]).toEqual([503, 'projection_failed']);
+    const added = await change('POST', '/custom-domains', { domain: name });
+    expect(added.status).toBe(503);
+    // Another change of the same site ends, and releases only what it had claimed itself.
+    const taken = await change('POST', '/custom-domains', { domain: name }, rival.id);
+    expect([taken.status, taken.body.code]).toEqual([409, 'domain_in_use']);
+    // Other sites are projected as before.
+    expect((await change('PATCH', '', { name: 'Rival' }, rival.id)).status).toBe(200);
+    expect(await world.file(site)).toContain(name);
+  });
+  await shows({ name: 'Refused', customDomains: [name] });
+});
+
+test('a removal that can’t be projected holds up no other removal, and is done later', async () => {
+  const other = await create(`other${count}.example`);
+  const refused = `new.kind = 'deprovision' and new.container_id = '${id}'`;
+  await whileRefused('operations', refused, async () => {
+    await commit(() => null);
+    await commit(() => null, other.siteId);
+    await shows({ status: 'removed' }, other.id);
+    await shows({ status: 'active' });
+  });
+  await shows({ status: 'removed' });
+});
+
+test('a commit that was made while a creation was not settled is projected afterwards', async () => {
+  const held = Promise.withResolvers<void>();
+  world.provisioner.gate = held.promise;
+  const domain = `early${count}.example`;
+  const body = creation(client, domain, { name: domain });
+  const creating = world.call('POST', '/server-containers', { as: 'owner', body });
+  const early = domain.replace('.', '-');
+  await eventually(() =>
+    expect(world.provisioner.calls.map(({ body: sent }) => sent)).toContainEqual(
+      expect.objectContaining({ site: early }),
+    ),
+  );
+  await commit((text) => text.replace(/^name: .*/m, 'name: By hand'), early);
+  held.resolve();
+  world.provisioner.gate = Promise.resolve();
+  const made = await creating;
+  expect(made.status).toBe(202);
+  await shows({ name: 'By hand' }, made.body.id);
+});
+
+test('a listing that is older than a creation removes nothing', async () => {
+  const held = Promise.withResolvers<void>();
+  const tree = world.repo.tree.bind(world.repo);
+  let listings = 0;
+  world.repo.tree = async (revision) => {
+    const listed = await tree(revision);
+    listings += 1;
+    if (listings === 1) await held.promise;
+    return listed;
+  };
+  await commit((text) => text.replace(/^name: .*/m, 'name: By hand'));
+  await eventually(() => expect(listings).toBe(1));
+  const domain = `during${count}.example`;
+  const body = creation(client, domain, { name: domain });
+  const made = (await world.call('POST', '/server-containers', { as: 'owner', body })).body;
+  await shows({ status: 'active' }, made.id);
+  held.resolve();
+  await shows({ name: 'By hand' });
+  world.repo.tree = tree;
+  const { body: seen } = await world.call('GET', `/server-containers/${made.id}/events`, { as: 'viewer' });
+  const statuses = seen.events.filter(({ kind }: { kind: string }) => kind === 'status');
+  expect(statuses.map(({ status }: { status: string }) => status)).toEqual(['provisioning', 'active']);
+});
+
+test('a file that git deletes and brings back during a pass is not removed', async () => {
+  const text = (await world.file(site)) ?? '';
+  const tree = world.repo.tree.bind(world.repo);
+  let restored = false;
+  world.repo.tree = async (revision) => {
+    const listed = await tree(revision);
+    if (!restored && !listed.files.some((blob) => blob.site === site)) {
+      restored = true;
+      await commit(() => text);
+    }
+    return listed;
+  };
+  await commit(() => null);
+  await eventually(() => expect(restored).toBe(true));
+  expect((await change('PATCH', '', { name: 'Afterwards' })).status).toBe(200);
+  world.repo.tree = tree;
+  const { body } = await world.call('GET', `/server-containers/${id}/events`, { as: 'viewer' });
+  expect(body.events.map(({ status }: { status: string }) => status)).not.toContain('deprovisioning');
+});
+
+test.each([
+  ['hidden characters, with a warning', '"Acme \\u202epohS"', 'Acme \u202epohS', true],
+  ['half a surrogate pair, replaced', '"Acme \\ud800"', 'Acme \ufffd', false],
+])('a name in git with %s is still read', async (_what, yaml, name, isWarned) => {
+  await commit((text) => text.replace(/^name: .*/m, `name: ${yaml}`));
+  await shows({ name, statusReason: null });
+  const warnings = world.logs.filter((line) => line.includes('a manifest is accepted as it is'));
+  expect(warnings.some((line) => line.includes(site))).toBe(isWarned || name.includes('\ufffd'));
+  const domain = `more${count}.plain${count}.example`;
+  expect((await change('POST', '/custom-domains', { domain })).status).toBe(200);
+  await shows({ name, customDomains: [domain] });
+});
+
+test('names of callers may contain anything: what is recorded is plain', async () => {
+  const token = await world.issuer.token('owner', {
+    name: 'A\0da\ud800\u202e',
+    email: 'a\0da@example.test\nx',
+  });
+  const domain = `named${count}.example`;
+  const body = creation(client, domain, { name: domain });
+  const made = await world.call('POST', '/server-containers', { token, body });
+  expect(made.status).toBe(202);
+  await shows({ status: 'active' }, made.body.id);
+  const [entry] = await world.repo.history(made.body.siteId, 1);
+  expect(entry).toMatchObject({ author: 'A da\ufffd', email: 'ada@example.testx' });
+  const unfit = await world.issuer.token('own\0er');
+  expect((await world.call('GET', '/server-containers', { token: unfit })).status).toBe(401);
+});
+
+test('a text of the host that no column can hold is recorded without it, and holds up no other site', async () => {
+  const next = await create(`next${count}.example`);
+  for (const one of [site, next.siteId]) {
+    world.provisioner.sites.set(one, { reason: 'Failed', message: `${one}: a\0b\ud800\nc` });
+  }
+  await shows({ health: 'degraded', statusDetail: `Failed: ${site}: a b\ufffd\nc` });
+  await shows({ health: 'degraded', statusDetail: `Failed: ${next.siteId}: a b\ufffd\nc` }, next.id);
+});
