@@ -17,6 +17,7 @@ export async function apiDocument(): Promise<object> {
       image: '',
       edgeDomain: '',
       originDomain: '',
+      platformDomains: [],
       edgePublicUrl: '',
       vendorUrl: '',
       ageRecipient: '',

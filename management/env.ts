@@ -43,6 +43,7 @@ const environment = z.object({
   AGE_RECIPIENT: z.string().regex(/^age1[a-z0-9]+$/, 'must be an age recipient (age1…)'),
   EDGE_DOMAIN: hostname,
   ORIGIN_DOMAIN: hostname,
+  PLATFORM_DOMAINS: list.pipe(z.array(hostname)),
   EDGE_PUBLIC_URL: edgePublicUrl,
   TAG_UPSTREAM: z.url().default('https://www.googletagmanager.com'),
   HOST_NAME: z.string().default('tag-1'),

@@ -53,6 +53,7 @@ async function build(env: Environment, db: Database): Promise<Management> {
       image: env.TAG_SERVER_IMAGE,
       edgeDomain: env.EDGE_DOMAIN,
       originDomain: env.ORIGIN_DOMAIN,
+      platformDomains: env.PLATFORM_DOMAINS,
       edgePublicUrl: env.EDGE_PUBLIC_URL,
       vendorUrl: env.TAG_UPSTREAM,
       ageRecipient: env.AGE_RECIPIENT,

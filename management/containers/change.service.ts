@@ -63,8 +63,8 @@ export async function changeContainer(
   if (contested.length > 0) {
     await settleClaims(db, id, changeId);
     throw new ManagementProblem('domain_in_use', {
-      detail: `another site holds ${contested.join(', ')}`,
-      errors: [{ path: 'domain', message: 'is held by another site' }],
+      detail: `another site or client holds ${contested.join(', ')}`,
+      errors: [{ path: 'domain', message: 'is held by another site or client' }],
     });
   }
   try {

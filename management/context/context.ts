@@ -15,6 +15,8 @@ export interface Settings {
   readonly image: string;
   readonly edgeDomain: string;
   readonly originDomain: string;
+  /** Further domains of the operator. Sites get no name in, above or beside them. */
+  readonly platformDomains: readonly string[];
   /** With `{host}` in the place of the edge hostname: `https://{host}`. */
   readonly edgePublicUrl: string;
   /** The vendor's base URL, which a snippet falls back to. */

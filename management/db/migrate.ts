@@ -6,6 +6,7 @@ import * as healthAndAudit from './migrations/0003_health_and_audit.ts';
 import * as verifications from './migrations/0004_verifications.ts';
 import * as changesInFlight from './migrations/0005_changes_in_flight.ts';
 import * as namesGivenBack from './migrations/0006_names_given_back.ts';
+import * as clientDomains from './migrations/0008_client_domains.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -15,6 +16,7 @@ export const MIGRATIONS = {
   '0004_verifications': verifications,
   '0005_changes_in_flight': changesInFlight,
   '0006_names_given_back': namesGivenBack,
+  '0008_client_domains': clientDomains,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

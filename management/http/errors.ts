@@ -13,7 +13,7 @@ export const MANAGEMENT_ERRORS = {
   unknown_domain: [404, 'The container has no such domain'],
   unknown_member: [404, 'The subject is not a member of the client'],
   container_busy: [409, 'The container is still being created; try again in a moment'],
-  domain_in_use: [409, 'Another site holds one of the domains'],
+  domain_in_use: [409, 'Another site or client holds one of the domains'],
   last_domain: [409, 'A container keeps at least one domain'],
   manifest_broken: [409, 'The site’s manifest in the sites repository is invalid; fix it there first'],
   request_in_progress: [409, 'The first request with this Idempotency-Key is still being answered'],

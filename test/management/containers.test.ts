@@ -123,7 +123,7 @@ describe('a creation', () => {
       body: creation(client, domain.toUpperCase()),
     });
     expect({ status, code: body.code }).toEqual({ status: 409, code: 'domain_in_use' });
-    expect(body.errors).toEqual([{ path: 'domains.0', message: 'is held by another site' }]);
+    expect(body.errors).toEqual([{ path: 'domains.0', message: 'is held by another site or client' }]);
     expect(await world.leased()).toBe(leased);
   });
 
