@@ -4,8 +4,9 @@ import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
 import { fieldErrors } from '../base/problem.ts';
 import { claims } from '../desired/claims.ts';
-import { holdersOf } from '../desired/desired-state.ts';
-import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
+import { registrableDomains } from '../desired/client-domains.ts';
+import { clientsOf, holdersOf } from '../desired/desired-state.ts';
+import { givenDomain, imageReference, type Manifest, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DaemonDeps } from './deps.ts';
@@ -89,7 +90,10 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
     app.post('/provision', { schema: { querystring } }, async (request, reply) => {
       const manifest = manifestOf(request.body, deps.host);
       const { site } = manifest;
-      if (manifest.state === 'present') await refuseTaken(deps, site, claims(manifest));
+      if (manifest.state === 'present') {
+        await refuseTaken(deps, site, claims(manifest));
+        await refuseForeignDomains(deps, manifest);
+      }
       const current = await readText(repo, site);
       const isSame =
         current !== null &&
@@ -231,6 +235,22 @@ async function refuseTaken(
     const holder = holders.get(name);
     if (holder !== undefined && holder !== site) {
       throw new ProvisionerProblem('name_taken', { detail: `${name} is held by the site ${holder}` });
+    }
+  }
+}
+
+/** Throws where another client has a registrable domain of the manifest, and the manifest's client doesn't. */
+async function refuseForeignDomains({ repo, reader }: DaemonDeps, manifest: Manifest): Promise<void> {
+  const head = await repo.head();
+  if (head === null) return;
+  const clients = clientsOf(await reader.read(head));
+  for (const domain of registrableDomains(manifest)) {
+    const holders = clients.get(domain);
+    if (holders !== undefined && !holders.has(manifest.client)) {
+      const sites = [...holders.values()].join(', ');
+      throw new ProvisionerProblem('name_taken', {
+        detail: `domain ${domain} belongs to the client of the site ${sites}`,
+      });
     }
   }
 }
