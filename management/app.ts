@@ -1,6 +1,7 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { type Clock, systemClock } from '../gitops/base/clock.ts';
+import { otherMethods } from '../gitops/base/other-methods.ts';
 import { problemAnswer } from '../gitops/base/problem-answer.ts';
 import { requestIdFrom } from '../gitops/base/request-id.ts';
 import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
@@ -21,6 +22,7 @@ import { registerMetrics } from './metrics.ts';
 import { followSteps } from './operations/follow.steps.ts';
 import { provisionSteps } from './operations/provision.steps.ts';
 import { Runner } from './operations/runner.ts';
+import { keepPruning } from './retention.ts';
 import { HostWatch } from './sites/host-watch.ts';
 import { Projection } from './sites/projection.ts';
 import { verificationRoutes } from './verification/verification.routes.ts';
@@ -64,10 +66,11 @@ export interface Management {
 /** The management API (docs/http.md). Never listens and never reads the environment. */
 export async function buildManagement(deps: ManagementDeps): Promise<Management> {
   const { logger, ...rest } = deps;
+  const { trustedProxies } = deps.settings;
   const app = fastify({
     bodyLimit: BODY_LIMIT,
-    // The API listens on loopback, behind a proxy. Only the proxy is trusted to name the caller's address.
-    trustProxy: 'loopback',
+    // Only these proxies are trusted to name the caller's address.
+    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     logger: { ...logger, redact: REDACTED },
     logController: new RequestLog(),
     routerOptions: { maxParamLength: LONGEST_SUBJECT },
@@ -82,6 +85,11 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  // Some clients always send the JSON content type. With an empty body, the route decides whether it needs one.
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>
+    body === '' ? done(null, undefined) : parseJson(request, body, done),
+  );
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
   });
@@ -93,6 +101,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   registerSecurityHeaders(app);
   const limits = await buildLimits(app, context.settings.limits);
   await registerOpenApi(app);
+  const refuseOthers = otherMethods(app, () => new ManagementProblem('method_not_allowed'));
   registerMetrics(app, context);
   registerHealth(app, context);
   app.decorateRequest('caller', null);
@@ -103,11 +112,20 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     });
     api.addHook('onRequest', limits.subject);
     registerAudit(api, context.db);
+    api.addHook('preValidation', async ({ body, routeOptions }) => {
+      if (routeOptions.schema?.body === undefined || (body ?? null) !== null) return;
+      const message = 'must be a JSON object; the request has no body';
+      throw new ManagementProblem('invalid_request', {
+        detail: `the body ${message}`,
+        errors: [{ path: '', message }],
+      });
+    });
     await api.register(containersRoutes(context, runner, projection));
     await api.register(changesRoutes(context, projection));
     await api.register(verificationRoutes(context));
     await api.register(membersRoutes(context));
   });
+  refuseOthers(app);
   await app.ready();
 
   return {
@@ -118,6 +136,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         projection.follow(signal),
         hostWatch.run(signal),
         keepForgetting(context, signal),
+        keepPruning(context, signal),
       ]);
     },
   };

@@ -52,7 +52,7 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/pass/pass.test.ts',
       'test/gitops/sites-repo/sites-repo.test.ts',
       'test/management/{access,auth,containers,forget-keys,hardening,host-watch,main}.test.ts',
-      'test/management/{openapi,projection,reading,saga,tenants,validation,verification}.test.ts',
+      'test/management/{openapi,projection,reading,retention,saga,tenants,validation,verification}.test.ts',
       'test/management/db/*.test.ts',
       'test/sites/demo/tag-server-process.test.ts',
     ],
