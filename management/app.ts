@@ -16,6 +16,7 @@ import { buildLimits } from './http/limits.ts';
 import { registerOpenApi } from './http/openapi.ts';
 import { RequestLog } from './http/request-log.ts';
 import { registerSecurityHeaders } from './http/security-headers.ts';
+import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts';
 import { membersRoutes } from './members/members.routes.ts';
 import { LONGEST_SUBJECT } from './members/members.schema.ts';
 import { registerMetrics } from './metrics.ts';
@@ -98,6 +99,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   });
   app.setErrorHandler(answerProblem);
 
+  warnOfUntrustedProxy(app, trustedProxies);
   registerSecurityHeaders(app);
   const limits = await buildLimits(app, context.settings.limits);
   await registerOpenApi(app);

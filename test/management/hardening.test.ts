@@ -71,6 +71,7 @@ test('x-forwarded-for is not believed unless its sender is a trusted proxy', asy
     statuses.push((await world.call('GET', '/server-containers', { as: 'owner', headers })).status);
   }
   expect(statuses).toEqual([200, 200, 200, 429, 429]);
+  expect(world.logs.filter((line) => line.includes('TRUSTED_PROXIES'))).toHaveLength(1);
   await world.stop();
   Object.assign(world.settings, { trustedProxies: ['loopback'] });
   Object.assign(world.settings.limits, { perAddress: 1e9 });
