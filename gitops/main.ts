@@ -54,7 +54,11 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   const { appliers, certificates } = await buildHost(env, stack, { log });
 
   const host = env.HOST_NAME;
-  const reader = new DesiredStateReader(repo, { host, ageIdentity });
+  const reader = new DesiredStateReader(repo, {
+    host,
+    ageIdentity,
+    appliedRevision: (site) => loop.status(site)?.applied ?? null,
+  });
   const { loop, operations } = savedLoop(file, known, {
     repo,
     lease,

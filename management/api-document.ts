@@ -15,9 +15,12 @@ export async function apiDocument(): Promise<object> {
     settings: {
       host: '',
       image: '',
+      imageRepositories: [],
       edgeDomain: '',
       originDomain: '',
+      platformDomains: [],
       edgePublicUrl: '',
+      customPublicUrl: '',
       vendorUrl: '',
       ageRecipient: '',
       superAdmins: [],
@@ -25,6 +28,9 @@ export async function apiDocument(): Promise<object> {
       watchMs: 0,
       answerMs: 0,
       limits: { perAddress: 1, perSubject: 1, streamsPerSubject: 1 },
+      trustedProxies: [],
+      metricsToken: null,
+      retentionDays: { audit: 0, events: 0, operations: 0 },
     },
     logger: { level: 'silent' },
   });

@@ -1,6 +1,7 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { type Clock, systemClock } from '../gitops/base/clock.ts';
+import { otherMethods } from '../gitops/base/other-methods.ts';
 import { problemAnswer } from '../gitops/base/problem-answer.ts';
 import { requestIdFrom } from '../gitops/base/request-id.ts';
 import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
@@ -16,12 +17,14 @@ import { buildLimits } from './http/limits.ts';
 import { registerOpenApi } from './http/openapi.ts';
 import { RequestLog } from './http/request-log.ts';
 import { registerSecurityHeaders } from './http/security-headers.ts';
+import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts';
 import { membersRoutes } from './members/members.routes.ts';
 import { LONGEST_SUBJECT } from './members/members.schema.ts';
 import { registerMetrics } from './metrics.ts';
 import { followSteps } from './operations/follow.steps.ts';
 import { provisionSteps } from './operations/provision.steps.ts';
 import { Runner } from './operations/runner.ts';
+import { keepPruning } from './retention.ts';
 import { HostWatch } from './sites/host-watch.ts';
 import { Projection } from './sites/projection.ts';
 import { verificationRoutes } from './verification/verification.routes.ts';
@@ -65,10 +68,11 @@ export interface Management {
 /** The management API (docs/http.md). Never listens and never reads the environment. */
 export async function buildManagement(deps: ManagementDeps): Promise<Management> {
   const { logger, ...rest } = deps;
+  const { trustedProxies } = deps.settings;
   const app = fastify({
     bodyLimit: BODY_LIMIT,
-    // The API listens on loopback, behind a proxy. Only the proxy is trusted to name the caller's address.
-    trustProxy: 'loopback',
+    // Only these proxies are trusted to name the caller's address.
+    trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     logger: { ...logger, redact: REDACTED },
     logController: new RequestLog(),
     routerOptions: { maxParamLength: LONGEST_SUBJECT },
@@ -84,6 +88,11 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
+  const parseJson = app.getDefaultJsonParser('error', 'error');
+  // Some clients always send the JSON content type. With an empty body, the route decides whether it needs one.
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>
+    body === '' ? done(null, undefined) : parseJson(request, body, done),
+  );
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
   });
@@ -92,9 +101,11 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   });
   app.setErrorHandler(answerProblem);
 
+  warnOfUntrustedProxy(app, trustedProxies);
   registerSecurityHeaders(app);
   const limits = await buildLimits(app, context.settings.limits);
   await registerOpenApi(app);
+  const refuseOthers = otherMethods(app, () => new ManagementProblem('method_not_allowed'));
   registerMetrics(app, context);
   registerHealth(app, context);
   app.decorateRequest('caller', null);
@@ -105,11 +116,20 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     });
     api.addHook('onRequest', limits.subject);
     registerAudit(api, context.db);
+    api.addHook('preValidation', async ({ body, routeOptions }) => {
+      if (routeOptions.schema?.body === undefined || (body ?? null) !== null) return;
+      const message = 'must be a JSON object; the request has no body';
+      throw new ManagementProblem('invalid_request', {
+        detail: `the body ${message}`,
+        errors: [{ path: '', message }],
+      });
+    });
     await api.register(containersRoutes(context, { runner, projection, events }));
     await api.register(changesRoutes(context, projection));
     await api.register(verificationRoutes(context));
     await api.register(membersRoutes(context));
   });
+  refuseOthers(app);
   await app.ready();
 
   return {
@@ -121,6 +141,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         hostWatch.run(signal),
         events.follow(signal),
         keepForgetting(context, signal),
+        keepPruning(context, signal),
       ]);
     },
   };

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { edgePublicUrl } from '../gitops/manifest/description.ts';
 import { hostname, imageReference } from '../gitops/manifest/schema.ts';
+import { repositoryOf } from './containers/image.ts';
 import { portRange } from './ports/pool-range.ts';
 
 const list = z
@@ -14,8 +15,21 @@ const list = z
       .filter((item) => item !== ''),
   );
 
+/** An address, a range of addresses, or a name that Fastify has for some ranges. */
+const trustedProxy = z.union(
+  [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
+  'must be an address, a range like 10.0.0.0/8, or loopback, linklocal or uniquelocal',
+);
+
+/** 0: for ever. */
+const days = z.coerce
+  .number()
+  .int()
+  .refine((value) => value === 0 || (value >= 30 && value <= 36_500), 'must be 0 (for ever) or 30 to 36500');
+
 /** The environment of the management process. An empty variable counts as unset. */
 const environment = z.object({
+  MANAGEMENT_ADDRESS: z.string().default('127.0.0.1'),
   MANAGEMENT_PORT: z.coerce.number().int().min(0).max(65535).default(8080),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   /** URL of PostgreSQL. Unset: an embedded database under PGLITE_DIR. */
@@ -42,13 +56,25 @@ const environment = z.object({
   RATE_LIMIT_PER_SUBJECT: z.coerce.number().int().min(1).default(1_200),
   /** Event streams that are open at once, in one process. */
   STREAMS_PER_SUBJECT: z.coerce.number().int().min(1).default(100),
+  TRUSTED_PROXIES: list.pipe(z.array(trustedProxy)),
+  METRICS_TOKEN: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable characters without spaces')
+    .optional(),
+  KEEP_AUDIT_DAYS: days.default(730),
+  KEEP_EVENTS_DAYS: days.default(180),
+  KEEP_OPERATIONS_DAYS: days.default(180),
   AGE_RECIPIENT: z.string().regex(/^age1[a-z0-9]+$/, 'must be an age recipient (age1…)'),
   EDGE_DOMAIN: hostname,
   ORIGIN_DOMAIN: hostname,
+  PLATFORM_DOMAINS: list.pipe(z.array(hostname)),
   EDGE_PUBLIC_URL: edgePublicUrl,
+  CUSTOM_PUBLIC_URL: edgePublicUrl,
   TAG_UPSTREAM: z.url().default('https://www.googletagmanager.com'),
   HOST_NAME: z.string().default('tag-1'),
   TAG_SERVER_IMAGE: imageReference,
+  /** Unset: the repository of TAG_SERVER_IMAGE. */
+  IMAGE_REPOSITORIES: list,
 });
 
 /** The settings are invalid. The message names each invalid variable. */
@@ -64,7 +90,12 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
     throw new EnvironmentError(faults.join('; '));
   }
   const { data: env } = result;
-  return { ...env, PGLITE_DIR: env.PGLITE_DIR ?? join(env.STATE_DIR, 'pglite') };
+  const { PGLITE_DIR, IMAGE_REPOSITORIES: repositories, TAG_SERVER_IMAGE: image } = env;
+  return {
+    ...env,
+    PGLITE_DIR: PGLITE_DIR ?? join(env.STATE_DIR, 'pglite'),
+    IMAGE_REPOSITORIES: repositories.length > 0 ? repositories : [repositoryOf(image)],
+  };
 }
 
 export type Environment = ReturnType<typeof readEnvironment>;

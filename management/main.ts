@@ -54,9 +54,12 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
     settings: {
       host: env.HOST_NAME,
       image: env.TAG_SERVER_IMAGE,
+      imageRepositories: env.IMAGE_REPOSITORIES,
       edgeDomain: env.EDGE_DOMAIN,
       originDomain: env.ORIGIN_DOMAIN,
+      platformDomains: env.PLATFORM_DOMAINS,
       edgePublicUrl: env.EDGE_PUBLIC_URL,
+      customPublicUrl: env.CUSTOM_PUBLIC_URL,
       vendorUrl: env.TAG_UPSTREAM,
       ageRecipient: env.AGE_RECIPIENT,
       superAdmins: env.SUPER_ADMINS,
@@ -67,6 +70,13 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
         perAddress: env.RATE_LIMIT_PER_ADDRESS,
         perSubject: env.RATE_LIMIT_PER_SUBJECT,
         streamsPerSubject: env.STREAMS_PER_SUBJECT,
+      },
+      trustedProxies: env.TRUSTED_PROXIES,
+      metricsToken: env.METRICS_TOKEN ?? null,
+      retentionDays: {
+        audit: env.KEEP_AUDIT_DAYS,
+        events: env.KEEP_EVENTS_DAYS,
+        operations: env.KEEP_OPERATIONS_DAYS,
       },
     },
     logger: { level: env.LOG_LEVEL },
@@ -82,7 +92,7 @@ async function main(): Promise<void> {
   const db = await connect(env);
   const { app, follow } = await build(env, db);
   const stopping = new AbortController();
-  const url = await app.listen({ host: '127.0.0.1', port: env.MANAGEMENT_PORT });
+  const url = await app.listen({ host: env.MANAGEMENT_ADDRESS, port: env.MANAGEMENT_PORT });
   const following = follow(stopping.signal);
 
   const stop = async () => {

@@ -1,10 +1,15 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { equalSecrets } from '../gitops/base/equal-secrets.ts';
 import type { Context } from './context/context.ts';
+import { ManagementProblem } from './http/errors.ts';
 import { countFreePorts } from './ports/ports.repository.ts';
 
 /** Latency by route, containers and operations by status, and free ports, in a registry of this app's own. */
-export function registerMetrics(app: FastifyInstance, { db }: Pick<Context, 'db'>): void {
+export function registerMetrics(
+  app: FastifyInstance,
+  { db, settings }: Pick<Context, 'db' | 'settings'>,
+): void {
   const register = new Registry();
   collectDefaultMetrics({ register });
   const latency = new Histogram({
@@ -57,7 +62,28 @@ export function registerMetrics(app: FastifyInstance, { db }: Pick<Context, 'db'
     const route = request.routeOptions.url ?? 'unknown';
     latency.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime / 1000);
   });
-  app.get('/metrics', { schema: { hide: true }, config: { polled: true } }, async (_request, reply) =>
-    reply.type(register.contentType).send(await register.metrics()),
-  );
+  app.get('/metrics', { schema: { hide: true }, config: { polled: true } }, async (request, reply) => {
+    demandMonitor(request, settings.metricsToken);
+    return reply.type(register.contentType).send(await register.metrics());
+  });
+}
+
+const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
+/** A proxy on this machine adds one of these to the requests of others. */
+const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'];
+
+/** The figures tell of all clients. Throws unless the caller has their token, or is on this machine where there is none. */
+function demandMonitor({ headers, socket }: FastifyRequest, token: string | null): void {
+  if (token !== null) {
+    const given = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
+    if (given === undefined) throw new ManagementProblem('missing_token');
+    if (!equalSecrets(token, given)) throw new ManagementProblem('invalid_token');
+    return;
+  }
+  const isDirect = FORWARDED.every((name) => headers[name] === undefined);
+  if (isDirect && LOOPBACK.test(socket.remoteAddress ?? '')) return;
+  throw new ManagementProblem('forbidden', {
+    detail:
+      'set METRICS_TOKEN, and send it as a bearer token; without it, only this machine may read the figures',
+  });
 }

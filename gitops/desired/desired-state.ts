@@ -2,6 +2,7 @@ import type { LoadedManifest } from '../manifest/containers.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import type { Reason } from '../report/report.ts';
 import { claims } from './claims.ts';
+import { registrableDomains } from './client-domains.ts';
 
 /** A site of this host at some revision. */
 export interface DesiredSite {
@@ -56,4 +57,17 @@ export function holdersOf(state: DesiredState): ReadonlyMap<string, string> {
   }
   HOLDERS.set(state, holders);
   return holders;
+}
+
+/** By registrable domain, the clients that have names in it, each with one of its sites there. */
+export function clientsOf({ sites }: DesiredState): ReadonlyMap<string, ReadonlyMap<string, string>> {
+  const clients = new Map<string, Map<string, string>>();
+  for (const { site, manifest } of sites.values()) {
+    if (manifest?.state !== 'present') continue;
+    for (const domain of registrableDomains(manifest)) {
+      const known = clients.get(domain) ?? new Map<string, string>();
+      clients.set(domain, known.set(manifest.client, known.get(manifest.client) ?? site));
+    }
+  }
+  return clients;
 }

@@ -1,9 +1,14 @@
 import { limit } from '../base/limit.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
+import { parseManifest } from '../manifest/load.ts';
+import type { Manifest } from '../manifest/schema.ts';
+import type { Reason } from '../report/report.ts';
+import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { SiteBlob } from '../sites-repo/listing.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { claimantOf } from './claim-age.ts';
-import { contestedNames, lostClaims } from './claims.ts';
+import { type Claimant, claims, contestedNames, lostClaims } from './claims.ts';
+import { disputedDomains, lostDomains, registrableDomains } from './client-domains.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
 import { readInForce } from './in-force.ts';
 import {
@@ -27,6 +32,8 @@ interface Cache {
 interface Loaded extends Cache {
   readonly state: DesiredState;
 }
+
+type NamesBySite = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** Files that are parsed and decrypted at once. */
 const MAX_READS = 64;
@@ -114,31 +121,101 @@ export class DesiredStateReader {
   }
 
   /**
-   * Stalls the sites whose names an older site claims, and answers whether there are any. `suspects`: only names that
-   * one of these sites claims can be contested.
+   * Stalls the sites whose names an older site claims, or whose domains belong to another client, and answers whether
+   * there are any such names. `suspects`: only names that one of these sites claims can be contested.
    */
   async #stallContested(
     sites: Map<string, DesiredSite>,
     suspects: ReadonlySet<string> | undefined,
     revision: string,
   ): Promise<boolean> {
-    const live: LoadedManifest[] = [];
-    for (const { manifest } of sites.values()) if (manifest?.state === 'present') live.push(manifest);
-    const names = contestedNames(live, suspects && live.filter(({ site }) => suspects.has(site)));
-    if (names.size === 0) return false;
-    const claimants = await Promise.all(
-      live
-        .filter(({ site }) => names.has(site))
-        .map((manifest) => claimantOf(manifest, names.get(manifest.site) ?? new Set(), revision, this.#repo)),
-    );
-    for (const { site, name, holder } of lostClaims(claimants)) {
-      const message = `${name} is held by the site ${holder}, which claimed it first`;
-      const { blob = '' } = sites.get(site) ?? {};
-      const before = this.#current?.sites.get(site);
-      const isSame = before?.blob === blob && before.stalled?.message === message;
-      const stalled = { reason: 'NameTaken', message } as const;
-      sites.set(site, isSame ? before : { site, blob, manifest: null, stalled });
+    const live = liveManifests(sites);
+    const among = suspects && live.filter(({ site }) => suspects.has(site));
+    const names = contestedNames(live, among);
+    if (names.size > 0) {
+      const claimants = await this.#claimants(live, { names, claimed: claims }, revision);
+      for (const { site, name, holder } of lostClaims(claimants)) {
+        this.#stall(sites, site, `${name} is held by the site ${holder}, which claimed it first`);
+      }
     }
-    return true;
+    const domains = disputedDomains(liveManifests(sites), among);
+    if (domains.size > 0) await this.#stallDisputed(sites, domains, revision);
+    return names.size > 0 || domains.size > 0;
   }
+
+  async #stallDisputed(
+    sites: Map<string, DesiredSite>,
+    disputed: NamesBySite,
+    revision: string,
+  ): Promise<void> {
+    const applied = new Map(
+      await Promise.all(
+        [...disputed.keys()].map(async (site) => [site, await this.#appliedDomains(site)] as const),
+      ),
+    );
+    // What was applied stays valid, so the ages of the claims matter only to a site with a new one.
+    const isNew = ([site, domains]: [string, ReadonlySet<string>]) =>
+      [...domains].some((domain) => !applied.get(site)?.has(domain));
+    if (![...disputed].some(isNew)) return;
+    const aged = await this.#claimants(
+      liveManifests(sites),
+      { names: disputed, claimed: registrableDomains },
+      revision,
+    );
+    const claimants = aged.map((claimant) => ({
+      ...claimant,
+      applied: applied.get(claimant.manifest.site) ?? new Set<string>(),
+    }));
+    for (const { site, domain, holder } of lostDomains(claimants, disputed)) {
+      this.#stall(
+        sites,
+        site,
+        `${domain} belongs to the client of the site ${holder}, which claimed it first`,
+      );
+    }
+  }
+
+  /** The sites that claim any of `names`, each with the age of its claim. */
+  async #claimants(
+    live: readonly LoadedManifest[],
+    { names, claimed }: { names: NamesBySite; claimed(manifest: Manifest): Iterable<string> },
+    revision: string,
+  ): Promise<Claimant[]> {
+    return await Promise.all(
+      live.flatMap((manifest) => {
+        const own = names.get(manifest.site);
+        return own === undefined ? [] : [claimantOf(manifest, { names: own, claimed }, revision, this.#repo)];
+      }),
+    );
+  }
+
+  /** The registrable domains of the version of a site that was applied last. None if that version is lost. */
+  async #appliedDomains(site: string): Promise<ReadonlySet<string>> {
+    const revision = this.#settings.appliedRevision?.(site) ?? null;
+    if (revision === null) return new Set();
+    try {
+      const file = await this.#repo.readSite(revision, site);
+      const parsed = file === null ? null : parseManifest(file.text, file.path);
+      return parsed?.ok && parsed.manifest.state === 'present'
+        ? registrableDomains(parsed.manifest)
+        : new Set();
+    } catch (error) {
+      if (error instanceof SitesRepoError) return new Set();
+      throw error;
+    }
+  }
+
+  #stall(sites: Map<string, DesiredSite>, site: string, message: string): void {
+    const { blob = '' } = sites.get(site) ?? {};
+    const before = this.#current?.sites.get(site);
+    const isSame = before?.blob === blob && before.stalled?.message === message;
+    const stalled = { reason: 'NameTaken' satisfies Reason, message } as const;
+    sites.set(site, isSame ? before : { site, blob, manifest: null, stalled });
+  }
+}
+
+function liveManifests(sites: ReadonlyMap<string, DesiredSite>): LoadedManifest[] {
+  const live: LoadedManifest[] = [];
+  for (const { manifest } of sites.values()) if (manifest?.state === 'present') live.push(manifest);
+  return live;
 }

@@ -11,6 +11,8 @@ export interface DesiredStateSettings {
   readonly host: string;
   /** `AGE-SECRET-KEY-1…` of this host. */
   readonly ageIdentity: string;
+  /** The last revision at which all of a site was applied here; `null`: none. Default: none for every site. */
+  appliedRevision?(site: string): string | null;
 }
 
 /** What one file means for this host; `null`: it is no manifest. */

@@ -1,6 +1,7 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { type FastifyPluginAsyncZod, serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { equalSecrets } from '../base/equal-secrets.ts';
+import { otherMethods } from '../base/other-methods.ts';
 import { problemAnswer } from '../base/problem-answer.ts';
 import { requestIdFrom } from '../base/request-id.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
@@ -65,9 +66,11 @@ function guardedRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
     app.setNotFoundHandler(() => {
       throw new ProvisionerProblem('not_found');
     });
+    const refuseOthers = otherMethods(app, () => new ProvisionerProblem('method_not_allowed'));
     await app.register(statusRoutes(deps));
     await app.register(editRoutes(deps));
     await app.register(planRoutes(deps));
     await app.register(hostReportRoutes(deps));
+    refuseOthers(app);
   };
 }

@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
 import { fieldErrors } from '../base/problem.ts';
 import { claims } from '../desired/claims.ts';
-import { holdersOf } from '../desired/desired-state.ts';
+import { registrableDomains } from '../desired/client-domains.ts';
+import { clientsOf, holdersOf } from '../desired/desired-state.ts';
 import { givenDomain, imageReference, type Manifest, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
@@ -98,7 +99,10 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       const manifest = manifestOf(request.body, deps.host);
       const { site } = manifest;
       const { wait, revision: basis } = request.query;
-      if (manifest.state === 'present') await refuseTaken(deps, site, claims(manifest));
+      if (manifest.state === 'present') {
+        await refuseTaken(deps, site, claims(manifest));
+        await refuseForeignDomains(deps, manifest);
+      }
       const edit =
         basis === undefined
           ? await writing(deps, manifest)
@@ -235,6 +239,22 @@ async function refuseTaken(
     const holder = holders.get(name);
     if (holder !== undefined && holder !== site) {
       throw new ProvisionerProblem('name_taken', { detail: `${name} is held by the site ${holder}` });
+    }
+  }
+}
+
+/** Throws where another client has a registrable domain of the manifest, and the manifest's client doesn't. */
+async function refuseForeignDomains({ repo, reader }: DaemonDeps, manifest: Manifest): Promise<void> {
+  const head = await repo.head();
+  if (head === null) return;
+  const clients = clientsOf(await reader.read(head));
+  for (const domain of registrableDomains(manifest)) {
+    const holders = clients.get(domain);
+    if (holders !== undefined && !holders.has(manifest.client)) {
+      const sites = [...holders.values()].join(', ');
+      throw new ProvisionerProblem('name_taken', {
+        detail: `domain ${domain} belongs to the client of the site ${sites}`,
+      });
     }
   }
 }

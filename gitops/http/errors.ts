@@ -13,6 +13,7 @@ export const PROVISIONER_ERRORS = {
   unknown_operation: [404, 'There is no such operation, or it is too old'],
   unknown_ref: [404, 'The sites repository has no such revision'],
   not_found: [404, 'There is nothing at this address'],
+  method_not_allowed: [405, 'The address has other methods; `allow` names them'],
   name_taken: [409, 'Another site of this host has one of the manifest’s names, ports or tokens'],
   superseded: [409, 'The sites repository no longer has the site as the request’s revision has it'],
   site_protected: [409, 'The manifest protects the site from removal'],

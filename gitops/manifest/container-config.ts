@@ -26,8 +26,8 @@ export function parseContainerConfig(text: string): ConfigVerdict {
 }
 
 /**
- * Brings a CONTAINER_CONFIG as people paste it to the canonical form, and judges that. Accepts whitespace, the base64url
- * alphabet and missing padding.
+ * Brings a CONTAINER_CONFIG as people paste it to the canonical form, and judges that and its values. Accepts whitespace,
+ * the base64url alphabet and missing padding.
  */
 export function normaliseContainerConfig(given: string): ConfigVerdict {
   const digits = given
@@ -35,7 +35,21 @@ export function normaliseContainerConfig(given: string): ConfigVerdict {
     .replaceAll('-', '+')
     .replaceAll('_', '/')
     .replace(/^([^=]*)={1,2}$/, '$1');
-  return parseContainerConfig(digits.padEnd(Math.ceil(digits.length / 4) * 4, '='));
+  const config = parseContainerConfig(digits.padEnd(Math.ceil(digits.length / 4) * 4, '='));
+  return config.ok ? judgeValues(config) : config;
+}
+
+/** What Tag Manager puts into one. The image accepts anything, and then never gets its container from Google. */
+const VALUES = [
+  ['id', /^GTM-[A-Z0-9]{1,20}$/, 'must be a container id like GTM-ABC1234'],
+  ['env', /^[1-9][0-9]{0,8}$/, 'must be the number of an environment, 1 or more'],
+  ['auth', /^[\x21-\x7e]{1,512}$/, 'must consist of printable characters without spaces'],
+] as const;
+
+function judgeValues(config: Extract<ConfigVerdict, { ok: true }>): ConfigVerdict {
+  const parameters = parse(decode(config.text) ?? '');
+  const wrong = VALUES.find(([name, pattern]) => !pattern.test(String(parameters[name])));
+  return wrong === undefined ? config : { ok: false, problem: `has a wrong ${wrong[0]}: it ${wrong[2]}` };
 }
 
 /** The text that canonical base64 encodes; `null`: it is not canonical, or what it encodes is not UTF-8. */

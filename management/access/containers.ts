@@ -1,6 +1,10 @@
 import type { Actor, Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
-import { type ContainerWithOperation, findContainerFor } from '../records/containers.repository.ts';
+import {
+  type ContainerWithOperation,
+  findContainer,
+  findContainerFor,
+} from '../records/containers.repository.ts';
 import { demandSufficient, type Purpose } from './roles.ts';
 
 /** The container, where the caller may do this with it. Throws the problem to answer otherwise. */
@@ -14,4 +18,11 @@ export async function demandContainer(
   if (found === null) throw new ManagementProblem('unknown_container');
   demandSufficient(found.role, purpose);
   return found.container;
+}
+
+/** The container, for an operator: it needs no membership. */
+export async function demandAnyContainer(db: Database, id: string): Promise<ContainerWithOperation> {
+  const container = await findContainer(db, id);
+  if (container === undefined) throw new ManagementProblem('unknown_container');
+  return container;
 }

@@ -1,15 +1,16 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
-import { type ContainerView, containerParams, containerView } from '../view/container-view.ts';
+import { type ContainerView, changeHeaders, containerParams, containerView } from '../view/container-view.ts';
+import { containerEtag } from '../view/etag.ts';
 import { presentContainer } from '../view/present.ts';
 import { type ContainerChange, changeContainer, type Projector } from './change.service.ts';
 import {
-  changeHeaders,
   containerPatch,
   domainQuery,
+  isOnlyImage,
   newCustomDomain,
   newDomain,
   newLoaderToken,
@@ -23,11 +24,13 @@ import {
   withCustomDomain,
   withoutCustomDomain,
 } from './edits.ts';
+import { demandImage } from './image.ts';
 
 const GRACE_DAYS = 30;
 
 /** Changes of a live container, each a commit in the caller's name. */
 export function changesRoutes(context: Context, projection: Projector): FastifyPluginAsyncZod {
+  const { settings } = context;
   const tags = ['containers'];
   const refusals = [
     'invalid_request',
@@ -36,6 +39,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
     'container_busy',
     'wrong_status',
     'manifest_broken',
+    'precondition_failed',
     'projection_failed',
     'sites_repo_unavailable',
   ] as const;
@@ -43,14 +47,19 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
   /** Reads the container after the commit, so that a later GET has the same answer. */
   async function change(
     request: FastifyRequest,
-    what: Pick<ContainerChange, 'id' | 'subject' | 'edit' | 'claims' | 'ifMatch'>,
+    reply: FastifyReply,
+    what: Pick<ContainerChange, 'id' | 'subject' | 'edit' | 'claims' | 'asOperator'>,
   ): Promise<ContainerView> {
+    const { 'if-match': ifMatch } = request.headers;
     const row = await changeContainer(context, projection, {
       ...what,
+      ifMatch,
       caller: callerOf(request),
       requestId: request.id,
     });
-    return presentContainer(row, context.settings);
+    const view = presentContainer(row, settings);
+    reply.header('etag', containerEtag(row.manifest, view));
+    return view;
   }
 
   return async (app) => {
@@ -59,20 +68,24 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
       {
         schema: {
           operationId: 'changeContainer',
-          summary: 'Change name, features, modules or image',
+          summary: 'Change name, features or modules; operators: the image',
           tags,
           params: containerParams,
           headers: changeHeaders,
           body: containerPatch,
-          response: { 200: containerView, ...problems(...refusals, 'precondition_failed') },
+          response: { 200: containerView, ...problems(...refusals, 'image_not_allowed') },
         },
       },
-      (request) =>
-        change(request, {
+      (request, reply) =>
+        change(request, reply, {
           id: request.params.id,
           subject: 'Change',
-          ifMatch: request.headers['if-match'],
-          edit: (current) => patch(current, request.body),
+          // An operator sets the image of any container.
+          asOperator: isOnlyImage(request.body) && settings.superAdmins.includes(callerOf(request).subject),
+          edit: (current) => {
+            demandImage(request.body.image, current.image, callerOf(request), settings);
+            return patch(current, request.body);
+          },
         }),
     );
 
@@ -84,13 +97,14 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           summary: 'Add a domain whose pages carry the loader, or change its web tag id',
           tags,
           params: containerParams,
+          headers: changeHeaders,
           body: newDomain,
           response: { 200: containerView, ...problems(...refusals, 'domain_in_use') },
         },
       },
-      (request) => {
+      (request, reply) => {
         const { domain, webTagId } = request.body;
-        return change(request, {
+        return change(request, reply, {
           id: request.params.id,
           subject: `Add domain ${domain} to`,
           claims: [domain],
@@ -107,6 +121,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           summary: 'Remove a domain',
           tags,
           params: containerParams,
+          headers: changeHeaders,
           querystring: domainQuery,
           response: {
             200: containerView,
@@ -114,9 +129,9 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           },
         },
       },
-      (request) => {
+      (request, reply) => {
         const { domain } = request.query;
-        return change(request, {
+        return change(request, reply, {
           id: request.params.id,
           subject: `Remove domain ${domain} from`,
           edit: (current) => removeDomain(current, domain),
@@ -132,13 +147,14 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           summary: 'Add a first-party host that serves the tags',
           tags,
           params: containerParams,
+          headers: changeHeaders,
           body: newCustomDomain,
           response: { 200: containerView, ...problems(...refusals, 'domain_in_use', 'foreign_domain') },
         },
       },
-      (request) => {
+      (request, reply) => {
         const { domain } = request.body;
-        return change(request, {
+        return change(request, reply, {
           id: request.params.id,
           subject: `Add custom domain ${domain} to`,
           claims: [domain],
@@ -155,13 +171,14 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           summary: 'Remove a first-party host',
           tags,
           params: containerParams,
+          headers: changeHeaders,
           querystring: domainQuery,
           response: { 200: containerView, ...problems(...refusals, 'unknown_domain') },
         },
       },
-      (request) => {
+      (request, reply) => {
         const { domain } = request.query;
-        return change(request, {
+        return change(request, reply, {
           id: request.params.id,
           subject: `Remove custom domain ${domain} from`,
           edit: (current) => withoutCustomDomain(current, domain),
@@ -177,17 +194,19 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           summary: 'Make a new loader token; the old one is accepted until the grace date',
           tags,
           params: containerParams,
+          headers: changeHeaders,
           body: newLoaderToken,
-          response: { 200: containerView, ...problems(...refusals) },
+          response: { 200: containerView, ...problems(...refusals, 'too_many_loader_tokens') },
         },
       },
-      (request) => {
+      (request, reply) => {
         const token = newToken('lt');
-        const until = request.body.graceUntil ?? dateAfter(context.clock.date().getTime(), GRACE_DAYS);
-        return change(request, {
+        const now = context.clock.date().getTime();
+        const until = request.body.graceUntil ?? dateAfter(now, GRACE_DAYS);
+        return change(request, reply, {
           id: request.params.id,
           subject: 'Rotate the loader token of',
-          edit: (current) => rotateLoaderToken(current, token, until),
+          edit: (current) => rotateLoaderToken(current, { token, until, today: dateAfter(now, 0) }),
         });
       },
     );

@@ -34,7 +34,7 @@ export async function claimContainer(
   const { db, repo, settings } = context;
   const base = slug(draft.name);
   for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
-    const site = attempt > 0 || needsSuffix(base) ? withSuffix(base) : base;
+    const site = attempt > 0 || needsSuffix(base, settings.host) ? withSuffix(base) : base;
     try {
       return await db.transaction().execute(async (trx) => {
         const [operation, history] = await Promise.all([
@@ -89,10 +89,10 @@ async function claim(
   );
   if (contested.length > 0) {
     throw new ManagementProblem('domain_in_use', {
-      detail: `another site holds ${contested.join(', ')}`,
+      detail: `another site or client holds ${contested.join(', ')}`,
       errors: contested.map((domain) => ({
         path: `domains.${draft.domains.findIndex((page) => page.domain === domain)}`,
-        message: 'is held by another site',
+        message: 'is held by another site or client',
       })),
     });
   }

@@ -8,7 +8,8 @@ import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
 import { listContainers } from '../records/containers.repository.ts';
 import { listEvents } from '../records/events.repository.ts';
-import { containerParams, containerView } from '../view/container-view.ts';
+import { changeHeaders, containerParams, containerView } from '../view/container-view.ts';
+import { containerEtag, isKnown } from '../view/etag.ts';
 import { presentContainer } from '../view/present.ts';
 import type { Projector } from './change.service.ts';
 import {
@@ -22,7 +23,6 @@ import {
   readHeaders,
 } from './containers.schema.ts';
 import { createContainer, type OperationRunner } from './create.service.ts';
-import { containerEtag } from './etag.ts';
 import type { EventHub } from './event-hub.ts';
 import { eventStream } from './event-stream.ts';
 import { removeContainer } from './remove.service.ts';
@@ -131,7 +131,7 @@ export function containersRoutes(
         const view = presentContainer(row, settings);
         const etag = containerEtag(row.manifest, view);
         reply.header('etag', etag);
-        const known = request.headers['if-none-match']?.split(',').some((tag) => tag.trim() === etag);
+        const known = isKnown(request.headers['if-none-match'], etag);
         return known ? reply.status(304).send(null) : view;
       },
     );
@@ -182,6 +182,7 @@ export function containersRoutes(
           summary: 'Remove a container and everything that runs for it',
           tags,
           params: containerParams,
+          headers: changeHeaders,
           response: {
             202: containerView,
             ...problems(
@@ -191,6 +192,7 @@ export function containersRoutes(
               'container_busy',
               'site_protected',
               'manifest_broken',
+              'precondition_failed',
               'projection_failed',
               'sites_repo_unavailable',
             ),
@@ -202,6 +204,7 @@ export function containersRoutes(
           id: request.params.id,
           caller: callerOf(request),
           requestId: request.id,
+          ifMatch: request.headers['if-match'],
         });
         runner.trigger();
         return reply.status(202).send(presentContainer(row, settings));

@@ -83,7 +83,7 @@ export const containerPatch = z
       .meta({ description: 'modules that are named are replaced, the others are unchanged' }),
     image: imageReference.optional().meta({
       description:
-        'of the tag server, by its digest; the new container is healthy before the old one is removed',
+        'for operators only: the tag server’s image by its digest, from an allowed repository; the new container is healthy before the old one is removed',
     }),
   })
   .refine((patch) => Object.values(patch).some((value) => value !== undefined), 'names nothing to change')
@@ -95,6 +95,11 @@ export const containerPatch = z
       'an image': { image: `gcr.io/cloud-tagging-10302018/gtm-cloud-image@sha256:${'0'.repeat(64)}` },
     }),
   );
+
+/** Whether a patch names the image and nothing else. */
+export function isOnlyImage({ image, ...rest }: z.output<typeof containerPatch>): boolean {
+  return image !== undefined && Object.values(rest).every((value) => value === undefined);
+}
 
 export const newDomain = z
   .strictObject({ domain: host, webTagId })
@@ -117,13 +122,6 @@ export const creationHeaders = z.looseObject({
     .string()
     .regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 printable characters without spaces')
     .optional(),
-});
-export const changeHeaders = z.looseObject({
-  'if-match': z
-    .string()
-    .max(1024)
-    .optional()
-    .meta({ description: '`etag` of a GET: refuses the change where the container was changed since' }),
 });
 export const readHeaders = z.looseObject({ 'if-none-match': z.string().max(1024).optional() });
 export const eventsHeaders = z.looseObject({

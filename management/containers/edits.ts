@@ -4,8 +4,8 @@ import { ManagementProblem } from '../http/errors.ts';
 import type { containerPatch } from './containers.schema.ts';
 import { newToken } from './draft.ts';
 
-/** The manifest's schema allows no more previous tokens. The newest are kept. */
-const KEPT_TOKENS = 10;
+/** The manifest's schema allows no more previous tokens. */
+const MOST_TOKENS = 10;
 
 export function patch(
   current: Manifest,
@@ -56,10 +56,24 @@ export function withoutCustomDomain(current: Manifest, domain: string): Manifest
   return { ...current, customDomains: current.customDomains.filter((name) => name !== domain) };
 }
 
-/** The old token is accepted until `until` (a UTC date), so that pages with the old snippet keep working. */
-export function rotateLoaderToken(current: Manifest, token: string, until: string): ManifestInput {
+interface Rotation {
+  readonly token: string;
+  /** The old token is accepted until then, so that pages with the old snippet keep working. UTC dates. */
+  readonly until: string;
+  readonly today: string;
+}
+
+/** Throws where as many old tokens as a manifest can hold are accepted still: none is dropped before its time. */
+export function rotateLoaderToken(current: Manifest, { token, until, today }: Rotation): ManifestInput {
   const previous = [{ token: current.loaderToken, until }, ...current.previousLoaderTokens];
-  return { ...current, loaderToken: token, previousLoaderTokens: previous.slice(0, KEPT_TOKENS) };
+  const accepted = previous.filter((one) => one.until > today);
+  if (accepted.length > MOST_TOKENS) {
+    const [first = until] = accepted.map((one) => one.until).sort();
+    throw new ManagementProblem('too_many_loader_tokens', {
+      detail: `${MOST_TOKENS} old tokens are accepted still; one of them expires on ${first}`,
+    });
+  }
+  return { ...current, loaderToken: token, previousLoaderTokens: accepted };
 }
 
 export function tombstone(current: Manifest): ManifestInput {

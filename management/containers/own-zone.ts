@@ -1,25 +1,35 @@
 import type { FieldError } from '../../gitops/base/problem.ts';
-import { isWithinDomain } from '../../gitops/manifest/schema.ts';
+import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
 import type { Settings } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 
+type Zones = Pick<Settings, 'edgeDomain' | 'originDomain' | 'platformDomains'>;
+
 /**
- * Throws where a name lies in one of the zones from which sites get their own hostnames: a caller could otherwise take
- * the hostname of a future site. `pathOf` gives the path in the request of the name at an index.
+ * Throws where a name belongs to this installation: it is in one of the zones from which sites get their own hostnames,
+ * or above one, or beside one in the same registrable domain. A caller could otherwise take the hostname of a future
+ * site, or set cookies for all of them. `pathOf` gives the path in the request of the name at an index.
  */
 export function refuseOwnZone(
-  { edgeDomain, originDomain }: Pick<Settings, 'edgeDomain' | 'originDomain'>,
+  zones: Zones,
   names: readonly string[],
   pathOf: (index: number) => string,
 ): void {
   const errors = names.flatMap((name, index): FieldError[] => {
-    const zone = [edgeDomain, originDomain].find((own) => isWithinDomain(name, own));
-    return zone === undefined
-      ? []
-      : [{ path: pathOf(index), message: `is in ${zone}, where sites get their own hostnames` }];
+    const problem = problemOf(name, zones);
+    return problem === null ? [] : [{ path: pathOf(index), message: problem }];
   });
   const [first] = errors;
   if (first !== undefined) {
     throw new ManagementProblem('invalid_request', { detail: `${first.path} ${first.message}`, errors });
   }
+}
+
+function problemOf(name: string, { edgeDomain, originDomain, platformDomains }: Zones): string | null {
+  const siteZone = [edgeDomain, originDomain].find((zone) => isWithinDomain(name, zone));
+  if (siteZone !== undefined) return `is in ${siteZone}, where sites get their own hostnames`;
+  const zone = [edgeDomain, originDomain, ...platformDomains].find(
+    (own) => isWithinDomain(name, registrableDomain(own) ?? own) || isWithinDomain(own, name),
+  );
+  return zone === undefined ? null : `belongs to this installation, like ${zone}`;
 }

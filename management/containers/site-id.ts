@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { isReservedLabel } from './reserved-labels.ts';
 
 /** Short enough for a DNS label of 63 characters after a random suffix and `-preview` are appended. */
 const LONGEST = 40;
@@ -17,9 +18,12 @@ export function slug(name: string): string {
   return text === '' ? 'site' : text;
 }
 
-/** A site `acme-origin` would claim the origin hostname of the site `acme`. */
-export function needsSuffix(id: string): boolean {
-  return /-(?:origin|preview)$/.test(id) || id === 'origin' || id === 'preview';
+/**
+ * A site `acme-origin` would claim the origin hostname of the site `acme`, a site `login` a name that visitors take for
+ * the operator's, and one with the name of its host could claim the host's own address.
+ */
+export function needsSuffix(id: string, host: string): boolean {
+  return /-(?:origin|preview)$/.test(id) || id === host || isReservedLabel(id);
 }
 
 /** The id with a random suffix: for a name that belongs, or ever belonged, to another site. */

@@ -13,10 +13,16 @@ export interface Settings {
   readonly host: string;
   /** Pinned by digest, or the id of a local image. */
   readonly image: string;
+  /** Repositories of the images that operators may set through the API; `local`: images without a name. */
+  readonly imageRepositories: readonly string[];
   readonly edgeDomain: string;
   readonly originDomain: string;
+  /** Further domains of the operator. Sites get no name in, above or beside them. */
+  readonly platformDomains: readonly string[];
   /** With `{host}` in the place of the edge hostname: `https://{host}`. */
   readonly edgePublicUrl: string;
+  /** The same for custom domains. */
+  readonly customPublicUrl: string;
   /** The vendor's base URL, which a snippet falls back to. */
   readonly vendorUrl: string;
   /** `age1…` of the host that decrypts the container configuration. */
@@ -30,6 +36,12 @@ export interface Settings {
   /** Milliseconds after which a creation is answered, even if it isn't known yet whether the provisioner accepts it. */
   readonly answerMs: number;
   readonly limits: Limits;
+  /** Addresses and ranges of the proxies whose `x-forwarded-for` is believed. Empty: none is. */
+  readonly trustedProxies: readonly string[];
+  /** The bearer token of `/metrics`. `null`: only callers on this machine may read it. */
+  readonly metricsToken: string | null;
+  /** Days after which history is deleted; 0: never. */
+  readonly retentionDays: { readonly audit: number; readonly events: number; readonly operations: number };
 }
 
 /** What the parts of management work with. */

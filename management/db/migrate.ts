@@ -7,6 +7,8 @@ import * as verifications from './migrations/0004_verifications.ts';
 import * as changesInFlight from './migrations/0005_changes_in_flight.ts';
 import * as namesGivenBack from './migrations/0006_names_given_back.ts';
 import * as notices from './migrations/0007_notices.ts';
+import * as clientDomains from './migrations/0008_client_domains.ts';
+import * as retention from './migrations/0009_retention.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -17,6 +19,8 @@ export const MIGRATIONS = {
   '0005_changes_in_flight': changesInFlight,
   '0006_names_given_back': namesGivenBack,
   '0007_notices': notices,
+  '0008_client_domains': clientDomains,
+  '0009_retention': retention,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

@@ -16,7 +16,7 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   idempotency_keys: 'select, insert, update, delete',
   audit_log: 'select (seq), insert, update (container_id, client_id, status, code, revision)',
 };
-const POOL_FUNCTIONS = ['lease_ports', 'hold_ports', 'release_ports', 'count_free_ports'];
+const FUNCTIONS = ['lease_ports', 'hold_ports', 'release_ports', 'count_free_ports', 'prune_history'];
 
 /** A privileged role is configured for the port pool, but the API's own role can reach the pool too. */
 class RoleError extends Error {
@@ -40,7 +40,7 @@ export async function grantApi(owner: Database, role: string): Promise<void> {
       if (rights === null) continue;
       await sql`grant ${sql.raw(rights)} on ${sql.table(table)} to ${grantee}`.execute(trx);
     }
-    for (const name of POOL_FUNCTIONS) {
+    for (const name of FUNCTIONS) {
       await sql`grant execute on function ${sql.id(name)} to ${grantee}`.execute(trx);
     }
   });

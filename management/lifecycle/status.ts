@@ -54,7 +54,7 @@ export const STATUS_REASONS = {
   sites_repo_unavailable: 'the sites repository could not be written',
   site_taken: 'the sites repository already holds another site of this name',
   port_taken: 'one of the site’s ports is leased to another site',
-  domain_in_use: 'another site holds one of the domains',
+  domain_in_use: 'another site or client holds one of the domains',
   checks_failed: 'the last verification found something that doesn’t work',
   host_trouble: 'the host can’t apply what git says; the last good state keeps running',
   invalid_manifest: 'the newest manifest in the sites repository is refused; the one before it stays applied',

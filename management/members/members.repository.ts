@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Database } from '../db/database.ts';
+import { ManagementProblem } from '../http/errors.ts';
 
 interface Member {
   readonly subject: string;
@@ -19,7 +20,7 @@ export async function clientExists(db: Database, id: string): Promise<boolean> {
   return (await db.selectFrom('clients').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
 }
 
-export async function putMember(db: Database, client: string, { subject, role }: Member): Promise<void> {
+async function putMember(db: Database, client: string, { subject, role }: Member): Promise<void> {
   await db
     .insertInto('client_memberships')
     .values({ client_id: client, subject, role })
@@ -27,12 +28,36 @@ export async function putMember(db: Database, client: string, { subject, role }:
     .execute();
 }
 
-/** `false`: the subject was not a member. */
+/** Gives a subject a role. Throws `last_owner` where the client would have no owner any more. */
+export async function changeMember(db: Database, client: string, member: Member): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    if (member.role !== 'owner') await demandOtherOwner(trx, client, member.subject);
+    await putMember(trx, client, member);
+  });
+}
+
+/** `false`: the subject was not a member. Throws `last_owner`. */
 export async function removeMember(db: Database, client: string, subject: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('client_memberships')
+  return await db.transaction().execute(async (trx) => {
+    await demandOtherOwner(trx, client, subject);
+    const { numDeletedRows } = await trx
+      .deleteFrom('client_memberships')
+      .where('client_id', '=', client)
+      .where('subject', '=', subject)
+      .executeTakeFirst();
+    return numDeletedRows > 0n;
+  });
+}
+
+/** Locks the client's owners, so that two concurrent requests don't each take the other's last one. */
+async function demandOtherOwner(trx: Database, client: string, subject: string): Promise<void> {
+  const owners = await trx
+    .selectFrom('client_memberships')
+    .select('subject')
     .where('client_id', '=', client)
-    .where('subject', '=', subject)
-    .executeTakeFirst();
-  return numDeletedRows > 0n;
+    .where('role', '=', 'owner')
+    .orderBy('subject')
+    .forUpdate()
+    .execute();
+  if (owners.length === 1 && owners[0]?.subject === subject) throw new ManagementProblem('last_owner');
 }

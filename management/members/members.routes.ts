@@ -4,7 +4,7 @@ import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
-import { clientExists, insertClient, putMember, removeMember } from './members.repository.ts';
+import { changeMember, clientExists, insertClient, removeMember } from './members.repository.ts';
 import { clientView, memberParams, memberRole, memberView, newClient } from './members.schema.ts';
 
 /** Clients and their members, for super-admins. The super-admins are set by configuration, not by data. */
@@ -41,13 +41,16 @@ export function membersRoutes({ db, settings }: Context): FastifyPluginAsyncZod 
           tags: ['clients'],
           params: memberParams,
           body: memberRole,
-          response: { 200: memberView, ...problems('invalid_request', 'forbidden', 'unknown_client') },
+          response: {
+            200: memberView,
+            ...problems('invalid_request', 'forbidden', 'unknown_client', 'last_owner'),
+          },
         },
       },
       async (request) => {
         const { id, subject } = request.params;
         if (!(await clientExists(db, id))) throw new ManagementProblem('unknown_client');
-        await putMember(db, id, { subject, role: request.body.role });
+        await changeMember(db, id, { subject, role: request.body.role });
         return { subject, role: request.body.role };
       },
     );
@@ -62,7 +65,7 @@ export function membersRoutes({ db, settings }: Context): FastifyPluginAsyncZod 
           params: memberParams,
           response: {
             204: z.null().meta({ description: 'the subject is not a member any more' }),
-            ...problems('invalid_request', 'forbidden', 'unknown_client', 'unknown_member'),
+            ...problems('invalid_request', 'forbidden', 'unknown_client', 'unknown_member', 'last_owner'),
           },
         },
       },

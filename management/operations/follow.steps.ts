@@ -10,6 +10,7 @@ import {
 import type { Context } from '../context/context.ts';
 import type { SagaStep } from '../lifecycle/steps.ts';
 import { lockContainer, moveContainer, setObstacle } from '../records/containers.repository.ts';
+import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
@@ -81,7 +82,9 @@ export function followSteps(
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status?.ready && UP.includes(status.reason)) return active(operation);
-    const detail = status?.message || null;
+    const detail = status?.message
+      ? await withoutForeignNames(db, operation.container_id, status.message)
+      : null;
     await db.transaction().execute(async (trx) => {
       const container = await lockContainer(trx, operation.container_id);
       if (detail === null || container.status_detail === detail) return;

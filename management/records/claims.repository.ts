@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
+import { domainsOfOtherClients } from './client-domains.repository.ts';
 import { lockContainer } from './containers.repository.ts';
 import { hostnamesOfOthers } from './hostnames.repository.ts';
 
@@ -7,15 +8,16 @@ import { hostnamesOfOthers } from './hostnames.repository.ts';
 const LONGEST_CHANGE_MINUTES = 10;
 
 /**
- * Claims domains for a container. Resolves to the domains that another container holds, as a domain or as a hostname.
- * Names are claimed in sorted order, so that concurrent claims of the same names can't deadlock.
+ * Claims domains for a container, in the caller's transaction. Resolves to the domains that it can't have: another
+ * container holds them, as a domain or as a hostname, or they are in a registrable domain of another client. Names are
+ * claimed in sorted order, so that concurrent claims of the same names can't deadlock.
  */
 export async function claimDomains(
   db: Database,
   container: string,
   domains: readonly string[],
 ): Promise<string[]> {
-  const foreign = await hostnamesOfOthers(db, container, domains);
+  const foreign = await foreignNames(db, container, domains);
   const names = namesOf(domains).filter((name) => !foreign.includes(name));
   if (names.length === 0) return foreign.sort();
   const taken = await db
@@ -44,44 +46,43 @@ export async function claimForChange(
   change: string,
   domains: readonly string[],
 ): Promise<string[]> {
+  if (domains.length === 0) return [];
   return await db.transaction().execute(async (trx) => {
+    // The same order of locks as in the projection: the container, its registrable domains, its names.
     await lockContainer(trx, container);
-    return await claimLocked(trx, { container, change, domains });
+    const foreign = await foreignNames(trx, container, domains);
+    const names = namesOf(domains).filter((name) => !foreign.includes(name));
+    if (names.length === 0) return foreign;
+    const ours = await trx
+      .insertInto('domain_claims')
+      .values(
+        names.map((domain) => ({
+          domain,
+          container_id: container,
+          changes: sql<string[]>`array[${change}::uuid]`,
+          changed_at: sql<Date>`now()`,
+        })),
+      )
+      .onConflict((conflict) =>
+        conflict
+          .column('domain')
+          .doUpdateSet({
+            changes: sql<string[]>`domain_claims.changes || excluded.changes`,
+            changed_at: sql<Date>`now()`,
+          })
+          .where('domain_claims.container_id', '=', container),
+      )
+      .returning('domain')
+      .execute();
+    return [...foreign, ...names.filter((name) => !ours.some(({ domain }) => domain === name))];
   });
 }
 
-interface ChangeClaims {
-  readonly container: string;
-  readonly change: string;
-  readonly domains: readonly string[];
-}
-
-async function claimLocked(db: Database, { container, change, domains }: ChangeClaims): Promise<string[]> {
-  const foreign = await hostnamesOfOthers(db, container, domains);
-  const names = namesOf(domains).filter((name) => !foreign.includes(name));
-  if (names.length === 0) return foreign;
-  const ours = await db
-    .insertInto('domain_claims')
-    .values(
-      names.map((domain) => ({
-        domain,
-        container_id: container,
-        changes: sql<string[]>`array[${change}::uuid]`,
-        changed_at: sql<Date>`now()`,
-      })),
-    )
-    .onConflict((conflict) =>
-      conflict
-        .column('domain')
-        .doUpdateSet({
-          changes: sql<string[]>`domain_claims.changes || excluded.changes`,
-          changed_at: sql<Date>`now()`,
-        })
-        .where('domain_claims.container_id', '=', container),
-    )
-    .returning('domain')
-    .execute();
-  return [...foreign, ...names.filter((name) => !ours.some(({ domain }) => domain === name))];
+/** Those of `domains` that are hostnames of other sites, or in a registrable domain of another client. */
+async function foreignNames(db: Database, container: string, domains: readonly string[]): Promise<string[]> {
+  const hostnames = await hostnamesOfOthers(db, container, domains);
+  const ofOthers = await domainsOfOtherClients(db, container, domains);
+  return [...new Set([...hostnames, ...ofOthers])];
 }
 
 /** Ends a change, committed or not. Releases its names that neither a manifest nor another change uses. */

@@ -9,6 +9,7 @@ import {
   type StatusReason,
 } from '../lifecycle/status.ts';
 import { addEvent, type Cause } from './events.repository.ts';
+import { withoutForeignNames } from './foreign-names.repository.ts';
 
 export type ContainerRow = Selectable<Tables['containers']>;
 type LatestOperation = Pick<Selectable<Tables['operations']>, 'id' | 'kind' | 'status' | 'step'>;
@@ -134,7 +135,8 @@ export async function moveContainer(
   to: ContainerStatus,
   cause: Cause & { readonly reason?: StatusReason | null; readonly detail?: string | null },
 ): Promise<boolean> {
-  const { reason = null, detail = null, ...rest } = cause;
+  const { reason = null, detail: given = null, ...rest } = cause;
+  const detail = given === null ? null : await withoutForeignNames(db, id, given);
   const moved = await db
     .updateTable('containers')
     .set({ status: to, status_reason: reason, status_detail: detail, updated_at: new Date() })

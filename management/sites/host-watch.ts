@@ -4,6 +4,7 @@ import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-c
 import type { Context } from '../context/context.ts';
 import { type Health, LIVE } from '../lifecycle/status.ts';
 import { type ContainerRow, lockContainer, setHealth } from '../records/containers.repository.ts';
+import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 
 /** Reasons that say nothing about health: the site is being changed, is removed, or has no valid manifest. */
 const WITHOUT_HEALTH: readonly string[] = ['Progressing', 'Removing', 'Removed', 'InvalidManifest'];
@@ -85,8 +86,10 @@ export class HostWatch {
   async #record(id: string, verdict: HealthVerdict): Promise<void> {
     await this.#context.db.transaction().execute(async (trx) => {
       const row = await lockContainer(trx, id);
-      if (!LIVE.includes(row.status) || !isHealthChange(row, verdict)) return;
-      await setHealth(trx, row, verdict.health, verdict.trouble);
+      const trouble = verdict.trouble === null ? null : await withoutForeignNames(trx, id, verdict.trouble);
+      const shown = { ...verdict, trouble };
+      if (!LIVE.includes(row.status) || !isHealthChange(row, shown)) return;
+      await setHealth(trx, row, shown.health, shown.trouble);
     });
   }
 }

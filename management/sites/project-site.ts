@@ -183,5 +183,5 @@ export function findObstacle(
     return { reason: 'port_taken', detail };
   }
   if (contested.length === 0) return null;
-  return { reason: 'domain_in_use', detail: `another site holds ${contested.join(', ')}` };
+  return { reason: 'domain_in_use', detail: `another site or client holds ${contested.join(', ')}` };
 }

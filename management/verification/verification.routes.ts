@@ -3,7 +3,7 @@ import { demandContainer } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
-import { containerParams } from '../view/container-view.ts';
+import { changeHeaders, containerParams } from '../view/container-view.ts';
 import { presentContainer } from '../view/present.ts';
 import { listVerifications } from './verification.repository.ts';
 import { verificationList, verifiedContainer } from './verification.schema.ts';
@@ -25,6 +25,7 @@ export function verificationRoutes(context: Context): FastifyPluginAsyncZod {
           description: 'Takes up to 10 seconds. The status becomes `verified` or `verification_failed`.',
           tags,
           params: containerParams,
+          headers: changeHeaders,
           response: {
             200: verifiedContainer,
             ...problems(
@@ -32,6 +33,7 @@ export function verificationRoutes(context: Context): FastifyPluginAsyncZod {
               'forbidden',
               'unknown_container',
               'wrong_status',
+              'precondition_failed',
               'verification_unavailable',
             ),
           },
@@ -42,6 +44,7 @@ export function verificationRoutes(context: Context): FastifyPluginAsyncZod {
           id: request.params.id,
           caller: callerOf(request),
           requestId: request.id,
+          ifMatch: request.headers['if-match'],
         });
         return { container: presentContainer(container, context.settings), verification };
       },

@@ -15,6 +15,8 @@ import {
   moveContainer,
   setDetail,
 } from '../records/containers.repository.ts';
+import { withoutForeignNames } from '../records/foreign-names.repository.ts';
+import { demandMatch } from '../view/etag.ts';
 import { addVerification } from './verification.repository.ts';
 
 /** For the whole verification, including the host's part. */
@@ -30,6 +32,7 @@ interface VerifyRequest {
   readonly id: string;
   readonly caller: Actor;
   readonly requestId: string;
+  readonly ifMatch?: string | undefined;
 }
 
 interface Verified {
@@ -47,9 +50,10 @@ export type RunningVerifications = Map<string, Promise<VerificationReport>>;
 export async function verifyContainer(
   context: Context,
   running: RunningVerifications,
-  { id, caller, requestId }: VerifyRequest,
+  { id, caller, requestId, ifMatch }: VerifyRequest,
 ): Promise<Verified> {
   const row = await demandContainer(context.db, id, caller, 'act');
+  demandMatch(ifMatch, row.manifest);
   if (!canMove(row.status, 'verified') && row.status !== 'verified') {
     const detail = `a container that is ${row.status} can’t be verified`;
     throw new ManagementProblem('wrong_status', { detail });
@@ -106,8 +110,8 @@ export function statusAfter(
 }
 
 async function requestVerdict(
-  { provisioner, verifier, settings, clock, log }: Context,
-  { site_id, manifest }: ContainerWithOperation,
+  { db, provisioner, verifier, settings, clock, log }: Context,
+  { id, site_id, manifest }: ContainerWithOperation,
   requestId: string,
 ): Promise<VerificationReport> {
   if (verifier === null) {
@@ -124,7 +128,7 @@ async function requestVerdict(
   } catch (error) {
     if (!(error instanceof ProvisionerError)) throw error;
     log.warn({ err: error, site: site_id }, 'no host report');
-    hostProblem = error.message;
+    hostProblem = await withoutForeignNames(db, id, error.message);
   }
   const { edgePublicUrl } = settings;
   const site = host?.site ?? describeSite(manifest, { edgePublicUrl, tlsPort: TLS_PORT });

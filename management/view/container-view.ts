@@ -4,6 +4,15 @@ import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 
 export const containerParams = z.strictObject({ id: z.uuid() });
 
+/** Of every change of a container. */
+export const changeHeaders = z.looseObject({
+  'if-match': z
+    .string()
+    .max(1024)
+    .optional()
+    .meta({ description: '`etag` of a GET: refuses the change where the container was changed since' }),
+});
+
 export const statusReason = z.enum(Object.keys(STATUS_REASONS) as [StatusReason, ...StatusReason[]]); // Object.keys drops the key type
 
 /** A container as the API returns it. */
@@ -17,6 +26,7 @@ export const containerView = z
     statusReason: statusReason.nullable(),
     statusDetail: z.string().nullable().meta({ description: 'the reason in more detail' }),
     health: z.enum(HEALTHS).meta({ description: 'health of what runs for it on its host' }),
+    image: z.string().meta({ description: 'of the tag server, by its digest' }),
     features: z.record(z.string(), z.boolean()),
     modules: z.record(z.string(), z.unknown()),
     hostnames: z.object({ edge: z.string(), origin: z.string(), preview: z.string() }),

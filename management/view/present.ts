@@ -1,23 +1,29 @@
+import { isFirstPartyHost, isWithinDomain } from '../../gitops/manifest/schema.ts';
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Settings } from '../context/context.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './container-view.ts';
 
 /** A container as the API answers it. */
 export function presentContainer(
   row: ContainerWithOperation,
-  { edgePublicUrl, vendorUrl }: Pick<Settings, 'edgePublicUrl' | 'vendorUrl'>,
+  settings: Pick<Settings, 'edgePublicUrl' | 'customPublicUrl' | 'vendorUrl'>,
 ): ContainerView {
   const { manifest } = row;
   const { loaderToken, hostnames } = manifest;
-  const edgeUrl = edgePublicUrl.replace('{host}', hostnames.edge);
   const domains = manifest.domains.map(({ domain, webTagId, token }, index) => ({
     domain,
     webTagId,
     containerToken: token,
     active: isActiveDomain(index, manifest.features.multi_domain),
-    snippet: renderSnippet({ edgeUrl, loaderToken, webTagId, vendorUrl }),
+    snippet: renderSnippet({
+      edgeUrl: loaderUrl(domain, manifest, settings),
+      loaderToken,
+      webTagId,
+      vendorUrl: settings.vendorUrl,
+    }),
   }));
   return {
     id: row.id,
@@ -28,6 +34,7 @@ export function presentContainer(
     statusReason: row.status_reason,
     statusDetail: row.status_detail,
     health: row.health,
+    image: manifest.image,
     features: manifest.features,
     modules: manifest.modules,
     hostnames,
@@ -40,4 +47,21 @@ export function presentContainer(
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
   };
+}
+
+/**
+ * The best address for a domain's pages to load from: a custom domain that is first-party to them, because browsers keep
+ * its cookies longer and fewer lists block it; else the edge hostname. Of several, one under
+ * the domain itself comes first.
+ */
+function loaderUrl(
+  domain: string,
+  { hostnames, customDomains }: Pick<ManifestView, 'hostnames' | 'customDomains'>,
+  { edgePublicUrl, customPublicUrl }: Pick<Settings, 'edgePublicUrl' | 'customPublicUrl'>,
+): string {
+  const own = customDomains.filter((host) => isFirstPartyHost(host, [domain]));
+  const custom = own.find((host) => isWithinDomain(host, domain)) ?? own[0];
+  return custom === undefined
+    ? edgePublicUrl.replace('{host}', hostnames.edge)
+    : customPublicUrl.replace('{host}', custom);
 }

@@ -45,6 +45,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
         'management/health.routes.ts',
         'management/metrics.ts',
         'management/prepare.ts',
+        'management/retention.ts',
       ],
     },
     { number: 7, rooms: ['management/app.ts'] },

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { join } from 'node:path';
 import { z } from 'zod';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { readManifest } from '../../gitops/manifest/read.ts';

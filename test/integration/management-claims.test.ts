@@ -94,6 +94,43 @@ describeWith('postgresql', 'a domain that several containers claim at once', () 
     return Object.fromEntries(inGit);
   }
 
+  test('under a registrable domain that two clients want at once belongs to one of them', async () => {
+    const { body: rival } = await world.call('POST', '/clients', {
+      as: 'root',
+      body: { name: 'Rival', members: [{ subject: 'rival', role: 'owner' }] },
+    });
+    const own = creation(rival.id, 'rival.example', { name: 'rival' });
+    const { body: made } = await world.call('POST', '/server-containers', { as: 'rival', body: own });
+    const addAs = (as: string, id: string, domain: string) =>
+      world.call('POST', `/server-containers/${id}/domains`, {
+        as,
+        body: { domain, webTagId: 'GTM-ABC1234' },
+      });
+    await eventually(async () => {
+      const { body } = await world.call('GET', `/server-containers/${made.id}`, { as: 'rival' });
+      expect(body.status).toBe('active');
+    });
+    const wanted = Array.from({ length: 8 }, (_, number) => `wanted-${number}.example`);
+    const answers = await Promise.all(
+      wanted.map((domain) =>
+        Promise.all([
+          addAs('owner', ours, `a.${domain}`),
+          addAs('rival', made.id, domain),
+          addAs('owner', theirs, `b.${domain}`),
+        ]),
+      ),
+    );
+    for (const [first, second, third] of answers) {
+      const isRivals = second.status === 200;
+      expect([first, second, third].map(result)).toEqual([
+        isRivals ? [409, 'domain_in_use'] : [200, null],
+        isRivals ? [200, null] : [409, 'domain_in_use'],
+        isRivals ? [409, 'domain_in_use'] : [200, null],
+      ]);
+    }
+    await consistent();
+  });
+
   test('is kept while another change of the same container fails', async () => {
     const held = hold('Add domain');
     const adding = add(ours);

@@ -12,6 +12,7 @@ const SUITES = {
   'host watch': () => import('../management/host-watch.test.ts'),
   projection: () => import('../management/projection.test.ts'),
   reading: () => import('../management/reading.test.ts'),
+  retention: () => import('../management/retention.test.ts'),
   saga: () => import('../management/saga.test.ts'),
   'failed projections': () => import('../management/unprojected.test.ts'),
   verification: () => import('../management/verification.test.ts'),

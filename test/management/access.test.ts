@@ -110,6 +110,42 @@ describe('clients', () => {
     ]);
   });
 
+  test('keep at least one owner', async () => {
+    const members = ['first', 'second'].map((subject) => ({ subject, role: 'owner' }));
+    const { body } = await world.call('POST', '/clients', { as: 'root', body: { name: 'Two', members } });
+    const at = (subject: string) => `/clients/${body.id}/members/${subject}`;
+    const remove = (subject: string) => world.call('DELETE', at(subject), { as: 'root' });
+    const put = (subject: string, role: string) =>
+      world.call('PUT', at(subject), { as: 'root', body: { role } });
+    const both = await Promise.all([remove('first'), put('second', 'viewer')]);
+    expect(both.map(({ status }) => status).sort()).toEqual([expect.any(Number), 409]);
+    const [first] = both;
+    const last = first?.status === 409 ? 'first' : 'second';
+    expect((await remove(last)).body.code).toBe('last_owner');
+    expect((await put(last, 'admin')).body.code).toBe('last_owner');
+    expect((await put(last, 'owner')).status).toBe(200);
+    await put('third', 'owner');
+    expect((await remove(last)).status).toBe(204);
+  });
+
+  test.each([
+    ['a role with a typo', { subject: 'typo', role: 'onwer' }, 'members.0.role'],
+    ['a subject with spaces around it', { subject: ' typo', role: 'owner' }, 'members.0.subject'],
+  ])('refuse %s', async (_what, member, path) => {
+    const body = { name: 'Typo', members: [member] };
+    const made = await world.call('POST', '/clients', { as: 'root', body });
+    expect([made.status, made.body.errors?.[0]?.path]).toEqual([400, path]);
+    const at = `/clients/${client}/members/${encodeURIComponent(member.subject)}`;
+    const put = await world.call('PUT', at, { as: 'root', body: { role: member.role } });
+    expect(put.status).toBe(400);
+  });
+
+  test('refuse a member that is listed twice', async () => {
+    const members = ['owner', 'viewer'].map((role) => ({ subject: 'ada', role }));
+    const made = await world.call('POST', '/clients', { as: 'root', body: { name: 'Twice', members } });
+    expect([made.status, made.body.errors?.[0]?.path]).toEqual([400, 'members.1.subject']);
+  });
+
   test('accept a subject of the longest length that a token may have', async () => {
     const subject = 'ü'.repeat(255);
     const member = `/clients/${client}/members/${encodeURIComponent(subject)}`;

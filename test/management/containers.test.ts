@@ -123,7 +123,7 @@ describe('a creation', () => {
       body: creation(client, domain.toUpperCase()),
     });
     expect({ status, code: body.code }).toEqual({ status: 409, code: 'domain_in_use' });
-    expect(body.errors).toEqual([{ path: 'domains.0', message: 'is held by another site' }]);
+    expect(body.errors).toEqual([{ path: 'domains.0', message: 'is held by another site or client' }]);
     expect(await world.leased()).toBe(leased);
   });
 
@@ -263,16 +263,16 @@ describe('changes', () => {
     }
   });
 
-  test('changes the image, and keeps it when something else is changed', async () => {
+  test('changes the image for an operator, and keeps it when something else is changed', async () => {
     const { body } = await create();
     await becomes(body.id, 'active');
     const image = `registry.example/gtm@sha256:${'c'.repeat(64)}`;
     expect(await world.file(body.siteId)).not.toContain(image);
-    for (const change of [{ image }, { name: 'New name' }]) {
-      const { status } = await world.call('PATCH', `/server-containers/${body.id}`, {
-        as: 'admin',
-        body: change,
-      });
+    for (const [as, change] of [
+      ['root', { image }],
+      ['admin', { name: 'New name' }],
+    ] as const) {
+      const { status } = await world.call('PATCH', `/server-containers/${body.id}`, { as, body: change });
       expect(status).toBe(200);
       expect(await world.file(body.siteId)).toContain(`\nimage: ${image}\n`);
     }

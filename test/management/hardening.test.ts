@@ -60,6 +60,92 @@ describe('limits', () => {
   });
 });
 
+test('x-forwarded-for is not believed unless its sender is a trusted proxy', async () => {
+  await world.stop();
+  Object.assign(world.settings, { trustedProxies: [] });
+  Object.assign(world.settings.limits, { perAddress: 3 });
+  await world.start();
+  const statuses: number[] = [];
+  for (let n = 1; n <= 5; n += 1) {
+    const headers = { 'x-forwarded-for': `192.0.2.${n}` };
+    statuses.push((await world.call('GET', '/server-containers', { as: 'owner', headers })).status);
+  }
+  expect(statuses).toEqual([200, 200, 200, 429, 429]);
+  expect(world.logs.filter((line) => line.includes('TRUSTED_PROXIES'))).toHaveLength(1);
+  await world.stop();
+  Object.assign(world.settings, { trustedProxies: ['loopback'] });
+  Object.assign(world.settings.limits, { perAddress: 1e9 });
+  await world.start();
+});
+
+describe('/metrics', () => {
+  const read = async (headers: Record<string, string>) => {
+    const answer = await world.management?.app.inject({ url: '/metrics', headers });
+    return [answer?.statusCode, answer?.body.includes('tagyard_ports_free')];
+  };
+
+  test('is open to direct requests from this machine only, while it has no token', async () => {
+    expect(await read({})).toEqual([200, true]);
+    expect(await read({ 'x-forwarded-for': '192.0.2.1' })).toEqual([403, false]);
+    expect(await read({ 'x-forwarded-for': '127.0.0.1' })).toEqual([403, false]);
+    const answer = await world.management?.app.inject({ url: '/metrics', remoteAddress: '192.0.2.1' });
+    expect([answer?.statusCode, answer?.json().code]).toEqual([403, 'forbidden']);
+  });
+
+  test('takes its own token, and no other', async () => {
+    await world.stop();
+    Object.assign(world.settings, { metricsToken: 'metrics-token-of-tests' });
+    await world.start();
+    const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+    expect(await read({})).toEqual([401, false]);
+    expect(await read(bearer(await world.issuer.token('root')))).toEqual([401, false]);
+    expect(await read(bearer('metrics-token-of-tests'))).toEqual([200, true]);
+    await world.stop();
+    Object.assign(world.settings, { metricsToken: null });
+    await world.start();
+  });
+});
+
+test.each([
+  ['PUT', '/server-containers', 'GET, HEAD, POST'],
+  ['POST', '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7', 'DELETE, GET, HEAD, PATCH'],
+  ['GET', '/clients', 'POST'],
+  ['DELETE', '/healthz', 'GET, HEAD'],
+  ['OPTIONS', '/server-containers', 'GET, HEAD, POST'],
+] as const)('%s %s is no method of this address, which has %s', async (method, url, allow) => {
+  const answer = await world.management?.app.inject({ method, url, payload: '{' });
+  expect([answer?.statusCode, answer?.json().code]).toEqual([405, 'method_not_allowed']);
+  expect(answer?.headers.allow).toBe(allow);
+});
+
+test.each([
+  ['POST', '/server-containers'],
+  ['PATCH', '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7'],
+] as const)('%s %s without a body says what is missing', async (method, url) => {
+  const authorization = `Bearer ${await world.issuer.token('owner')}`;
+  for (const headers of [{ 'content-type': 'application/json' }, {}]) {
+    const answer = await world.management?.app.inject({
+      method,
+      url,
+      headers: { authorization, ...headers },
+    });
+    expect(answer?.statusCode).toBe(400);
+    expect(answer?.json().detail).toBe('the body must be a JSON object; the request has no body');
+  }
+});
+
+test('an empty JSON body is no fault where the address takes none', async () => {
+  const answer = await world.management?.app.inject({
+    method: 'DELETE',
+    url: '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7',
+    headers: {
+      authorization: `Bearer ${await world.issuer.token('owner')}`,
+      'content-type': 'application/json',
+    },
+  });
+  expect([answer?.statusCode, answer?.json().code]).toEqual([404, 'unknown_container']);
+});
+
 test.each<[string, Parameters<typeof inject>[0], number, string]>([
   ['a body that is too long', { payload: `{"name":"${'x'.repeat(200_000)}"}` }, 413, 'body_too_large'],
   ['a body that isn’t JSON', { payload: '{' }, 400, 'invalid_request'],

@@ -129,6 +129,13 @@ test.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
   expect(errors.trim().split('\n')).toHaveLength(1);
 });
 
+test('listens on the address of the settings', async () => {
+  const { child } = start({ MANAGEMENT_ADDRESS: '127.0.0.2' });
+  const [{ url }] = await once(child, 'message');
+  expect(new URL(url).hostname).toBe('127.0.0.2');
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+});
+
 test('exits with a message of one line where its port is taken', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');

@@ -132,7 +132,7 @@ describe('a hostname that another site holds', () => {
     await shows({
       status: 'active',
       statusReason: 'domain_in_use',
-      statusDetail: `another site holds ${other.hostnames.edge}`,
+      statusDetail: `another site or client holds ${other.hostnames.edge}`,
       name: domain,
       hostnames: before.hostnames,
     });

@@ -50,6 +50,35 @@ test('answers 304 while the container is unchanged, and the container otherwise'
   const etag = String(headers.etag);
   const ask = async (tag: string) => (await raw('GET', at(), { 'if-none-match': tag })).statusCode;
   expect([await ask(etag), await ask(`"x", ${etag}`), await ask('"other"')]).toEqual([304, 304, 200]);
+  expect([await ask(`W/${etag}`), await ask('*')]).toEqual([304, 304]);
+});
+
+test.each<['POST' | 'PATCH' | 'DELETE', string, object?]>([
+  ['PATCH', '', { name: 'Other' }],
+  ['DELETE', ''],
+  ['POST', '/domains', { domain: 'more.example', webTagId: 'GTM-AAAA' }],
+  ['DELETE', '/domains?domain=read3.example'],
+  ['POST', '/custom-domains', { domain: 'm.read3.example' }],
+  ['DELETE', '/custom-domains?domain=m.read3.example'],
+  ['POST', '/loader-token', {}],
+  ['POST', '/verify'],
+])('%s %s is refused over a newer version than that of If-Match', async (method, path, body) => {
+  const before = await world.file('acme-shop');
+  const { status, body: problem } = await world.call(method, `${at()}${path}`, {
+    as: 'owner',
+    body,
+    headers: { 'if-match': '"0123456789abcdef.0123456789abcdef"' },
+  });
+  expect([status, problem.code]).toEqual([412, 'precondition_failed']);
+  expect(await world.file('acme-shop')).toBe(before);
+});
+
+test('the answer to a change has the tag for the next one', async () => {
+  const change = (name: string, ifMatch: string) =>
+    world.call('PATCH', at(), { as: 'owner', body: { name }, headers: { 'if-match': ifMatch } });
+  const first = await change('First', '*');
+  const second = await change('Second', String(first.headers.etag));
+  expect([second.status, (await change('Third', String(first.headers.etag))).status]).toEqual([200, 412]);
 });
 
 const raw = async (method: 'GET' | 'PATCH', url: string, headers: Record<string, string>) => {

@@ -120,6 +120,7 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     EDGE_DOMAIN: ZONE,
     ORIGIN_DOMAIN: ZONE,
     EDGE_PUBLIC_URL: `http://{host}:${ports.edge}`,
+    CUSTOM_PUBLIC_URL: `http://{host}:${ports.proxy}`,
     TAG_UPSTREAM: env.TAG_UPSTREAM || `http://vendor.localhost:${ports.vendor}`,
     HOST_NAME,
     TAG_SERVER_IMAGE: setup.tagServerImage,

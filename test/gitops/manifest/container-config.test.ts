@@ -60,4 +60,30 @@ describe('a pasted configuration is brought to the canonical form', () => {
   ])('but not %s', (_what, given) => {
     expect(normaliseContainerConfig(given)).toEqual({ ok: false, problem: 'is not base64 text' });
   });
+
+  test.each([
+    [
+      'an id that is none',
+      'id=foo&env=1&auth=x',
+      'has a wrong id: it must be a container id like GTM-ABC1234',
+    ],
+    [
+      'a negative environment',
+      'id=GTM-A&env=-9&auth=x',
+      'has a wrong env: it must be the number of an environment, 1 or more',
+    ],
+    [
+      'an environment that is no number',
+      'id=GTM-A&env=live&auth=x',
+      'has a wrong env: it must be the number of an environment, 1 or more',
+    ],
+    [
+      'a token with spaces',
+      'id=GTM-A&env=1&auth=a%20b',
+      'has a wrong auth: it must consist of printable characters without spaces',
+    ],
+  ])('but not %s, which the image itself accepts', (_what, query, problem) => {
+    expect(normaliseContainerConfig(base64(query))).toEqual({ ok: false, problem });
+    expect(parseContainerConfig(base64(query))).toMatchObject({ ok: true });
+  });
 });

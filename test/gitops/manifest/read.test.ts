@@ -68,5 +68,6 @@ test('a text that takes long is parsed beside the event loop, several at a time'
   // A parser in this thread would be done at the first of them.
   for (; done < parsing.length; ticks += 1) await nextTick();
   expect(ticks).toBeGreaterThan(10);
-  for (const parsed of await Promise.all(parsing)) expect(parsed).toEqual(parseManifest(text, 'acme-shop.yaml'));
+  for (const parsed of await Promise.all(parsing))
+    expect(parsed).toEqual(parseManifest(text, 'acme-shop.yaml'));
 });

@@ -85,15 +85,42 @@ describe('custom domains', () => {
   });
 });
 
-test('a rotation keeps the newest ten previous loader tokens', () => {
-  let rotated = current;
-  for (let number = 0; number < 12; number += 1) {
+describe('a rotation', () => {
+  const rotate = (from: typeof current, number: number, until = '2030-01-31', today = '2029-12-31') => {
     const token = `lt_${String(number).padStart(16, '0')}`;
-    rotated = manifestSchema.parse(rotateLoaderToken(rotated, token, '2030-01-31'));
-  }
-  expect(rotated.loaderToken).toBe('lt_0000000000000011');
-  expect(rotated.previousLoaderTokens).toHaveLength(10);
-  expect(rotated.previousLoaderTokens[0]).toEqual({ token: 'lt_0000000000000010', until: '2030-01-31' });
+    return manifestSchema.parse(rotateLoaderToken(from, { token, until, today }));
+  };
+  const rotated = (times: number, until?: string) => {
+    let manifest = current;
+    for (let number = 0; number < times; number += 1) manifest = rotate(manifest, number, until);
+    return manifest;
+  };
+
+  test('keeps ten previous loader tokens, and refuses to drop one before its grace date', () => {
+    const ten = rotated(10);
+    expect(ten.loaderToken).toBe('lt_0000000000000009');
+    expect(ten.previousLoaderTokens).toHaveLength(10);
+    expect(ten.previousLoaderTokens[0]).toEqual({ token: 'lt_0000000000000008', until: '2030-01-31' });
+    expect(ten.previousLoaderTokens.at(-1)?.token).toBe(current.loaderToken);
+    expect(() => rotate(ten, 10)).toThrow(
+      expect.objectContaining({
+        code: 'too_many_loader_tokens',
+        message: expect.stringContaining('2030-01-31'),
+      }),
+    );
+  });
+
+  test('drops those that are not accepted any more', () => {
+    const later = rotate(rotated(10), 10, '2031-01-31', '2030-01-31');
+    expect(later.previousLoaderTokens).toEqual([{ token: 'lt_0000000000000009', until: '2031-01-31' }]);
+  });
+
+  test('without grace is possible at any time: the old token ends at once', () => {
+    const ten = rotated(10);
+    const leaked = rotate(ten, 10, '2029-12-31');
+    expect(leaked.loaderToken).toBe('lt_0000000000000010');
+    expect(leaked.previousLoaderTokens).toEqual(ten.previousLoaderTokens);
+  });
 });
 
 test('a removal is a tombstone, unless the manifest is protected', () => {

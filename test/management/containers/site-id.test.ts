@@ -19,8 +19,21 @@ test.each([
   ['preview', true],
   ['originals', false],
   ['acme-previews', false],
-])('%s could be a hostname of another site: %s', (id, expected) => {
-  expect(needsSuffix(id)).toBe(expected);
+  ['www', true],
+  ['login', true],
+  ['api', true],
+  ['api2', true],
+  ['mail-3', true],
+  ['ns1', true],
+  ['mta-sts', true],
+  ['tag-1', true],
+  ['acme-login', false],
+  ['mailchimp', false],
+  ['tag-2000', true],
+  ['brand-2000', false],
+  ['2000', false],
+])('%s could be a hostname of another site, of a host or of the operator: %s', (id, expected) => {
+  expect(needsSuffix(id, 'tag-1')).toBe(expected);
 });
 
 test('a suffix makes other ids of one name, which fit into a DNS label with -preview', () => {

@@ -114,7 +114,7 @@ test.each([
   [
     ['a.example', 'b.example'],
     true,
-    { reason: 'domain_in_use', detail: 'another site holds a.example, b.example' },
+    { reason: 'domain_in_use', detail: 'another site or client holds a.example, b.example' },
   ],
 ])('contested %j, ports held: %s', (contested, holdsPorts, obstacle) => {
   expect(findObstacle(contested, holdsPorts, manifestInput())).toEqual(obstacle);

@@ -112,7 +112,11 @@ export async function memoryDaemon(
 
   function build(extra: LoopOptions = {}) {
     const operations = new Operations([], () => undefined);
-    const reader = new DesiredStateReader(repo, { host: HOST, ageIdentity });
+    const reader = new DesiredStateReader(repo, {
+      host: HOST,
+      ageIdentity,
+      appliedRevision: (site) => loop.status(site)?.applied ?? null,
+    });
     const loop = new Loop({
       repo,
       reader,

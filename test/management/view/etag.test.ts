@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { manifestSchema } from '../../../gitops/manifest/schema.ts';
-import { containerEtag, isMatch } from '../../../management/containers/etag.ts';
 import { withoutConfig } from '../../../management/db/manifest-view.ts';
+import { containerEtag, demandMatch, isKnown } from '../../../management/view/etag.ts';
 import { presentContainer } from '../../../management/view/present.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
@@ -22,19 +22,43 @@ const view = presentContainer(
     updated_at: new Date(0),
     operation: null,
   },
-  { edgePublicUrl: 'https://{host}', vendorUrl: 'https://vendor.example' },
+  { edgePublicUrl: 'https://{host}', customPublicUrl: 'https://{host}', vendorUrl: 'https://vendor.example' },
 );
 const etag = containerEtag(manifest, view);
 
-test.each([
+test.each<[string, string | undefined, typeof manifest, boolean]>([
+  ['no header', undefined, manifest, true],
   ['the tag of the same version', etag, manifest, true],
   ['a list with that tag', `"0000.0000", ${etag}`, manifest, true],
   ['*', ' * ', manifest, true],
   ['a tag of another manifest', etag, { ...manifest, name: 'Other' }, false],
-  ['a weak tag', `W/${etag}`, manifest, false],
+  ['a list with that tag behind a weak one', `W/"0000.0000", ${etag}`, manifest, true],
+  ['text that is no tag', etag.slice(1, -1), manifest, false],
   ['the tag of another status', containerEtag(manifest, { ...view, status: 'verified' }), manifest, true],
 ])('If-Match with %s', (_what, ifMatch, current, expected) => {
-  expect(isMatch(ifMatch, current)).toBe(expected);
+  const judge = () => demandMatch(ifMatch, current);
+  if (expected) expect(judge).not.toThrow();
+  else expect(judge).toThrow(expect.objectContaining({ code: 'precondition_failed' }));
+});
+
+test('If-Match with a weak tag never matches, and the refusal says what to send', () => {
+  expect(() => demandMatch(`W/${etag}`, manifest)).toThrow(
+    expect.objectContaining({
+      code: 'precondition_failed',
+      message: expect.stringContaining('send the tag without W/'),
+    }),
+  );
+});
+
+test.each<[string, string | undefined, boolean]>([
+  ['no header', undefined, false],
+  ['the tag', etag, true],
+  ['the weak tag, as a proxy that compresses makes it', `W/${etag}`, true],
+  ['a list with the weak tag', `"x" , W/${etag}`, true],
+  ['*', '*', true],
+  ['another tag', 'W/"other"', false],
+])('If-None-Match with %s', (_what, ifNoneMatch, expected) => {
+  expect(isKnown(ifNoneMatch, etag)).toBe(expected);
 });
 
 test('the tag changes with the status, and not with the order of the manifest’s members', () => {

@@ -1,0 +1,78 @@
+import { type Manifest, registrableDomain } from '../manifest/schema.ts';
+import type { Claimant } from './claims.ts';
+
+/** A claimant with those of its registrable domains that this host has applied for it before. */
+interface DomainClaimant extends Claimant {
+  readonly applied: ReadonlySet<string>;
+}
+
+/** `site` has names in `domain`, which belongs to the client of the site `holder`. */
+interface LostDomain {
+  readonly site: string;
+  readonly domain: string;
+  readonly holder: string;
+}
+
+const DOMAINS = new WeakMap<Manifest, ReadonlySet<string>>();
+
+/** The registrable domains of a site's pages. Its first-party hosts are in the same ones. Computed once a manifest. */
+export function registrableDomains(manifest: Manifest): ReadonlySet<string> {
+  const known = DOMAINS.get(manifest);
+  if (known !== undefined) return known;
+  const domains = new Set(manifest.domains.map(({ domain }) => registrableDomain(domain) ?? domain));
+  DOMAINS.set(manifest, domains);
+  return domains;
+}
+
+/**
+ * The registrable domains in which several clients have sites, by site. With `among`, only domains of these sites count:
+ * this runs over all sites at each revision.
+ */
+export function disputedDomains(
+  manifests: Iterable<Manifest>,
+  among?: Iterable<Manifest>,
+): Map<string, Set<string>> {
+  const wanted =
+    among === undefined ? null : new Set([...among].flatMap((one) => [...registrableDomains(one)]));
+  const byDomain = new Map<string, Manifest[]>();
+  for (const manifest of manifests) {
+    for (const domain of registrableDomains(manifest)) {
+      if (wanted !== null && !wanted.has(domain)) continue;
+      byDomain.set(domain, [...(byDomain.get(domain) ?? []), manifest]);
+    }
+  }
+  const found = new Map<string, Set<string>>();
+  for (const [domain, sites] of byDomain) {
+    if (sites.every(({ client }) => client === sites[0]?.client)) continue;
+    for (const { site } of sites) found.set(site, (found.get(site) ?? new Set()).add(domain));
+  }
+  return found;
+}
+
+/**
+ * A registrable domain belongs to one client: that of the oldest site to which it was applied, or if there is none, of
+ * the site that has claimed it the longest. What was applied stays valid: two clients may have had names in one domain
+ * before this rule. The result doesn't depend on the order of the claimants.
+ */
+export function lostDomains(
+  claimants: readonly DomainClaimant[],
+  disputed: ReadonlyMap<string, ReadonlySet<string>>,
+): LostDomain[] {
+  const byAge = [...claimants].sort(
+    (a, b) =>
+      a.since[0] - b.since[0] || a.since[1] - b.since[1] || (a.manifest.site < b.manifest.site ? -1 : 1),
+  );
+  const held = new Map<string, Manifest>();
+  const hold = (domain: string, manifest: Manifest) => held.set(domain, held.get(domain) ?? manifest);
+  for (const { manifest, applied } of byAge) for (const domain of applied) hold(domain, manifest);
+  const lost: LostDomain[] = [];
+  for (const { manifest, applied } of byAge) {
+    const { site, client } = manifest;
+    const fresh = [...(disputed.get(site) ?? [])].filter((domain) => !applied.has(domain));
+    const taken = fresh.find((domain) => (held.get(domain)?.client ?? client) !== client);
+    const holder = taken === undefined ? undefined : held.get(taken);
+    if (taken !== undefined && holder !== undefined) lost.push({ site, domain: taken, holder: holder.site });
+    else for (const domain of fresh) hold(domain, manifest);
+  }
+  return lost;
+}

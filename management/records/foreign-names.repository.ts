@@ -1,0 +1,50 @@
+import { sql } from 'kysely';
+import type { Database } from '../db/database.ts';
+
+const OTHERS = '(another site)';
+const TOKEN = /\b(?:lt|ct)_[A-Za-z0-9]{16,64}\b/g;
+
+/**
+ * A text about a container as its client may read it: ids, hostnames, domains and tokens of other clients' sites are
+ * replaced. The provisioner writes its messages for operators, and some name the other site of a conflict.
+ */
+export async function withoutForeignNames(db: Database, container: string, text: string): Promise<string> {
+  const { rows } = await sql<{ name: string; is_own: boolean }>`
+    with named as (
+      select id as container_id, client_id, unnest(array[site_id, id::text]) as name from containers
+      union all
+      select container_id, client_id, unnest(array[edge_hostname, origin_hostname, preview_hostname])
+      from sites join containers on containers.id = sites.container_id
+      union all
+      select container_id, client_id, domain
+      from domain_claims join containers on containers.id = domain_claims.container_id
+    )
+    select distinct name, client_id = (select client_id from containers where id = ${container}) as is_own
+    from named
+    where name is not null and position(name in lower(${text})) > 0
+  `.execute(db);
+  const own = rows.filter(({ is_own }) => is_own).map(({ name }) => name);
+  const foreign = rows.filter(({ is_own }) => !is_own).map(({ name }) => name);
+  const tokens = await foreignTokens(db, container, text);
+  if (foreign.length === 0 && tokens.length === 0) return text;
+  // Own names come first, so that a part of one is never taken for the name of another site.
+  const names = [...new Set([...own, ...foreign, ...tokens])].sort((a, b) => b.length - a.length);
+  // Names consist of letters, digits, - and dots; tokens have a _ besides.
+  const pattern = names.map((name) => name.replaceAll('.', '\\.')).join('|');
+  return text.replace(new RegExp(`(?<![a-z0-9-])(?:${pattern})(?![a-z0-9-])`, 'gi'), (name) =>
+    own.includes(name.toLowerCase()) ? name : OTHERS,
+  );
+}
+
+/** The tokens in a text that aren't those of the container. */
+async function foreignTokens(db: Database, container: string, text: string): Promise<string[]> {
+  const tokens = text.match(TOKEN) ?? [];
+  if (tokens.length === 0) return [];
+  const { manifest } = await db
+    .selectFrom('containers')
+    .select('manifest')
+    .where('id', '=', container)
+    .executeTakeFirstOrThrow();
+  const own = JSON.stringify(manifest);
+  return tokens.filter((token) => !own.includes(token));
+}

@@ -1,0 +1,47 @@
+import { hash } from 'node:crypto';
+import { canonicalJson } from '../../gitops/base/canonical-json.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import type { ContainerView } from './container-view.ts';
+
+/** One tag of a list. Weak ones are marked. (RFC 9110, 8.8.3) */
+const TAGS = /(W\/)?("[^"]*")/g;
+
+/**
+ * `"<manifest>.<whole answer>"`, a strong validator of two digests. A change compares only the first one: it isn't
+ * refused because the status has changed since the caller read the container.
+ */
+export function containerEtag(manifest: ManifestView, view: ContainerView): string {
+  return `"${manifestDigest(manifest)}.${digest(JSON.stringify(view))}"`;
+}
+
+/**
+ * Throws `precondition_failed` unless an `If-Match` names a container with this manifest. The comparison is strong: a
+ * weak tag never matches (RFC 9110, 13.1.1). Without the header, everything matches.
+ */
+export function demandMatch(ifMatch: string | undefined, manifest: ManifestView): void {
+  if (ifMatch === undefined || ifMatch.trim() === '*') return;
+  const current = manifestDigest(manifest);
+  const tags = [...ifMatch.matchAll(TAGS)].map(([, weak, tag = '']) => ({ isWeak: weak !== undefined, tag }));
+  if (tags.some(({ isWeak, tag }) => !isWeak && tag.startsWith(`"${current}.`))) return;
+  throw new ManagementProblem('precondition_failed', {
+    detail: tags.some(({ isWeak }) => isWeak)
+      ? 'a weak tag never matches in If-Match; a proxy that compresses answers makes tags weak: send the tag without W/'
+      : undefined,
+  });
+}
+
+/** Whether an `If-None-Match` names this tag. The comparison is weak (RFC 9110, 13.1.2). */
+export function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return ifNoneMatch.trim() === '*' || [...ifNoneMatch.matchAll(TAGS)].some(([, , tag]) => tag === etag);
+}
+
+/** Over canonical JSON, because git and the database keep the members in different orders. */
+function manifestDigest(manifest: ManifestView): string {
+  return digest(canonicalJson(manifest));
+}
+
+function digest(text: string): string {
+  return hash('sha256', text, 'hex').slice(0, 16);
+}

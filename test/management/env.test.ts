@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { readEnvironment } from '../../management/env.ts';
+
+const image = (name: string) => `${name}@sha256:${'a'.repeat(64)}`;
+const required = {
+  SITES_REPO: '/srv/sites.git',
+  INFRA_PROVISIONER_URL: 'http://127.0.0.1:8081',
+  INFRA_SECRET: 'infra-s3cret',
+  AUTH_JWKS_URL: 'https://login.example.test/jwks.json',
+  AUTH_ISSUER: 'https://login.example.test/',
+  AUTH_AUDIENCE: 'tagyard',
+  AGE_RECIPIENT: 'age1abc',
+  EDGE_DOMAIN: 'edge.example.net',
+  ORIGIN_DOMAIN: 'origin.example.net',
+  TAG_SERVER_IMAGE: image('registry.example:5000/gtm:stable'),
+};
+
+test('the defaults trust no proxy, allow the repository of the image, and listen on loopback', () => {
+  expect(readEnvironment(required)).toMatchObject({
+    MANAGEMENT_ADDRESS: '127.0.0.1',
+    TRUSTED_PROXIES: [],
+    PLATFORM_DOMAINS: [],
+    IMAGE_REPOSITORIES: ['registry.example:5000/gtm'],
+    CUSTOM_PUBLIC_URL: 'https://{host}',
+    KEEP_AUDIT_DAYS: 730,
+    KEEP_EVENTS_DAYS: 180,
+    KEEP_OPERATIONS_DAYS: 180,
+  });
+});
+
+test.each<[string, string, unknown]>([
+  ['TRUSTED_PROXIES', 'loopback, 10.0.0.0/8, 2001:db8::1', ['loopback', '10.0.0.0/8', '2001:db8::1']],
+  ['PLATFORM_DOMAINS', 'tagyard.example', ['tagyard.example']],
+  ['IMAGE_REPOSITORIES', 'gcr.io/gtm,local', ['gcr.io/gtm', 'local']],
+  ['KEEP_EVENTS_DAYS', '0', 0],
+  ['METRICS_TOKEN', 'metrics-token-of-tests', 'metrics-token-of-tests'],
+])('%s can be %s', (name, value, expected) => {
+  expect(readEnvironment({ ...required, [name]: value })).toMatchObject({ [name]: expected });
+});
+
+test.each([
+  ['TRUSTED_PROXIES', 'everyone'],
+  ['PLATFORM_DOMAINS', 'https://tagyard.example'],
+  ['KEEP_AUDIT_DAYS', '7'],
+  ['METRICS_TOKEN', 'short'],
+])('%s can’t be %s', (name, value) => {
+  expect(() => readEnvironment({ ...required, [name]: value })).toThrow(name);
+});
