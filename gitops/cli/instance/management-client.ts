@@ -12,6 +12,10 @@ interface CallResult<Data> {
   readonly response: Response;
 }
 
+type Member = NonNullable<
+  paths['/clients']['post']['requestBody']['content']['application/json']['members']
+>[number];
+
 /** The command line's client of the management API. It uses the public API only, like a dashboard. */
 export class ManagementClient {
   readonly #api: Client<paths>;
@@ -29,13 +33,16 @@ export class ManagementClient {
 
   /** Creates a client with its members. Returns its id. */
   async addClient(name: string, members: readonly { subject: string; role: string }[]): Promise<string> {
-    const body = { name, members: [...members] };
+    const body = { name, members: members as Member[] }; // the API names the roles that there are
     return bodyOf('POST /clients', await this.#api.POST('/clients', { body })).id;
   }
 
   async setMember(clientId: string, subject: string, role: string): Promise<void> {
     const params = { path: { id: clientId, subject } };
-    const result = await this.#api.PUT('/clients/{id}/members/{subject}', { params, body: { role } });
+    const result = await this.#api.PUT('/clients/{id}/members/{subject}', {
+      params,
+      body: { role: role as Member['role'] }, // the same
+    });
     bodyOf(`PUT /clients/${clientId}/members/${subject}`, result);
   }
 
