@@ -1,16 +1,9 @@
 import type { OriginRequest } from '../../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
-import { HOP_HEADER } from './hops.ts';
+import { HOP_HEADER, isClaim } from './request-headers.ts';
 
 /** Headers for the next hop only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
-
-/**
- * Headers by which a client or a proxy in front of it can claim an address, a host, a location or our trust. A pattern,
- * because every platform uses other names. (nginx can't match by pattern: the vhosts list the known names.)
- */
-const CLAIM_HEADER =
-  /^(?:x-)?(?:forward|origina|tagyard|appengine|gclb|geo|(?:host|via|cf|cdn|fly)\b)|\b(?:client)?(?:ip|addr|address|country)\b/;
 
 /** What the edge tells the tag server about the visitor. */
 interface Visitor {
@@ -65,8 +58,7 @@ function outgoingHeaders(given: Headers, visitor: Visitor, hopSecret: string | u
     ?.toLowerCase()
     .split(/[\s,]+/);
   for (const name of given.keys()) {
-    if (HOP_BY_HOP.test(name) || CLAIM_HEADER.test(name) || perConnection?.includes(name))
-      headers.delete(name);
+    if (HOP_BY_HOP.test(name) || isClaim(name) || perConnection?.includes(name)) headers.delete(name);
   }
   const own = {
     'x-forwarded-for': visitor.address,

@@ -16,7 +16,7 @@ const ID = /^[0-9a-f]{32}$/;
 const known = 'a'.repeat(32);
 const cookie = (id: string) => ({ cookie: `other=1; _fpid=${id}` });
 const viaCustomDomain = (host: string) => ({
-  'x-tagyard-hop': HOP_SECRET,
+  'x-tagyard-hop-secret': HOP_SECRET,
   'x-forwarded-host': host,
   'x-forwarded-proto': 'https',
 });

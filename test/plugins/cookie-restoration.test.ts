@@ -111,7 +111,7 @@ describe('what is restored', () => {
     const site = await on();
     const id = await store(site, { _ga: '1' });
     const custom = {
-      'x-tagyard-hop': HOP_SECRET,
+      'x-tagyard-hop-secret': HOP_SECRET,
       'x-forwarded-host': `m.${site.domains[0]?.domain}`,
       'x-forwarded-proto': 'https',
     };

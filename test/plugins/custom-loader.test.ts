@@ -31,7 +31,7 @@ describe('GET /l/<loader token>.js', () => {
     await stage.put('LOADER_TOKEN_MAP', token, { version: 1, containerId: site.container });
     const { text } = await stage.send(site.host, `/l/${token}.js`, {
       headers: {
-        'x-tagyard-hop': HOP_SECRET,
+        'x-tagyard-hop-secret': HOP_SECRET,
         'x-forwarded-host': `metrics.${site.domains[0]?.domain}`,
         'x-forwarded-proto': 'https',
       },
