@@ -82,7 +82,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       profiles: profileStore(namespaces.COOKIES, site.siteId, waitUntil, log),
       record: (fields) => Object.assign(notes, fields),
     });
-    const call = { request, site, enabled, contextOf, guard };
+    const call = { request, site, ownHosts: resolved.ownHosts, enabled, contextOf, guard };
     const match = await router(requested.pathname);
     if (match !== undefined) notes.route = match.path;
     const handling =

@@ -205,6 +205,12 @@ describe('the profile of a cookie', () => {
     expect((await restore(mine, id)).names).toEqual(['_ga']);
   });
 
+  test('is never restored itself, even if the site lists it', async () => {
+    const site = await on({ modules: { cookie_restoration: { cookies: ['_fpid', '_f*'] } } });
+    const id = await store(site, { _fpid: 'e'.repeat(32), _fbp: '1' });
+    expect((await restore(site, id)).names).toEqual(['_fbp']);
+  });
+
   test('an invalid record counts as missing', async () => {
     const site = await on();
     const id = 'd'.repeat(32);
