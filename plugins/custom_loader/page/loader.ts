@@ -151,13 +151,18 @@ function load(src: string, nonce: string | undefined): void {
     window.dataLayer = window.dataLayer || [];
     window.dataLayer.push({ 'gtm.start': Date.now(), event: 'gtm.js' });
   }
+  const loaded = () => {
+    page.gtm = 'loaded';
+  };
+  if (page.add) {
+    page.add(src, loaded, failed);
+    return;
+  }
   // Asynchronous by default, because a script creates it.
   const script = document.createElement('script');
   script.src = trusted(src);
   if (nonce) script.nonce = nonce;
-  script.onload = () => {
-    page.gtm = 'loaded';
-  };
+  script.onload = loaded;
   script.onerror = failed;
   document.head.appendChild(script);
 }
