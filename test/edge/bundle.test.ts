@@ -19,6 +19,21 @@ describe('the edge’s bundle', () => {
 });
 
 describe('wrangler.jsonc', () => {
+  test.each(['wrangler.jsonc', 'edge/verification/wrangler.jsonc'])(
+    '%s: no log of Cloudflare’s holds requests: their queries, addresses and secrets',
+    async (path) => {
+      const text = await readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
+      const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, ''));
+      expect(config.observability).toEqual({
+        enabled: true,
+        logs: { enabled: true, invocation_logs: false },
+        traces: { enabled: false },
+      });
+      expect(config.logpush).toBe(false);
+      expect(config).not.toHaveProperty('tail_consumers');
+    },
+  );
+
   test('has the embedded edge’s compatibility date, namespaces, bucket and queue', async () => {
     const text = await readFile(new URL('../../wrangler.jsonc', import.meta.url), 'utf8');
     const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, ''));
