@@ -3,7 +3,7 @@ import { singleFlight } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
 import { dispatch, dispatchDynamic, type Handling } from './dispatch.ts';
 import type { GuardDependencies } from './guard.ts';
-import { drain } from './http/body.ts';
+import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
 import { readHop } from './http/hops.ts';
@@ -30,6 +30,8 @@ interface EdgeDependencies {
   /** The environment variables that the plugins declare. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly hopSecret: string | undefined;
+  /** Milliseconds until an origin's answer must begin. */
+  readonly originTimeout: number;
   /** How long a copy of a document is fresh, in milliseconds. */
   readonly configTtl: number;
 }
@@ -82,7 +84,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       profiles: profileStore(namespaces.COOKIES, site.siteId, waitUntil, log),
       record: (fields) => Object.assign(notes, fields),
     });
-    const call = { request, site, enabled, contextOf, guard };
+    const call = { request, site, ownHosts: resolved.ownHosts, enabled, contextOf, guard };
     const match = await router(requested.pathname);
     if (match !== undefined) notes.route = match.path;
     const handling =
@@ -98,11 +100,10 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const notes: Notes = { route: '', site: null, container: null, cache: null, signals: null, error: null };
     const guard: GuardDependencies = { timings: {}, now, log };
     const fail = async (error: unknown) => {
-      await drain(request);
       const failure = toEdgeError(error);
       notes.error = failure.code;
       if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
-      return toResponse(failure, requestId);
+      return endingAfter(request, toResponse(failure, requestId));
     };
     const { cors, handle } = await route(request, waitUntil, notes, guard).catch(
       (error: unknown): Handling => ({ handle: () => fail(error) }),

@@ -1,8 +1,12 @@
 import { CORE_BOOT_MEMBERS, type Plugin, type Route } from '../plugins/contract.ts';
 
-/** Throws where plugins claim the same route or the same member of `/boot`'s answer. Runs when the worker is built. */
+/**
+ * Throws where plugins claim the same route, the same member of `/boot`'s answer, or both the visitor's id. Runs when the
+ * worker is built.
+ */
 export function refuseClashes(plugins: readonly Plugin[]): void {
   refuseRouteClashes(plugins);
+  refuseIdClashes(plugins);
   refuseMemberClashes(plugins);
 }
 
@@ -33,6 +37,14 @@ function clashes(one: Route, other: Route): boolean {
   return (
     one.path !== other.path || one.method === other.method || one.method === 'ALL' || other.method === 'ALL'
   );
+}
+
+/** One route sets the visitor's id: another plugin could give it to a stranger. */
+function refuseIdClashes(plugins: readonly Plugin[]): void {
+  const [one, other] = plugins.flatMap(({ name, routes }) =>
+    routes.filter(({ setsId }) => setsId).map(({ path }) => `${name} (${path})`),
+  );
+  if (other !== undefined) throw new Error(`${one} and ${other} both set the visitor's id`);
 }
 
 /** Two plugins can't write the same member, and no plugin can write a member that the core writes. */

@@ -22,6 +22,8 @@ interface ContextServices {
   readonly vendor: string;
   readonly variables: PluginContext['variables'];
   readonly hopSecret: string | undefined;
+  /** Milliseconds until an origin's answer must begin. */
+  readonly originTimeout: number;
   readonly flight: (
     key: string,
     waitUntil: RequestScope['waitUntil'],

@@ -5,12 +5,15 @@ import { readJson } from './http/body.ts';
 import { answerConditional } from './http/conditional.ts';
 import { allowedOrigin, preflight } from './http/cors.ts';
 import { EdgeError } from './http/errors.ts';
+import { idCookies, withOwnCookies } from './http/set-cookies.ts';
 import type { Match, Mounted } from './router.ts';
 
 /** One request at its site, ready for plugin code. */
 interface Call {
   readonly request: Request;
   readonly site: Site;
+  /** The registrable parts of its domains: cookies are set for hosts under them only. */
+  readonly ownHosts: readonly string[];
   /** The site's plugins, in list order. */
   readonly enabled: readonly Enabled[];
   readonly contextOf: (enabled: Enabled) => PluginContext;
@@ -64,7 +67,8 @@ export function dispatchDynamic(call: Call, pathname: string): Handling | undefi
   if (owner === undefined || dynamic === undefined) return undefined;
   const input = { request: call.request, params: {}, body: undefined };
   return {
-    handle: () => withHooks(call, owner.plugin.name, () => dynamic.handle(input, call.contextOf(owner))),
+    handle: () =>
+      withHooks(call, { plugin: owner.plugin.name }, () => dynamic.handle(input, call.contextOf(owner))),
   };
 }
 
@@ -92,17 +96,21 @@ async function answerRoute(call: Call, { mounted, enabled }: Offered, { params }
   const body = route.body === undefined ? undefined : await readJson(request, route.body);
   if (enabled === undefined) {
     if (route.whenOff === undefined) throw new EdgeError('not_found');
-    return route.whenOff();
+    return withOwnCookies(route.whenOff(), call.ownHosts, []);
   }
   const input: RouteInput = { request, params, body };
-  const response = await withHooks(call, plugin.name, () => route.handle(input, call.contextOf(enabled)));
+  const owner = { plugin: plugin.name, setsId: route.setsId };
+  const response = await withHooks(call, owner, () => route.handle(input, call.contextOf(enabled)));
   return route.conditional ? answerConditional(request, response) : response;
 }
 
-/** Runs `before` down the list until one answers, else the handler; then `after` up the list. */
+/**
+ * Runs `before` down the list until one answers, else the handler; then `after` up the list. Of the cookies that they set,
+ * only those stay that the site may set.
+ */
 async function withHooks(
-  { request, enabled, contextOf, guard }: Call,
-  plugin: string,
+  { request, enabled, ownHosts, contextOf, guard }: Call,
+  { plugin, setsId }: { readonly plugin: string; readonly setsId?: true | undefined },
   handle: () => Response | Promise<Response>,
 ): Promise<Response> {
   let response: Response | undefined;
@@ -112,7 +120,9 @@ async function withHooks(
     response = await guardHook(each.plugin, () => before(request, contextOf(each)), responseOf, guard);
     if (response !== undefined) break;
   }
+  const handled = response === undefined;
   response ??= await guardHandler(plugin, handle, guard);
+  const id = handled && setsId ? idCookies(response) : [];
   for (const each of enabled.toReversed()) {
     const { after } = each.plugin;
     if (after === undefined) continue;
@@ -121,5 +131,5 @@ async function withHooks(
     const next = await guardHook(each.plugin, () => after(copy, request, contextOf(each)), responseOf, guard);
     response = next ?? response;
   }
-  return response;
+  return withOwnCookies(response, ownHosts, id);
 }

@@ -1,5 +1,6 @@
 import { PLUGINS } from '../plugins/index.ts';
 import { buildEdge, type Edge } from './app.ts';
+import { ORIGIN_TIMEOUT_MS } from './http/origin.ts';
 import { consoleLog } from './logs/event-log.ts';
 import { archive, type RawBatch, rawLog } from './logs/raw-log.ts';
 import { dataPoint } from './logs/request-record.ts';
@@ -44,6 +45,7 @@ function edgeOf(env: Env): Edge {
     vendor: env.TAG_UPSTREAM || DEFAULT_VENDOR,
     variables: declaredVariables(env),
     hopSecret: env.HOP_SECRET,
+    originTimeout: ORIGIN_TIMEOUT_MS,
     configTtl: ttlSeconds(env.CONFIG_TTL_SECONDS) * 1000,
   });
 }

@@ -175,6 +175,8 @@ export interface Route<Settings = unknown, Body = unknown> {
   readonly path: string;
   /** Lets pages of the site's domains read the answer across origins, with credentials, and no other page. */
   readonly cors?: true;
+  /** Its handler sets the cookie `_fpid`, which is removed from every other answer. Only one route may have it. */
+  readonly setsId?: true;
   /** Answers 304 where `if-none-match` names the response's etag. */
   readonly conditional?: true;
   /** Schema of a JSON body. Without one the body is not read. */

@@ -1,12 +1,14 @@
 import type * as z from 'zod/mini';
 import { parseJson } from '../base/json.ts';
+import { within } from '../base/single-flight.ts';
 import { EdgeError } from './errors.ts';
 
 /** 64 KiB. The largest body contains a page's own cookies: in theory up to about 200 KB, in practice 8 KB. */
 const MAX_BODY_OCTETS = 65_536;
 
-/** Reading stops after this many octets of a body; then the connection is cut. */
+/** Reading stops after this many octets of a body, or this time; then the connection is cut. */
 const MAX_DRAINED_OCTETS = 8 * 1_048_576;
+const DRAIN_TIMEOUT_MS = 10_000;
 
 /** Reads a JSON body and parses it by the schema, which drops unknown members. */
 export async function readJson<T>(request: Request, schema: z.ZodMiniType<T>): Promise<T> {
@@ -22,36 +24,57 @@ export async function readJson<T>(request: Request, schema: z.ZodMiniType<T>): P
 async function readText(request: Request): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let text = '';
+  let octets = Number(request.headers.get('content-length'));
   try {
-    const tooLarge =
-      Number(request.headers.get('content-length')) > MAX_BODY_OCTETS ||
-      (await read(request, (chunk) => {
+    if (octets <= MAX_BODY_OCTETS) {
+      octets = 0;
+      for await (const chunk of chunksOf(request)) {
+        octets += chunk.byteLength;
+        if (octets > MAX_BODY_OCTETS) break;
         text += decoder.decode(chunk, { stream: true });
-      })) > MAX_BODY_OCTETS;
-    if (!tooLarge) return text + decoder.decode();
+      }
+    }
+    if (octets <= MAX_BODY_OCTETS) return text + decoder.decode();
   } catch (cause) {
     throw new EdgeError('malformed_request', { detail: 'The body is not UTF-8 text', cause });
   }
   throw new EdgeError('body_too_large');
 }
 
-/** Reads and drops the body, unless it has been read already. */
-export async function drain(request: Request): Promise<void> {
-  // Reading fails if the client has disconnected; then nothing waits for the answer.
-  if (!request.bodyUsed) await read(request).catch(() => undefined);
-}
+/** The chunks of a body. The rest of it can be read later. */
+const chunksOf = ({ body }: Request): AsyncIterable<Uint8Array> | [] =>
+  body?.values({ preventCancel: true }) ?? [];
 
 /**
- * Reads a body and returns its number of octets; `take` gets the chunks up to the size limit. The rest is read up to a
- * second limit and dropped. Otherwise the connection would be reset because of unread octets, and the client would not
- * receive the answer.
+ * The response, with an end that waits until the rest of the request's body is read and dropped. The client has the whole
+ * answer at once. Without this, unread octets would reset the connection, and the client would not receive the answer.
  */
-async function read({ body }: Request, take?: (chunk: Uint8Array) => void): Promise<number> {
+export async function endingAfter(request: Request, response: Response): Promise<Response> {
+  const { body, method } = request;
+  if (body === null || body.locked || method === 'HEAD') return response;
+  const octets = await response.arrayBuffer();
+  const { readable, writable } = new FixedLengthStream(octets.byteLength);
+  void end(writable.getWriter(), octets, request);
+  return new Response(readable, response);
+}
+
+/** Reading and writing fail if the client has disconnected; then nothing waits for the answer. */
+async function end(
+  writer: WritableStreamDefaultWriter,
+  octets: ArrayBuffer,
+  request: Request,
+): Promise<void> {
+  try {
+    await writer.write(new Uint8Array(octets));
+    await within(drain(request), DRAIN_TIMEOUT_MS).catch(() => undefined);
+    await writer.close();
+  } catch {}
+}
+
+async function drain(request: Request): Promise<void> {
   let octets = 0;
-  for await (const chunk of body ?? []) {
+  for await (const chunk of chunksOf(request)) {
     octets += chunk.byteLength;
-    if (octets <= MAX_BODY_OCTETS) take?.(chunk);
     if (octets > MAX_DRAINED_OCTETS) break;
   }
-  return octets;
 }

@@ -1,7 +1,5 @@
 import type { Hop } from './public-url.ts';
-
-/** Carries the hop secret, which proves that a request comes from our own proxy or from the edge. */
-export const HOP_HEADER = 'x-tagyard-hop';
+import { HOP_HEADER, OLD_HOP_HEADER } from './request-headers.ts';
 
 const ADDRESS = /^[0-9a-fA-F:.]{2,45}$/;
 const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
@@ -12,7 +10,7 @@ const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
  */
 export function readHop(headers: Headers, secret: string | undefined): Hop {
   const address = wellFormed(headers.get('cf-connecting-ip'));
-  if (!isTrusted(headers.get(HOP_HEADER), secret)) {
+  if (!isTrusted(headers.get(HOP_HEADER) ?? headers.get(OLD_HOP_HEADER), secret)) {
     return { address, forwardedHost: null, forwardedProto: null };
   }
   // Our proxy adds the last entry of the list. The client may have sent the others.

@@ -1,16 +1,12 @@
 import type { OriginRequest } from '../../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
-import { HOP_HEADER } from './hops.ts';
+import { HOP_HEADER, isClaim } from './request-headers.ts';
 
 /** Headers for the next hop only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
-/**
- * Headers by which a client or a proxy in front of it can claim an address, a host, a location or our trust. A pattern,
- * because every platform uses other names. (nginx can't match by pattern: the vhosts list the known names.)
- */
-const CLAIM_HEADER =
-  /^(?:x-)?(?:forward|origina|tagyard|appengine|gclb|geo|(?:host|via|cf|cdn|fly)\b)|\b(?:client)?(?:ip|addr|address|country)\b/;
+/** Milliseconds until an origin's answer must begin. The preview server answers long polls after 20 s. */
+export const ORIGIN_TIMEOUT_MS = 30_000;
 
 /** What the edge tells the tag server about the visitor. */
 interface Visitor {
@@ -28,25 +24,30 @@ interface OriginDependencies {
   readonly visitor: Visitor;
   readonly fetch: typeof fetch;
   readonly hopSecret: string | undefined;
+  /** Milliseconds until the answer must begin. */
+  readonly originTimeout: number;
 }
 
 /**
  * Sends a request to a site's origin. The host is always that of `origin`; redirects are returned, not followed. Throws
- * `upstream_failed` where there is no answer.
+ * `upstream_failed` where no answer begins in time.
  */
 export async function fetchOrigin(
   pathAndQuery: string,
   { method, headers, body }: OriginRequest,
-  { fetch, hopSecret, origin, visitor }: OriginDependencies,
+  { fetch, hopSecret, origin, originTimeout, visitor }: OriginDependencies,
 ): Promise<Response> {
   if (!pathAndQuery.startsWith('/')) throw new TypeError('no path');
   const outgoing = outgoingHeaders(headers, visitor, hopSecret);
   const bodiless = method === 'GET' || method === 'HEAD';
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), originTimeout);
   try {
     const response = await fetch(`${origin}${pathAndQuery}`, {
       method,
       headers: outgoing,
       redirect: 'manual',
+      signal: late.signal,
       body: bodiless ? null : (body ?? null),
     });
     const answer = new Response(response.body, response);
@@ -54,6 +55,8 @@ export async function fetchOrigin(
     return answer;
   } catch (cause) {
     throw new EdgeError('upstream_failed', { cause });
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -65,8 +68,7 @@ function outgoingHeaders(given: Headers, visitor: Visitor, hopSecret: string | u
     ?.toLowerCase()
     .split(/[\s,]+/);
   for (const name of given.keys()) {
-    if (HOP_BY_HOP.test(name) || CLAIM_HEADER.test(name) || perConnection?.includes(name))
-      headers.delete(name);
+    if (HOP_BY_HOP.test(name) || isClaim(name) || perConnection?.includes(name)) headers.delete(name);
   }
   const own = {
     'x-forwarded-for': visitor.address,

@@ -23,10 +23,11 @@ function isListed(name: string, patterns: readonly string[]): boolean {
   );
 }
 
-/** True where a browser accepts the pair in a `Set-Cookie`. */
+/** True where a browser accepts the pair in a `Set-Cookie`. The visitor's id is the core's to set, whatever is listed. */
 function isStorable(name: string, value: string): boolean {
   return (
     NAME.test(name) &&
+    name !== '_fpid' &&
     !RESERVED_PREFIX.test(name) &&
     VALUE.test(value) &&
     name.length + value.length <= MAX_PAIR_OCTETS

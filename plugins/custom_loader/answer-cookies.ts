@@ -1,4 +1,5 @@
 import type { BootDraft, RestoredCookie } from '../contract.ts';
+import type { RegistryDomain } from '../document.ts';
 import { type CookieToSet, LONGEST_LIFE_SECONDS, readCookie } from './cookie-header.ts';
 
 interface KnownCookies {
@@ -9,16 +10,23 @@ interface KnownCookies {
   readonly cookieHeader: string | null;
 }
 
+/** True where cookies of `host` are those of the pages of the domain. */
+export function isFirstParty(host: string, { domain, cookieDomain }: RegistryDomain): boolean {
+  const own = cookieDomain ?? domain;
+  return host === own || host.endsWith(`.${own}`);
+}
+
 /**
  * The cookies that a bootstrap's answer on `host` sets. The id on any host: for the domain where `host` is under it, else
  * host-only. Restored cookies on a host under the domain only.
  */
 export function answerCookies(
   host: string,
-  { domain: { cookieDomain }, sentCookies }: BootDraft,
+  { domain: pageDomain, sentCookies }: BootDraft,
   { id, restored, cookieHeader }: KnownCookies,
 ): CookieToSet[] {
-  const firstParty = cookieDomain !== null && (host === cookieDomain || host.endsWith(`.${cookieDomain}`));
+  const { cookieDomain } = pageDomain;
+  const firstParty = cookieDomain !== null && isFirstParty(host, pageDomain);
   const domain = firstParty ? cookieDomain : null;
   // A cookie that the page has and the browser does not send to this host belongs to the page's host alone. Setting it
   // for the domain would create a second cookie of that name.

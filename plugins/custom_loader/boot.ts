@@ -7,9 +7,9 @@ import {
   type PluginContext,
 } from '../contract.ts';
 import type { RegistryDomain } from '../document.ts';
-import { answerCookies } from './answer-cookies.ts';
+import { answerCookies, isFirstParty } from './answer-cookies.ts';
 import { BOOT_PATH } from './config.ts';
-import { readCookie, serializeCookie } from './cookie-header.ts';
+import { cookieValues, serializeCookie } from './cookie-header.ts';
 import { continueSession, randomId, SESSION_IDLE_MS, wellFormedId } from './identity.ts';
 
 const bootRequest = z.object({
@@ -31,12 +31,16 @@ export const bootRoute = defineRoute({
   method: 'POST',
   path: BOOT_PATH,
   cors: true,
+  setsId: true,
   body: bootRequest,
   async handle({ request, body }, context) {
     const domain = await domainOf(body, context);
     const consent = context.consent(body.consent ?? {});
     const cookieHeader = request.headers.get('cookie');
-    const knownId = wellFormedId(readCookie(cookieHeader, '_fpid'), body.fpid);
+    const firstParty = isFirstParty(context.url.hostname, domain);
+    // On another host, for example the edge hostname, a stranger's page may have set it for many sites at once.
+    const ownIds = firstParty ? cookieValues(cookieHeader, '_fpid') : [];
+    const knownId = wellFormedId(...ownIds, body.fpid);
     const id = consent.identify ? (knownId ?? randomId()) : null;
     // Without consent the stored profile is deleted.
     if (id === null && knownId !== undefined) await context.profiles.write(knownId, null);
@@ -58,14 +62,17 @@ export const bootRoute = defineRoute({
               cookies: (stored?.cookies ?? []).filter(({ name }) => consent.allows(name)),
             },
     };
-    const members = { restoreCookies: [], ...(await context.bootstrap(draft)) };
+    const given = await context.bootstrap(draft);
+    // No plugin restores an id: the visitor's own is the one that is answered here.
+    const restoreCookies = (given.restoreCookies ?? []).filter(({ name }) => name !== '_fpid');
+    const members = { ...given, restoreCookies };
     if (id !== null && draft.record !== null) await context.profiles.write(id, draft.record);
 
     const headers = new Headers({ 'cache-control': 'no-store' });
     for (const cookie of answerCookies(context.url.hostname, draft, {
       id,
       cookieHeader,
-      restored: members.restoreCookies,
+      restored: restoreCookies,
     })) {
       headers.append('set-cookie', serializeCookie(cookie));
     }

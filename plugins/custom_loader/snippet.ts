@@ -11,7 +11,9 @@ const EDGE_TIMEOUT_MS = 3000;
 
 /**
  * The HTML to paste into a page's head, once. It loads the first-party loader. If that fails, or the web tag is not
- * being loaded in time, it loads the vendor's `gtm.js` directly, once. It passes its nonce on to both. A page with
+ * being loaded in time, it loads the vendor's `gtm.js` directly, once. It passes its nonce on to both. Each script is
+ * preloaded and begins when it has arrived: a script that a hung server holds would hold the page's `load` event, and a
+ * preload does not. Where a page's policy or browser refuses preloads, the script is added as it is. A page with
  * `require-trusted-types-for 'script'` must allow the policies `tagyard` (snippet) and `tagyard-loader` (loader).
  */
 export function renderSnippet({
@@ -28,11 +30,16 @@ export function renderSnippet({
 t=w.tagyard=w.tagyard||{};if(t.direct)return;
 n=(d.currentScript||{}).nonce;
 try{p=w.trustedTypes.createPolicy('tagyard',{createScriptURL:function(s){return s}})}catch(e){}
-function add(src,load,fail){var s=d.createElement('script');s.async=true;s.src=p?p.createScriptURL(src):src;if(n)s.nonce=n;s.onload=load;s.onerror=fail;d.head.appendChild(s)}
+t.add=function(src,load,fail){var s=d.createElement('script'),l=d.createElement('link');
+s.async=true;s.src=p?p.createScriptURL(src):src;if(n)s.nonce=n;s.onload=load;s.onerror=fail;
+function run(){d.head.appendChild(s)}
+if(!l.relList||!l.relList.supports||!l.relList.supports('preload'))return run();
+l.rel='preload';l.as='script';l.fetchPriority='low';l.href=src;if(n)l.nonce=n;
+l.onload=run;l.onerror=function(){if(src!==u||!t.tried)run()};d.head.appendChild(l)};
 t.direct=function(){if(t.gtm&&t.gtm!=='pending'&&t.gtm!=='failed'||t.tried)return;t.tried=true;t.gtm='direct';
 if(!t.started){t.started=true;(w.dataLayer=w.dataLayer||[]).push({'gtm.start':Date.now(),event:'gtm.js'})}
-add(v,function(){t.gtm='loaded'},function(){t.gtm='failed'})};
-add(u,null,t.direct);setTimeout(t.direct,${EDGE_TIMEOUT_MS});
+t.add(v,function(){t.gtm='loaded'},function(){t.gtm='failed'})};
+t.add(u,null,t.direct);setTimeout(t.direct,${EDGE_TIMEOUT_MS});
 })(window,document,${literal(loader)},${literal(vendor.href)});
 </script>`;
 }

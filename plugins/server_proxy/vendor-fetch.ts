@@ -1,5 +1,5 @@
 import type { PluginContext, SharedBody } from '../contract.ts';
-import { FRESH_FOR_SECONDS } from './limits.ts';
+import { FRESH_FOR_SECONDS, VENDOR_MAX_OCTETS } from './limits.ts';
 
 /** The vendor's headers that a page gets. */
 export const SAFE_HEADERS = [
@@ -14,7 +14,7 @@ export const FRESH_UNTIL = 'x-tagyard-fresh-until';
 
 /**
  * Fetches the vendor's script, with the headers that a page may get. Throws `upstream_failed` if the answer takes
- * longer than `timeoutMs`, is a redirect, or is otherwise not a script.
+ * longer than `timeoutMs`, is a redirect, too large, or otherwise not a script.
  */
 export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: number): Promise<SharedBody> {
   try {
@@ -29,10 +29,23 @@ export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: n
       /max-age=(\d+)/.exec(response.headers.get('cache-control') ?? '')?.[1] ?? FRESH_FOR_SECONDS,
     );
     headers.set(FRESH_UNTIL, String(context.now() + Math.min(maxAge, FRESH_FOR_SECONDS) * 1000));
-    return { headers, body: await response.arrayBuffer() };
+    return { headers, body: await bounded(response) };
   } catch (cause) {
     throw Object.assign(context.problem('upstream_failed'), { cause });
   }
+}
+
+/** The body in memory. Throws once it is too large. */
+async function bounded({ body }: Response): Promise<ArrayBuffer> {
+  let octets = 0;
+  const counted = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      octets += chunk.byteLength;
+      if (octets > VENDOR_MAX_OCTETS) controller.error(new Error('the vendor’s script is too large'));
+      else controller.enqueue(chunk);
+    },
+  });
+  return new Response(body?.pipeThrough(counted)).arrayBuffer();
 }
 
 /** A copy with only the named headers. */

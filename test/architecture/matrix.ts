@@ -17,6 +17,8 @@ export const isRoot = (path: string): boolean =>
 const ANY_PACKAGE = ['npm/**', 'node/**'];
 /** What the verification worker is asked and answers: who asks it parses with the same schemas. */
 const VERIFICATION = 'edge/verification/contract.ts';
+/** The headers that a client must not send: the edge and the host's proxy drop the same ones. */
+const REQUEST_HEADERS = 'edge/http/request-headers.ts';
 const ZOD_MINI = 'npm/zod/mini';
 /** The worker's runtime has none of these, and its parts know nothing of the parts behind it. */
 const NOT_IN_A_WORKER = ['gitops/**', 'management/**', 'sites/**', 'test/**', 'node/**'];
@@ -77,6 +79,7 @@ export const MATRIX: readonly Row[] = [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json}.ts',
       'gitops/base/errors.ts',
       'gitops/manifest/{schema,containers}.ts',
+      REQUEST_HEADERS,
       'npm/{handlebars,tldts,zod}',
       // Of Node, only what computes: isIP, joined paths, hashes.
       'node/{net,path,crypto}',

@@ -35,7 +35,7 @@ export const SHOTS = {
     method: 'POST',
     path: '/boot',
     headers: { ...browser, origin: 'https://www.shop.example', 'content-type': 'application/json' },
-    body: JSON.stringify({ loader: LOADER, url: 'https://www.shop.example/page?x=1' }),
+    body: JSON.stringify({ loader: LOADER, url: 'https://www.shop.example/page?x=1', fpid: PROFILE }),
   },
   collect: {
     method: 'POST',

@@ -176,6 +176,35 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_ga', value: 'GA1.1.2.2' }] });
     });
 
+    test('a malformed id is replaced once, and not at each view', async () => {
+      await using browser = await chromium.newContext();
+      const { site, domain, open } = await shop(host);
+      const garbage = { name: '_fpid', value: 'garbage' };
+      await browser.addCookies([
+        { ...garbage, url: site.url.shop },
+        { ...garbage, domain, path: '/' },
+      ]);
+      const first = (await booted(await open(browser)))?.profile;
+      expect(first?.isNew).toBe(true);
+      expect((await booted(await open(browser)))?.profile).toEqual({ id: first?.id, isNew: false });
+      const kept = (await browser.cookies(site.url.shop)).filter(({ name }) => name === '_fpid');
+      expect(kept.filter(({ value }) => value === first?.id)).toHaveLength(1);
+    });
+
+    test('an id that another site has set for the zone of the edge is not the visitor’s', async () => {
+      await using browser = await launchChromium({ ...stage.browser, thirdPartyCookies: true });
+      const { site, open } = await shop(host);
+      const planted = 'e'.repeat(32);
+      const domain = new URL(site.url.edge).hostname.replace(/^[^.]+/, '');
+      await browser.addCookies([
+        { name: '_fpid', value: planted, domain, path: '/', secure: true, sameSite: 'None' },
+      ]);
+      const first = (await booted(await open(browser)))?.profile;
+      expect(first).toMatchObject({ isNew: true });
+      expect(first?.id).not.toBe(planted);
+      expect((await booted(await open(browser)))?.profile).toEqual({ id: first?.id, isNew: false });
+    });
+
     test('a second tab continues profile and session', async () => {
       await using browser = await chromium.newContext();
       const { open } = await shop(host);

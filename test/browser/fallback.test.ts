@@ -1,4 +1,4 @@
-import type { BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page, Route } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { type BrowserSite, type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
@@ -135,6 +135,38 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
       });
     },
   );
+
+  test.each([
+    ['nothing', /./, 'pending'],
+    ['no loader', /^\/l\//, 'pending'],
+    ['no bootstrap', /^\/boot/, 'pending'],
+    ['no web tag', /^\/c\//, 'edge'],
+  ])(
+    'it accepts connections and answers %s: the page’s load event doesn’t wait for it',
+    async (_name, held, gtm) => {
+      stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
+      // The load event waits for this image, until the request is held.
+      const image = Promise.withResolvers<Route>();
+      await using at = await open(
+        ({ snippet }) => `${snippet()}<img src="/last.png">`,
+        (browser) => browser.route('**/last.png', (route) => image.resolve(route)),
+      );
+      await eventually(() => expect(stage.held()).toBeGreaterThan(0));
+      await (await image.promise).fulfill({ status: 404 });
+      await at.page.waitForLoadState('load');
+      expect((await state(at.page))?.gtm ?? 'pending').toBe(gtm);
+      expect(stage.held()).toBeGreaterThan(0);
+    },
+  );
+
+  test('nor does it wait for a vendor that answers nothing', async () => {
+    stage.fault = on(/./, 'refuse');
+    const asked = Promise.withResolvers<void>();
+    await using at = await open(undefined, (browser) => browser.route(VENDOR, () => asked.resolve()));
+    await asked.promise;
+    await at.page.waitForLoadState('load');
+    expect((await state(at.page))?.gtm).toBe('direct');
+  });
 
   test('nor the vendor: one request, the page works, and its state is failed', async () => {
     stage.fault = on(/./, 'refuse');

@@ -36,6 +36,19 @@ describe('two plugins with one route', () => {
   });
 });
 
+describe('two routes that set the visitor’s id', () => {
+  const setting = (name: string, path: string): Plugin => {
+    const made = plugin(name, ['GET', path]);
+    return { ...made, routes: made.routes.map((route) => ({ ...route, setsId: true })) };
+  };
+  test('are refused', () => {
+    expect(() => refuseClashes([setting('a', '/x'), setting('b', '/y')])).toThrow(
+      "a (/x) and b (/y) both set the visitor's id",
+    );
+    expect(() => refuseClashes([setting('a', '/x'), plugin('b', ['GET', '/y'])])).not.toThrow();
+  });
+});
+
 describe('two plugins with one member of the answer of /boot', () => {
   test.each(CORE_BOOT_MEMBERS)('refuses a plugin with the name of the core’s member "%s"', (name) => {
     expect(() => refuseClashes([plugin(name)])).toThrow(`claim the member "${name}"`);

@@ -88,7 +88,7 @@ describe('the embedded edge', () => {
     expect(upstream.received).toHaveLength(1);
     expect(upstream.received[0]).toMatchObject({
       url: 'https://shop-origin.tagyard.localhost:8443/g/collect?v=2',
-      headers: { 'x-forwarded-for': '127.0.0.1', 'x-tagyard-hop': 'the-hop-secret' },
+      headers: { 'x-forwarded-for': '127.0.0.1', 'x-tagyard-hop-secret': 'the-hop-secret' },
     });
     expect(JSON.stringify(upstream.received[0]?.headers)).not.toMatch(/6\.6\.6\.6|XX|X6/);
   });

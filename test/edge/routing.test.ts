@@ -104,13 +104,17 @@ describe('hosts', () => {
   test.each([
     [
       'a custom domain, by our proxy',
-      { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'm.site1-0.example', 'x-forwarded-proto': 'https' },
+      {
+        'x-tagyard-hop-secret': HOP_SECRET,
+        'x-forwarded-host': 'm.site1-0.example',
+        'x-forwarded-proto': 'https',
+      },
       'https://m.site1-0.example',
     ],
     [
       'with a port',
       {
-        'x-tagyard-hop': HOP_SECRET,
+        'x-tagyard-hop-secret': HOP_SECRET,
         'x-forwarded-host': 'm.site1-0.example:8443',
         'x-forwarded-proto': 'https',
       },
@@ -118,7 +122,7 @@ describe('hosts', () => {
     ],
     [
       'the registrable domain itself',
-      { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'site1-0.example' },
+      { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-host': 'site1-0.example' },
       'http://site1-0.example',
     ],
     [
@@ -128,20 +132,24 @@ describe('hosts', () => {
     ],
     [
       'with a wrong hop secret',
-      { 'x-tagyard-hop': `${HOP_SECRET.slice(1)}x`, 'x-forwarded-host': 'm.site1-0.example' },
+      { 'x-tagyard-hop-secret': `${HOP_SECRET.slice(1)}x`, 'x-forwarded-host': 'm.site1-0.example' },
       edge,
     ],
-    ['with an empty hop secret', { 'x-tagyard-hop': '', 'x-forwarded-host': 'm.site1-0.example' }, edge],
-    ['a foreign host', { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'evil.example' }, edge],
+    [
+      'with an empty hop secret',
+      { 'x-tagyard-hop-secret': '', 'x-forwarded-host': 'm.site1-0.example' },
+      edge,
+    ],
+    ['a foreign host', { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-host': 'evil.example' }, edge],
     [
       'a host with the same ending',
-      { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'evilsite1-0.example' },
+      { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-host': 'evilsite1-0.example' },
       edge,
     ],
     [
       'an invalid port',
       {
-        'x-tagyard-hop': HOP_SECRET,
+        'x-tagyard-hop-secret': HOP_SECRET,
         'x-forwarded-host': 'm.site1-0.example:99999',
         'x-forwarded-proto': 'https',
       },
@@ -149,10 +157,10 @@ describe('hosts', () => {
     ],
     [
       'an invalid IDNA name',
-      { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'xn--a.site1-0.example' },
+      { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-host': 'xn--a.site1-0.example' },
       edge,
     ],
-    ['an invalid host', { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-host': 'a b/"c' }, edge],
+    ['an invalid host', { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-host': 'a b/"c' }, edge],
   ])('script addresses: %s', async (_name, headers, expected) => {
     const { text } = await stage.send(site.host, `/l/${site.loader}.js`, { headers });
     expect(text).toContain(`"edge":"${expected}"`);
@@ -219,7 +227,9 @@ describe('headers', () => {
     ['a host of any length is parsed', 'x-forwarded-host', 20_000, 200],
     ['cookies of any length are parsed', 'cookie', 20_000, 200],
   ])('%s', async (_name, header, octets, status) => {
-    expect((await load({ [header]: 'a'.repeat(octets), 'x-tagyard-hop': HOP_SECRET })).status).toBe(status);
+    expect((await load({ [header]: 'a'.repeat(octets), 'x-tagyard-hop-secret': HOP_SECRET })).status).toBe(
+      status,
+    );
   });
 });
 

@@ -13,11 +13,11 @@ let site: StagedSite;
 let requests: Record<string, () => Promise<{ status: number }>>;
 beforeEach(async () => {
   site = await stage.site({ features: { cookie_restoration: true } });
-  const cookie = `_fpid=${'0123456789abcdef'.repeat(2)}`;
+  const fpid = '0123456789abcdef'.repeat(2);
   requests = {
     '/l/': () => stage.send(site.host, `/l/${site.loader}.js`),
     '/c/': () => stage.send(site.host, `/c/${site.domains[0]?.token}.js`),
-    '/boot': () => stage.boot(site, {}, { cookie }),
+    '/boot': () => stage.boot(site, { fpid }),
     '/g/collect': () => stage.send(site.host, '/g/collect?v=2', { method: 'POST', body: 'en=scroll' }),
   };
   for (const request of Object.values(requests)) await request();

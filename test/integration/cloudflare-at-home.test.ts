@@ -124,7 +124,7 @@ describe('Cloudflare at home', () => {
     const origin = https.createServer(
       { cert: pem('localhost.cert.pem'), key: pem('localhost.key.pem') },
       (request, response) => {
-        seen.push({ url: request.url, hop: request.headers['x-tagyard-hop'] });
+        seen.push({ url: request.url, hop: request.headers['x-tagyard-hop-secret'] });
         response.writeHead(204).end();
       },
     );

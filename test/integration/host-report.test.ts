@@ -209,9 +209,11 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
     });
 
     test('is the address that the edge forwards with the hop secret', async () => {
-      const headers = { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-for': '203.0.113.7' };
+      const headers = { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-for': '203.0.113.7' };
       expect(await arrivedAs(headers)).toMatchObject({ status: 200, body: '203.0.113.7' });
-      expect(await arrivedAs({ ...headers, 'x-tagyard-hop': 'guess' })).toMatchObject({ body: '127.0.0.1' });
+      expect(await arrivedAs({ ...headers, 'x-tagyard-hop-secret': 'guess' })).toMatchObject({
+        body: '127.0.0.1',
+      });
     });
 
     test('is answered on no other path and host: those are forwarded to the containers', async () => {

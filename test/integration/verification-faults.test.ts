@@ -233,7 +233,7 @@ describe('each fault gives only the expected findings, each with a fix', () => {
     {
       fault: 'the edge doesn’t believe the proxy of a custom domain',
       breaks: passing(({ headers }) =>
-        'x-tagyard-hop' in headers ? { strip: ['x-tagyard-hop'] } : undefined,
+        'x-tagyard-hop-secret' in headers ? { strip: ['x-tagyard-hop-secret'] } : undefined,
       ),
       finds: ['loader'],
       subject: 'tags.shop.localhost',

@@ -14,12 +14,15 @@ afterAll(() => stage.close());
 
 const ID = /^[0-9a-f]{32}$/;
 const known = 'a'.repeat(32);
-const cookie = (id: string) => ({ cookie: `other=1; _fpid=${id}` });
 const viaCustomDomain = (host: string) => ({
-  'x-tagyard-hop': HOP_SECRET,
+  'x-tagyard-hop-secret': HOP_SECRET,
   'x-forwarded-host': host,
   'x-forwarded-proto': 'https',
 });
+/** Cookies of the edge hostname: no page of the site sees them. */
+const foreignCookie = (id: string) => ({ cookie: `other=1; _fpid=${id}` });
+/** Cookies of a first-party host. */
+const cookie = (id: string) => ({ ...viaCustomDomain('m.site1-0.example'), ...foreignCookie(id) });
 
 describe('POST /boot', () => {
   test('answers exactly the members that the page needs', async () => {
@@ -69,6 +72,29 @@ describe('_fpid', () => {
     ['read from the body if the cookie is malformed', { fpid: known }, cookie('<script>'), known, false],
     ['new if neither is well-formed', { fpid: 'ZZZ' }, cookie(known.toUpperCase()), null, true],
     ['new if it is too long', { fpid: `${known}a` }, {}, null, true],
+    ['new if only the edge hostname has a cookie', {}, foreignCookie(known), null, true],
+    [
+      'read from the body if the edge hostname has another',
+      { fpid: known },
+      foreignCookie('b'.repeat(32)),
+      known,
+      false,
+    ],
+    [
+      'new if only a foreign host has a cookie',
+      {},
+      { ...viaCustomDomain('elsewhere.example'), ...foreignCookie(known) },
+      null,
+      true,
+    ],
+    [
+      'read from a second cookie if the first one is malformed',
+      {},
+      cookie(`x; _fpid=${known}`),
+      known,
+      false,
+    ],
+    ['read from the first of two cookies', {}, cookie(`${known}; _fpid=${'b'.repeat(32)}`), known, false],
   ])('%s', async (_name, body, headers, expected, isNew) => {
     const { json, text } = await stage.boot(site, body, headers);
     expect(json.profile).toEqual({ id: expected ?? expect.stringMatching(ID), isNew });

@@ -111,7 +111,7 @@ describe('what is restored', () => {
     const site = await on();
     const id = await store(site, { _ga: '1' });
     const custom = {
-      'x-tagyard-hop': HOP_SECRET,
+      'x-tagyard-hop-secret': HOP_SECRET,
       'x-forwarded-host': `m.${site.domains[0]?.domain}`,
       'x-forwarded-proto': 'https',
     };
@@ -203,6 +203,12 @@ describe('the profile of a cookie', () => {
     const id = await store(mine, { _ga: 'mine' });
     expect((await restore(other, id)).cookies).toEqual([]);
     expect((await restore(mine, id)).names).toEqual(['_ga']);
+  });
+
+  test('is never restored itself, even if the site lists it', async () => {
+    const site = await on({ modules: { cookie_restoration: { cookies: ['_fpid', '_f*'] } } });
+    const id = await store(site, { _fpid: 'e'.repeat(32), _fbp: '1' });
+    expect((await restore(site, id)).names).toEqual(['_fbp']);
   });
 
   test('an invalid record counts as missing', async () => {

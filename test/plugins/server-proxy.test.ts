@@ -298,7 +298,7 @@ describe('the tag server’s paths', () => {
         'x-real-ip': '6.6.6.6',
         'true-client-ip': '6.6.6.6',
         'x-client-ip': '6.6.6.6',
-        'x-tagyard-hop': 'guess',
+        'x-tagyard-hop-secret': 'guess',
         'cf-ipcountry': 'XX',
         connection: 'x-mine, close',
         'x-mine': 'timeout',
@@ -311,7 +311,7 @@ describe('the tag server’s paths', () => {
     const { headers } = stage.upstream.received[0] ?? {};
     expect(JSON.stringify(headers)).not.toMatch(/6\.6\.6\.6|evil|gopher|XX|guess|timeout/);
     expect(headers).toMatchObject({
-      'x-tagyard-hop': HOP_SECRET,
+      'x-tagyard-hop-secret': HOP_SECRET,
       'x-forwarded-host': site.host,
       'x-forwarded-proto': 'http',
       'x-gtm-server-preview': 'ZW52',
@@ -428,7 +428,7 @@ describe('the tag server’s paths', () => {
     expect(answer.headers['keep-alive']).toBeUndefined();
   });
 
-  const hop = { 'x-tagyard-hop': HOP_SECRET };
+  const hop = { 'x-tagyard-hop-secret': HOP_SECRET };
   test.each([
     ['the platform’s', { 'cf-connecting-ip': '203.0.113.7' }, '203.0.113.7'],
     [

@@ -1,8 +1,12 @@
 import { z } from 'zod';
+import { COMMON_CLAIMS, HOP_HEADER, isClaim, OLD_HOP_HEADER } from '../../../edge/http/request-headers.ts';
 import type { Vhost } from './desired.ts';
 
-/** Carries `HOP_SECRET` between proxy and edge, in both directions; it never reaches a container. */
-export const HOP_SECRET_HEADER = 'x-tagyard-hop';
+/**
+ * Carry `HOP_SECRET` between proxy and edge, in both directions; they never reach a container. The first one is sent, the
+ * other one is accepted from an edge that is one version behind.
+ */
+export const HOP_SECRET_HEADERS = [HOP_HEADER, OLD_HOP_HEADER] as const;
 
 /**
  * The origin's vhost answers this path with the visitor's address that it would send to the tag server. The edge
@@ -17,49 +21,28 @@ export const STATED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto
 export const RELAYED = ['x-forwarded-country', 'x-forwarded-region'] as const;
 
 /**
- * Other headers by which a client could claim an address, a host, a location or a path through proxies. nginx can drop
- * headers by name only, so these are the ones in common use; the edge drops them by pattern.
- */
-const CLAIMS = [
-  'x-forwarded',
-  'forwarded-for',
-  'x-forwarded-by',
-  'x-forwarded-port',
-  'x-forwarded-server',
-  'x-forwarded-countryregion',
-  'x-original-host',
-  'x-original-forwarded-for',
-  'x-real-ip',
-  'x-client-ip',
-  'x-cluster-client-ip',
-  'client-ip',
-  'true-client-ip',
-  'x-originating-ip',
-  'x-remote-ip',
-  'x-remote-addr',
-  'fastly-client-ip',
-  'fly-client-ip',
-  'cf-connecting-ip',
-  'cf-connecting-ipv6',
-  'cf-ipcountry',
-  'x-appengine-country',
-  'x-appengine-region',
-  'x-appengine-city',
-  'x-appengine-citylatlong',
-  'x-appengine-user-ip',
-  'x-gclb-country',
-  'x-gclb-region',
-  'x-geo-country',
-  'x-geo-region',
-] as const;
-
-/**
- * Request headers of the client that a vhost of this kind drops. The preview server keeps `forwarded`: the tag server
- * sends it the visited host in that header, and its pages in the browser depend on it.
+ * Request headers of the client that a vhost of this kind drops, for a proxy that can drop by name only. The preview
+ * server keeps `forwarded`: the tag server sends it the visited host in that header, and its pages in the browser depend
+ * on it.
  */
 export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
   const unrelayed = kind === 'custom' ? RELAYED : [];
-  return [HOP_SECRET_HEADER, ...CLAIMS, ...unrelayed, ...(kind === 'preview' ? [] : ['forwarded'])];
+  return [
+    ...HOP_SECRET_HEADERS,
+    ...COMMON_CLAIMS,
+    ...unrelayed,
+    ...(kind === 'preview' ? [] : ['forwarded']),
+  ];
+}
+
+/** The same for a proxy that can judge each name (in lower case). */
+export function isDropped(kind: Vhost['kind'], name: string): boolean {
+  const kept = [
+    ...STATED,
+    ...(kind === 'custom' ? [] : RELAYED),
+    ...(kind === 'preview' ? ['forwarded'] : []),
+  ];
+  return isClaim(name) && !kept.includes(name);
 }
 
 /** The widest ranges that can be trusted, as prefix lengths; Cloudflare's widest are a /12 and a /29. */

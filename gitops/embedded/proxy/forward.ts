@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
-import { droppedHeaders, HOP_SECRET_HEADER, RELAYED, STATED } from '../../appliers/proxy/policy.ts';
+import { HOP_SECRET_HEADERS, isDropped, RELAYED, STATED } from '../../appliers/proxy/policy.ts';
 import type { VisitorOf } from '../../appliers/proxy/visitor-address.ts';
 import { equalSecrets } from '../../base/equal-secrets.ts';
 import { endToEndHeaders } from '../hop-by-hop.ts';
@@ -38,19 +38,20 @@ export function forwardedHeaders(
 ): Record<string, string | string[]> {
   const passed = new Set(endToEndHeaders(request.rawHeaders).filter((_, index) => index % 2 === 0));
   const names = new Set([...passed].map((name) => name.toLowerCase()));
-  for (const name of ['expect', ...droppedHeaders(vhost.kind)]) names.delete(name);
+  for (const name of names) if (name === 'expect' || isDropped(vhost.kind, name)) names.delete(name);
   const given = Object.entries(request.headers).flatMap(([name, value]) =>
     names.has(name) && value !== undefined ? [[name, value] as const] : [],
   );
+  const [hopHeader, oldHopHeader] = HOP_SECRET_HEADERS;
   const known = {
     'x-forwarded-for': visitorOf(peerAddress(request), request.headers),
     'x-forwarded-host': `${host}${port}`,
     'x-forwarded-proto': 'encrypted' in request.socket ? 'https' : 'http',
   };
   if (vhost.kind === 'custom') {
-    return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [HOP_SECRET_HEADER]: hopSecret };
+    return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [hopHeader]: hopSecret };
   }
-  const trusted = hasSecret(request.headers[HOP_SECRET_HEADER], hopSecret);
+  const trusted = hasSecret(request.headers[hopHeader] ?? request.headers[oldHopHeader], hopSecret);
   const unproven = trusted ? [] : [...STATED, ...RELAYED];
   const rest = given.filter(([name]) => !unproven.some((field) => field === name));
   return { ...Object.fromEntries(rest), ...(trusted ? {} : known), host: `${host}${port}` };

@@ -47,10 +47,10 @@ async function ask(): Promise<BootAnswer | null> {
       body: JSON.stringify({
         loader: values.loader,
         url: location.href,
-        fpid: cookies()._fpid,
+        fpid: (/; _fpid=([0-9a-f]{32});/.exec(jar()) || [])[1],
         session: session ? { id: session } : undefined,
         consent: page.consent,
-        cookies: cookies(isRestored),
+        cookies: restorable(),
       }),
     });
     return response.ok ? await response.json() : null;
@@ -59,24 +59,26 @@ async function ask(): Promise<BootAnswer | null> {
   }
 }
 
-/** The page's cookies, all or those of some names. Empty in a sandbox that forbids access. */
-function cookies(included: (name: string) => boolean = () => true): Record<string, string> {
-  const found: Record<string, string> = {};
+/** The page's cookies, each between `; ` and `;`. Empty in a sandbox that forbids access. */
+function jar(): string {
   try {
-    for (const pair of document.cookie.split('; ')) {
-      const at = pair.indexOf('=');
-      const name = pair.slice(0, at);
-      if (at > 0 && included(name)) found[name] = pair.slice(at + 1);
-    }
-  } catch {}
-  return found;
+    return `; ${document.cookie};`;
+  } catch {
+    return '';
+  }
 }
 
 /** The page sends only the cookies that the site restores. */
-function isRestored(name: string): boolean {
-  return values.cookies.some((pattern) =>
-    pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
-  );
+function restorable(): Record<string, string> {
+  const found: Record<string, string> = {};
+  jar().replace(/; ([^=;]+)=([^;]*)/g, (_all, name: string, value: string) => {
+    for (const pattern of values.cookies) {
+      if (pattern === name || (pattern.endsWith('*') && name.startsWith(pattern.slice(0, -1))))
+        found[name] = value;
+    }
+    return '';
+  });
+  return found;
 }
 
 function stored(): string | null {
@@ -88,35 +90,37 @@ function stored(): string | null {
 }
 
 function write(name: string, value: string, maxAge: number, domain: string | null): void {
-  try {
-    // biome-ignore lint/suspicious/noDocumentCookie: CookieStore is absent from two of the three engines.
-    document.cookie = `${name}=${value}; Path=/; Max-Age=${maxAge}; SameSite=Lax; Secure${domain ? `; Domain=${domain}` : ''}`;
-  } catch {}
+  // biome-ignore lint/suspicious/noDocumentCookie: CookieStore is absent from two of the three engines.
+  document.cookie = `${name}=${value}; Path=/; Max-Age=${maxAge}; SameSite=Lax; Secure${domain ? `; Domain=${domain}` : ''}`;
 }
 
-/** Sets the id, or deletes it if it is empty, on the widest domain that the browser accepts. (The edge uses the public suffix list.) */
-function writeId(id: string): void {
+/**
+ * Sets the id, or deletes it if it is empty, on the widest domain that the browser accepts, until the page's cookies have
+ * it, or none. A malformed one may be beside it. (The edge uses the public suffix list.)
+ */
+function keepId(id: string): void {
   const labels = location.hostname.split('.');
-  const maxAge = id ? 34560000 : 0;
-  for (let from = labels.length - 1; from >= 0; from--) {
-    write('_fpid', id, maxAge, labels.slice(from).join('.'));
-    if (!cookies()._fpid === !id) return;
+  const pair = `; _fpid=${id && `${id};`}`;
+  for (let from = labels.length - 1; jar().includes(pair) === !id && from >= -1; from--) {
+    write('_fpid', id, id ? 34560000 : 0, from < 0 ? null : labels.slice(from).join('.'));
   }
-  write('_fpid', id, maxAge, null);
 }
 
 /** Writes only cookies that the answer's `Set-Cookie` could not set: Safari shortens the life of what a script writes. */
 function keep(answer: BootAnswer): void {
-  const present = cookies();
+  const present = jar();
   const id = answer.profile ? answer.profile.id : '';
   try {
+    keepId(id);
+    for (const cookie of answer.restoreCookies) {
+      if (!present.includes(`; ${cookie.name}=`)) {
+        write(cookie.name, cookie.value, cookie.maxAge, cookie.domain);
+      }
+    }
+    // Last: a browser may forbid storage alone. A sandbox that forbids cookies forbids it, too.
     if (id) localStorage.setItem('tagyard.session', answer.session.id);
     else localStorage.removeItem('tagyard.session');
   } catch {}
-  if (!present._fpid !== !id) writeId(id);
-  for (const cookie of answer.restoreCookies) {
-    if (present[cookie.name] === undefined) write(cookie.name, cookie.value, cookie.maxAge, cookie.domain);
-  }
 }
 
 /** Copies the tag manager's preview parameters from the page's URL. */
@@ -147,13 +151,18 @@ function load(src: string, nonce: string | undefined): void {
     window.dataLayer = window.dataLayer || [];
     window.dataLayer.push({ 'gtm.start': Date.now(), event: 'gtm.js' });
   }
+  const loaded = () => {
+    page.gtm = 'loaded';
+  };
+  if (page.add) {
+    page.add(src, loaded, failed);
+    return;
+  }
   // Asynchronous by default, because a script creates it.
   const script = document.createElement('script');
   script.src = trusted(src);
   if (nonce) script.nonce = nonce;
-  script.onload = () => {
-    page.gtm = 'loaded';
-  };
+  script.onload = loaded;
   script.onerror = failed;
   document.head.appendChild(script);
 }

@@ -7,6 +7,8 @@ export interface TagyardPage {
   gtm?: 'pending' | 'edge' | 'direct' | 'loaded' | 'failed';
   /** The snippet's fallback: loads the vendor's script, unless the web tag is already being loaded. */
   direct?: () => void;
+  /** The snippet's way to add a script without holding the page's `load` event. Older snippets have none. */
+  add?: (src: string, load: () => void, fail: () => void) => void;
   /** `gtm.start` has been pushed. It is pushed once, whichever server the web tag comes from. */
   started?: boolean;
   /** Resolves to the answer of the bootstrap; null if it failed. */

@@ -82,7 +82,7 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     const fault = stage.fault(request.url ?? '');
     if (fault === 'refuse') return void request.socket.destroy();
     if (fault === 'fail') return void response.writeHead(503).end();
-    const headers = { 'x-tagyard-hop': HOP_SECRET, 'x-forwarded-proto': 'https' };
+    const headers = { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-proto': 'https' };
     const go = () => void relay.web(request, response, { target: edge.url.href, headers });
     if (fault === 'hold') held.push(go);
     else go();

@@ -110,30 +110,43 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       expect(seen(answer.body).headers.forwarded).toBe(forwarded);
     });
 
-    test('trusts requests with the hop secret, and doesn’t forward the secret', async () => {
-      const headers = {
-        'x-tagyard-hop': HOP_SECRET,
-        'x-forwarded-for': '198.51.100.7',
-        'x-forwarded-host': 'metrics.acme.example:8443',
-        'x-forwarded-proto': 'http',
-        'x-forwarded-country': 'AT',
-      };
-      const { body } = await ask(endpoint, { host: ORIGIN, headers });
-      expect(seen(body).headers).toMatchObject({
-        'x-forwarded-for': '198.51.100.7',
-        'x-forwarded-host': 'metrics.acme.example:8443',
-        'x-forwarded-proto': 'http',
-        'x-forwarded-country': 'AT',
-      });
-      expect(seen(body).headers).not.toHaveProperty('x-tagyard-hop');
-    });
+    test.each([
+      ['its name', 'x-tagyard-hop-secret', ''],
+      ['the name of the version before', 'x-tagyard-hop', ''],
+      ['its name, whatever the old one holds', 'x-tagyard-hop-secret', 'guess'],
+    ])(
+      'trusts requests with the hop secret in %s, and doesn’t forward the secret',
+      async (_case, name, old) => {
+        const headers = {
+          'x-tagyard-hop': old,
+          [name]: HOP_SECRET,
+          'x-forwarded-for': '198.51.100.7',
+          'x-forwarded-host': 'metrics.acme.example:8443',
+          'x-forwarded-proto': 'http',
+          'x-forwarded-country': 'AT',
+        };
+        const { body } = await ask(endpoint, { host: ORIGIN, headers });
+        expect(seen(body).headers).toMatchObject({
+          'x-forwarded-for': '198.51.100.7',
+          'x-forwarded-host': 'metrics.acme.example:8443',
+          'x-forwarded-proto': 'http',
+          'x-forwarded-country': 'AT',
+        });
+        expect(JSON.stringify(seen(body).headers)).not.toContain(HOP_SECRET);
+      },
+    );
 
     test.each([
       ['no secret', {}],
-      ['a wrong secret', { 'x-tagyard-hop': 'wrong-secret-of-the-tests-0123456789' }],
-      ['the secret in other case', { 'x-tagyard-hop': HOP_SECRET.toUpperCase() }],
-      ['the secret and more', { 'x-tagyard-hop': `${HOP_SECRET}x` }],
-      ['an empty secret', { 'x-tagyard-hop': '' }],
+      ['a wrong secret', { 'x-tagyard-hop-secret': 'wrong-secret-of-the-tests-0123456789' }],
+      ['the secret in other case', { 'x-tagyard-hop-secret': HOP_SECRET.toUpperCase() }],
+      ['the secret and more', { 'x-tagyard-hop-secret': `${HOP_SECRET}x` }],
+      ['an empty secret', { 'x-tagyard-hop-secret': '' }],
+      ['a wrong secret in the old name', { 'x-tagyard-hop': 'wrong-secret-of-the-tests-0123456789' }],
+      [
+        'a wrong secret, but the right one in the old name',
+        { 'x-tagyard-hop-secret': 'guess', 'x-tagyard-hop': HOP_SECRET },
+      ],
     ])('states what it knows itself with %s', async (_case, hop) => {
       const { body } = await ask(endpoint, { host: ORIGIN, headers: { ...SPOOFED, ...hop } });
       expect(stated(seen(body).headers)).toEqual({
@@ -164,7 +177,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
     ] as const)(
       'maps a custom domain over %s to the edge, by the edge’s own name',
       async (proto, servername) => {
-        const headers = { ...SPOOFED, 'x-tagyard-hop': HOP_SECRET };
+        const headers = { ...SPOOFED, 'x-tagyard-hop-secret': HOP_SECRET };
         const { body } = await ask(endpoint, { host: CUSTOM, servername, headers, path: '/boot?x=1' });
         const port = proto === 'https' ? endpoint.tlsPort : endpoint.httpPort;
         const arrived = seen(body);
@@ -174,14 +187,15 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
           'x-forwarded-for': '127.0.0.1',
           'x-forwarded-host': `${CUSTOM}:${port}`,
           'x-forwarded-proto': proto,
-          'x-tagyard-hop': HOP_SECRET,
+          'x-tagyard-hop-secret': HOP_SECRET,
         });
       },
     );
 
     test('sends its own hop secret to the edge, whatever the client sends', async () => {
-      const { body } = await ask(endpoint, { host: CUSTOM, headers: { 'x-tagyard-hop': 'guess' } });
-      expect(seen(body).headers['x-tagyard-hop']).toBe(HOP_SECRET);
+      const { body } = await ask(endpoint, { host: CUSTOM, headers: { 'x-tagyard-hop-secret': 'guess' } });
+      expect(seen(body).headers['x-tagyard-hop-secret']).toBe(HOP_SECRET);
+      expect(seen(body).headers).not.toHaveProperty('x-tagyard-hop');
     });
 
     test('closes the connection for an unknown name', async () => {
@@ -298,6 +312,6 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
 
 /** The headers of a request by which an address, a host or a way could be claimed. */
 function stated(headers: Seen['headers']) {
-  const names = [...Object.keys(SPOOFED), 'x-tagyard-hop'];
+  const names = [...Object.keys(SPOOFED), 'x-tagyard-hop-secret'];
   return Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));
 }

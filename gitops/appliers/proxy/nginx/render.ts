@@ -2,7 +2,7 @@ import Handlebars from 'handlebars';
 import { contentHash } from '../../../base/ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
-import { ARRIVAL_PATH, droppedHeaders, HOP_SECRET_HEADER, type TrustedPeers } from '../policy.ts';
+import { ARRIVAL_PATH, droppedHeaders, HOP_SECRET_HEADERS, type TrustedPeers } from '../policy.ts';
 import { certificatePaths, type MainSettings, plain, trustedPeers, versionText } from './quote.ts';
 import type { Templates } from './templates.ts';
 
@@ -31,6 +31,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   const containers = compile(templates.containers);
   const custom = compile(templates.custom);
   const { listen, httpPort, tlsPort } = settings;
+  const [hopHeader, oldHopHeader] = HOP_SECRET_HEADERS;
   const edge = `${settings.edge.address}:${settings.edge.port}`;
   const verify = settings.edge.scheme === 'https';
   const socket = { listen, httpPort, tlsPort };
@@ -51,8 +52,8 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       name: `tagyard_custom_${site}_${vhost.host}`,
       edge,
       // The template sets the hop header instead.
-      dropped: droppedHeaders(vhost.kind).filter((name) => name !== HOP_SECRET_HEADER),
-      hopHeader: HOP_SECRET_HEADER,
+      dropped: droppedHeaders(vhost.kind).filter((name) => name !== hopHeader),
+      hopHeader,
       edgeScheme: settings.edge.scheme,
     });
   }
@@ -71,7 +72,8 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
         ...treatment,
         // A new skeleton makes a new tree, even if no other file has changed.
         skeletonHash: contentHash(skeleton),
-        hopVariable: `http_${HOP_SECRET_HEADER.replaceAll('-', '_')}`,
+        hopVariable: variableOf(hopHeader),
+        oldHopVariable: variableOf(oldHopHeader),
         trusted: plain(trustedPeers, trusted, 'the trusted peers'),
       }),
     version: (text) =>
@@ -84,3 +86,6 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     },
   };
 }
+
+/** nginx's variable of a request header. */
+const variableOf = (header: string) => `http_${header.replaceAll('-', '_')}`;

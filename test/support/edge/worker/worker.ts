@@ -1,5 +1,6 @@
 import { WorkerEntrypoint } from 'cloudflare:workers';
 import { buildEdge, type Edge } from '../../../../edge/app.ts';
+import { ORIGIN_TIMEOUT_MS } from '../../../../edge/http/origin.ts';
 import { archive, type RawBatch, rawLog } from '../../../../edge/logs/raw-log.ts';
 import type { RequestRecord } from '../../../../edge/logs/request-record.ts';
 import { PLUGINS } from '../../../../plugins/index.ts';
@@ -104,6 +105,7 @@ function build(env: Env): Edge {
     variables: {},
     hopSecret: env.HOP_SECRET,
     configTtl: 60_000,
+    originTimeout: TestWorker.originTimeout,
   });
 }
 
@@ -113,6 +115,7 @@ let edge: Edge | undefined;
 export default class TestWorker extends WorkerEntrypoint<Env> {
   /** Another entry sets its own list, before the first request. */
   static plugins = PLUGINS;
+  static originTimeout: number = ORIGIN_TIMEOUT_MS;
 
   override fetch(request: Request): Promise<Response> {
     edge ??= build(this.env);

@@ -1,0 +1,132 @@
+// Headers of requests by which a client could claim what only the edge and the host's proxy may state. Both drop them.
+
+/** Carries the hop secret, which proves that a request comes from our own proxy or from the edge. */
+export const HOP_HEADER = 'x-tagyard-hop-secret';
+
+/**
+ * The name of the version before. It is still accepted, and no longer sent: Cloudflare's logs hide the values of headers
+ * whose names contain "secret", and that name does not.
+ */
+export const OLD_HOP_HEADER = 'x-tagyard-hop';
+
+/**
+ * Names by which an address, a host, a location, a path or our trust is claimed: of every platform another. The text is
+ * matched against a name with hyphens for all other separators, because CGI and its heirs read them all alike.
+ */
+const CLAIM =
+  /^(?:x-)?(?:forward|origina|tagyard|appengine|gclb|geo|akamai|(?:(?:http-)?host|via|cf|cdn|fly|nf|azure|vercel|cloudfront|rewrite-url)\b)|\b(?:ip)?(?:country(?:code)?|region|city(?:latlong)?|latitude|longitude|geo)\b|\b(?:client|socket|real|user)?(?:ip(?:v?[46])?|addr|address)\b/;
+
+/**
+ * Headers that a container's templates take for the host's own word, among them where to call and with which key. Only
+ * those of the preview may come from outside.
+ */
+const FROM_CONTAINER_HOST = /^x-gtm-(?!(?:server-preview|auth|preview|debug)$)/;
+
+/** True where a client must not send a header of this name (in lower case) to a container. */
+export function isClaim(name: string): boolean {
+  const plain = name.replaceAll(/[^a-z0-9]/g, '-');
+  return CLAIM.test(plain) || FROM_CONTAINER_HOST.test(plain);
+}
+
+/**
+ * The claims in common use, for a proxy that can drop headers by name only. (`isClaim` covers each of them; the proxy
+ * decides itself about `forwarded` and about those that it states.)
+ */
+export const COMMON_CLAIMS = [
+  'x-forwarded',
+  'forwarded-for',
+  'forwarded-host',
+  'forwarded-proto',
+  'x-forward-for',
+  'x-forwarded-by',
+  'x-forwarded-client-cert',
+  'x-forwarded-countryregion',
+  'x-forwarded-ip',
+  'x-forwarded-path',
+  'x-forwarded-port',
+  'x-forwarded-prefix',
+  'x-forwarded-scheme',
+  'x-forwarded-server',
+  'x-forwarded-ssl',
+  'x-forwarded-uri',
+  'x-original-host',
+  'x-original-forwarded-for',
+  'x-original-url',
+  'x-rewrite-url',
+  'x-originating-ip',
+  'x-host',
+  'x-http-host-override',
+  'via',
+  'x-real-ip',
+  'x-client-ip',
+  'x-clientip',
+  'x-cluster-client-ip',
+  'x-proxyuser-ip',
+  'x-remote-ip',
+  'x-remote-addr',
+  'x-source-ip',
+  'x-user-ip',
+  'x-visitor-ip',
+  'client-ip',
+  'remote-addr',
+  'true-client-ip',
+  'wl-proxy-client-ip',
+  'x-envoy-external-address',
+  'x-country',
+  'x-country-code',
+  'x-region',
+  'x-city',
+  'x-client-city',
+  'x-client-country',
+  'x-client-geo-location',
+  'x-client-region',
+  'x-akamai-edgescape',
+  'akamai-client-ip',
+  'ali-cdn-real-ip',
+  'x-appengine-country',
+  'x-appengine-region',
+  'x-appengine-city',
+  'x-appengine-citylatlong',
+  'x-appengine-user-ip',
+  'x-arr-clientip',
+  'x-azure-clientip',
+  'x-azure-socketip',
+  'cdn-requestcountrycode',
+  'cf-connecting-ip',
+  'cf-connecting-ipv6',
+  'cf-ipcity',
+  'cf-ipcountry',
+  'cf-iplatitude',
+  'cf-iplongitude',
+  'cf-pseudo-ipv4',
+  'cf-region',
+  'cf-region-code',
+  'cloudfront-viewer-address',
+  'cloudfront-viewer-city',
+  'cloudfront-viewer-country',
+  'cloudfront-viewer-country-region',
+  'do-connecting-ip',
+  'eo-client-ip',
+  'eo-client-ipcountry',
+  'eo-connecting-ip',
+  'fastly-client-ip',
+  'fly-client-ip',
+  'fly-region',
+  'x-gclb-country',
+  'x-gclb-region',
+  'x-geo-city',
+  'x-geo-country',
+  'x-geo-ip',
+  'x-geo-region',
+  'geoip-country-code',
+  'incap-client-ip',
+  'x-nf-client-connection-ip',
+  'x-nf-geo',
+  'x-sucuri-clientip',
+  'x-sucuri-country',
+  'x-vercel-forwarded-for',
+  'x-vercel-ip-city',
+  'x-vercel-ip-country',
+  'x-vercel-ip-country-region',
+  'x-vercel-proxied-for',
+] as const;

@@ -1,0 +1,39 @@
+import { isUnder } from './public-url.ts';
+
+/** Sets the visitor's id. Without a name, a browser stores the value and sends it like a cookie of that name. */
+const SETS_ID = /^[ \t]*=?[ \t]*_fpid[ \t]*=/;
+const DOMAIN = /^[ \t]*domain[ \t]*=[ \t]*(?:\.?(.*?))?[ \t]*$/i;
+
+/**
+ * Removes the `Set-Cookie` lines that no origin and no plugin may set: the visitor's id, and cookies for a domain that is
+ * not under one of `ownHosts`, for example the zone of all edge hostnames, where every other site would receive them.
+ * Puts `id`, the lines that set the id after all, before the others. Browsers count the last of several domains; here each must be the site's.
+ */
+export function withOwnCookies(
+  response: Response,
+  ownHosts: readonly string[],
+  id: readonly string[],
+): Response {
+  const given = response.headers.getSetCookie();
+  const kept = given.filter((line) => !SETS_ID.test(line) && staysInside(line, ownHosts));
+  if (kept.length === given.length && id.length === 0) return response;
+  const headers = new Headers(response.headers);
+  headers.delete('set-cookie');
+  for (const line of [...id, ...kept]) headers.append('set-cookie', line);
+  const { status, statusText } = response;
+  return new Response(response.body, { status, statusText, headers });
+}
+
+function staysInside(line: string, ownHosts: readonly string[]): boolean {
+  return line
+    .split(';')
+    .slice(1)
+    .every((attribute) => {
+      const domain = DOMAIN.exec(attribute)?.[1]?.toLowerCase();
+      return !domain || (!domain.startsWith('.') && ownHosts.some((own) => isUnder(domain, own)));
+    });
+}
+
+/** The lines of a response that set the visitor's id. */
+export const idCookies = ({ headers }: Response): string[] =>
+  headers.getSetCookie().filter((line) => SETS_ID.test(line));
