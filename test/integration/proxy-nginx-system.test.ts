@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
-import { stopNginx } from '../../gitops/appliers/proxy/nginx/process.ts';
+import { runningMaster, stopNginx } from '../../gitops/appliers/proxy/nginx/process.ts';
 import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
 import { manifestSchema } from '../../gitops/manifest/schema.ts';
@@ -114,6 +114,22 @@ describeWith('nginx', 'the system’s nginx', () => {
 
     await backend.close();
     expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
+  });
+
+  test('takes over from an nginx of our own, which ends', async () => {
+    const { systemConfig: _, ...alone } = settings;
+    const own = nginxBackend(alone);
+    cleanups.push(() => own.close());
+    const endpoint = await own.start();
+    await own.install([put('acme', custom('acme'))]);
+    await own.close();
+    await startSystem();
+    await writeConfig(includeLine());
+    const backend = await start();
+    expect(await runningMaster(settings.prefix)).toBeNull();
+    await backend.install([put('acme', custom('acme')), put('beta', custom('beta'))]);
+    expect(backend.endpoint()).toEqual(endpoint);
+    expect((await ask(endpoint, { host: 'tags.acme.example' })).status).toBe(200);
   });
 
   test('is reported by doctor with the line to add; with that line added, doctor reports no problem', async () => {

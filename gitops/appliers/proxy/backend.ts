@@ -71,7 +71,7 @@ interface InstalledVhosts {
 
 /**
  * A proxy that serves vhosts: nginx, or the embedded one. It listens from `start` on, and serves at once what an
- * earlier process applied.
+ * earlier process applied. `start` ends the proxy of another driver under the same prefix.
  */
 export interface ProxyBackend {
   start(): Promise<ProxyEndpoint>;
@@ -88,6 +88,7 @@ export interface ProxyBackend {
   events(signal: AbortSignal): AsyncIterable<void>;
   /** Housekeeping that doesn't change what is served; called occasionally, never concurrently. */
   upkeep?(): Promise<void>;
+  /** This process ends. nginx keeps serving, and a later `start` adopts it; the embedded proxy ends. */
   close(): Promise<void>;
 }
 

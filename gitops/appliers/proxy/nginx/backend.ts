@@ -94,7 +94,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
     },
 
     async close() {
-      await started?.daemon.stop();
+      started?.daemon.release();
     },
   };
 }
