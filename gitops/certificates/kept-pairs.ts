@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { syncDirectory, writeDurably } from '../base/durable.ts';
+import { fileStem } from '../base/file-stem.ts';
 import { limit } from '../base/limit.ts';
 
 /** PEM texts: the certificate with its chain, and its private key. */
@@ -43,7 +44,7 @@ export class KeptPairs {
   /** The path of this pair's copy, which may not exist yet. */
   pathOf(stem: string, { chain, key }: Pair): string {
     const hash = createHash('sha256').update(chain).update('\0').update(key).digest('hex').slice(0, 16);
-    return join(this.#directory, `${stem}@${hash}.pem`);
+    return join(this.#directory, `${fileStem(stem)}@${hash}.pem`);
   }
 
   async has(path: string): Promise<boolean> {
@@ -69,7 +70,7 @@ export class KeptPairs {
     check: (pem: string) => T | null,
   ): Promise<{ path: string; result: T } | null> {
     for (const path of this.#paths.toReversed()) {
-      if (!stems.includes(stemOf(path))) continue;
+      if (!stems.some((stem) => fileStem(stem) === stemOf(path))) continue;
       const pem = await readFile(path, 'utf8').catch(() => null);
       const result = pem === null ? null : check(pem);
       if (result !== null) return { path, result };
@@ -82,7 +83,8 @@ export class KeptPairs {
     needed: () => { readonly paths: ReadonlySet<string>; readonly stems: ReadonlySet<string> },
   ): Promise<void> {
     await this.#exclusive(async () => {
-      const { paths, stems } = needed();
+      const { paths, stems: names } = needed();
+      const stems = new Set([...names].map(fileStem));
       const others = this.#paths.filter((path) => !paths.has(path) && !stems.has(stemOf(path)));
       if (others.length === 0) return;
       this.#paths = this.#paths.filter((path) => !others.includes(path));

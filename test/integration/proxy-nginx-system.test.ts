@@ -197,6 +197,30 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect(await operator()).toBe('operator');
   });
 
+  test('excludes a site whose name is too long for the operator’s settings, and no other', async () => {
+    await startSystem();
+    const backend = await start();
+    await writeConfig(includeLine());
+    await backend.install([put('acme', custom('acme'))]);
+    const label = 'x'.repeat(55);
+    const long = `${label}.${label}.example`;
+    expect(await backend.install([put('long', custom('long', long)), put('beta', custom('beta'))])).toEqual([
+      {
+        status: 'rejected',
+        reason: expect.objectContaining({
+          message: `${config} allows names of 110 characters: set server_names_hash_bucket_size 512 in its http block`,
+        }),
+      },
+      { status: 'fulfilled', value: { changed: true } },
+    ]);
+    const edge = `${'x'.repeat(55)}.${'x'.repeat(46)}.example`;
+    expect(edge).toHaveLength(110);
+    expect(await backend.install([put('edge', custom('edge', edge))])).toEqual([
+      { status: 'fulfilled', value: { changed: true } },
+    ]);
+    expect((await ask(backend.endpoint(), { host: edge })).status).toBe(200);
+  });
+
   test('ignores the operator’s own conflicts, and holds back only the site that they concern', async () => {
     await startSystem();
     const backend = await start();

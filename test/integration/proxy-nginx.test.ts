@@ -137,18 +137,21 @@ describeWith('nginx', 'an nginx of its own', () => {
   });
 
   test.each(['the one that started it', 'one that adopted it'])(
-    'is missed by %s, and comes back when it was killed',
+    'is missed by %s, and is started again when it was killed',
     async (who) => {
       let { backend } = await start();
       await install(backend, 'acme');
-      if (who === 'one that adopted it') ({ backend } = await start());
+      if (who === 'one that adopted it') {
+        await backend.close();
+        ({ backend } = await start());
+      }
       const event = backend.events(AbortSignal.timeout(15_000))[Symbol.asyncIterator]().next();
       sendSignal(await master(), 'SIGKILL', settings.prefix);
       expect(await event).toEqual({ done: false, value: undefined });
-      expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': false });
-      await install(backend, 'acme');
+      // Without a repair of any site: three of them in ten minutes would be a repair loop.
+      await eventually(async () => expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true }));
       await serves(backend, 'acme');
-      expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true });
+      expect(await install(backend, 'acme')).toEqual([{ status: 'fulfilled', value: { changed: false } }]);
     },
   );
 

@@ -9,7 +9,7 @@ import { ErrorLog } from './error-log.ts';
 import { Generations } from './generations.ts';
 import type { ConfigFault } from './isolate.ts';
 import { NameConflict } from './name-conflict.ts';
-import { allRetired, retireOrphans, runningMaster, workersOf } from './process.ts';
+import { allRetired, retireOrphans, runningMaster, userOf, workersOf } from './process.ts';
 
 const POLL_MS = 20;
 const VERSION_TIMEOUT_MS = 1_000;
@@ -115,10 +115,26 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     }
   }
 
+  async isRunning(): Promise<boolean> {
+    return (await this.master()) !== null;
+  }
+
   /** Makes nginx read the current tree again, without waiting. */
   async reread(): Promise<void> {
     const master = await this.master();
     if (master !== null) this.#reload(master);
+  }
+
+  /**
+   * Makes nginx open its logs again, without waiting. Workers reopen them by their path, so this takes a reload if they
+   * run as another user than the master: our folders are closed to other users.
+   */
+  async reopenLogs(): Promise<void> {
+    const master = await this.master();
+    if (master === null) return;
+    const [user, ...users] = await Promise.all([master, ...(await workersOf(master))].map(userOf));
+    if (users.every((one) => one === null || one === user)) process.kill(master, 'SIGUSR1');
+    else this.#reload(master);
   }
 
   /** Watches a master that an earlier process started. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { RetryableError } from '../../../base/errors.ts';
 import { CommandError, runCommand } from '../../../clients/command.ts';
 import { type DaemonSettings, NginxDaemon } from './daemon.ts';
-import { NameConflict } from './name-conflict.ts';
+import { NameConflict, NameTooLong } from './name-conflict.ts';
 import { masterByPid, stopNginx } from './process.ts';
 
 interface SystemSettings extends DaemonSettings {
@@ -78,6 +78,8 @@ export class SystemNginx extends NginxDaemon {
       return { dump: stdout, conflicts: NameConflict.all(stderr, ` between ${config} and the sites`) };
     } catch (cause) {
       if (!(cause instanceof CommandError)) throw cause;
+      const tooLong = NameTooLong.of(cause.stderr, config);
+      if (tooLong !== null) throw tooLong;
       const said = /\[emerg\] (?:[0-9]+#[0-9]+: )?(.*)/.exec(cause.stderr)?.[1] ?? cause.message;
       throw new RetryableError(`nginx refuses ${config}: ${said}`, { cause });
     }
