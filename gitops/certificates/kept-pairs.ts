@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { syncDirectory, writeDurably } from '../base/durable.ts';
+import { fileStem } from '../base/file-stem.ts';
 import { limit } from '../base/limit.ts';
-import { hash16 } from '../base/ownership.ts';
 
 /** PEM texts: the certificate with its chain, and its private key. */
 export interface Pair {
@@ -92,13 +92,6 @@ export class KeptPairs {
       await syncDirectory(this.#directory);
     });
   }
-}
-
-/** File names have at most 255 bytes, and the hash and the endings need 25 of them. */
-const MAX_STEM = 200;
-
-function fileStem(stem: string): string {
-  return stem.length <= MAX_STEM ? stem : `${stem.slice(0, MAX_STEM - 17)}~${hash16(stem)}`;
 }
 
 function stemOf(path: string): string {

@@ -7,6 +7,7 @@ import {
 } from '../appliers/proxy/certificate-check.ts';
 import type { CertificatePaths } from '../appliers/proxy/certificates.ts';
 import { syncDirectory, writeDurably } from '../base/durable.ts';
+import { fileStem } from '../base/file-stem.ts';
 import type { Issued } from '../clients/acme.ts';
 import { AcmeError } from '../clients/acme-errors.ts';
 
@@ -66,21 +67,22 @@ export class CertificateStore {
   }
 
   async keepOnly(hosts: ReadonlySet<string>): Promise<void> {
-    const others = (await this.#hosts()).filter((host) => !hosts.has(host));
+    const kept = new Set([...hosts].map(fileStem));
+    const others = (await this.#hosts()).filter((stem) => !kept.has(stem));
     if (others.length === 0) return;
     for (const host of others) this.#known.delete(host);
     await Promise.all(others.map((host) => rm(this.#pathOf(host), { force: true })));
     await syncDirectory(this.#directory);
   }
 
-  /** Hosts with a certificate. Files that are being written don't count and must not be touched. */
+  /** Hosts with a certificate, long ones as their file's stem. Files that are being written don't count and must not be touched. */
   async #hosts(): Promise<string[]> {
     const names = await readdir(this.#directory);
     return names.filter((name) => name.endsWith(ENDING)).map((name) => name.slice(0, -ENDING.length));
   }
 
   #pathOf(host: string): string {
-    return join(this.#directory, `${host}${ENDING}`);
+    return join(this.#directory, `${fileStem(host)}${ENDING}`);
   }
 }
 

@@ -6,6 +6,7 @@ import { join, parse } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import type { CertificatePaths, CertificateSource } from '../appliers/proxy/certificates.ts';
 import { writeDurably } from '../base/durable.ts';
+import { fileStem } from '../base/file-stem.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 /** Stem of the CA's own files. No host name collides with it: host names contain a dot. */
@@ -52,7 +53,7 @@ export async function ensureLocalCa(
       pending.set(host, issued);
       return issued;
     },
-    retain: (served) => removeOthers(directory, new Set(served.map(({ host }) => host))),
+    retain: (served) => removeOthers(directory, new Set(served.map(({ host }) => fileStem(host)))),
   };
 }
 
@@ -66,7 +67,8 @@ async function removeOthers(directory: string, kept: ReadonlySet<string>): Promi
 }
 
 async function ensureLeaf(directory: string, issuer: Issuer, host: string, now: Date) {
-  const paths = { cert: join(directory, `${host}.pem`), key: join(directory, `${host}.key`) };
+  const stem = fileStem(host);
+  const paths = { cert: join(directory, `${stem}.pem`), key: join(directory, `${stem}.key`) };
   if (await isUsable(paths, issuer, host, now)) return paths;
   const keys = await newKeys();
   const certificate = await x509.X509CertificateGenerator.create({

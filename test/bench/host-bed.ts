@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { request } from 'undici';
 import { z } from 'zod';
+import { stopNginx } from '../../gitops/appliers/proxy/nginx/process.ts';
 import { ALLOCATOR, V8_OPTIONS } from '../../gitops/cli/up/v8-options.ts';
 import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
@@ -54,46 +55,46 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
   writeFileSync(join(dir, 'age-identity'), ageIdentity, { mode: 0o600 });
   const cipher = await encryptSecret(await identityToRecipient(ageIdentity), containerConfig());
 
-  const provisioner = fork(PROVISIONER, {
-    execArgv: [...V8_OPTIONS, '--expose-gc', '--import', COLLECTED],
-    env: {
-      PATH: process.env.PATH,
-      ...ALLOCATOR,
-      TAGYARD_INSTANCE: instance,
-      SITES_REPO: sitesRepo,
-      STATE_DIR: join(dir, 'state'),
-      INFRA_SECRET: SECRET,
-      HOP_SECRET,
-      PROVISIONER_PORT: '0',
-      AGE_IDENTITY_FILE: join(dir, 'age-identity'),
-      CLOUDFLARE_API_URL: cloudflare.url,
-      CLOUDFLARE_API_TOKEN: EMULATOR_TOKEN,
-      CLOUDFLARE_ACCOUNT_ID: cloudflare.account,
-      CLOUDFLARE_ZONE_ID: cloudflare.zoneId,
-      CLOUDFLARE_RATE: '1000',
-      EDGE_DOMAIN: EMULATOR_ZONE,
-      EDGE_SCRIPT_NAME: EMULATOR_SCRIPT,
-      HOST_ADDRESS: '198.51.100.4',
-      NGINX_BIN: NGINX,
-      PROXY_LISTEN: '127.0.0.1',
-      PROXY_HTTP_PORT: '0',
-      PROXY_TLS_PORT: '0',
-      EDGE_UPSTREAM: 'http://127.0.0.1:9',
-      TLS_DIR: await wildcard(join(dir, 'tls')),
-      LOOPBACK_SUBNET: loopbackSubnet,
-      DRAIN_SECONDS: '0',
-      PREVIEW_IDLE_SECONDS: '5',
-      LOG_LEVEL: 'error',
-    },
+  const tls = await wildcard(join(dir, 'tls'));
+  const run = () =>
+    fork(PROVISIONER, {
+      execArgv: [...V8_OPTIONS, '--expose-gc', '--import', COLLECTED],
+      env: {
+        PATH: process.env.PATH,
+        ...ALLOCATOR,
+        TAGYARD_INSTANCE: instance,
+        SITES_REPO: sitesRepo,
+        STATE_DIR: join(dir, 'state'),
+        INFRA_SECRET: SECRET,
+        HOP_SECRET,
+        PROVISIONER_PORT: '0',
+        AGE_IDENTITY_FILE: join(dir, 'age-identity'),
+        CLOUDFLARE_API_URL: cloudflare.url,
+        CLOUDFLARE_API_TOKEN: EMULATOR_TOKEN,
+        CLOUDFLARE_ACCOUNT_ID: cloudflare.account,
+        CLOUDFLARE_ZONE_ID: cloudflare.zoneId,
+        CLOUDFLARE_RATE: '1000',
+        EDGE_DOMAIN: EMULATOR_ZONE,
+        EDGE_SCRIPT_NAME: EMULATOR_SCRIPT,
+        HOST_ADDRESS: '198.51.100.4',
+        NGINX_BIN: NGINX,
+        PROXY_LISTEN: '127.0.0.1',
+        PROXY_HTTP_PORT: '0',
+        PROXY_TLS_PORT: '0',
+        EDGE_UPSTREAM: 'http://127.0.0.1:9',
+        TLS_DIR: tls,
+        LOOPBACK_SUBNET: loopbackSubnet,
+        DRAIN_SECONDS: '0',
+        PREVIEW_IDLE_SECONDS: '5',
+        LOG_LEVEL: 'error',
+      },
+    });
+  let provisioner = run();
+  stack.defer(async () => {
+    await end(provisioner, 'SIGTERM');
+    await stopNginx(join(dir, 'state', 'proxy'));
   });
-  stack.defer(() => end(provisioner, 'SIGTERM'));
-  const [ready] = await Promise.race([
-    once(provisioner, 'message'),
-    once(provisioner, 'exit').then(() =>
-      Promise.reject(new Error('the provisioner ended before it was ready')),
-    ),
-  ]);
-  const { url } = z.object({ url: z.string() }).parse(ready);
+  let url = await readyUrl(provisioner);
   const { tlsPort } = portsFile.parse(
     JSON.parse(await readFile(join(dir, 'state', 'proxy', 'ports.json'), 'utf8')),
   );
@@ -146,6 +147,13 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
         { timeoutMs: 600_000, intervalMs: 100 },
       );
     },
+    /** Ends the provisioner and starts it again; resolves when it has observed everything. */
+    async restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+      await end(provisioner, signal);
+      provisioner = run();
+      url = await readyUrl(provisioner);
+      await eventually(() => call('GET', '/readyz'), { timeoutMs: 120_000, intervalMs: 100 });
+    },
     /** A full observation and plan; answers the number of changes. */
     async plan(): Promise<number> {
       return planReportSchema.parse(await call('POST', '/plan', {})).changes.length;
@@ -175,6 +183,16 @@ async function wildcard(dir: string): Promise<string> {
     copyFile(key, join(dir, `_.${EMULATOR_ZONE}.key`)),
   ]);
   return dir;
+}
+
+async function readyUrl(provisioner: ChildProcess): Promise<string> {
+  const [ready] = await Promise.race([
+    once(provisioner, 'message'),
+    once(provisioner, 'exit').then(() =>
+      Promise.reject(new Error('the provisioner ended before it was ready')),
+    ),
+  ]);
+  return z.object({ url: z.string() }).parse(ready).url;
 }
 
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {

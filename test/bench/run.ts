@@ -7,6 +7,7 @@ import { edgeStart } from './edge-start.ts';
 import { gitops } from './gitops.ts';
 import { hostContainers } from './host-containers.ts';
 import { hostNginx } from './host-nginx.ts';
+import { hostRestart } from './host-restart.ts';
 import { instance } from './instance.ts';
 import { management } from './management.ts';
 import { managementLoad } from './management-load.ts';
@@ -22,6 +23,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'management-load': managementLoad,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,
+  'host-restart': hostRestart,
 };
 
 /** Prints one line per figure. Writes the figures as JSON to the path in `BENCH_JSON`: `{ machine, figures }`. */

@@ -5,6 +5,8 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runningMaster } from '../../gitops/appliers/proxy/nginx/process.ts';
+import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api, at, ok } from '../support/management/api.ts';
@@ -138,6 +140,36 @@ describe('an instance that is killed with SIGKILL', () => {
   test('ends with all its processes after SIGTERM', async () => {
     await instance.stop();
     expect(processesOf(home.path)).toEqual([]);
+  });
+});
+
+describeWith('nginx', 'an instance with nginx', () => {
+  test('keeps nginx when its provisioner is killed, and ends nginx when it stops', async () => {
+    using home = temporaryHome();
+    const prefix = join(home.path, 'provisioner', 'proxy');
+    const instance = await startInstance(home.path, { ...EMBEDDED, TAGYARD_PROXY: 'nginx' });
+    try {
+      const nginx = await runningMaster(prefix);
+      expect(nginx).not.toBeNull();
+      const provisioner = () => {
+        const children: { pid: number; script: string }[] = JSON.parse(
+          readFileSync(join(home.path, 'children.json'), 'utf8'),
+        );
+        return children.find(({ script }) => script.endsWith('gitops/main.ts'))?.pid ?? 0;
+      };
+      const before = provisioner();
+      signal(before, 'SIGKILL');
+      await eventually(() => expect(provisioner()).not.toBe(before), { timeoutMs: 30_000 });
+      const { url, secret } = instance.run.provisioner;
+      await eventually(
+        async () => expect((await fetch(`${url}/readyz`, { headers: { 'x-secret': secret } })).ok).toBe(true),
+        { timeoutMs: 60_000 },
+      );
+      expect(await runningMaster(prefix)).toBe(nginx);
+    } finally {
+      await instance.stop();
+    }
+    expect(await runningMaster(prefix)).toBeNull();
   });
 });
 

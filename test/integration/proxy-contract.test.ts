@@ -1,4 +1,4 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend, ProxySettings } from '../../gitops/appliers/proxy/backend.ts';
@@ -51,7 +51,12 @@ function conformance(
         },
         async breakObserve() {
           await rename(sites, `${sites}.away`);
-          return () => rename(`${sites}.away`, sites);
+          // Reading it fails with ELOOP. A missing folder would be lost, which is another case.
+          await symlink(sites, sites);
+          return async () => {
+            await rm(sites);
+            await rename(`${sites}.away`, sites);
+          };
         },
         async close() {
           await backend.close();

@@ -6,16 +6,19 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend } from '../../gitops/appliers/proxy/backend.ts';
 import type { CertificateSource } from '../../gitops/appliers/proxy/certificates.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { runningMaster, stopNginx, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
 import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
+import { loadedManifest } from '../support/manifest.ts';
 import { NGINX } from '../support/proxy/nginx.ts';
-import { type Ask, ask, proxyHome, put } from '../support/proxy/proxy.ts';
+import { type Ask, ask, IDENTITY, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 const KIB = 1024;
@@ -94,6 +97,33 @@ describeWith('nginx', 'nginx at its limits', () => {
       const { status } = await ask(backend.endpoint(), { host: `tags.${site}.example`, servername: null });
       expect(status).toBe(200);
     }
+  });
+
+  test('serves names of 239 to 253 characters, over TLS, and removes them again', async () => {
+    const edge = await upstream();
+    const edgeUpstream = { scheme: 'http', address: edge.address, port: edge.port } as const;
+    const backend = await start({ edgeUpstream });
+    const containers = { slots: new Slots('127.94'), originPort: backend.endpoint().tlsPort };
+    const applier = proxyApplier({ backend, identity: IDENTITY, containers, certificates: home.ca });
+    const { signal } = new AbortController();
+    const site = `s${'i'.repeat(39)}`;
+    const label = 'x'.repeat(57);
+    const hosts = [239, 246, 253].map((length) => {
+      const rest = `.${label}.${label}.${label}.${site}.example`;
+      return `${'y'.repeat(length - rest.length)}${rest}`;
+    });
+    expect(hosts.map((host) => host.length)).toEqual([239, 246, 253]);
+    const manifest = loadedManifest(site, 720, { customDomains: hosts });
+    const desired = applier.desired(manifest).filter(({ key }) => key.includes('/'));
+    const plan = async (wanted = desired) =>
+      applier.plan(wanted, await applier.observe(wanted, signal)).changes;
+    const applyAll = async (wanted = desired) =>
+      await Promise.all((await plan(wanted)).map((change) => applier.apply(change, signal)));
+    await applyAll();
+    for (const host of hosts) expect((await ask(backend.endpoint(), { host })).status).toBe(200);
+    expect(await plan()).toEqual([]);
+    await applyAll([]);
+    expect(await backend.installed()).toEqual([]);
   });
 
   test('keeps a flood of requests to one site from the others', async () => {

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { proxyApplier } from '../../gitops/appliers/proxy/applier.ts';
 import type { ProxySpec } from '../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
-import { stopNginx } from '../../gitops/appliers/proxy/nginx/process.ts';
+import { runningMaster, stopNginx } from '../../gitops/appliers/proxy/nginx/process.ts';
 import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
 import { manifestSchema } from '../../gitops/manifest/schema.ts';
@@ -117,6 +117,22 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
   });
 
+  test('takes over from an nginx of our own, which ends', async () => {
+    const { systemConfig: _, ...alone } = settings;
+    const own = nginxBackend(alone);
+    cleanups.push(() => own.close());
+    const endpoint = await own.start();
+    await own.install([put('acme', custom('acme'))]);
+    await own.close();
+    await startSystem();
+    await writeConfig(includeLine());
+    const backend = await start();
+    expect(await runningMaster(settings.prefix)).toBeNull();
+    await backend.install([put('acme', custom('acme')), put('beta', custom('beta'))]);
+    expect(backend.endpoint()).toEqual(endpoint);
+    expect((await ask(endpoint, { host: 'tags.acme.example' })).status).toBe(200);
+  });
+
   test('is reported by doctor with the line to add; with that line added, doctor reports no problem', async () => {
     await startSystem();
     const backend = await start();
@@ -180,6 +196,30 @@ describeWith('nginx', 'the system’s nginx', () => {
     ]);
     expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
     expect(await operator()).toBe('operator');
+  });
+
+  test('excludes a site whose name is too long for the operator’s settings, and no other', async () => {
+    await startSystem();
+    const backend = await start();
+    await writeConfig(includeLine());
+    await backend.install([put('acme', custom('acme'))]);
+    const label = 'x'.repeat(55);
+    const long = `${label}.${label}.example`;
+    expect(await backend.install([put('long', custom('long', long)), put('beta', custom('beta'))])).toEqual([
+      {
+        status: 'rejected',
+        reason: expect.objectContaining({
+          message: `${config} allows names of 110 characters: set server_names_hash_bucket_size 512 in its http block`,
+        }),
+      },
+      { status: 'fulfilled', value: { changed: true } },
+    ]);
+    const edge = `${'x'.repeat(55)}.${'x'.repeat(46)}.example`;
+    expect(edge).toHaveLength(110);
+    expect(await backend.install([put('edge', custom('edge', edge))])).toEqual([
+      { status: 'fulfilled', value: { changed: true } },
+    ]);
+    expect((await ask(backend.endpoint(), { host: edge })).status).toBe(200);
   });
 
   test('ignores the operator’s own conflicts, and holds back only the site that they concern', async () => {

@@ -1,4 +1,5 @@
 import { coalesce } from '../../base/coalesce.ts';
+import type { Log } from '../../base/log.ts';
 import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
 import type { Applier, Change } from '../contract.ts';
@@ -7,6 +8,7 @@ import type { ProxyBackend, ProxyChange } from './backend.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 import type { CloudflareRanges } from './cloudflare-ranges.ts';
 import { PROXY, type ProxySpec, proxyResources, servedName } from './desired.ts';
+import { shortKey } from './file-name.ts';
 import { awaitForwarding } from './probe.ts';
 
 /** Long enough to batch the sites of one revision into one reload, too short to delay anything noticeably. */
@@ -34,6 +36,7 @@ interface ProxyApplierDeps {
   readonly isExpecting?: () => boolean;
   /** Refreshed with each full observation if they are old. */
   readonly ranges?: CloudflareRanges;
+  readonly log?: Log;
 }
 
 /**
@@ -55,6 +58,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
    */
   const unproven = new Set<string>();
   let housekeeping: Promise<void> | null = null;
+  let knownStrangers = '';
 
   return {
     ...PROXY,
@@ -65,10 +69,12 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
       const editions = names.map((host) => certificates.edition?.(host, tls.mode));
       return [containers.edition?.(site), containers.slots.edition(site), ...editions].join(' ');
     },
-    async observe(_desired, signal, scope) {
+    async observe(desired, signal, scope) {
       signal.throwIfAborted();
       if (scope === undefined) startHousekeeping();
-      return (await backend.installed()).map(({ key, mark, intact, outdated, path }) => {
+      const keys = new Map(desired.map(({ key }) => [shortKey(key), key]));
+      return (await backend.installed()).map(({ key: installed, mark, intact, outdated, path }) => {
+        const key = keys.get(installed) ?? installed;
         const { owner, hash } = readMark(identity, mark);
         const found = { target: PROXY.target, key, owner, ref: path };
         if (intact && !unproven.has(key)) return { ...found, hash };
@@ -100,14 +106,23 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
    */
   function startHousekeeping(): void {
     void deps.ranges?.refresh();
-    if (housekeeping === null && backend.upkeep !== undefined) {
-      housekeeping = backend
-        .upkeep()
+    if (housekeeping === null) {
+      housekeeping = Promise.all([backend.upkeep?.(), nameStrangers()])
+        .then(() => undefined)
         .catch(() => undefined)
         .finally(() => {
           housekeeping = null;
         });
     }
+  }
+
+  async function nameStrangers(): Promise<void> {
+    const files = (await backend.strangers?.()) ?? [];
+    const known = files.join('\n');
+    if (known === knownStrangers) return;
+    knownStrangers = known;
+    if (files.length > 0)
+      deps.log?.warn({ files }, 'files in the proxy’s folder are not Tagyard’s: remove them');
   }
 
   async function hasCertificate({ host, tls }: ServedName): Promise<boolean> {

@@ -59,10 +59,11 @@ export interface ProxyChange {
 
 /** A resource that the proxy has. */
 interface InstalledVhosts {
+  /** See `shortKey`. */
   readonly key: string;
   /** The text in the mark's place; the backend does not interpret it. */
   readonly mark: string | undefined;
-  /** False if it was edited since it was written, or the proxy doesn't serve it. */
+  /** False if it was edited since it was written, or the proxy doesn't serve it and is not about to. */
   readonly intact: boolean;
   /** It isn't intact, but only because of what the backend derives it from: a template, a setting, a certificate. */
   readonly outdated: boolean;
@@ -73,7 +74,7 @@ interface InstalledVhosts {
 
 /**
  * A proxy that serves vhosts: nginx, or the embedded one. It listens from `start` on, and serves at once what an
- * earlier process applied.
+ * earlier process applied. `start` ends the proxy of another driver under the same prefix.
  */
 export interface ProxyBackend {
   start(): Promise<ProxyEndpoint>;
@@ -90,6 +91,9 @@ export interface ProxyBackend {
   events(signal: AbortSignal): AsyncIterable<void>;
   /** Housekeeping that doesn't change what is served; called occasionally, never concurrently. */
   upkeep?(): Promise<void>;
+  /** Paths of files in its folder that it didn't write and doesn't need. */
+  strangers?(): Promise<readonly string[]>;
+  /** This process ends. nginx keeps serving, and a later `start` adopts it; the embedded proxy ends. */
   close(): Promise<void>;
 }
 

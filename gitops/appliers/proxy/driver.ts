@@ -13,6 +13,7 @@ interface DriverSettings extends ProxySettings {
   readonly bin: string;
   readonly systemConfig?: string;
   readonly limits: NameLimits;
+  readonly logBytes: number;
   readonly now: () => number;
 }
 
@@ -43,6 +44,7 @@ export function proxyDriver(env: Environment, deps: ProxyDriverDeps): ProxyBacke
     trusted: () => ({ cloudflare: ranges.current(), own: env.TRUSTED_PROXIES }),
     bin: env.NGINX_BIN,
     ...(env.NGINX_SYSTEM_CONFIG === undefined ? {} : { systemConfig: env.NGINX_SYSTEM_CONFIG }),
+    logBytes: env.SITE_LOG_MEGABYTES * 1_000_000,
     limits: { requestsPerSecond: env.NAME_REQUESTS_PER_SECOND, connections: env.NAME_CONNECTIONS },
   });
 }

@@ -1,18 +1,28 @@
 import { extname } from 'node:path';
+import { fileStem, isCut } from '../../base/file-stem.ts';
 import { hostname, siteId } from '../../manifest/schema.ts';
 
 /**
  * The name of the file with a key's vhosts: `acme.conf` or `acme@metrics.acme.example.conf` for the ending `.conf`.
- * Neither a site's id nor a host name contains an `@`.
+ * Neither a site's id nor a host name contains an `@` or a `~`. Of a long key only the start is in the name.
  */
 export function fileNameOf(key: string, ending: `.${string}`): string {
-  return `${key.replace('/', '@')}${ending}`;
+  return `${fileStem(key.replace('/', '@'))}${ending}`;
 }
 
-/** Reads a `fileNameOf` back. Returns any other file name unchanged. */
+/**
+ * Reads a `fileNameOf` back; `shortKey` of the key if that is long. `fileNameOf` of the result is the same file. Returns
+ * any other file name unchanged.
+ */
 export function keyOf(fileName: string): string {
   const stem = fileName.slice(0, -extname(fileName).length);
   const [site, host, ...rest] = stem.split('@');
-  const sane = siteId.safeParse(site).success && (host === undefined || hostname.safeParse(host).success);
+  const sane =
+    siteId.safeParse(site).success && (host === undefined || isCut(host) || hostname.safeParse(host).success);
   return sane && rest.length === 0 ? stem.replace('@', '/') : fileName;
+}
+
+/** The key that `keyOf` reads from the file's name: the key itself unless it is long. */
+export function shortKey(key: string): string {
+  return fileStem(key.replace('/', '@')).replace('@', '/');
 }

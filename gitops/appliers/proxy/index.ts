@@ -1,3 +1,4 @@
+import type { Log } from '../../base/log.ts';
 import type { Identity } from '../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
 import type { Applier } from '../contract.ts';
@@ -14,6 +15,7 @@ interface Services {
   readonly containers: ContainerSettings;
   readonly certificates: CertificateSource;
   readonly ranges: CloudflareRanges;
+  readonly log: Log;
   /** Started: other appliers need its port, see `proxyDriver`. */
   readonly proxy: ProxyBackend;
   /** The appliers that come before this one in the order. */

@@ -11,6 +11,7 @@ import {
 } from '../../appliers/proxy/backend.ts';
 import { proxySpecSchema, servedName } from '../../appliers/proxy/desired.ts';
 import { emissions } from '../../appliers/proxy/emissions.ts';
+import { stopNginx } from '../../appliers/proxy/nginx/process.ts';
 import { assignProxyPorts } from '../../appliers/proxy/ports.ts';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { contentHash, type Identity, readMark } from '../../base/ownership.ts';
@@ -37,6 +38,8 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
 
   return {
     async start() {
+      // An nginx that an earlier setting started holds the ports.
+      await stopNginx(prefix);
       await store.prepare();
       await restore(store, table, settings);
       started = await serve(table, settings);

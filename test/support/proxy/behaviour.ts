@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProxyBackend, ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
+import { stopNginx } from '../../../gitops/appliers/proxy/nginx/process.ts';
 import { type Seen, startUpstream } from '../upstream.ts';
 import { ask, HOP_SECRET, proxyHome, put } from './proxy.ts';
 
@@ -297,8 +298,9 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       ]);
     });
 
-    test('serves at once after a restart what was applied before, on the same ports', async () => {
+    test('serves at once after a restart of the machine what was applied before, on the same ports', async () => {
       await backend.close();
+      await stopNginx(settings.prefix);
       await expect(ask(endpoint, { host: ORIGIN })).rejects.toThrow(/ECONNREFUSED/);
       backend = backendOf(settings);
       expect(await backend.start()).toEqual(endpoint);

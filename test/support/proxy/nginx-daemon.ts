@@ -4,10 +4,11 @@ import { plainFiles } from './proxy.ts';
 
 /**
  * A process that owns an nginx, so that a test can kill both. The first argument is the settings as JSON, the second
- * one is the folder of the certificates. Prints its endpoint when it serves, and runs until it is killed.
+ * one is the folder of the certificates. Prints its endpoint when it serves. Stops as the daemon does on SIGTERM.
  */
 const [, , json = '{}', certificates = ''] = process.argv;
 const settings = JSON.parse(json) as NginxSettings; // the test's own settings, without the certificates
 const backend = nginxBackend({ ...settings, certificates: plainFiles(certificates) });
 process.stdout.write(`${JSON.stringify(await backend.start())}\n`);
-setInterval(() => undefined, 60_000);
+const alive = setInterval(() => undefined, 60_000);
+process.once('SIGTERM', () => void backend.close().then(() => clearInterval(alive)));

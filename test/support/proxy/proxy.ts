@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { CertificateSource } from '../../../gitops/appliers/proxy/certificates.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
+import { stopNginx } from '../../../gitops/appliers/proxy/nginx/process.ts';
 import { formatMark, type Identity } from '../../../gitops/base/ownership.ts';
 import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 
@@ -27,7 +28,12 @@ export async function proxyHome(identity: Identity = IDENTITY) {
     identity,
     ca: ca.caFile,
   };
-  return { directory, ca, settings, remove: () => rm(directory, { recursive: true, force: true }) };
+  /** Also ends an nginx that runs there: it outlives its backend. */
+  const remove = async () => {
+    await stopNginx(settings.prefix);
+    await rm(directory, { recursive: true, force: true });
+  };
+  return { directory, ca, settings, remove };
 }
 
 /** Certificates from a folder, `<host>.pem` and `<host>.key`, unchecked. */

@@ -1,7 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RetryableError } from '../../../base/errors.ts';
-import { readMark } from '../../../base/ownership.ts';
+import { limit } from '../../../base/limit.ts';
+import { contentHash, readMark } from '../../../base/ownership.ts';
 import { type ProxyBackend, type ProxyEndpoint, reachableAddress } from '../backend.ts';
 import { isStillCurrent } from '../certificates.ts';
 import { emissions } from '../emissions.ts';
@@ -14,6 +15,8 @@ import { writeFiles } from './files.ts';
 import { Generations } from './generations.ts';
 import { rotateLogs } from './logs.ts';
 import { nginxRenderer, type Renderer } from './render.ts';
+import { reviveNginx } from './revive.ts';
+import { whatIsServed } from './served.ts';
 import { mainSettings, type NginxSettings } from './settings.ts';
 import { readNginxSiteFile, type SiteFileHead } from './site-file.ts';
 import { SystemNginx } from './system.ts';
@@ -21,6 +24,9 @@ import { TEMPLATES } from './templates.ts';
 
 /** A reload with 1,000 sites takes 5 s on two cores. */
 const RELOAD_TIMEOUT_MS = 30_000;
+/** How often the sizes of logs are checked. A site at its limit of requests writes 4 MB in this time. */
+const ROTATION_MS = 30_000;
+const LOG_BYTES = 192 * 1024 * 1024;
 
 interface Started extends Omit<ConvergerDeps, 'main'> {
   /** The main configuration as it must be now. */
@@ -35,25 +41,63 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
   let started: Started | null = null;
   /** The main configuration that was last written or found to be as desired. */
   let writtenMain: string | null = null;
+  let reviver: { stop(): void } | null = null;
+  let rotation: NodeJS.Timeout | undefined;
+  const exclusive = limit(1);
+  let changing = false;
+  const isChanging = () => changing;
+  const exclusiveChange = <T>(work: () => Promise<T>): Promise<T> =>
+    exclusive(async () => {
+      changing = true;
+      return await work().finally(() => {
+        changing = false;
+      });
+    });
   const running = (): Started => {
     if (started === null) throw new RetryableError('nginx isn’t started yet');
     return started;
   };
+  /** Makes nginx serve what it served before, from a complete tree. */
+  const restore = () =>
+    exclusiveChange(async () => {
+      const { main, ...rest } = running();
+      const wanted = main();
+      await converge({ ...rest, main: wanted }, []);
+      writtenMain = wanted;
+    });
+
+  /** Not during a reload, which opens the logs too. */
+  const rotate = () =>
+    exclusive(async () => {
+      const { generations, daemon } = running();
+      const files = [...((await generations.current())?.files.keys() ?? [])];
+      const sites = new Set(files.map((name) => keyOf(name).split('/')[0] ?? ''));
+      const { now = () => Date.now(), logBytes: maxBytes = LOG_BYTES } = settings;
+      const kept = { directory: join(prefix, 'logs'), sites, now: now(), maxBytes };
+      if (await rotateLogs(kept)) await daemon.reopenLogs();
+    });
 
   return {
     async start() {
       const parts = await prepare(settings);
-      await renewCertificates(settings, parts.generations);
       try {
-        const wanted = parts.main();
-        await converge({ ...parts, main: wanted }, []);
-        writtenMain = wanted;
+        await renewCertificates(settings, parts.generations);
+        // If the tree is lost, a running nginx keeps serving until the sites are written anew from git.
+        const isLost = (await parts.generations.current()) === null && (await parts.daemon.isRunning());
+        if (!isLost) {
+          const wanted = parts.main();
+          await converge({ ...parts, main: wanted }, []);
+          writtenMain = wanted;
+        }
       } catch (error) {
         // The system's nginx may be down or not include the tree yet. Each site reports that when it is applied.
-        if (settings.systemConfig === undefined || !(error instanceof RetryableError)) throw error;
+        const isReported = settings.systemConfig !== undefined && error instanceof RetryableError;
+        if (!isReported && !(await parts.daemon.isRunning())) throw error;
       }
       await parts.daemon.adopt();
+      reviver = reviveNginx(parts.daemon, restore);
       started = parts;
+      rotation = setInterval(() => void rotate().catch(() => undefined), ROTATION_MS).unref();
       return parts.endpoint;
     },
 
@@ -61,52 +105,59 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
 
     async installed() {
       const { generations, daemon, renderer, main } = running();
-      const current = await generations.current();
-      if (current === null) throw new RetryableError(`${prefix} has no current generation`);
-      const served = (await daemon.servedVersion()) === current.version;
-      const isCurrentMain = current.main === main();
+      // The trees are a cache. One that is damaged is written anew, and is no fault of its sites.
+      if ((await generations.current())?.isSound === false && !isChanging()) await restore();
+      const served = { generations, daemon, main: main(), isChanging };
+      const { current, isServed, isCurrentServed } = await whatIsServed(served);
+      if (current === null) return [];
       // The main configuration changes by itself with the ranges of Cloudflare.
-      const isOwnMain = isCurrentMain || current.main === writtenMain;
+      const isOwnMain =
+        current.mainHash === contentHash(served.main) ||
+        (writtenMain !== null && current.mainHash === contentHash(writtenMain));
       const describe = async ([name, text]: readonly [string, string]) => {
         const { mark, head } = readNginxSiteFile(text);
-        const isCurrentFile = head?.form === renderer.form && (await areCurrent(settings, head));
-        const intact = served && isCurrentMain && isCurrentFile;
-        const outdated = !intact && served && isOwnMain && head !== null;
+        const isCurrent = head?.form === renderer.form && (await areCurrent(settings, head));
         const names = head?.certificates ?? null;
         const path = join(prefix, current.name, 'sites', name);
+        const intact = isCurrent && isServed(name, text) !== false;
+        const outdated = !intact && isCurrentServed && isOwnMain && head !== null;
         return { key: keyOf(name), mark, intact, outdated, names, path };
       };
       return await Promise.all([...current.files].map(describe));
     },
 
-    async install(changes) {
-      const { generations, renderer, main, ...rest } = running();
-      const current = await generations.current();
-      const files = await writeFiles(changes, { ...settings, renderer, current });
-      const asked = files.flatMap((file) => (file.status === 'fulfilled' && file.value ? [file.value] : []));
-      const wanted = main();
-      const { changed, refused } = await converge({ generations, ...rest, main: wanted }, asked);
-      writtenMain = wanted;
-      return files.map((file) => {
-        if (file.status === 'rejected') return file;
-        const reason = file.value === null ? undefined : refused.get(file.value);
-        if (reason !== undefined) return { status: 'rejected', reason };
-        return { status: 'fulfilled', value: { changed } };
-      });
+    install: (changes) =>
+      exclusiveChange(async () => {
+        const { generations, renderer, main, ...rest } = running();
+        const current = await generations.current();
+        const files = await writeFiles(changes, { ...settings, renderer, current });
+        const asked = files.flatMap((file) =>
+          file.status === 'fulfilled' && file.value ? [file.value] : [],
+        );
+        const wanted = main();
+        const { changed, refused } = await converge({ generations, ...rest, main: wanted }, asked);
+        writtenMain = wanted;
+        return files.map((file) => {
+          if (file.status === 'rejected') return file;
+          const reason = file.value === null ? undefined : refused.get(file.value);
+          if (reason !== undefined) return { status: 'rejected', reason };
+          return { status: 'fulfilled', value: { changed } };
+        });
+      }),
+
+    async strangers() {
+      const { generations, isOurs } = running();
+      return (await generations.strangers(isOurs)).map((path) => join(prefix, path));
     },
 
     events: (signal) => emissions(running().daemon, 'lost', signal),
 
-    async upkeep() {
-      const { generations, daemon } = running();
-      const files = [...((await generations.current())?.files.keys() ?? [])];
-      const sites = new Set(files.map((name) => keyOf(name).split('/')[0] ?? ''));
-      const kept = { directory: join(prefix, 'logs'), sites, now: settings.now?.() ?? Date.now() };
-      if (await rotateLogs(kept)) await daemon.reread();
-    },
+    upkeep: () => rotate(),
 
     async close() {
-      await started?.daemon.stop();
+      reviver?.stop();
+      clearInterval(rotation);
+      started?.daemon.release();
     },
   };
 }
@@ -133,7 +184,10 @@ async function prepare(settings: NginxSettings): Promise<Started> {
   return {
     renderer,
     daemon,
-    generations: new Generations(prefix, renderer),
+    generations: new Generations(prefix, {
+      fixed: renderer,
+      servedVersion: () => daemon.servedVersion(),
+    }),
     main: () => renderer.main(settings.trusted?.() ?? NO_TRUSTED_PEERS),
     isOurs: (text) => readMark(identity, readNginxSiteFile(text).mark).owner.kind === 'ours',
     endpoint: { ...ports, address: reachableAddress(listen) },

@@ -1,7 +1,8 @@
 import type { NginxDaemon } from './daemon.ts';
-import type { Files, Generation, Generations } from './generations.ts';
+import type { Files, Generation } from './generation.ts';
+import type { Generations } from './generations.ts';
 import { type FileChange, isolate, merge } from './isolate.ts';
-import { NameConflict } from './name-conflict.ts';
+import { NameConflict, NameTooLong } from './name-conflict.ts';
 
 export interface ConvergerDeps {
   readonly generations: Generations;
@@ -29,14 +30,16 @@ export async function converge(deps: ConvergerDeps, changes: readonly FileChange
   const base: Files = current?.files ?? new Map();
   const wanted = merge(base, changes);
   const served = current !== null && (await daemon.servedVersion()) === current.version;
-  if (served && isSame(current, main, wanted)) return { changed: false, refused: new Map() };
+  if (served && current.isSound && isSame(current, main, wanted))
+    return { changed: false, refused: new Map() };
 
   const test = async (files: Files) => {
     await generations.stage({ main, files }, current);
     return await daemon.test();
   };
-  const { files, refused } = await isolate(base, changes, test, isOurs);
-  if (current !== null && isSame(current, main, files)) {
+  const { files, refused, strange } = await isolate(base, changes, test, isOurs);
+  await generations.setAside(strange);
+  if (current !== null && current.isSound && isSame(current, main, files)) {
     if (!served) await daemon.activate(current.version, []);
     return { changed: !served, refused };
   }
@@ -49,8 +52,9 @@ export async function converge(deps: ConvergerDeps, changes: readonly FileChange
     // If the reload was only slow, nginx must read the restored tree again.
     await daemon.reread();
     await generations.prune((current ?? next).name);
-    if (current === null || !(error instanceof NameConflict)) throw error;
-    // The system's nginx has other names than ours, and reports a conflict with them only now.
+    const isNameFault = error instanceof NameConflict || error instanceof NameTooLong;
+    if (current === null || !isNameFault) throw error;
+    // The system's nginx has other names than ours and other limits, and reports a fault with them only now.
     const theirs = changes.find(({ text }) => error.isIn(text));
     if (theirs === undefined) throw error;
     const others = await converge(

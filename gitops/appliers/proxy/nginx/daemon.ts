@@ -9,7 +9,7 @@ import { ErrorLog } from './error-log.ts';
 import { Generations } from './generations.ts';
 import type { ConfigFault } from './isolate.ts';
 import { NameConflict } from './name-conflict.ts';
-import { allRetired, retireOrphans, runningMaster, stopNginx, workersOf } from './process.ts';
+import { allRetired, retireOrphans, runningMaster, userOf, workersOf } from './process.ts';
 
 const POLL_MS = 20;
 const VERSION_TIMEOUT_MS = 1_000;
@@ -26,12 +26,13 @@ export interface DaemonSettings {
 }
 
 /**
- * An nginx of our own under its own prefix. It is a child that outlives this process, so a crash of this process
- * interrupts no visitor; a later process finds it by its pid file. Emits `lost` when it ends unexpectedly.
+ * An nginx of our own under its own prefix. It is a child that outlives this process, so neither the end nor a crash
+ * of this process interrupts a visitor; a later process finds it by its pid file. Emits `lost` when it ends
+ * unexpectedly.
  */
 export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   readonly #settings: DaemonSettings;
-  #stopping = false;
+  #released = false;
   #watch: NodeJS.Timeout | undefined;
   #child: ChildProcess | null = null;
   /** How the child of this process ended; `null`: it has not ended. */
@@ -114,10 +115,26 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     }
   }
 
+  async isRunning(): Promise<boolean> {
+    return (await this.master()) !== null;
+  }
+
   /** Makes nginx read the current tree again, without waiting. */
   async reread(): Promise<void> {
     const master = await this.master();
     if (master !== null) this.#reload(master);
+  }
+
+  /**
+   * Makes nginx open its logs again, without waiting. Workers reopen them by their path, so this takes a reload if they
+   * run as another user than the master: our folders are closed to other users.
+   */
+  async reopenLogs(): Promise<void> {
+    const master = await this.master();
+    if (master === null) return;
+    const [user, ...users] = await Promise.all([master, ...(await workersOf(master))].map(userOf));
+    if (users.every((one) => one === null || one === user)) process.kill(master, 'SIGUSR1');
+    else this.#reload(master);
   }
 
   /** Watches a master that an earlier process started. */
@@ -125,14 +142,9 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     if ((await this.master()) !== null) this.#watchAdopted();
   }
 
-  async stop(): Promise<void> {
-    this.unwatch();
-    await stopNginx(this.#settings.prefix);
-  }
-
-  /** Emits no `lost` from now on. */
-  protected unwatch(): void {
-    this.#stopping = true;
+  /** Emits no `lost` from now on. nginx keeps running. */
+  release(): void {
+    this.#released = true;
     clearInterval(this.#watch);
   }
 
@@ -163,7 +175,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
       if (this.#child !== child) return;
       this.#child = null;
       this.#ended = reason;
-      if (!this.#stopping) this.emit('lost');
+      if (!this.#released) this.emit('lost');
     };
     child.once('exit', (code, signal) => onEnd(`nginx ended (${signal ?? `code ${code}`})`));
     child.once('error', (error) => onEnd(`nginx can’t be started: ${error.message}`));
@@ -176,7 +188,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
       if ((await this.master()) !== null) return;
       clearInterval(this.#watch);
       this.#watch = undefined;
-      if (!this.#stopping) this.emit('lost');
+      if (!this.#released) this.emit('lost');
     };
     this.#watch = setInterval(() => void check(), WATCH_MS).unref();
   }

@@ -4,7 +4,7 @@ import type { ProxyChange } from '../backend.ts';
 import { type CertificateSource, certificateFor } from '../certificates.ts';
 import { type ProxySpec, servedName } from '../desired.ts';
 import { fileNameOf } from '../file-name.ts';
-import type { Generation } from './generations.ts';
+import type { Generation } from './generation.ts';
 import type { FileChange } from './isolate.ts';
 import type { Renderer } from './render.ts';
 import { formatSiteFile, readNginxSiteFile } from './site-file.ts';

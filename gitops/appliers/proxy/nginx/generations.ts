@@ -1,69 +1,83 @@
 import { link, mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { syncDirectory, syncFile } from '../../../base/durable.ts';
+import { basename, join } from 'node:path';
+import { syncDirectory, syncFile, writeDurably } from '../../../base/durable.ts';
 import { RetryableError } from '../../../base/errors.ts';
 import { contentHash } from '../../../base/ownership.ts';
-
-/** Texts by file name, in the order in which nginx's `include` reads them. */
-export type Files = ReadonlyMap<string, string>;
-
-/** A whole configuration; the only files that it refers to outside are certificates. */
-interface Tree {
-  readonly main: string;
-  readonly files: Files;
-}
-
-export interface Generation extends Tree {
-  /** The directory's name. */
-  readonly name: string;
-  /** The answer of the version endpoint while nginx serves it. */
-  readonly version: string;
-}
+import {
+  absent,
+  type Files,
+  type FixedFiles,
+  formatRecord,
+  type Generation,
+  MAIN,
+  RECORD,
+  readGeneration,
+  type Tree,
+  VERSION,
+} from './generation.ts';
 
 const CURRENT = 'current';
 const CANDIDATE = 'candidate';
-const MAIN = join('http', 'tagyard.conf');
-const VERSION = join('http', 'version.conf');
+/** Files that aren't ours and that nginx refuses. */
+const ASIDE = 'refused';
+const OWN: ReadonlySet<string> = new Set([
+  ...[CURRENT, `${CURRENT}.tmp`, CANDIDATE, ASIDE, 'logs', 'temp', 'nginx.pid'],
+  ...['ports.json', 'ports.json.tmp'],
+]);
+const OWN_IN_TREE: ReadonlySet<string> = new Set(
+  ['nginx.conf', 'version', RECORD, 'http', 'sites', MAIN, VERSION].map((name) => join(CURRENT, name)),
+);
 const GENERATION = /^sites\.([0-9]+)$/;
 /** The current one and two older ones, for inspection. */
 const KEPT = 3;
 
+interface GenerationsDeps {
+  readonly fixed: FixedFiles;
+  /** The version that nginx serves now; `null`: none, or it is unknown. */
+  servedVersion(): Promise<string | null>;
+}
+
 /**
  * Directories `sites.<n>` under the prefix, each with a complete tree, and the symbolic link `current` to the one that
- * nginx reads. Files are immutable, so unchanged ones are hard links to the previous generation.
+ * nginx reads. Files are immutable, so unchanged ones are hard links to the previous generation. The trees are a cache:
+ * what is lost of the current one comes from the others, or is written anew from git.
  */
 export class Generations {
   readonly #prefix: string;
-  /** The text of `nginx.conf`, the same in all trees. */
-  readonly #skeleton: string;
-  /** Renders `http/version.conf`. */
-  readonly #endpoint: (version: string) => string;
+  readonly #deps: GenerationsDeps;
 
-  constructor(prefix: string, fixed: { skeleton: string; version: (version: string) => string }) {
+  constructor(prefix: string, deps: GenerationsDeps) {
     this.#prefix = prefix;
-    this.#skeleton = fixed.skeleton;
-    this.#endpoint = fixed.version;
+    this.#deps = deps;
   }
 
   /** Relative to the prefix, as nginx takes it. */
   static readonly currentConfig = join(CURRENT, 'nginx.conf');
   static readonly candidateConfig = join(CANDIDATE, 'nginx.conf');
 
-  /** `null` before the first one. Throws `RetryableError` if it exists and can't be read. */
+  /**
+   * The current generation. Files that it has lost come from older ones. If the link or the whole directory is lost, it
+   * is the generation that nginx serves, or else the newest that is left. `null`: nothing is left, or nothing was ever
+   * written. Throws `RetryableError` if something exists and can't be read.
+   */
   async current(): Promise<Generation | null> {
     try {
-      const name = await readlink(join(this.#prefix, CURRENT)).catch(absent);
-      if (name === null) return null;
-      const directory = join(this.#prefix, name);
-      const names = (await readdir(join(directory, 'sites'))).filter((file) => file.endsWith('.conf')).sort();
-      const texts = await Promise.all(names.map((file) => readFile(join(directory, 'sites', file), 'utf8')));
-      // A tree of an earlier release has no such file, and so differs from the desired one.
-      const main = (await readFile(join(directory, MAIN), 'utf8').catch(absent)) ?? '';
-      const files = new Map(names.map((file, index) => [file, texts[index] ?? '']));
-      return { name, main, files, version: await readFile(join(directory, 'version'), 'utf8') };
+      const name = await readlink(join(this.#prefix, CURRENT)).catch(noLink);
+      const linked = name !== null && GENERATION.test(name) ? await this.#read(name) : null;
+      if (linked?.isSound) return linked;
+      const others = (await this.#all()).filter((one) => one.name !== linked?.name && one.version !== '');
+      if (linked !== null && linked.version !== '') return complete(linked, others);
+      const served = await this.#deps.servedVersion();
+      const left = others.find(({ version }) => version === served) ?? others[0];
+      return left === undefined ? linked : { ...left, isSound: false };
     } catch (cause) {
       throw new RetryableError('the proxy’s current generation can’t be read', { cause });
     }
+  }
+
+  /** A generation that is kept; `null` if there is none of this version. */
+  async ofVersion(version: string): Promise<Generation | null> {
+    return (await this.#all()).find((one) => one.version === version) ?? null;
   }
 
   /** Writes the candidate without syncing it to disk. Files that are equal in `base` are hard links. */
@@ -75,14 +89,14 @@ export class Generations {
     }
     const version = `${1 + (await this.#newest())}-${contentHash([main, ...files])}`;
     await Promise.all([
-      writeFile(join(directory, 'nginx.conf'), this.#skeleton, { mode: 0o600 }),
+      writeFile(join(directory, 'nginx.conf'), this.#deps.fixed.skeleton, { mode: 0o600 }),
       writeFile(join(directory, MAIN), main, { mode: 0o600 }),
       writeFile(join(directory, 'version'), version),
-      writeFile(join(directory, VERSION), this.#endpoint(version)),
+      writeFile(join(directory, VERSION), this.#deps.fixed.version(version)),
+      writeFile(join(directory, RECORD), formatRecord(version, { main, files }), { mode: 0o600 }),
       ...[...files].map(async ([name, text]) => {
         const path = join(directory, 'sites', name);
-        const same = base !== null && base.files.get(name) === text;
-        if (same) await link(join(this.#prefix, base.name, 'sites', name), path);
+        if (isKept(base, name, text)) await link(join(this.#prefix, base.name, 'sites', name), path);
         else await writeFile(path, text, { mode: 0o600 });
       }),
     ]);
@@ -92,15 +106,22 @@ export class Generations {
   async promote({ main, files }: Tree, base: Generation | null): Promise<Generation> {
     const staged = join(this.#prefix, CANDIDATE);
     const version = await readFile(join(staged, 'version'), 'utf8');
-    const fresh = [...files].filter(([name, text]) => base?.files.get(name) !== text);
-    const written = ['nginx.conf', 'version', MAIN, VERSION, ...fresh.map(([name]) => join('sites', name))];
+    const fresh = [...files].filter(([name, text]) => !isKept(base, name, text));
+    const written = [
+      'nginx.conf',
+      'version',
+      MAIN,
+      VERSION,
+      RECORD,
+      ...fresh.map(([name]) => join('sites', name)),
+    ];
     for (const name of written) await syncFile(join(staged, name));
     for (const name of ['http', 'sites']) await syncDirectory(join(staged, name));
     await syncDirectory(staged);
     const name = `sites.${version.split('-')[0]}`;
     await rename(staged, join(this.#prefix, name));
     await this.swapTo(name);
-    return { name, version, main, files };
+    return { name, version, main, mainHash: contentHash(main), files, missing: [], isSound: true };
   }
 
   /** Makes a generation the current one, atomically. */
@@ -108,8 +129,43 @@ export class Generations {
     const temporary = join(this.#prefix, `${CURRENT}.tmp`);
     await rm(temporary, { force: true });
     await symlink(name, temporary);
-    await rename(temporary, join(this.#prefix, CURRENT));
+    await rename(temporary, join(this.#prefix, CURRENT)).catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EISDIR' && error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
+      // A directory is in the link's place. It isn't ours, so nothing of it is removed.
+      await rename(join(this.#prefix, CURRENT), join(this.#prefix, `${CURRENT}.${Date.now()}`));
+      await rename(temporary, join(this.#prefix, CURRENT));
+    });
     await syncDirectory(this.#prefix);
+  }
+
+  /** Keeps the texts of files that aren't ours and that no next generation has. */
+  async setAside(files: Files): Promise<void> {
+    if (files.size === 0) return;
+    await mkdir(join(this.#prefix, ASIDE), { recursive: true, mode: 0o700 });
+    for (const [name, text] of files) await writeDurably(join(this.#prefix, ASIDE, name), text);
+  }
+
+  /** Paths under the prefix, relative to it, of what this host didn't write. `isOurs`: a vhost's file is. */
+  async strangers(isOurs: (text: string) => boolean): Promise<string[]> {
+    const current = await readlink(join(this.#prefix, CURRENT)).catch(noLink);
+    const inTree = async (...path: string[]) => {
+      if (current === null) return [];
+      const names = await readdir(join(this.#prefix, current, ...path)).catch(absent);
+      return (names ?? []).map((name) => join(CURRENT, ...path, name));
+    };
+    const vhosts = current === null ? null : await this.#read(current);
+    const isVhost = (path: string) => {
+      const text = vhosts?.files.get(basename(path));
+      return text !== undefined && isOurs(text);
+    };
+    const aside = (await readdir(join(this.#prefix, ASIDE)).catch(absent)) ?? [];
+    return [
+      ...(await readdir(this.#prefix)).filter((name) => !OWN.has(name) && !GENERATION.test(name)),
+      ...(await inTree()).filter((path) => !OWN_IN_TREE.has(path)),
+      ...(await inTree('http')).filter((path) => !OWN_IN_TREE.has(path)),
+      ...(await inTree('sites')).filter((path) => !isVhost(path)),
+      ...aside.map((name) => join(ASIDE, name)),
+    ].sort();
   }
 
   async prune(current: string): Promise<void> {
@@ -117,6 +173,16 @@ export class Generations {
     for (const number of old.slice(KEPT - 1)) {
       await rm(join(this.#prefix, `sites.${number}`), { recursive: true, force: true });
     }
+  }
+
+  #read(name: string): Promise<Generation | null> {
+    return readGeneration(this.#prefix, name, this.#deps.fixed);
+  }
+
+  /** Newest first. */
+  async #all(): Promise<Generation[]> {
+    const found = await Promise.all((await this.#numbers()).map((number) => this.#read(`sites.${number}`)));
+    return found.filter((one) => one !== null);
   }
 
   async #newest(): Promise<number> {
@@ -133,7 +199,23 @@ export class Generations {
   }
 }
 
-function absent(error: NodeJS.ErrnoException): null {
-  if (error.code === 'ENOENT') return null;
-  throw error;
+/** True if the file is in the base's directory with this text: it may be linked and is synced. */
+function isKept(base: Generation | null, name: string, text: string): base is Generation {
+  return base !== null && base.files.get(name) === text && !base.missing.includes(name);
+}
+
+/** With the files that it lost, from other generations, where they are left. */
+function complete(found: Generation, others: readonly Generation[]): Generation {
+  const files = new Map(found.files);
+  for (const name of found.missing) {
+    const text = others.map((one) => one.files.get(name)).find((one) => one !== undefined);
+    if (text !== undefined) files.set(name, text);
+  }
+  return { ...found, files: new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1))) };
+}
+
+/** Also if something else is in the link's place. */
+function noLink(error: NodeJS.ErrnoException): null {
+  if (error.code === 'EINVAL') return null;
+  return absent(error);
 }

@@ -1,5 +1,4 @@
-import { TerminalError } from '../../../base/errors.ts';
-import type { Files } from './generations.ts';
+import type { Files } from './generation.ts';
 
 /** Why nginx refuses a tree; `file`: the file in its message, if there is one. */
 export interface ConfigFault {
@@ -17,13 +16,15 @@ interface Isolated {
   /** A tree that nginx accepts: the base with all changes that are not refused. */
   readonly files: Files;
   readonly refused: ReadonlyMap<FileChange, Error>;
+  /** Files of the base that aren't ours and that nginx refuses, by name. */
+  readonly strange: Files;
 }
 
 /**
  * Finds the largest set of changes that nginx accepts, so that a bad vhost fails only its own change and keeps its old
  * file. The error names the bad file; if it doesn't, a binary search finds it: 2 + log2(N) tests for one bad of N.
- * A bad file of the base (its certificate is gone, for example) is dropped if it is ours (`isOurs`). If it is foreign,
- * nothing is changed and a `TerminalError` names it.
+ * A bad file of the base is dropped: ours, because its certificate is gone, for example; or one that isn't ours
+ * (`isOurs`), which is `strange`.
  */
 export async function isolate(
   base: Files,
@@ -34,10 +35,11 @@ export async function isolate(
   let kept = base;
   let accepted = changes;
   const refused = new Map<FileChange, Error>();
+  const strange = new Map<string, string>();
   for (;;) {
     const files = merge(kept, accepted);
     const fault = await test(files);
-    if (fault === null) return { files, refused };
+    if (fault === null) return { files, refused, strange };
 
     const named = accepted.find(({ name, text }) => text !== null && name === fault.file);
     if (named !== undefined) {
@@ -52,12 +54,9 @@ export async function isolate(
       accepted = accepted.filter((change) => change !== bad.item);
     } else {
       const bad = await badFile(kept, baseFault, test);
-      if (!isOurs(kept.get(bad.name) ?? '')) {
-        throw new TerminalError(`${bad.name} isn't Tagyard's, and nginx refuses it: ${bad.error.message}`, {
-          cause: bad.error,
-        });
-      }
-      kept = new Map([...kept].filter(([name]) => name !== bad.name));
+      const text = kept.get(bad) ?? '';
+      if (!isOurs(text)) strange.set(bad, text);
+      kept = new Map([...kept].filter(([name]) => name !== bad));
     }
   }
 }
@@ -66,11 +65,11 @@ async function badFile(
   files: Files,
   fault: ConfigFault,
   test: (files: Files) => Promise<ConfigFault | null>,
-) {
-  if (fault.file !== null && files.has(fault.file)) return { name: fault.file, error: fault.error };
+): Promise<string> {
+  if (fault.file !== null && files.has(fault.file)) return fault.file;
   if ((await test(new Map())) !== null) throw fault.error; // the main configuration or the host is at fault, no site
   const bad = await firstBad([...files], (some) => test(new Map(some)));
-  return { name: bad.item[0], error: bad.fault.error };
+  return bad.item[0];
 }
 
 /** The first item with which the list fails; all items before it pass together. */

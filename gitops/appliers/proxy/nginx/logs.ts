@@ -1,9 +1,8 @@
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-const MAX_BYTES = 64 * 1024 * 1024;
-/** How many rotated logs are kept: `<name>.1` (newer) and `<name>.2`. */
-const KEPT = 2;
+/** A log and its rotated ones, `<name>.1` (newer) and `<name>.2`, have a third of the limit each. */
+const ROTATED = 2;
 /** How long the logs of a removed site are kept after their last line. */
 const GONE_MS = 7 * 24 * 60 * 60 * 1000;
 
@@ -14,35 +13,36 @@ interface LogRotation {
   readonly sites: ReadonlySet<string>;
   /** Milliseconds since 1970. */
   readonly now: number;
-  readonly maxBytes?: number;
+  /** The limit of a log and its rotated ones together. */
+  readonly maxBytes: number;
 }
 
 /**
  * Rotates full logs and removes logs that no served site owns and that are unchanged for a week. Returns true if nginx
  * must reopen its logs: until then, it writes to the renamed files.
  */
-export async function rotateLogs({
-  directory,
-  sites,
-  now,
-  maxBytes = MAX_BYTES,
-}: LogRotation): Promise<boolean> {
+export async function rotateLogs({ directory, sites, now, maxBytes }: LogRotation): Promise<boolean> {
   const folder = join(directory, 'sites');
   const names = (await readdir(folder)).filter((name) => /\.log(?:\.[0-9]+)?$/.test(name));
   const gone = names.filter((name) => !sites.has(name.replace(/\.log.*$/, '')));
   for (const name of gone) await dropIfOld(join(folder, name), now);
 
-  const live = [...sites].map((site) => join(folder, `${site}.log`));
-  const full: string[] = [];
-  for (const path of [join(directory, 'error.log'), ...live]) {
-    if ((await sizeOf(path)) > maxBytes) full.push(path);
+  let mustReopen = false;
+  for (const path of [
+    join(directory, 'error.log'),
+    ...[...sites].map((site) => join(folder, `${site}.log`)),
+  ]) {
+    const bytes = await sizeOf(path);
+    if (bytes !== null && bytes > maxBytes / (1 + ROTATED)) await rotate(path);
+    // A process that was killed after the rename could not make nginx reopen it.
+    else if (bytes !== null || (await sizeOf(`${path}.1`)) === null) continue;
+    mustReopen = true;
   }
-  for (const path of full) await rotate(path);
-  return full.length > 0;
+  return mustReopen;
 }
 
 async function rotate(path: string): Promise<void> {
-  for (let number = KEPT; number > 1; number -= 1) {
+  for (let number = ROTATED; number > 1; number -= 1) {
     await rename(`${path}.${number - 1}`, `${path}.${number}`).catch(ignoreAbsent);
   }
   await rename(path, `${path}.1`);
@@ -53,8 +53,9 @@ async function dropIfOld(path: string, now: number): Promise<void> {
   if (now - written > GONE_MS) await rm(path, { force: true });
 }
 
-async function sizeOf(path: string): Promise<number> {
-  return (await stat(path).catch(ignoreAbsent))?.size ?? 0;
+/** `null` if there is no such file. */
+async function sizeOf(path: string): Promise<number | null> {
+  return (await stat(path).catch(ignoreAbsent))?.size ?? null;
 }
 
 function ignoreAbsent(error: NodeJS.ErrnoException): undefined {

@@ -1,7 +1,13 @@
 import { RetryableError } from '../../../base/errors.ts';
 
+/** A name that nginx can't serve beside what the operator's configuration has. */
+export interface NameFault extends Error {
+  /** True if a site's file has the name. */
+  isIn(text: string | null): boolean;
+}
+
 /** Two servers claim one name: nginx only warns, and serves the first one. */
-export class NameConflict extends RetryableError {
+export class NameConflict extends RetryableError implements NameFault {
   override name = 'NameConflict';
   readonly host: string;
 
@@ -19,5 +25,37 @@ export class NameConflict extends RetryableError {
   /** True if a site's file claims the name. */
   isIn(text: string | null): boolean {
     return text?.includes(`server_name ${this.host};`) ?? false;
+  }
+}
+
+/**
+ * A name is too long for `server_names_hash_bucket_size` in the operator's configuration, which nginx refuses as a
+ * whole. Our own sets enough for every name.
+ */
+export class NameTooLong extends RetryableError implements NameFault {
+  override name = 'NameTooLong';
+  readonly #longest: number;
+
+  private constructor(bucketBytes: number, config: string) {
+    // A pointer for the bucket's end; for each name a pointer, its length, and the whole padded to eight bytes.
+    const longest = bucketBytes - 2 * 8 - 2;
+    super(
+      `${config} allows names of ${longest} characters: set server_names_hash_bucket_size 512 in its http block`,
+    );
+    this.#longest = longest;
+  }
+
+  /** `null` if nginx reports something else on stderr. */
+  static of(stderr: string, config: string): NameTooLong | null {
+    const bytes = /server_names_hash, you should increase server_names_hash_bucket_size: (\d+)/.exec(
+      stderr,
+    )?.[1];
+    return bytes === undefined ? null : new NameTooLong(Number(bytes), config);
+  }
+
+  isIn(text: string | null): boolean {
+    return [...(text ?? '').matchAll(/^ *server_name ([^;]+);$/gm)].some(
+      ([, host = '']) => host.length > this.#longest,
+    );
   }
 }

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 
+const MASTER = 'nginx: master process';
 const POLL_MS = 20;
 const TERM_MS = 3_000;
 /** Requests in flight may finish, long polls of 20 s may not. */
@@ -13,20 +14,24 @@ const ENDINGS = [
 
 /**
  * The process id of the nginx master that runs under `prefix`, or `null`. A pid file may be stale and its number in use
- * by another process, so the process's title is checked too (Linux: /proc).
+ * by another process, or the file may be gone; so the processes' titles are checked (Linux: /proc).
  */
 export async function runningMaster(prefix: string): Promise<number | null> {
+  const isOurs = async (pid: number) => {
+    const title = await titleOf(pid);
+    return title?.startsWith(MASTER) === true && title.includes(` -p ${prefix} `);
+  };
   const pid = await pidFile(prefix);
-  if (pid === null) return null;
-  const title = await titleOf(pid);
-  const ours = title?.startsWith('nginx: master process') && title.includes(` -p ${prefix} `);
-  return ours ? pid : null;
+  if (pid !== null && (await isOurs(pid))) return pid;
+  const pids = await allPids();
+  const ours = await Promise.all(pids.map(isOurs));
+  return pids.find((_, index) => ours[index]) ?? null;
 }
 
 /** `pid` if it is an nginx master, under any prefix. */
 export async function masterByPid(pid: number): Promise<number | null> {
   if (!Number.isInteger(pid) || pid <= 1) return null;
-  return (await titleOf(pid))?.startsWith('nginx: master process') ? pid : null;
+  return (await titleOf(pid))?.startsWith(MASTER) ? pid : null;
 }
 
 async function pidFile(prefix: string): Promise<number | null> {
@@ -48,8 +53,12 @@ export async function retireOrphans(prefix: string): Promise<void> {
   while (!(await allRetired(orphans)) && performance.now() < deadline) await wait(POLL_MS);
 }
 
+async function allPids(): Promise<number[]> {
+  return (await readdir('/proc')).map(Number).filter(Number.isInteger);
+}
+
 async function workersOfGroup(group: number): Promise<number[]> {
-  const pids = (await readdir('/proc')).map(Number).filter(Number.isInteger);
+  const pids = await allPids();
   const found = await Promise.all(
     pids.map(async (pid) => {
       const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
@@ -66,6 +75,12 @@ async function workersOfGroup(group: number): Promise<number[]> {
 export async function workersOf(master: number): Promise<number[]> {
   const text = await readFile(`/proc/${master}/task/${master}/children`, 'utf8').catch(() => '');
   return text.split(' ').filter(Boolean).map(Number);
+}
+
+/** The user that a process runs as; `null` if it has ended. */
+export async function userOf(pid: number): Promise<number | null> {
+  const user = /^Uid:\t([0-9]+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8').catch(() => ''))?.[1];
+  return user === undefined ? null : Number(user);
 }
 
 /** True once every worker has closed its listening sockets (its title says so) or has ended. */

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { RetryableError } from '../../../base/errors.ts';
 import { CommandError, runCommand } from '../../../clients/command.ts';
 import { type DaemonSettings, NginxDaemon } from './daemon.ts';
-import { NameConflict } from './name-conflict.ts';
-import { masterByPid } from './process.ts';
+import { NameConflict, NameTooLong } from './name-conflict.ts';
+import { masterByPid, stopNginx } from './process.ts';
 
 interface SystemSettings extends DaemonSettings {
   /** `/etc/nginx/nginx.conf`, for example. */
@@ -53,9 +53,10 @@ export class SystemNginx extends NginxDaemon {
     await super.activate(version, fresh);
   }
 
-  /** Only stops watching: the operator's nginx keeps running. */
-  override async stop(): Promise<void> {
-    this.unwatch();
+  /** Ends an nginx of our own that an earlier setting started: it holds the sites' ports. */
+  override async prepare(): Promise<void> {
+    await super.prepare();
+    await stopNginx(this.#settings.prefix);
   }
 
   protected override async master(): Promise<number | null> {
@@ -77,14 +78,23 @@ export class SystemNginx extends NginxDaemon {
       return { dump: stdout, conflicts: NameConflict.all(stderr, ` between ${config} and the sites`) };
     } catch (cause) {
       if (!(cause instanceof CommandError)) throw cause;
+      const tooLong = NameTooLong.of(cause.stderr, config);
+      if (tooLong !== null) throw tooLong;
       const said = /\[emerg\] (?:[0-9]+#[0-9]+: )?(.*)/.exec(cause.stderr)?.[1] ?? cause.message;
       throw new RetryableError(`nginx refuses ${config}: ${said}`, { cause });
     }
   }
 
-  /** From its configuration, else the built-in default. */
+  /**
+   * From its configuration, else the built-in default. If nginx refuses the configuration, only the main file is read:
+   * the fault may be in our own tree, which is replaced only once the running nginx is known.
+   */
   async #findPidFile(): Promise<string> {
-    const configured = /(?:^|;)[ \t]*pid\s+"?([^;"]+)"?;/m.exec((await this.#read()).dump)?.[1];
+    const text = await this.#read().then(
+      ({ dump }) => dump,
+      () => readFile(this.#settings.config, 'utf8').catch(() => ''),
+    );
+    const configured = /(?:^|;)[ \t]*pid\s+"?([^;"]+)"?;/m.exec(text)?.[1];
     if (configured?.startsWith('/')) return configured;
     const { stderr } = await runCommand(this.#settings.bin, ['-V']);
     const builtIn = (name: string) => new RegExp(`--${name}=(\\S+)`).exec(stderr)?.[1];

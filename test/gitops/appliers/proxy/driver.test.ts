@@ -40,6 +40,13 @@ test.each([
   expect(chosen({ EDGE_UPSTREAM: text })?.settings).toMatchObject({ edgeUpstream });
 });
 
+test.each([
+  [{}, 30_000_000],
+  [{ SITE_LOG_MEGABYTES: '5' }, 5_000_000],
+])('%j limits a site’s logs to %i bytes', (env, logBytes) => {
+  expect(chosen(env)?.settings).toMatchObject({ logBytes });
+});
+
 test('trusts Cloudflare’s ranges and the operator’s', () => {
   const { settings } = chosen({ TRUSTED_PROXIES: '10.0.0.0/8' }) ?? {};
   expect(settings?.trusted?.()).toEqual({ cloudflare: ['192.0.2.0/24'], own: ['10.0.0.0/8'] });

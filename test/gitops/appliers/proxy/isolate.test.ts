@@ -115,9 +115,11 @@ describe('a file that went bad by itself', () => {
     expect(refused.size).toBe(0);
   });
 
-  test('is never removed if it is foreign', async () => {
+  test('is set aside if it isn’t ours, and blocks nothing', async () => {
     const { test } = checker({ names: true });
-    const isolated = isolate(base, [{ name: 'c.conf', text: 'good' }], test, (text) => text !== 'bad since');
-    await expect(isolated).rejects.toThrow("b.conf isn't Tagyard's");
+    const changes = [{ name: 'c.conf', text: 'good' }];
+    const { files, strange } = await isolate(base, changes, test, (text) => text !== 'bad since');
+    expect([...files.keys()]).toEqual(['a.conf', 'c.conf']);
+    expect([...strange]).toEqual([['b.conf', 'bad since']]);
   });
 });

@@ -18,7 +18,7 @@ describe('the logs of nginx', () => {
   afterEach(() => rm(directory, { recursive: true }));
 
   test('stay as they are while they are small', async () => {
-    await writeFile(path('acme.log'), 'short');
+    await writeFile(path('acme.log'), 'sho');
     expect(await keep()).toBe(false);
     expect(await readdir(join(directory, 'sites'))).toEqual(['acme.log']);
   });
@@ -31,6 +31,20 @@ describe('the logs of nginx', () => {
     expect((await readdir(join(directory, 'sites'))).sort()).toEqual(['acme.log.1', 'acme.log.2']);
     expect(await readFile(path('acme.log.1'), 'utf8')).toContain('third');
     expect(await readFile(path('acme.log.2'), 'utf8')).toContain('second');
+  });
+
+  test('are opened again if the process that rotated them was killed before nginx did', async () => {
+    await writeFile(path('acme.log.1'), 'nginx still writes to this one');
+    expect(await keep()).toBe(true);
+    expect(await readdir(join(directory, 'sites'))).toEqual(['acme.log.1']);
+  });
+
+  test('and their rotated ones take no more than the limit', async () => {
+    for (const bytes of [3, 4]) {
+      await writeFile(path('acme.log'), 'x'.repeat(bytes));
+      // A third of ten bytes.
+      expect(await keep()).toBe(bytes > 3);
+    }
   });
 
   test('of a removed site are deleted after a week, and no others', async () => {
