@@ -11,6 +11,7 @@ import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { buildDaemon } from './http/app.ts';
+import { acceptedSecrets } from './http/secrets.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
 import { frozenBy } from './pass/freeze.ts';
@@ -68,7 +69,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     certificates,
     log,
   });
-  const secrets = [env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS].filter((secret) => secret !== undefined);
+  const secrets = acceptedSecrets(env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS);
   const app = buildDaemon({
     repo,
     reader,
