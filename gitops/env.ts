@@ -13,7 +13,7 @@ const hostSettings = z.object({
     .regex(/^[a-z0-9-]{1,12}$/)
     .default('tagyard'),
   HOST_NAME: z.string().default('tag-1'),
-  HOST_TAKEOVER_TERM: optionalText.pipe(z.coerce.number().int().positive().optional()),
+  HOST_TAKEOVER_TERM: optionalText.pipe(z.coerce.number<string | undefined>().int().positive().optional()),
   SITES_REPO: z.string(),
   SITES_BRANCH: z.string().default('main'),
   SITES_POLL_SECONDS: z.coerce.number().positive().default(30),

@@ -9,11 +9,13 @@ import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../../support/eventually.ts';
 
 /** Texts whose blob id starts with 17: git estimates the number of loose objects by that folder (git-gc(1), `gc.auto`). */
-function* countedTexts(): Generator<string> {
-  for (let number = 0; ; number += 1) {
+function countedTexts(count: number): string[] {
+  const texts: string[] = [];
+  for (let number = 0; texts.length < count; number += 1) {
     const text = `n: ${number}\n`;
-    if (hash('sha1', `blob ${text.length}\0${text}`).startsWith('17')) yield text;
+    if (hash('sha1', `blob ${text.length}\0${text}`).startsWith('17')) texts.push(text);
   }
+  return texts;
 }
 
 test('a repository with many loose objects is packed, and loses nothing', async () => {
@@ -22,7 +24,7 @@ test('a repository with many loose objects is packed, and loses nothing', async 
     const bare = join(dir, 'sites.git');
     await initSitesRepo(bare);
     const repo = await openSitesRepo({ url: bare, cacheDir: dir, gcObjects: 256 });
-    const texts = countedTexts().take(4).toArray();
+    const texts = countedTexts(4);
     const author = { name: 'Op', email: 'op@example.test' };
     const revisions: string[] = [];
     for (const text of texts) {
