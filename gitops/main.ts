@@ -11,6 +11,7 @@ import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { buildDaemon } from './http/app.ts';
+import { acceptedSecrets } from './http/secrets.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
 import { testIdentities } from './manifest/secrets.ts';
@@ -42,6 +43,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     cacheDir: env.STATE_DIR,
     branch: env.SITES_BRANCH,
     pollSeconds: env.SITES_POLL_SECONDS,
+    gcObjects: env.SITES_GC_OBJECTS,
     initialized: known !== null && known.revision !== null,
     onNotice: (message) => log.warn(message),
   });
@@ -73,7 +75,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     certificates,
     log,
   });
-  const secrets = [env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS].filter((secret) => secret !== undefined);
+  const secrets = acceptedSecrets(env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS);
   const app = buildDaemon({
     repo,
     reader,

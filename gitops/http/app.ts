@@ -1,6 +1,5 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { type FastifyPluginAsyncZod, serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
-import { equalSecrets } from '../base/equal-secrets.ts';
 import { otherMethods } from '../base/other-methods.ts';
 import { problemAnswer } from '../base/problem-answer.ts';
 import { requestIdFrom } from '../base/request-id.ts';
@@ -10,6 +9,7 @@ import { editRoutes } from './edits.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { hostReportRoutes } from './host-report.ts';
 import { planRoutes } from './plans.ts';
+import { authenticate } from './secrets.ts';
 import { statusRoutes } from './statuses.ts';
 
 const BODY_LIMIT = 256 * 1024;
@@ -33,7 +33,14 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
   const app = fastify({
     bodyLimit: BODY_LIMIT,
     // Errors of the router itself, such as a URL that it can't parse. They occur before every hook.
-    frameworkErrors: answerProblem,
+    frameworkErrors: (error, request, reply) => {
+      try {
+        authenticate(request, deps.secrets);
+        answerProblem(error, request, reply);
+      } catch (problem) {
+        answerProblem(problem, request, reply);
+      }
+    },
     ...(deps.logger === undefined ? {} : { loggerInstance: deps.logger }),
     genReqId: ({ headers }) => requestIdFrom(headers),
   });
@@ -47,25 +54,20 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
   );
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
+    // For unknown paths and methods too: without the secret, nothing shows which of them exist.
+    authenticate(request, deps.secrets);
+  });
+  app.setNotFoundHandler(() => {
+    throw new ProvisionerProblem('not_found');
   });
   app.get('/healthz', async () => ({ status: 'ok' }));
-  app.register(guardedRoutes(deps));
+  app.register(routes(deps));
   return app;
 }
 
-/** Everything that needs the secret: all routes but `/healthz`, and unknown addresses. */
-function guardedRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
+/** Everything but `/healthz`. */
+function routes(deps: DaemonDeps): FastifyPluginAsyncZod {
   return async (app) => {
-    app.addHook('onRequest', async ({ headers }) => {
-      if (deps.secrets.length === 0) throw new ProvisionerProblem('secret_not_configured');
-      const given = headers['x-secret'];
-      if (typeof given !== 'string' || !deps.secrets.some((secret) => equalSecrets(secret, given))) {
-        throw new ProvisionerProblem('wrong_secret');
-      }
-    });
-    app.setNotFoundHandler(() => {
-      throw new ProvisionerProblem('not_found');
-    });
     const refuseOthers = otherMethods(app, () => new ProvisionerProblem('method_not_allowed'));
     await app.register(statusRoutes(deps));
     await app.register(editRoutes(deps));

@@ -42,7 +42,10 @@ export function planRoutes({ repo, reader, loop, operations }: DaemonDeps): Fast
       const applied = new Map(loop.statuses().map(({ site, applied }) => [site, applied]));
       const revisions = new Set([...applied.values()].filter((one) => one !== null));
       const older = new Map<string, ReadonlyMap<string, string>>();
-      for (const one of revisions) older.set(one, await textsAt(one));
+      for (const one of revisions) {
+        // After a force-push and a gc, git may no longer have what was applied: nothing is known of it then.
+        if (await repo.has(one)) older.set(one, await textsAt(one));
+      }
       const sites = [...new Set([...entries.keys(), ...applied.keys()])].sort();
       const changed = sites.flatMap((site): SiteDiff[] => {
         const before = older.get(applied.get(site) ?? '')?.get(site) ?? null;

@@ -9,25 +9,27 @@ interface Revert {
 }
 
 /**
- * The edit that restores a site's file as it was before a commit (default: the newest that changed it). Later changes of
+ * The edit that restores a site's file as it was before a commit (default: the newest that changed it; a merge is
+ * undone towards its first parent). Later changes of
  * the file are reverted too. Reverting a removal brings the site back; reverting its creation writes a tombstone. Throws
  * `unknown_site` or `unknown_ref`; the edit throws `invalid_manifest` or `site_protected`.
  */
 export async function revertOf(repo: SitesRepo, site: string, revision?: string): Promise<Revert> {
   const from = revision === undefined ? await repo.head() : await repo.resolve(revision);
   if (from === null) throw new ProvisionerProblem('unknown_ref');
-  const [commit] = await repo.history(site, 1, from);
-  if (commit === undefined)
+  // A merge counts as one change of the branch: what it did to the file beside its first parent.
+  const [newest] = (await repo.versions(site, { revision: from, branchOnly: true })).keys();
+  if (newest === undefined)
     throw new ProvisionerProblem('unknown_site', { detail: `no commit ever touched ${site}.yaml` });
-  if (revision !== undefined && commit.revision !== from) {
+  if (revision !== undefined && newest !== from) {
     throw new ProvisionerProblem('unknown_ref', {
       detail: `${from.slice(0, 12)} did not touch ${site}.yaml`,
     });
   }
-  const parent = await repo.resolve(`${commit.revision}^`);
+  const parent = await repo.resolve(`${newest}^`);
   const before = parent === null ? null : await repo.readSite(parent, site);
   return {
-    reverted: commit.revision,
+    reverted: newest,
     async edit(current) {
       if (before === null) return await removeSite(site, current);
       // Throws where the old text is invalid: a site is not reverted to a manifest that can't be applied.

@@ -1,3 +1,5 @@
+import { redactUrls } from './credentials.ts';
+
 /** The sites repository can't be read or written, so its content is unknown. */
 export class SitesRepoError extends Error {
   override name = 'SitesRepoError';
@@ -8,7 +10,7 @@ export async function wrapGitError<T>(verb: string | undefined, work: () => Prom
   try {
     return await work();
   } catch (cause) {
-    const reason = (cause instanceof Error ? cause.message : String(cause)).replace(/\/\/[^/@\s]+@/g, '//');
+    const reason = redactUrls(cause instanceof Error ? cause.message : String(cause));
     throw new SitesRepoError(`git ${verb}: ${reason}`, { cause });
   }
 }

@@ -89,9 +89,8 @@ export class HostLease {
   #refusalOf({ term, holder, process, since }: LeaseRecord): LeaseHeldError | null {
     const isOwn = holder === this.#settings.holder;
     // A copy of the state folder has the same id: the process that started last has the lease.
-    const wasTaken = this.#held !== null;
-    if (!wasTaken && (isOwn || term === this.#settings.takeoverTerm) && !isAlive(process)) return null;
-    if (hasEnded(process) || (!wasTaken && term === this.#settings.takeoverTerm)) return null;
+    const isFree = term === this.#settings.takeoverTerm || (isOwn && !isAlive(process));
+    if (hasEnded(process) || (this.#held === null && isFree)) return null;
     const { host } = this.#settings;
     return new LeaseHeldError(
       `another daemon acts as the host ${host}: process ${process.pid} on ${process.hostname}, since ${since}. ` +

@@ -17,10 +17,16 @@ const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetc
 /** Runs git in one repository. */
 export type RepoGit = (args: readonly string[], input?: string | Buffer) => Promise<Buffer>;
 
-/** `onCleared` gets a message for each stale lock that was removed. */
-export function gitOf(path: string, onCleared: (message: string) => void): RepoGit {
+/** `onCleared` gets a message for each stale lock that was removed; `env` has the credentials. */
+export function gitOf(
+  path: string,
+  onCleared: (message: string) => void,
+  env: Readonly<Record<string, string>> = {},
+): RepoGit {
   return (args, input) =>
-    withoutStaleLocks(path, onCleared, () => git(path, args, input === undefined ? {} : { input }));
+    withoutStaleLocks(path, onCleared, () =>
+      git(path, args, { env, ...(input === undefined ? {} : { input }) }),
+    );
 }
 
 /** Creates an empty bare repository unless one exists. */

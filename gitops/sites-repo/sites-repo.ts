@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
+import { GitError } from '../clients/git.ts';
 import { type Absence, findAbsences } from './absences.ts';
 import { Branch } from './branch.ts';
 import type { Committed, SiteEdit } from './commits.ts';
 import { Committer } from './committer.ts';
+import { redactUrls, withoutCredentials } from './credentials.ts';
 import { SitesRepoError } from './errors.ts';
 import type { SiteFile } from './files.ts';
 import { GitDir } from './git-dir.ts';
@@ -27,6 +29,8 @@ interface SitesRepoOptions {
   readonly pollSeconds?: number;
   /** True: the branch has had commits. If it is missing now, it is not created. */
   readonly initialized?: boolean;
+  /** From about this many loose objects on, the repository is packed; default: 500. */
+  readonly gcObjects?: number;
   /** Gets what a person should know although it is repaired, for example a stale lock that was removed. */
   readonly onNotice?: (message: string) => void;
 }
@@ -40,11 +44,14 @@ export class SitesRepo {
   readonly #committer: Committer;
   readonly #pollSeconds: number;
   readonly #onNotice: (message: string) => void;
+  readonly #gcObjects: number;
+  #isCollecting = false;
 
   /** `remote`: the URL that the repository at `path` mirrors; `null`: `path` is the sites repository itself. */
   constructor(path: string, remote: string | null, options: Omit<SitesRepoOptions, 'url' | 'cacheDir'> = {}) {
     this.#onNotice = options.onNotice ?? (() => undefined);
-    const git = new GitDir(path, remote !== null, gitOf(path, this.#onNotice));
+    const env = remote === null ? {} : withoutCredentials(remote).env;
+    const git = new GitDir(path, remote !== null, gitOf(path, this.#onNotice, env));
     this.#git = git;
     this.#branch = new Branch(git, options.branch ?? 'main', options.initialized ?? false);
     this.#files = new SiteFiles(git);
@@ -57,6 +64,7 @@ export class SitesRepo {
       clock: systemClock,
     });
     this.#pollSeconds = options.pollSeconds ?? 30;
+    this.#gcObjects = options.gcObjects ?? 500;
   }
 
   /** The newest revision; `null`: the branch doesn't exist. Fetches first if the repository is remote. */
@@ -156,6 +164,17 @@ export class SitesRepo {
     }
   }
 
+  /** Whether the repository has this commit (a full id). */
+  async has(revision: string): Promise<boolean> {
+    try {
+      await this.#git.run(['cat-file', '-e', `${revision}^{commit}`]);
+      return true;
+    } catch (error) {
+      if (error instanceof SitesRepoError && error.cause instanceof GitError) return false;
+      throw error;
+    }
+  }
+
   /**
    * Yields the current revision, and each new one when the branch moves, until `signal` aborts. `null`: from now on it
    * can't be read; when it can be again, it is yielded again.
@@ -165,9 +184,29 @@ export class SitesRepo {
     const options = { remote: this.#git.isMirror, pollSeconds: this.#pollSeconds, onError };
     for await (const _ of watchRepo(this.#git.path, options, signal)) {
       const head = await this.head().catch(() => null);
-      if (head !== last) yield head;
+      if (head !== last) {
+        this.#collectGarbage();
+        yield head;
+      }
       last = head;
     }
+  }
+
+  /**
+   * Packs the repository in the background if it has grown: each commit adds a tree of all sites. git keeps unreachable
+   * objects for two weeks, so nothing that is being written or was just applied gets lost.
+   */
+  #collectGarbage(): void {
+    if (this.#isCollecting) return;
+    this.#isCollecting = true;
+    const settings = [`gc.auto=${this.#gcObjects}`, 'gc.autoPackLimit=20', 'gc.autoDetach=false'];
+    const args = [...settings.flatMap((setting) => ['-c', setting]), 'gc', '--auto', '--quiet'];
+    this.#git
+      .run(args)
+      .catch((error: Error) => this.#onNotice(`the sites repository could not be packed: ${error.message}`))
+      .finally(() => {
+        this.#isCollecting = false;
+      });
   }
 }
 
@@ -176,9 +215,10 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
   const { url, cacheDir, branch = 'main' } = options;
   if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, options);
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
-    throw new SitesRepoError(`${url} is neither a bare git repository nor a URL of one`);
+    throw new SitesRepoError(`${redactUrls(url)} is neither a bare git repository nor a URL of one`);
   }
   const mirror = join(cacheDir, 'sites.git');
-  await openMirror(mirror, gitOf(mirror, options.onNotice ?? (() => undefined)), url, branch);
+  const git = gitOf(mirror, options.onNotice ?? (() => undefined));
+  await openMirror(mirror, git, withoutCredentials(url).url, branch);
   return new SitesRepo(mirror, url, options);
 }

@@ -5,7 +5,7 @@ import { SitesRepoError } from './errors.ts';
 
 /** A younger lock is waited for: its process may have only just started. Milliseconds. */
 const MIN_AGE_MS = 2_000;
-/** A crash can leave one lock for each file that git replaces: config, HEAD, packed-refs, a branch. */
+/** After a crash there may be a lock for each file that git replaces: config, HEAD, packed-refs, a branch. */
 const MAX_LOCKS = 5;
 
 /**

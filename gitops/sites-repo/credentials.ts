@@ -1,0 +1,45 @@
+/** A URL without credentials, and the environment by which git gets them. */
+interface CleanUrl {
+  readonly url: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Git runs it in a shell. It names variables only: arguments are visible to all users of the machine. */
+const HELPER =
+  '!f() { test "$1" = get || exit 0; echo "username=$TAGYARD_GIT_USERNAME"; ' +
+  'test -z "$TAGYARD_GIT_HAS_PASSWORD" || echo "password=$TAGYARD_GIT_PASSWORD"; }; f';
+
+/**
+ * Takes the credentials out of a URL, so that neither arguments, configuration files nor messages of git have them. A
+ * credential helper answers them, for this host only. Source: gitcredentials(7); GIT_CONFIG_COUNT in git-config(1).
+ */
+export function withoutCredentials(text: string): CleanUrl {
+  const url = URL.parse(text);
+  if (url === null || (url.username === '' && url.password === '')) return { url: text, env: {} };
+  const { username, password, protocol, host } = url;
+  // ssh takes no password; its user is not a secret, and is a part of the address.
+  if (!/^https?:$/.test(protocol)) {
+    url.password = '';
+    return { url: url.href, env: {} };
+  }
+  const hasPassword = /^[a-z]+:\/\/[^/@]*:/.test(text);
+  url.username = '';
+  url.password = '';
+  return {
+    url: url.href,
+    env: {
+      GIT_CONFIG_COUNT: '1',
+      GIT_CONFIG_KEY_0: `credential.${protocol}//${host}.helper`,
+      GIT_CONFIG_VALUE_0: HELPER,
+      TAGYARD_GIT_USERNAME: decodeURIComponent(username),
+      ...(hasPassword
+        ? { TAGYARD_GIT_HAS_PASSWORD: '1', TAGYARD_GIT_PASSWORD: decodeURIComponent(password) }
+        : {}),
+    },
+  };
+}
+
+/** The text without the user and password of any URL in it. */
+export function redactUrls(text: string): string {
+  return text.replace(/\/\/[^/\s]+@/g, '//');
+}

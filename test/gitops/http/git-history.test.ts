@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+
+let daemon: MemoryDaemon;
+beforeEach(async () => {
+  daemon = await memoryDaemon();
+});
+afterEach(() => daemon.close());
+
+const git = (args: readonly string[], input = '') => {
+  const person = ['-c', 'user.name=Op', '-c', 'user.email=op@example.test'];
+  return execFileSync('git', ['-C', daemon.sitesRepo, ...person, ...args], {
+    input,
+    encoding: 'utf8',
+  }).trim();
+};
+
+/** A commit with this text of acme.yaml as its only file. */
+function commit(text: string, ...parents: string[]): string {
+  const blob = git(['hash-object', '-w', '--stdin'], text);
+  const tree = git(['mktree'], `100644 blob ${blob}\tacme.yaml\n`);
+  return git(['commit-tree', tree, '-m', 'By hand', ...parents.flatMap((parent) => ['-p', parent])]);
+}
+const text = (name: string) => formatManifest(daemon.manifest('acme', 1, { name }));
+
+test.each([
+  ['names it', (merge: string) => ({ revision: merge })],
+  ['names none, and it is the newest', () => ({})],
+])('a revert of a merge that %s restores the file of the branch before it', async (_what, body) => {
+  await daemon.push('acme', text('Before'));
+  const base = git(['rev-parse', 'main']);
+  const side = commit(text('Merged'), commit(text('Between'), base));
+  const merge = commit(text('Merged'), base, side);
+  git(['update-ref', 'refs/heads/main', merge]);
+  await daemon.hasRead(merge);
+  const answer = await daemon.call('POST', '/sites/acme/revert?wait=20', body(merge));
+  expect(answer).toMatchObject({ status: 200, body: { operation: { status: 'succeeded' } } });
+  expect(git(['show', 'main:acme.yaml'])).toBe(text('Before').trim());
+  expect(git(['log', '-1', '--format=%(trailers:key=Reverts,valueonly)', 'main'])).toBe(merge);
+});
+
+test('a revert of a merge that didn’t change the file of the branch is refused', async () => {
+  await daemon.push('acme', text('Same'));
+  const base = git(['rev-parse', 'main']);
+  const merge = commit(text('Same'), base, commit(text('Other'), base));
+  git(['update-ref', 'refs/heads/main', merge]);
+  await daemon.hasRead(merge);
+  const answer = await daemon.call('POST', '/sites/acme/revert', { revision: merge });
+  expect(answer).toMatchObject({ status: 404, body: { code: 'unknown_ref' } });
+});
+
+test('a diff answers after a force-push and a gc that removed what was applied', async () => {
+  await daemon.push('acme', text('Applied'));
+  await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ reason: 'Ready' }));
+  const applied = git(['rev-parse', 'main']);
+  // Nothing of the new revision is applied: it is invalid.
+  const rewritten = commit('site: 1\n');
+  git(['update-ref', 'refs/heads/main', rewritten]);
+  await daemon.hasRead(rewritten);
+  git(['reflog', 'expire', '--expire=now', '--all']);
+  git(['gc', '--quiet', '--prune=now']);
+  expect(() => git(['cat-file', '-e', applied])).toThrow();
+  const answer = await daemon.call('POST', '/diff', {});
+  expect(answer).toMatchObject({
+    status: 200,
+    body: { revision: rewritten, sites: [{ site: 'acme', before: null, after: 'site: 1\n' }] },
+  });
+});

@@ -1,0 +1,123 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
+import { LeaseHeldError } from '../../../gitops/sites-repo/host-lease.ts';
+import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
+import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
+
+const MODULE = new URL('../../../gitops/sites-repo/sites-repo.ts', import.meta.url).href;
+
+let dir: string;
+let bare: string;
+let notices: string[];
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'tagyard-lease-'));
+  bare = join(dir, 'sites.git');
+  notices = [];
+  await initSitesRepo(bare);
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const leaseFile = () =>
+  JSON.parse(
+    execFileSync('git', ['-C', bare, 'show', 'refs/tagyard/hosts/tag-1:lease.json'], { encoding: 'utf8' }),
+  );
+
+describe.each([
+  ['local', (at: string) => at],
+  ['remote', (at: string) => pathToFileURL(at).href],
+])('a lease in a %s repository', (_kind, urlOf) => {
+  /** A daemon with this id; `cache` is where its mirror is. */
+  async function daemon(holder: string, takeoverTerm?: number, cache = holder) {
+    const repo = await openSitesRepo({
+      url: urlOf(bare),
+      cacheDir: join(dir, cache),
+      onNotice: (message) => notices.push(message),
+    });
+    const lease = repo.hostLease({ host: 'tag-1', holder, takeoverTerm });
+    const pass = async () => {
+      await repo.head();
+      await lease.hold();
+    };
+    return { lease, pass };
+  }
+
+  test('of two daemons that start at once, one has it, and the error names the other', async () => {
+    const both = await Promise.all([daemon('one'), daemon('two')]);
+    const results = await Promise.allSettled(both.map(({ pass }) => pass()));
+    const refused = results.filter((result) => result.status === 'rejected');
+    expect(refused).toHaveLength(1);
+    expect(refused[0]?.reason).toBeInstanceOf(LeaseHeldError);
+    expect(String(refused[0]?.reason)).toMatch(
+      new RegExp(`another daemon acts as the host tag-1: process ${process.pid} on .* HOST_TAKEOVER_TERM=1`),
+    );
+    const again = await Promise.allSettled(both.map(({ pass }) => pass()));
+    expect(again.map(({ status }) => status)).toEqual(results.map(({ status }) => status));
+    expect(leaseFile()).toMatchObject({ term: 1 });
+  });
+
+  test('a restart of the holder keeps it with its term', async () => {
+    await (await daemon('one')).pass();
+    await (await daemon('one')).pass();
+    expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
+  });
+
+  test('an operator’s takeover counts for that term only, and the former holder stops acting', async () => {
+    const one = await daemon('one');
+    await one.pass();
+    await expect((await daemon('two', 2)).pass()).rejects.toThrow(LeaseHeldError);
+    const two = await daemon('two', 1);
+    await two.pass();
+    expect(leaseFile()).toMatchObject({ term: 2, holder: 'two' });
+    await expect(one.pass()).rejects.toThrow(LeaseHeldError);
+    expect(() => one.lease.assertNotLost()).toThrow(LeaseHeldError);
+    await two.pass();
+    await expect((await daemon('three', 1)).pass()).rejects.toThrow(LeaseHeldError);
+  });
+
+  test('while git is away the holder may act, and another daemon can’t take it', async () => {
+    const one = await daemon('one');
+    await one.pass();
+    const two = await daemon('two', 1);
+    renameSync(bare, `${bare}.away`);
+    await expect(one.pass()).rejects.toThrow(SitesRepoError);
+    expect(() => one.lease.assertNotLost()).not.toThrow();
+    await expect(two.pass()).rejects.toThrow(SitesRepoError);
+    renameSync(`${bare}.away`, bare);
+    await one.pass();
+    expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
+  });
+
+  test('of a process that has ended on this machine, another daemon takes it', async () => {
+    const script = `const { openSitesRepo } = await import('${MODULE}');
+      const repo = await openSitesRepo({ url: '${urlOf(bare)}', cacheDir: '${join(dir, 'ended')}' });
+      await repo.head();
+      await repo.hostLease({ host: 'tag-1', holder: 'ended', takeoverTerm: undefined }).hold();`;
+    execFileSync(process.execPath, ['--input-type=module', '--eval', script], { stdio: 'pipe' });
+    expect(leaseFile()).toMatchObject({ term: 1, holder: 'ended' });
+    await (await daemon('two')).pass();
+    expect(leaseFile()).toMatchObject({ term: 2, holder: 'two' });
+  });
+});
+
+test('a daemon that may only read the remote acts without a lease, and says so once', async () => {
+  mkdirSync(join(bare, 'hooks'), { recursive: true });
+  writeFileSync(join(bare, 'hooks', 'pre-receive'), '#!/bin/sh\necho read only >&2\nexit 1\n', {
+    mode: 0o755,
+  });
+  const repo = await openSitesRepo({
+    url: pathToFileURL(bare).href,
+    cacheDir: join(dir, 'cache'),
+    onNotice: (message) => notices.push(message),
+  });
+  const lease = repo.hostLease({ host: 'tag-1', holder: 'one', takeoverTerm: undefined });
+  for (let pass = 0; pass < 2; pass += 1) {
+    await repo.head();
+    await lease.hold();
+  }
+  expect(notices).toEqual([expect.stringMatching(/can't be written.*read only/s)]);
+});
