@@ -74,7 +74,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     );
   tagyard
     .command('revert')
-    .description('undo a commit of a site, also a removal, with a new commit')
+    .description('undo a commit of a site, also a removal, with a new commit; asks before it removes a site')
     .argument('<site>')
     .argument(
       '[revision]',
@@ -82,8 +82,10 @@ export function program(env: NodeJS.ProcessEnv): Command {
     )
     .option('--reason <text>', 'the reason to record in the commit')
     .option('--json', 'print the commit as JSON')
-    .action((site: string, revision: string | undefined, options: { reason?: string; json?: true }) =>
-      revert({ home, env }, site, revision, options),
+    .option('--yes', 'do not ask before a revert that removes the site')
+    .action(
+      (site: string, revision: string | undefined, options: { reason?: string; json?: true; yes?: true }) =>
+        revert({ home, env }, site, revision, options),
     );
   for (const [verb, act, what] of [
     ['suspend', suspend, 'stop changes of a site; its drift is still reported'],
@@ -137,7 +139,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .description('mint a development JWT (embedded instance only)')
     .requiredOption('--client <id>', 'the client that the subject is a member of')
     .option('--role <role>', 'the role of the subject in that client', 'owner')
-    .action((options: { client: string; role: string }) => token(home, options));
+    .action((options: { client: string; role: string }) => token({ home, env }, options));
   tagyard
     .command('client')
     .description('manage clients and their members')

@@ -1,3 +1,4 @@
+import type { HistoryEntry } from '../sites-repo/log.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { currentManifest, removeSite } from './site-edits.ts';
@@ -11,9 +12,13 @@ interface Revert {
 /**
  * The edit that restores a site's file as it was before a commit (default: the newest that changed it). Later changes of
  * the file are reverted too. Reverting a removal brings the site back; reverting its creation writes a tombstone. Throws
- * `unknown_site` or `unknown_ref`; the edit throws `invalid_manifest` or `site_protected`.
+ * `unknown_site` or `unknown_ref`; the edit throws `invalid_manifest`, `site_protected` or `removal_unconfirmed`.
  */
-export async function revertOf(repo: SitesRepo, site: string, revision?: string): Promise<Revert> {
+export async function revertOf(
+  repo: SitesRepo,
+  site: string,
+  { revision, removal }: { readonly revision: string | undefined; readonly removal: boolean },
+): Promise<Revert> {
   const from = revision === undefined ? await repo.head() : await repo.resolve(revision);
   if (from === null) throw new ProvisionerProblem('unknown_ref');
   const [commit] = await repo.history(site, 1, from);
@@ -29,14 +34,24 @@ export async function revertOf(repo: SitesRepo, site: string, revision?: string)
   return {
     reverted: commit.revision,
     edit(current) {
-      if (before === null) return removeSite(site, current);
+      if (before === null) {
+        const removed = removeSite(site, current);
+        if (!removal && removed !== current) throw unconfirmed(site, commit);
+        return removed;
+      }
       // Throws where the old text is invalid: a site is not reverted to a manifest that can't be applied.
       const wanted = currentManifest(site, before.text);
-      return wanted.state === 'absent' && current !== null
-        ? tombstone(site, before.text, current)
-        : before.text;
+      if (wanted.state === 'present' || current === null) return before.text;
+      if (!removal && removeSite(site, current) !== current) throw unconfirmed(site, commit);
+      return tombstone(site, before.text, current);
     },
   };
+}
+
+function unconfirmed(site: string, { revision, subject }: HistoryEntry): ProvisionerProblem {
+  return new ProvisionerProblem('removal_unconfirmed', {
+    detail: `before ${revision.slice(0, 8)} (${subject}) there was no site ${site}, so this revert removes it from its host, the edge and DNS`,
+  });
 }
 
 /** The old tombstone. Throws where the site, as it is now, may not be removed. */

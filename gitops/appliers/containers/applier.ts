@@ -85,15 +85,21 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   async function observeOne(found: ContainerInstance, needsGate: boolean, signal: AbortSignal) {
     const { id, name, mark, running, endpoint } = found;
     const { owner, hash } = readMark(identity, mark);
-    const isServing = async () => {
-      if (owner.kind !== 'ours' || (needsGate && !onDemand.hasGate(name))) return false;
-      if (needsGate && onDemand.isOnStandby(found)) return true;
-      return running && endpoint !== null && (await healthOf(endpoint, signal)) === 'healthy';
+    /** `null`: it serves, or will on demand. */
+    const problem = async () => {
+      if (owner.kind !== 'ours' || (needsGate && !onDemand.hasGate(name)))
+        return 'without a port gate of ours';
+      if (needsGate && onDemand.isOnStandby(found)) return null;
+      if (!running || endpoint === null) return 'not running';
+      const health = await healthOf(endpoint, signal);
+      return health === 'healthy' ? null : `running, but ${health}`;
     };
     // A renamed container of ours gets a key that no desired resource has, so the plan removes it.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
     const ref = { id, name, endpoint: running ? endpoint : null };
-    return { target: CONTAINERS.target, key, hash: (await isServing()) ? hash : null, owner, ref } as const;
+    const fault = await problem();
+    const observed = { target: CONTAINERS.target, key, owner, ref } as const;
+    return fault === null ? { ...observed, hash } : { ...observed, hash: null, found: fault };
   }
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {

@@ -70,8 +70,10 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
       if (scope === undefined) startHousekeeping();
       return (await backend.installed()).map(({ key, mark, intact, path }) => {
         const { owner, hash } = readMark(identity, mark);
-        const sound = intact && !unproven.has(key);
-        return { target: PROXY.target, key, owner, ref: path, hash: sound ? hash : null };
+        const observed = { target: PROXY.target, key, owner, ref: path };
+        if (intact && !unproven.has(key)) return { ...observed, hash };
+        const found = intact ? 'served, but its upstream does not answer' : `edited or not served (${path})`;
+        return { ...observed, hash: null, found };
       });
     },
     plan: planResources,

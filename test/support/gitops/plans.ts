@@ -43,6 +43,8 @@ export function passPlan(
     resources: () => [],
     uncertified: new Map(),
     allowed: [],
+    held: new Map(),
+    drifted: new Set(),
     blocked: [],
     guarded: [],
     checksum: 'c0ffee',
