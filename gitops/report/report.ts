@@ -64,6 +64,8 @@ export const operationSchema = z.object({
   revision: z.string(),
   /** Why it failed, for a person. */
   reason: z.string().optional(),
+  /** It failed because of the host, its targets or a guard, not because of the manifest. The site is tried further. */
+  fault: z.literal('host').optional(),
   steps: z.array(step),
   startedAt: z.string(),
   finishedAt: z.string().nullable(),

@@ -10,6 +10,7 @@ const accepted = z.object({ operation: z.object({ id: z.string() }).optional() }
 const operation = z.object({
   status: z.enum(['queued', 'running', 'succeeded', 'failed']),
   reason: z.string().optional(),
+  fault: z.literal('host').optional().catch(undefined),
   steps: z.array(z.object({ target: z.string(), key: z.string(), error: z.string().optional() })).default([]),
 });
 const site = z.object({

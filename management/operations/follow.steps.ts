@@ -13,6 +13,19 @@ import type { OperationRow } from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
 
+/** Reasons of a site that the provisioner tries further, or that an operator or the host has to end. */
+const WAITING: readonly string[] = [
+  'Progressing',
+  'Retrying',
+  'ObserveFailed',
+  'UndecryptableConfig',
+  'UnsupportedVersion',
+  'Blocked',
+  'Frozen',
+  'CertificatePending',
+  'Suspended',
+];
+
 /** The steps after the provisioner has accepted the site: they wait until it is up, or gone. */
 export function followSteps(
   context: Context,
@@ -61,20 +74,42 @@ export function followSteps(
     }
     if (known.status === 'succeeded') return active(operation);
     if (known.status !== 'failed') return 'wait';
-    return { to: 'tombstone', reason: 'provisioning_failed', detail: failureOf(known) };
+    const detail = failureOf(known);
+    if (known.fault === 'host') return await followHeld(operation, site, detail);
+    return { to: 'tombstone', reason: 'provisioning_failed', detail };
+  }
+
+  /**
+   * A fault of the host holds a creation back, and doesn't end it: the name, the ports and the domains stay with it. The
+   * provisioner tries the site further; where it has stopped, the site is provisioned again, so that a new operation shows
+   * whether the manifest is at fault.
+   */
+  async function followHeld(operation: OperationRow, site: string, failure: string): Promise<StepOutcome> {
+    const status = await provisioner.site(site, requestOf(operation));
+    if (status?.ready && status.reason === 'Ready') return active(operation);
+    await showObstacle(operation, status?.message ? `${status.reason}: ${status.message}` : failure);
+    if (status !== null && WAITING.includes(status.reason)) return 'wait';
+    const manifest = await desiredManifest(site);
+    // Git no longer has the site. The projection will start its removal.
+    if (manifest === null) return 'wait';
+    const started = await provisioner.provision(manifest, requestOf(operation));
+    return { to: 'follow', provisionerOperation: started };
+  }
+
+  async function showObstacle(operation: OperationRow, detail: string): Promise<void> {
+    await db.transaction().execute(async (trx) => {
+      const container = await lockContainer(trx, operation.container_id);
+      if (container.status_detail === detail) return;
+      const cause = { actor: null, requestId: operation.request_id, revision: null };
+      await setObstacle(trx, container, { reason: 'provisioning_failed', detail }, cause);
+    });
   }
 
   /** A restoration never fails, because git wants the site: it shows what prevents it until the site is up. */
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status?.ready && status.reason === 'Ready') return active(operation);
-    const detail = status?.message || null;
-    await db.transaction().execute(async (trx) => {
-      const container = await lockContainer(trx, operation.container_id);
-      if (detail === null || container.status_detail === detail) return;
-      const cause = { actor: null, requestId: operation.request_id, revision: null };
-      await setObstacle(trx, container, { reason: 'provisioning_failed', detail }, cause);
-    });
+    if (status?.message) await showObstacle(operation, status.message);
     return 'wait';
   }
 

@@ -1,6 +1,7 @@
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Settings } from '../context/context.ts';
+import { LIVE } from '../lifecycle/status.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './container-view.ts';
 
@@ -25,8 +26,8 @@ export function presentContainer(
     clientId: row.client_id,
     name: manifest.name,
     status: row.status,
-    statusReason: row.status_reason,
-    statusDetail: row.status_detail,
+    ...reasonOf(row),
+    suspended: manifest.suspend,
     health: row.health,
     features: manifest.features,
     modules: manifest.modules,
@@ -40,4 +41,13 @@ export function presentContainer(
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
   };
+}
+
+/** A suspension shows at once, before the host has reported what waits. */
+function reasonOf({ status, status_reason, status_detail, manifest }: ContainerWithOperation) {
+  if (!manifest.suspend || status_reason !== null || !LIVE.includes(status)) {
+    return { statusReason: status_reason, statusDetail: status_detail };
+  }
+  const statusDetail = 'changes wait until the site is resumed; the host has not reported any yet';
+  return { statusReason: 'suspended' as const, statusDetail };
 }
