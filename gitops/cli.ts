@@ -9,9 +9,12 @@ const PIPE_CLOSED = 141;
 
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
-    // An instance must go on without a reader of its messages; any other verb has nothing left to do.
-    if (process.argv[2] !== 'up') process.exit(process.exitCode || PIPE_CLOSED);
+    // An instance must go on without its messages, if their reader has ended or the disk is full.
+    if (process.argv[2] === 'up') return;
+    if (error.code === 'EPIPE') process.exit(process.exitCode || PIPE_CLOSED);
+    if (stream === process.stdout)
+      process.stderr.write(`tagyard: the output can't be written: ${error.message}\n`);
+    process.exit(1);
   });
 }
 

@@ -55,9 +55,15 @@ function headerValue(name: string, text: string): string {
   throw new CliError(`${name} has a character that a header can't carry, for example a line break`);
 }
 
-/** A text of the operator as a header: its UTF-8 bytes on one line. */
+/** As in the provisioner. */
+const MAX_REASON = 200;
+
+/** A reason as a header: its UTF-8 bytes on one line. */
 export function headerText(text: string): string {
-  const line = text.replace(/\p{Cc}+/gu, ' ').trim();
+  const line = text
+    .replace(/\p{Cc}+/gu, ' ')
+    .trim()
+    .slice(0, MAX_REASON);
   return Buffer.from(line, 'utf8').toString('latin1');
 }
 

@@ -171,6 +171,36 @@ describe('.env', () => {
   });
 });
 
+test('apply ends where an operation doesn’t', async () => {
+  await applied('one');
+  const gate = Promise.withResolvers<void>();
+  daemon.control.before = () => gate.promise;
+  daemon.world('kv').clear();
+  const { exitCode, stderr } = await tagyard(['apply', '--wait', '0']);
+  gate.resolve();
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 1,
+    stderr: expect.stringContaining('one is not finished after 0 s'),
+  });
+  expect((await tagyard(['apply', '--wait', 'long'])).stderr).toContain('--wait long');
+});
+
+test.skipIf(process.platform !== 'linux')(
+  'a full disk under the output is an error without a stack',
+  async () => {
+    const { stderr, exitCode } = await execa(
+      'sh',
+      ['-c', '"$0" "$1" status > /dev/full', process.execPath, CLI],
+      {
+        reject: false,
+        env: { INFRA_PROVISIONER_URL: url, INFRA_SECRET: SECRET },
+      },
+    );
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^tagyard: the output can't be written: ENOSPC.*$/);
+  },
+);
+
 test('a reader that closes the pipe ends the command without a stack', async () => {
   await applied('one');
   const command = `"$0" "$1" status --json 2>&1 >&3 3>&- | cat >&2`;
