@@ -99,7 +99,8 @@ export function followSteps(
   async function showObstacle(operation: OperationRow, detail: string): Promise<void> {
     await db.transaction().execute(async (trx) => {
       const container = await lockContainer(trx, operation.container_id);
-      if (container.status_detail === detail) return;
+      const { status_reason, status_detail } = container;
+      if (status_reason === 'provisioning_failed' && status_detail === detail) return;
       const cause = { actor: null, requestId: operation.request_id, revision: null };
       await setObstacle(trx, container, { reason: 'provisioning_failed', detail }, cause);
     });
