@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
-import { within } from '../gitops/base/within.ts';
+import { withinTime } from '../gitops/base/time-limit.ts';
 import type { Context } from './context/context.ts';
 
 /** A check that takes longer counts as failed. */
@@ -18,7 +18,7 @@ export function registerHealth(
     const results = await Promise.all(
       Object.entries(checks).map(async ([name, check]) => {
         try {
-          await within<unknown>(DEADLINE_MS, check);
+          await withinTime<unknown>(DEADLINE_MS, check);
           return [name, true] as const;
         } catch (err) {
           log.warn({ err, check: name }, 'not ready');

@@ -6,7 +6,7 @@ import { QUICK_MS, timeoutMs } from './instance/timeout.ts';
 import { CliError } from './output/cli-error.ts';
 
 /** What every part is like now, as far as it answers in time. */
-export interface Live {
+interface Live {
   /** `null`: the targets could not be observed. */
   readonly plan: PlanReport | null;
   readonly checks: readonly PartCheck[];

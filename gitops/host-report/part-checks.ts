@@ -5,7 +5,7 @@ import https from 'node:https';
 import { connect, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { within } from '../base/within.ts';
+import { withinTime } from '../base/time-limit.ts';
 import type { PartCheck } from '../report/report.ts';
 
 const TIMEOUT_MS = 3_000;
@@ -28,7 +28,7 @@ async function checkPart(
   { ask, fix, timeoutMs = TIMEOUT_MS }: PartQuestion,
 ): Promise<PartCheck> {
   try {
-    return { name, status: 'passed', detail: await within(timeoutMs, ask), fix: null };
+    return { name, status: 'passed', detail: await withinTime(timeoutMs, ask), fix: null };
   } catch (error) {
     return { name, status: 'failed', detail: error instanceof Error ? error.message : String(error), fix };
   }

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
-import { within } from '../base/within.ts';
+import { withinTime } from '../base/time-limit.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { healthSchema, PartCheck } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
@@ -14,7 +14,7 @@ export function healthRoutes({ repo, reader, loop, checkParts }: DaemonDeps): Fa
   async function checkRepo(): Promise<PartCheck> {
     const name = 'sites_repo';
     try {
-      const head = await within(TIMEOUT_MS, () => repo.head());
+      const head = await withinTime(TIMEOUT_MS, () => repo.head());
       const detail = head === null ? 'it has no commit yet' : `the newest commit is ${head.slice(0, 8)}`;
       return { name, status: 'passed', detail, fix: null };
     } catch (error) {
@@ -27,7 +27,7 @@ export function healthRoutes({ repo, reader, loop, checkParts }: DaemonDeps): Fa
   async function anySite(): Promise<LoadedManifest | null> {
     const { revision } = loop;
     if (revision === null) return null;
-    const state = await within(TIMEOUT_MS, () => reader.peek(revision)).catch(() => null);
+    const state = await withinTime(TIMEOUT_MS, () => reader.peek(revision)).catch(() => null);
     for (const { manifest } of state?.sites.values() ?? []) {
       if (manifest?.state === 'present' && loop.status(manifest.site)?.applied != null) return manifest;
     }

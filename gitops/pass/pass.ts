@@ -1,6 +1,6 @@
 import type { Applier, Change, Conflict, Observed, Plan, Resource, Target } from '../appliers/contract.ts';
 import type { Clock } from '../base/clock.ts';
-import { within } from '../base/within.ts';
+import { withinTime } from '../base/time-limit.ts';
 import type { DesiredSite, DesiredState } from '../desired/desired-state.ts';
 import type { DesiredResources } from './desired-resources.ts';
 import { type DriftSplit, splitDrift, type UnrepairedDrift } from './drift.ts';
@@ -153,7 +153,7 @@ async function observeTarget(
         ? applier.observe(resources, limited)
         : observeScope({ applier, resources, scope }, input, limited);
     const { observeTimeoutMs: ms, clock } = input;
-    const observed = await (ms === undefined ? observe(signal) : within(ms, observe, { signal, clock }));
+    const observed = await (ms === undefined ? observe(signal) : withinTime(ms, observe, { signal, clock }));
     inventory.record(target, observed, scope);
     return { applier, resources, bySite, observed, error: null };
   } catch (cause) {

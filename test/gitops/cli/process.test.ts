@@ -56,7 +56,7 @@ describe('a revert that removes the site', () => {
     expect(await stateOf('one')).toBe(state);
   });
 
-  test('is also one that goes back to a tombstone', async () => {
+  test('is also one that restores a tombstone', async () => {
     await applied('one', 'two');
     await daemon.call('POST', '/deprovision?wait=20', { site: 'one' });
     const { revision } = await daemon.push('one', daemon.manifest('one', 0));

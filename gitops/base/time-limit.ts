@@ -10,7 +10,7 @@ interface WithinOptions {
  * The result of `work`, or a `RetryableError` after `ms` milliseconds. The work's signal aborts then, but its end isn't
  * awaited: what hangs may not notice the signal either.
  */
-export async function within<Result>(
+export async function withinTime<Result>(
   ms: number,
   work: (signal: AbortSignal) => Promise<Result>,
   { signal, clock = systemClock }: WithinOptions = {},
