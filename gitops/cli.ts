@@ -1,11 +1,37 @@
 #!/usr/bin/env node
+import { ZodError } from 'zod';
 import { CliError } from './cli/output/cli-error.ts';
+import { loadDotEnv } from './cli/output/dot-env.ts';
 import { program } from './cli/program.ts';
 
+/** As of a process that SIGPIPE ended. */
+const PIPE_CLOSED = 141;
+
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    // An instance must go on without its messages, if their reader has ended or the disk is full.
+    if (process.argv[2] === 'up') return;
+    if (error.code === 'EPIPE') process.exit(process.exitCode || PIPE_CLOSED);
+    if (stream === process.stdout)
+      process.stderr.write(`tagyard: the output can't be written: ${error.message}\n`);
+    process.exit(1);
+  });
+}
+
 try {
+  loadDotEnv('.env');
   await program(process.env).parseAsync();
 } catch (error) {
-  if (!(error instanceof CliError)) throw error;
-  process.stderr.write(`tagyard: ${error.message}\n`);
+  const message = messageOf(error);
+  if (message === null) throw error;
+  process.stderr.write(`tagyard: ${message}\n`);
   process.exitCode = 1;
+}
+
+/** `null`: a fault of this program, whose stack is needed. */
+function messageOf(error: unknown): string | null {
+  if (error instanceof CliError) return error.message;
+  if (!(error instanceof ZodError)) return null;
+  const [issue] = error.issues;
+  return `the answer is not one of this release (${issue?.path.join('.')}: ${issue?.message}); run the same release of tagyard and of its daemons`;
 }

@@ -29,6 +29,8 @@ interface Host {
   /** In the order of their registrations. */
   readonly appliers: Applier[];
   readonly certificates: Certificates;
+  /** Where the proxy listens. */
+  readonly endpoint: ProxyEndpoint;
 }
 
 interface HostOptions<Settings extends Env> {
@@ -54,7 +56,7 @@ export async function buildHost<Settings extends Env>(
     const applier = await registration.create(env, { ...services, earlier: [...appliers] });
     appliers.push(stack.adopt(applier, (one) => one.close?.()));
   }
-  return { appliers, certificates };
+  return { appliers, certificates, endpoint: services.proxy.endpoint() };
 }
 
 /** What the factories of appliers can use. */

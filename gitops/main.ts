@@ -2,20 +2,24 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Applier } from './appliers/contract.ts';
-import { reachableAddress } from './appliers/proxy/backend.ts';
+import { type ProxyEndpoint, reachableAddress } from './appliers/proxy/backend.ts';
 import { systemClock } from './base/clock.ts';
 import { acquireLock } from './base/lock.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host.ts';
+import { nodeLookup } from './host-report/node-lookup.ts';
+import { checkDisk, checkEdge, checkProxy } from './host-report/part-checks.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { buildDaemon } from './http/app.ts';
 import { acceptedSecrets } from './http/secrets.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
+import type { LoadedManifest } from './manifest/containers.ts';
 import { testIdentities } from './manifest/secrets.ts';
 import { frozenBy } from './pass/freeze.ts';
+import type { PartCheck } from './report/report.ts';
 import { SitesRepoError } from './sites-repo/errors.ts';
 import { holderId } from './sites-repo/holder-id.ts';
 import type { HostLease } from './sites-repo/host-lease.ts';
@@ -53,7 +57,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     takeoverTerm: env.HOST_TAKEOVER_TERM,
   });
   await holdBeforeStart(repo, lease);
-  const { appliers, certificates } = await buildHost(env, stack, { log });
+  const { appliers, certificates, endpoint } = await buildHost(env, stack, { log });
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, {
@@ -85,6 +89,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     ageIdentity,
     secrets,
     reportSite: siteReporter(env, appliers),
+    checkParts: partChecks(env, endpoint),
     certificatesOf: (site) => certificates.statuses(site),
     logger: log,
   });
@@ -140,6 +145,21 @@ function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
     lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
     containers,
   });
+}
+
+/** Asks the parts that only this host reaches. */
+function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint) {
+  const lookup = nodeLookup(dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS));
+  return async (site: LoadedManifest | null): Promise<PartCheck[]> => {
+    const url = site && new URL(env.EDGE_PUBLIC_URL.replace('{host}', site.hostnames.edge));
+    const detail = 'no site is applied yet whose edge hostname could be asked';
+    const skipped: PartCheck = { name: 'edge', status: 'skipped', detail, fix: null };
+    return await Promise.all([
+      checkDisk(env.STATE_DIR),
+      checkProxy({ address, port }),
+      url === null ? skipped : checkEdge(url, { lookup }),
+    ]);
+  };
 }
 
 // Installed before the start: a signal during it must still close what was opened by then.

@@ -1,15 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
+import { withinTime } from '../gitops/base/time-limit.ts';
 import type { Context } from './context/context.ts';
 
 /** A check that takes longer counts as failed. */
 const DEADLINE_MS = 2_000;
-
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
-  await Promise.race([work, promise]).finally(() => clearTimeout(timer));
-}
 
 /** `/healthz`: the process answers. `/readyz`: database and sites repository answer too; the log names what doesn't. */
 export function registerHealth(
@@ -23,7 +18,7 @@ export function registerHealth(
     const results = await Promise.all(
       Object.entries(checks).map(async ([name, check]) => {
         try {
-          await within(DEADLINE_MS, check());
+          await withinTime<unknown>(DEADLINE_MS, check);
           return [name, true] as const;
         } catch (err) {
           log.warn({ err, check: name }, 'not ready');

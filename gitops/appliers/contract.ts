@@ -53,6 +53,8 @@ export interface Observed<Ref = unknown> {
   readonly outdated?: true;
   /** What the applier needs to update or delete it: an id, a path. */
   readonly ref: Ref;
+  /** What is there, for a person, where it differs from what was applied. Contains no secret. */
+  readonly found?: string;
 }
 
 export type ChangeOp = 'create' | 'update' | 'delete';

@@ -1,10 +1,17 @@
+interface FaultOptions extends ErrorOptions {
+  /** The manifest causes the error, so every other host would fail as well. Default: this host or its targets do. */
+  readonly isOfSite?: boolean;
+}
+
 /** A retry may succeed: a timeout, a 5xx, a lock, an unfinished start-up. */
 export class RetryableError extends Error {
   override name = 'RetryableError';
+  readonly isOfSite: boolean;
   /** Seconds that the other side asks the caller to wait. */
   readonly retryAfter: number | undefined;
-  constructor(message: string, options: ErrorOptions & { retryAfter?: number | undefined } = {}) {
+  constructor(message: string, options: FaultOptions & { retryAfter?: number | undefined } = {}) {
     super(message, options);
+    this.isOfSite = options.isOfSite ?? false;
     this.retryAfter = options.retryAfter;
   }
 }
@@ -12,6 +19,11 @@ export class RetryableError extends Error {
 /** Retries fail until the manifest, the host or a permission changes. */
 export class TerminalError extends Error {
   override name = 'TerminalError';
+  readonly isOfSite: boolean;
+  constructor(message: string, options: FaultOptions = {}) {
+    super(message, options);
+    this.isOfSite = options.isOfSite ?? false;
+  }
 }
 
 /** Failed too often: it is retried only after a change of the manifest, or on request. */

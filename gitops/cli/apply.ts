@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { styleText } from 'node:util';
 import { applyAnswerSchema, type Operation, operationSchema } from '../report/report.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { CliError } from './output/cli-error.ts';
 import { header, type OutputOptions, print, progress, short } from './output/print.ts';
 import { table } from './output/table.ts';
 
@@ -9,12 +10,14 @@ const POLL_MS = 250;
 
 /**
  * Applies the newest revision and waits until every operation has finished. With a checksum, it applies only if the
- * plan still has that checksum. Exit code 1 if a site failed.
+ * plan still has that checksum. Exit code 1 if a site failed or is not finished after `--wait` seconds.
  */
 export async function apply(
   context: CliContext,
-  options: OutputOptions & { checksum?: string },
+  options: OutputOptions & { checksum?: string; wait: string },
 ): Promise<void> {
+  const waitMs = secondsOf(options.wait) * 1000;
+  const deadline = performance.now() + waitMs;
   const body = options.checksum === undefined ? {} : { checksum: options.checksum };
   const accepted = applyAnswerSchema.parse(
     await callProvisioner(context, { method: 'POST', path: '/apply', body }),
@@ -33,6 +36,12 @@ export async function apply(
         done.set(site, operation);
         break;
       }
+      if (performance.now() >= deadline) {
+        line.clear();
+        throw new CliError(
+          `${site} is not finished after ${waitMs / 1000} s (${operation.status}, ${accepted.operations.length - done.size} sites open); the provisioner continues, and tagyard status shows the progress`,
+        );
+      }
       await pause(POLL_MS);
     }
   }
@@ -40,6 +49,12 @@ export async function apply(
   const operations = [...done.values()];
   print(options, { revision: accepted.revision, operations }, render);
   if (operations.some(({ status }) => status !== 'succeeded')) process.exitCode = 1;
+}
+
+function secondsOf(text: string): number {
+  const seconds = Number(text);
+  if (text.trim() !== '' && Number.isFinite(seconds) && seconds >= 0) return seconds;
+  throw new CliError(`--wait ${text}: give a number of seconds`);
 }
 
 function render({ revision, operations }: { revision: string; operations: readonly Operation[] }): string {

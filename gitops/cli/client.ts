@@ -3,6 +3,7 @@ import { mintToken, OPERATOR } from './instance/issuer.ts';
 import { ManagementClient } from './instance/management-client.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
+import { SLOW_MS, timeoutMs } from './instance/timeout.ts';
 import { CliError } from './output/cli-error.ts';
 
 export interface MemberArgument {
@@ -36,13 +37,15 @@ async function operatorClient({ home, env }: CliContext): Promise<ManagementClie
   if (env.MANAGEMENT_URL) {
     if (!env.TAGYARD_TOKEN)
       throw new CliError('set TAGYARD_TOKEN beside MANAGEMENT_URL: the JWT of a super-admin');
-    return new ManagementClient(env.MANAGEMENT_URL, env.TAGYARD_TOKEN);
+    return new ManagementClient(env.MANAGEMENT_URL, env.TAGYARD_TOKEN, timeoutMs(env, SLOW_MS));
   }
-  return await embeddedOperator(new Home(home));
+  return await embeddedOperator({ home, env });
 }
 
 /** A client of the embedded instance's management API that acts as its operator. */
-export async function embeddedOperator(home: Home): Promise<ManagementClient> {
+export async function embeddedOperator({ home: path, env }: CliContext): Promise<ManagementClient> {
+  const home = new Home(path);
   const run = await readRun(home.at('run.json'));
-  return new ManagementClient(run.management.url, await mintToken(await home.instance(), OPERATOR));
+  const token = await mintToken(await home.instance(), OPERATOR);
+  return new ManagementClient(run.management.url, token, timeoutMs(env, SLOW_MS));
 }

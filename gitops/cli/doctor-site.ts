@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { styleText } from 'node:util';
 import {
-  type Check,
   hostReport,
   type VerificationReport,
   verificationRequest,
@@ -11,13 +9,12 @@ import { VerificationClient, VerificationUnavailable } from '../../management/cl
 import { Home } from './instance/home.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
+import { renderCheck } from './output/checks.ts';
 import { CliError } from './output/cli-error.ts';
 import { type OutputOptions, print } from './output/print.ts';
 
 /** The worker's time for its checks. The host report is complete before the worker is called. */
 const BUDGET_MS = 9_500;
-
-const COLOUR = { passed: 'green', failed: 'red', skipped: 'yellow' } as const;
 
 /**
  * Verifies one site like management does, with the host report and the verification worker, and prints the report. It
@@ -51,9 +48,4 @@ function render({ status, checks }: VerificationReport): string {
       ? `${checks.length} checks, no problem found`
       : `${failed} of ${checks.length} checks failed`;
   return `${checks.map(renderCheck).join('')}${status}: ${summary}\n`;
-}
-
-function renderCheck({ name, status, detail, fix }: Check): string {
-  const head = `${styleText(COLOUR[status], status.padEnd(7))} ${styleText('bold', name.padEnd(17))} ${detail}\n`;
-  return fix === null ? head : `${head}        → ${fix}\n`;
 }

@@ -1,8 +1,11 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
-import { type PlanReport, planReportSchema, shownSiteSchema } from '../report/report.ts';
-import { findingsOf, type SiteProblem } from './findings.ts';
+import { type PartCheck, type PlanReport, shownSiteSchema } from '../report/report.ts';
+import { driftFinding, findingsOf, type SiteProblem } from './findings.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { driftOf, observeLive } from './live.ts';
+import { renderChecks } from './output/checks.ts';
+import { CliError } from './output/cli-error.ts';
 import { type OutputOptions, print, short } from './output/print.ts';
 
 const sitesAnswer = z.object({ revision: z.string().nullable(), sites: z.array(shownSiteSchema) });
@@ -13,34 +16,59 @@ interface Diagnosis {
   readonly sites: number;
   readonly findings: readonly SiteProblem[];
   readonly blocked: PlanReport['blocked'];
+  /** Every part that was asked, or could not be. */
+  readonly checks: readonly PartCheck[];
 }
 
-/** Prints each problem of a site or certificate with its reason and remedy. Exit code 1 if there is a problem. */
+/**
+ * Prints each problem of a part, a site or a certificate with its reason and remedy. Everything is asked at once and
+ * within a time limit; what doesn't answer is a problem. Exit code 1 if there is a problem.
+ */
 export async function doctor(context: CliContext, options: OutputOptions): Promise<void> {
-  const { revision, sites } = sitesAnswer.parse(
-    await callProvisioner(context, { method: 'GET', path: '/sites' }),
-  );
+  const [known, live] = await Promise.all([knownSites(context), observeLive(context)]);
+  const { revision, sites } = known instanceof CliError ? { revision: null, sites: [] } : known;
   const diagnosis: Diagnosis = {
     revision,
     sites: sites.length,
-    findings: sites.flatMap(findingsOf),
-    blocked: revision === null ? [] : await blockedChanges(context),
+    findings: [...sites.flatMap(findingsOf), ...driftOf(live).map(driftFinding)],
+    blocked: live.plan?.blocked.filter(({ reason }) => reason !== 'observe_failed') ?? [],
+    // Before the first commit there is nothing to observe.
+    checks: live.checks.filter(
+      ({ name }) => revision !== null || name !== 'targets' || known instanceof CliError,
+    ),
   };
+  const { findings, blocked, checks } = diagnosis;
+  const isFailed = checks.some(({ status }) => status === 'failed');
+  if (findings.length + blocked.length > 0 || isFailed) process.exitCode = 1;
   print(options, diagnosis, render);
-  if (diagnosis.findings.length + diagnosis.blocked.length > 0) process.exitCode = 1;
+  // Last, because the other parts are worth knowing when the provisioner doesn't answer.
+  if (known instanceof CliError) throw known;
 }
 
-async function blockedChanges(context: CliContext): Promise<PlanReport['blocked']> {
-  const plan = await callProvisioner(context, { method: 'POST', path: '/plan', body: {} });
-  return planReportSchema.parse(plan).blocked;
+async function knownSites(context: CliContext): Promise<z.infer<typeof sitesAnswer> | CliError> {
+  try {
+    return sitesAnswer.parse(await callProvisioner(context, { method: 'GET', path: '/sites' }));
+  } catch (error) {
+    if (error instanceof CliError) return error;
+    throw error;
+  }
 }
 
-function render({ revision, sites, findings, blocked }: Diagnosis): string {
+function render({ revision, sites, findings, blocked, checks }: Diagnosis): string {
   const problems = findings.map(
     ({ site, reason, message, meaning, remedy }) =>
       `${styleText('bold', site)}: ${styleText('red', reason)}, ${meaning}\n  ${message}\n  → ${remedy}\n`,
   );
   const held = blocked.map(({ reason, detail }) => `${styleText('yellow', reason)}: ${detail}\n`);
-  const well = sites - new Set(findings.map(({ site }) => site)).size;
-  return `${[...problems, ...held].join('')}${well} of ${sites} sites are well at ${short(revision)}\n`;
+  return [...problems, ...held, renderChecks(checks), summary({ revision, sites, findings, checks })].join(
+    '',
+  );
+}
+
+/** "well" only where everything was observed. */
+function summary({ revision, sites, findings, checks }: Omit<Diagnosis, 'blocked'>): string {
+  const failed = [...new Set(checks.flatMap(({ name, status }) => (status === 'failed' ? [name] : [])))];
+  const others = sites - new Set(findings.map(({ site }) => site)).size;
+  if (failed.length === 0) return `${others} of ${sites} sites are well at ${short(revision)}\n`;
+  return `${styleText('red', `not everything works or could be observed: ${failed.join(', ')}`)}; of ${sites} sites, ${others} have no other known problem\n`;
 }

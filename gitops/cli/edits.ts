@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { type CliContext, callProvisioner, headerText } from './instance/provisioner-client.ts';
+import { ask } from './output/ask.ts';
+import { CliError, ServiceProblem } from './output/cli-error.ts';
 import { type OutputOptions, print, short } from './output/print.ts';
 
 const commit = z.looseObject({ site: z.string(), revision: z.string(), changed: z.boolean().default(true) });
@@ -11,21 +13,35 @@ interface EditOptions extends OutputOptions {
 interface Edit {
   readonly site: string;
   readonly verb: 'revert' | 'suspend' | 'resume';
-  readonly body?: { readonly revision?: string };
+  readonly body?: object;
 }
 
-/** Commits the site's file as it was before `revision`, by default before its newest commit. */
+interface RevertOptions extends EditOptions {
+  /** A revert that removes the site needs no confirmation. */
+  readonly yes?: true;
+}
+
+/**
+ * Commits the site's file as it was before `revision`, by default before its newest commit. If that removes the site,
+ * its name must be typed first, or `--yes` be given.
+ */
 export async function revert(
   context: CliContext,
   site: string,
   revision: string | undefined,
-  options: EditOptions,
+  options: RevertOptions,
 ): Promise<void> {
-  await edit(
-    context,
-    { site, verb: 'revert', ...(revision === undefined ? {} : { body: { revision } }) },
-    options,
-  );
+  const commitRevert = (removal: boolean) =>
+    edit(context, { site, verb: 'revert', body: { revision, removal } }, options);
+  try {
+    await commitRevert(options.yes === true);
+  } catch (error) {
+    if (!(error instanceof ServiceProblem) || error.code !== 'removal_unconfirmed') throw error;
+    const typed = await ask(`${error.message}.\nType the site's name to remove it: `);
+    if (typed === null) throw new CliError(`${error.message}; to do that, run it again with --yes`);
+    if (typed !== site) throw new CliError(`${site} is not removed: its name was not typed`);
+    await commitRevert(true);
+  }
 }
 
 export async function suspend(context: CliContext, site: string, options: EditOptions): Promise<void> {
@@ -41,12 +57,18 @@ export async function prune(context: CliContext, options: EditOptions & { days: 
   const answer = await callProvisioner(context, {
     method: 'POST',
     path: '/prune',
-    body: { olderThanDays: Number(options.days) },
+    body: { olderThanDays: daysOf(options.days) },
     headers: reasonHeader(options),
   });
   print(options, z.object({ pruned: z.array(z.string()) }).parse(answer), ({ pruned }) =>
     pruned.length === 0 ? 'no old tombstone\n' : pruned.map((site) => `pruned ${site}\n`).join(''),
   );
+}
+
+function daysOf(text: string): number {
+  const days = Number(text);
+  if (text.trim() !== '' && Number.isFinite(days) && days >= 0 && days <= 36_500) return days;
+  throw new CliError(`--days ${text}: give a number of days from 0 to 36500`);
 }
 
 async function edit(
@@ -68,5 +90,5 @@ async function edit(
 }
 
 function reasonHeader({ reason }: EditOptions): Record<string, string> {
-  return reason === undefined ? {} : { 'x-reason': reason };
+  return reason === undefined ? {} : { 'x-reason': headerText(reason) };
 }

@@ -5,6 +5,7 @@ import {
   type Reason,
   type ShownSite,
 } from '../report/report.ts';
+import { type Drift, describeDrift } from './live.ts';
 
 /** One problem of a site, with what the operator can do about it. */
 export interface SiteProblem {
@@ -65,10 +66,35 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
   expired: { meaning: 'the certificate has expired', remedy: 'Fix what the message names.' },
 };
 
-/** The site's condition if it is a problem, else the problems of its certificates. */
-export function findingsOf({ site, reason, message, resources }: ShownSite): SiteProblem[] {
+/** The site's condition if it is a problem, else its suspension and the problems of its certificates. */
+export function findingsOf({ site, reason, message, resources, suspended }: ShownSite): SiteProblem[] {
   const remedy = REMEDIES[reason];
   if (remedy !== null) return [{ site, reason, message, meaning: REASONS[reason], remedy }];
+  const suspension: SiteProblem = {
+    site,
+    reason: 'Suspended',
+    message: 'no change is pending',
+    meaning: 'the manifest says suspend: nothing is changed, and nothing is repaired',
+    remedy: 'Run tagyard resume for the site when its changes may be applied.',
+  };
+  return [...(suspended ? [suspension] : []), ...certificateProblems(site, resources)];
+}
+
+/** What was changed from outside since it was applied, as the targets show it now. */
+export function driftFinding(change: Drift): SiteProblem {
+  return {
+    site: change.site,
+    reason: 'Drifted',
+    message: describeDrift(change),
+    meaning: 'an object is not as it was applied',
+    remedy:
+      change.held.length === 0
+        ? 'Find what changed it. The next full pass repairs it; tagyard apply does so now.'
+        : `Find what changed it. It is not repaired now (${change.held.join(', ')}).`,
+  };
+}
+
+function certificateProblems(site: string, resources: ShownSite['resources']): SiteProblem[] {
   return resources.flatMap((resource): SiteProblem[] => {
     if (!isCertificate(resource)) return [];
     const problem = CERTIFICATES[resource.state];

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { operationSchema, shownSiteSchema } from '../report/report.ts';
-import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { type CliContext, callProvisioner, headerText } from './instance/provisioner-client.ts';
 import { short } from './output/print.ts';
 import { imageCommit, isChangeable, type RolloutOutcome, watchedCondition } from './rollout.ts';
 
@@ -61,7 +61,7 @@ export async function rollOutImage(
   }
 
   async function postEdit(verb: 'image' | 'revert', body: object, why: string) {
-    const headers = { 'x-reason': why };
+    const headers = { 'x-reason': headerText(why) };
     const answer = await callProvisioner(context, { method: 'POST', path: `${path}/${verb}`, body, headers });
     return edited.parse(answer);
   }
@@ -97,8 +97,8 @@ export async function rollOutImage(
       return { state: 'failed', detail: `${problem}; the site was changed since, so it is not reverted` };
     }
     // A reason has at most 200 characters, so the problem comes first. The reverted commit names the image.
-    const why = `${problem} (${reason})`.slice(0, 200).replace(/[^\x20-\x7e]/g, ' ');
-    const back = await postEdit('revert', { revision }, why);
+    const why = `${problem} (${reason})`.slice(0, 200);
+    const back = await postEdit('revert', { revision, removal: false }, why);
     return { state: 'reverted', detail: `by commit ${short(back.revision)}: ${problem}` };
   }
 }

@@ -5,6 +5,7 @@ import { type R2Options, r2Client } from '../clients/r2.ts';
 import { Home } from './instance/home.ts';
 import { type CliContext, requireSite } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
+import { QUICK_MS, SLOW_MS, timeoutMs } from './instance/timeout.ts';
 import { CliError } from './output/cli-error.ts';
 
 export interface LogsOptions {
@@ -46,22 +47,47 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
     throw new CliError('--status must be a status or a class of them, for example 404 or 5xx');
   const wanted = new RegExp(`^${status.replace('xx', '\\d\\d')}`);
 
-  const bucket = r2Client(await bucketOf(context));
   const seen = new Set<string>();
-  for await (const key of bucket.keys(`raw/dt=${day}/`)) {
-    for (const line of (await bucket.text(key)).split('\n')) {
-      if (line === '') continue;
-      const one = record.parse(JSON.parse(line));
-      if (one.site !== site) continue;
-      const duplicate = seen.has(one.requestId);
-      seen.add(one.requestId);
-      if (!wanted.test(String(one.status))) continue;
-      const marked = duplicate ? { ...one, duplicate } : one;
-      process.stdout.write(options.json ? `${JSON.stringify(marked)}\n` : renderRecord(one, duplicate));
-    }
+  for await (const one of records(context, day)) {
+    if (one.site !== site) continue;
+    const duplicate = seen.has(one.requestId);
+    seen.add(one.requestId);
+    if (!wanted.test(String(one.status))) continue;
+    const marked = duplicate ? { ...one, duplicate } : one;
+    process.stdout.write(options.json ? `${JSON.stringify(marked)}\n` : renderRecord(one, duplicate));
   }
   // A removed site may still have records, so its name is checked only if there are none.
   if (seen.size === 0) await requireSite(context, site);
+}
+
+/** All records of a day. What can't be read is named on standard error, and the exit code is 1. */
+async function* records(context: CliContext, day: string): AsyncGenerator<LogRecord> {
+  const bucket = r2Client(await bucketOf(context));
+  try {
+    for await (const key of bucket.keys(`raw/dt=${day}/`)) {
+      let unreadable = 0;
+      for (const line of (await bucket.text(key)).split('\n')) {
+        if (line === '') continue;
+        const parsed = parseRecord(line);
+        if (parsed === null) unreadable += 1;
+        else yield parsed;
+      }
+      if (unreadable === 0) continue;
+      process.stderr.write(`tagyard: ${unreadable} lines of ${key} are no records and were left out\n`);
+      process.exitCode = 1;
+    }
+  } catch (cause) {
+    // The client's errors name the bucket and the status, or the time limit.
+    throw new CliError(cause instanceof Error ? cause.message : String(cause), { cause });
+  }
+}
+
+function parseRecord(line: string): LogRecord | null {
+  try {
+    return record.safeParse(JSON.parse(line)).data ?? null;
+  } catch {
+    return null;
+  }
 }
 
 /** Cloudflare's bucket if the environment names an account, else the bucket of the embedded instance of this home. */
@@ -72,11 +98,12 @@ async function bucketOf({ home, env }: CliContext): Promise<R2Options> {
       token: env.CLOUDFLARE_API_TOKEN ?? '',
       accountId: env.CLOUDFLARE_ACCOUNT_ID,
       bucket: BUCKET,
+      timeoutMs: timeoutMs(env, SLOW_MS),
     };
   }
   const { cloudflare } = await readRun(join(home, 'run.json'));
   const { cloudflareToken: token } = await new Home(home).instance();
-  return { ...cloudflare, token, bucket: BUCKET, ...UNLIMITED };
+  return { ...cloudflare, token, bucket: BUCKET, ...UNLIMITED, timeoutMs: timeoutMs(env, QUICK_MS) };
 }
 
 function renderRecord(

@@ -61,8 +61,9 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('apply')
     .description('apply the newest revision now and wait until it is applied')
     .option('--checksum <checksum>', 'apply only if the plan still has this checksum')
+    .option('--wait <seconds>', 'how long to wait for the end', '1800')
     .option('--json', 'print the outcome as JSON')
-    .action((options: { checksum?: string; json?: true }) => apply({ home, env }, options));
+    .action((options: { checksum?: string; wait: string; json?: true }) => apply({ home, env }, options));
   tagyard
     .command('diff')
     .description('show how the manifests differ from the applied ones; exit code 2 if they differ')
@@ -74,7 +75,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     );
   tagyard
     .command('revert')
-    .description('undo a commit of a site, also a removal, with a new commit')
+    .description('undo a commit of a site, also a removal, with a new commit; asks before it removes a site')
     .argument('<site>')
     .argument(
       '[revision]',
@@ -82,8 +83,10 @@ export function program(env: NodeJS.ProcessEnv): Command {
     )
     .option('--reason <text>', 'the reason to record in the commit')
     .option('--json', 'print the commit as JSON')
-    .action((site: string, revision: string | undefined, options: { reason?: string; json?: true }) =>
-      revert({ home, env }, site, revision, options),
+    .option('--yes', 'do not ask before a revert that removes the site')
+    .action(
+      (site: string, revision: string | undefined, options: { reason?: string; json?: true; yes?: true }) =>
+        revert({ home, env }, site, revision, options),
     );
   for (const [verb, act, what] of [
     ['suspend', suspend, 'stop changes of a site; its drift is still reported'],
@@ -137,7 +140,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .description('mint a development JWT (embedded instance only)')
     .requiredOption('--client <id>', 'the client that the subject is a member of')
     .option('--role <role>', 'the role of the subject in that client', 'owner')
-    .action((options: { client: string; role: string }) => token(home, options));
+    .action((options: { client: string; role: string }) => token({ home, env }, options));
   tagyard
     .command('client')
     .description('manage clients and their members')

@@ -1,48 +1,92 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
 import {
+  approvalSchema,
   isCertificate,
+  type PartCheck,
   type PlanReport,
   planReportSchema,
   type ShownSite,
   shownSiteSchema,
 } from '../report/report.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { type Drift, describeDrift, driftOf, observeLive } from './live.ts';
+import { renderChecks } from './output/checks.ts';
+import { CliError } from './output/cli-error.ts';
 import { header, type OutputOptions, print, short } from './output/print.ts';
 import { table } from './output/table.ts';
 
 const COLOUR = { create: 'green', update: 'yellow', delete: 'red' } as const;
 
-/** Prints the changes that would be made and the blocked ones. Exit code 2 if there are changes. */
+/** Prints the changes that would be made, and those that are held. Exit code 2 if there are any. */
 export async function plan(context: CliContext, options: OutputOptions & { ref?: string }): Promise<void> {
   const body = options.ref === undefined ? {} : { ref: options.ref };
   const report = planReportSchema.parse(
     await callProvisioner(context, { method: 'POST', path: '/plan', body }),
   );
-  print(options, report, renderPlan);
   if (report.changes.length > 0) process.exitCode = 2;
+  print(options, report, renderPlan);
 }
 
+/** Prints the conditions of the last pass, and beside them what is different now. */
 export async function status(
   context: CliContext,
   site: string | undefined,
   options: OutputOptions,
 ): Promise<void> {
+  const [answer, live] = await Promise.all([
+    site === undefined
+      ? callProvisioner(context, { method: 'GET', path: '/sites' })
+      : readSite(context, site),
+    observeLive(context),
+  ]);
+  const drift = driftOf(live);
+  const checks = live.checks.filter(({ status: outcome }) => outcome !== 'passed');
   if (site !== undefined) {
-    print(options, shownSiteSchema.parse(await readSite(context, site)), renderSite);
+    const own = drift.filter((change) => change.site === site);
+    const shown = withDrift(shownSiteSchema.parse(answer), own);
+    print(options, { ...shown, drift: own, checks }, () => {
+      const below = renderLive(own, checks);
+      return `${renderSite(shown)}${below === '' ? '' : `\n${below}`}`;
+    });
     return;
   }
-  const schema = z.object({
-    revision: z.string().nullable(),
-    problem: z.string().nullable(),
-    sites: z.array(shownSiteSchema),
-  });
-  const answer = await callProvisioner(context, { method: 'GET', path: '/sites' });
-  print(options, schema.parse(answer), ({ problem, sites }) => {
+  const shown = sitesSchema.parse(answer);
+  // Before the first commit there is nothing to observe.
+  const relevant = shown.revision === null ? checks.filter(({ name }) => name !== 'targets') : checks;
+  print(options, { ...shown, drift, checks: relevant }, ({ problem, sites }) => {
     const head = problem === null ? '' : `${styleText('red', problem)}\n`;
-    if (sites.length === 0) return `${head}no site yet\n`;
-    return head + table([header('site', 'condition', 'applied', ''), ...sites.map(statusRow)]);
+    const list =
+      sites.length === 0
+        ? 'no site yet\n'
+        : table([header('site', 'condition', 'applied', ''), ...sites.map(statusRow)]);
+    return `${head}${list}${renderLive(drift, relevant)}`;
   });
+}
+
+/** The resources that are different now are shown as drifted, whatever the last pass saw. */
+function withDrift(site: ShownSite, drift: readonly Drift[]): ShownSite {
+  const ids = new Set(drift.map(({ target, key }) => `${target} ${key}`));
+  const resources = site.resources.map((resource) =>
+    !isCertificate(resource) && resource.state === 'applied' && ids.has(`${resource.target} ${resource.key}`)
+      ? { ...resource, state: 'drifted' as const }
+      : resource,
+  );
+  return { ...site, resources };
+}
+
+const sitesSchema = z.object({
+  revision: z.string().nullable(),
+  problem: z.string().nullable(),
+  sites: z.array(shownSiteSchema),
+});
+
+function renderLive(drift: readonly Drift[], checks: readonly PartCheck[]): string {
+  const changed = drift.map(
+    (change) => `${styleText('red', 'drift')} ${change.site}: ${describeDrift(change)}\n`,
+  );
+  // A part that can't be asked from here is no news in a status.
+  return [...changed, renderChecks(checks.filter(({ status: outcome }) => outcome === 'failed'))].join('');
 }
 
 export async function history(context: CliContext, site: string, options: OutputOptions): Promise<void> {
@@ -60,9 +104,24 @@ export async function history(context: CliContext, site: string, options: Output
   );
 }
 
+/** Lets the guarded changes of the plan through, and says what holds them all the same. Exit code 1 if anything does. */
 export async function approve(context: CliContext, checksum: string): Promise<void> {
-  await callProvisioner(context, { method: 'POST', path: '/approve', body: { checksum } });
-  process.stdout.write(`${checksum} is approved; tagyard status shows the progress\n`);
+  const answer = await callProvisioner(context, { method: 'POST', path: '/approve', body: { checksum } });
+  const { approved, held } = approvalSchema.parse(answer);
+  if (approved === 0) {
+    throw new CliError(
+      `nothing of the plan ${checksum} waits for an approval, so nothing was approved; tagyard plan shows what holds a change`,
+    );
+  }
+  if (held.length > 0) {
+    const reasons = held.map(({ reason, detail }) => `\n  ${reason}: ${detail}`).join('');
+    throw new CliError(
+      `${approved} changes are approved, but are not applied while this holds them:${reasons}`,
+    );
+  }
+  process.stdout.write(
+    `${approved} changes of ${checksum} are approved; tagyard status shows the progress\n`,
+  );
 }
 
 async function readSite(context: CliContext, site: string): Promise<unknown> {
@@ -70,17 +129,24 @@ async function readSite(context: CliContext, site: string): Promise<unknown> {
 }
 
 function renderPlan({ revision, checksum, changes, blocked }: PlanReport): string {
-  const rows = changes.map(({ site, target, key, op, summary }) => [
-    styleText(COLOUR[op], op),
-    site,
-    target,
-    key,
-    summary,
+  const rows = changes.map((change) => [
+    styleText(COLOUR[change.op], change.op),
+    change.site,
+    change.target,
+    change.key,
+    change.drift ? `was ${change.summary}, is ${change.found ?? 'missing'}` : change.summary,
+    change.held.length === 0 ? '' : styleText('yellow', `held: ${change.held.join(', ')}`),
   ]);
-  const held = blocked.map(({ reason, detail }) => `${styleText('red', reason)}: ${detail}\n`).join('');
+  const reasons = blocked.map(({ reason, detail }) => `${styleText('red', reason)}: ${detail}\n`).join('');
+  const held = changes.filter((change) => change.held.length > 0).length;
+  const counts = held === 0 ? '' : ` (${changes.length - held} would be applied now, ${held} are held)`;
   const total =
-    changes.length === 0 ? 'nothing to change' : `${changes.length} changes, checksum ${checksum}`;
-  return `${table(rows)}${held}${total} at ${short(revision)}\n`;
+    changes.length === 0
+      ? blocked.length === 0
+        ? 'nothing to change'
+        : 'no change, because of the above'
+      : `${changes.length} changes${counts}, checksum ${checksum}`;
+  return `${table(rows)}${reasons}${total} at ${short(revision)}\n`;
 }
 
 function renderSite(site: ShownSite): string {
@@ -98,6 +164,8 @@ function detailOf(resource: ShownSite['resources'][number]): string {
   return resource.reason || `until ${resource.notAfter?.slice(0, 10)}, by ${resource.issuer}`;
 }
 
-function statusRow({ site, ready, reason, applied, message }: ShownSite): string[] {
-  return [site, styleText(ready ? 'green' : 'red', reason), short(applied), message];
+function statusRow({ site, ready, reason, applied, message, suspended }: ShownSite): string[] {
+  const condition = styleText(ready ? (suspended ? 'yellow' : 'green') : 'red', reason);
+  const isNamed = !suspended || reason === 'Suspended';
+  return [site, isNamed ? condition : `${condition}, suspended`, short(applied), message];
 }

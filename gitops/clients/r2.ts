@@ -11,6 +11,8 @@ export interface R2Options {
   /** Calls per second on average, and in a burst; see `CloudflareOptions`. */
   readonly rate?: number;
   readonly burst?: number;
+  /** The limit of one call. */
+  readonly timeoutMs?: number;
 }
 
 const PAGE = 1000;
@@ -22,8 +24,16 @@ const objectsPage = z.object({
 });
 
 /** Reads the objects of one R2 bucket. Throws an `Error` with the status of an answer without success. */
-export function r2Client({ url, token, accountId, bucket, rate = 3.5, burst = 100 }: R2Options) {
-  const send = pacedFetch(createPace({ perSecond: rate, burst }), { timeoutMs: TIMEOUT });
+export function r2Client({
+  url,
+  token,
+  accountId,
+  bucket,
+  rate = 3.5,
+  burst = 100,
+  timeoutMs = TIMEOUT,
+}: R2Options) {
+  const send = pacedFetch(createPace({ perSecond: rate, burst }), { timeoutMs });
   const base = `${url.replace(/\/$/, '')}/accounts/${accountId}/r2/buckets/${encodeURIComponent(bucket)}/objects`;
 
   async function get(address: string): Promise<Response> {

@@ -1,4 +1,3 @@
-import type { LookupFunction } from 'node:net';
 import type { HostReport } from '../../edge/verification/contract.ts';
 import type { Applier } from '../appliers/contract.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
@@ -6,6 +5,7 @@ import type { LoadedManifest } from '../manifest/containers.ts';
 import { describeSite } from '../manifest/description.ts';
 import { readConfig } from './config.ts';
 import { type NameDestinations, resolveNames } from './names.ts';
+import { nodeLookup } from './node-lookup.ts';
 import { type CertificateEndpoint, readServedCertificate } from './served-certificate.ts';
 import { measureArrival, type VisitTarget } from './visit.ts';
 
@@ -74,23 +74,4 @@ async function countPreviews(
   } catch (error) {
     return { count: null, problem: error instanceof Error ? error.message : String(error) };
   }
-}
-
-/** A lookup function for Node's sockets. */
-function nodeLookup(lookup: DnsLookup): LookupFunction {
-  return (name, { all }, done) => {
-    lookup.addresses(name).then(
-      (addresses) => {
-        const found = addresses
-          .filter((address) => !address.includes(':'))
-          .map((address) => ({ address, family: 4 }));
-        const [first] = found;
-        if (first === undefined)
-          done(Object.assign(new Error(`${name} has no IPv4 address`), { code: 'ENOTFOUND' }), '');
-        else if (all) done(null, found);
-        else done(null, first.address, first.family);
-      },
-      (error: NodeJS.ErrnoException) => done(error, ''),
-    );
-  };
 }

@@ -7,6 +7,7 @@ import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { DaemonDeps } from './deps.ts';
 import { editRoutes } from './edits.ts';
 import { ProvisionerProblem } from './errors.ts';
+import { healthRoutes } from './health.ts';
 import { hostReportRoutes } from './host-report.ts';
 import { planRoutes } from './plans.ts';
 import { authenticate } from './secrets.ts';
@@ -73,6 +74,7 @@ function routes(deps: DaemonDeps): FastifyPluginAsyncZod {
     await app.register(editRoutes(deps));
     await app.register(planRoutes(deps));
     await app.register(hostReportRoutes(deps));
+    await app.register(healthRoutes(deps));
     refuseOthers(app);
   };
 }

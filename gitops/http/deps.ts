@@ -4,7 +4,8 @@ import type { DesiredStateReader } from '../desired/reader.ts';
 import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
-import type { CertificateStatus } from '../report/report.ts';
+import type { LoadedManifest } from '../manifest/containers.ts';
+import type { CertificateStatus, PartCheck } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
 /** What the routes work with. */
@@ -17,6 +18,8 @@ export interface DaemonDeps {
   readonly ageIdentity: string;
   /** Accepted values of `x-secret`: the current one, and the previous one during a rotation. Empty: all are refused. */
   readonly secrets: readonly string[];
+  /** Asks the parts of this host, each within a time limit; `site`: one that is applied. Without it only the daemon's own parts are reported. */
+  readonly checkParts?: (site: LoadedManifest | null) => Promise<readonly PartCheck[]>;
   /** Makes the host report of a site. Without it there is no route for that. */
   readonly reportSite?: ReportSite;
   /** Statuses of a site's certificates, where this host manages them. */

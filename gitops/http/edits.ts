@@ -20,7 +20,11 @@ const deprovisionBody = z.strictObject({ site: siteId, commit: z.boolean().defau
 const customDomain = { site: siteId, domain: givenDomain };
 const customDomainBody = z.strictObject(customDomain);
 const customDomainQuery = z.object(customDomain);
-const revertBody = z.strictObject({ revision: z.string().min(1).max(200).optional() });
+/** `removal: false`: refuses a revert that would remove the site. */
+const revertBody = z.strictObject({
+  revision: z.string().min(1).max(200).optional(),
+  removal: z.boolean().default(true),
+});
 const imageBody = z.strictObject({ image: imageReference });
 const pruneBody = z.strictObject({ olderThanDays: z.number().min(0).max(36_500).default(30) });
 /** Seconds for which the answer waits for the end of the operation. */
@@ -159,7 +163,8 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       { schema: { params: siteIdParams, querystring, body: optionalBody(revertBody) } },
       async (request, reply) => {
         const { site } = request.params;
-        const { reverted, edit } = await revertOf(repo, site, request.body.revision);
+        const { revision, removal } = request.body;
+        const { reverted, edit } = await revertOf(repo, site, { revision, removal });
         const trailers = { Reverts: reverted };
         const committed = await commitEdit(request, { site, verb: 'Revert', edit, trailers });
         const { wait } = request.query;

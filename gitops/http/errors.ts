@@ -17,6 +17,7 @@ export const PROVISIONER_ERRORS = {
   name_taken: [409, 'Another site of this host has one of the manifest’s names, ports or tokens'],
   superseded: [409, 'The sites repository no longer has the site as the request’s revision has it'],
   site_protected: [409, 'The manifest protects the site from removal'],
+  removal_unconfirmed: [409, 'The revert removes the site, and the request excludes that'],
   site_stalled: [409, 'The site has no manifest that this host can use'],
   checksum_mismatch: [409, 'The checksum is not that of the current plan'],
   still_running: [504, 'The operation is still running; poll its address'],

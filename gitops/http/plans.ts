@@ -4,17 +4,20 @@ import type { PassPlan } from '../pass/pass.ts';
 import type { SiteDiff } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
-import { planReport } from './plan-report.ts';
+import { holdsAfterApproval, planReport } from './plan-report.ts';
 import { optionalBody } from './request.ts';
 
-const refBody = optionalBody(z.strictObject({ ref: z.string().max(200).optional() }));
+const ref = z.string().max(200).optional();
+const refBody = optionalBody(z.strictObject({ ref }));
+/** `timeout`: seconds after which a target without an answer counts as unobserved. */
+const planBody = optionalBody(z.strictObject({ ref, timeout: z.number().min(0.05).max(600).optional() }));
 const applyBody = optionalBody(z.strictObject({ checksum: z.string().max(64).optional() }));
 const approveBody = z.strictObject({ checksum: z.string().max(64) });
 
 /** Plans, and the orders to apply them. */
 export function planRoutes({ repo, reader, loop, operations }: DaemonDeps): FastifyPluginAsyncZod {
-  async function newestPlan(): Promise<PassPlan> {
-    return await loop.plan(await reader.peek(await revisionOf(undefined)));
+  async function newestPlan(observeTimeoutMs?: number): Promise<PassPlan> {
+    return await loop.plan(await reader.peek(await revisionOf(undefined)), observeTimeoutMs);
   }
 
   async function revisionOf(ref: string | undefined): Promise<string> {
@@ -29,8 +32,10 @@ export function planRoutes({ repo, reader, loop, operations }: DaemonDeps): Fast
   }
 
   return async (app) => {
-    app.post('/plan', { schema: { body: refBody } }, async ({ body: { ref } }) => {
-      if (ref === undefined) return planReport(await newestPlan());
+    app.post('/plan', { schema: { body: planBody } }, async ({ body: { ref, timeout } }) => {
+      if (ref === undefined) {
+        return planReport(await newestPlan(timeout === undefined ? undefined : timeout * 1000));
+      }
       return planReport(await loop.preview(await reader.peek(await revisionOf(ref))));
     });
 
@@ -80,7 +85,9 @@ export function planRoutes({ repo, reader, loop, operations }: DaemonDeps): Fast
       const plan = await newestPlan();
       demandChecksum(plan, checksum);
       loop.approve(plan);
-      return reply.status(202).send({ revision: plan.desired.revision, checksum });
+      const { revision } = plan.desired;
+      const approval = { approved: plan.guarded.length, held: holdsAfterApproval(plan) };
+      return reply.status(202).send({ revision, checksum, ...approval });
     });
   };
 }

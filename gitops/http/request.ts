@@ -27,5 +27,14 @@ export function manifestOf(body: unknown, host: string): Manifest {
 
 export function requestHeader(request: FastifyRequest, name: string): string | null {
   const value = request.headers[name];
-  return typeof value === 'string' && value !== '' ? value.slice(0, 200) : null;
+  return typeof value === 'string' && value !== '' ? decoded(value).slice(0, 200) : null;
+}
+
+/** Node reads headers as Latin-1. Bytes that are valid UTF-8 are taken as that. */
+function decoded(value: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(value, 'latin1'));
+  } catch {
+    return value;
+  }
 }

@@ -12,9 +12,13 @@ interface Revert {
  * The edit that restores a site's file as it was before a commit (default: the newest that changed it; a merge is
  * undone towards its first parent). Later changes of
  * the file are reverted too. Reverting a removal brings the site back; reverting its creation writes a tombstone. Throws
- * `unknown_site` or `unknown_ref`; the edit throws `invalid_manifest` or `site_protected`.
+ * `unknown_site` or `unknown_ref`; the edit throws `invalid_manifest`, `site_protected` or `removal_unconfirmed`.
  */
-export async function revertOf(repo: SitesRepo, site: string, revision?: string): Promise<Revert> {
+export async function revertOf(
+  repo: SitesRepo,
+  site: string,
+  { revision, removal }: { readonly revision: string | undefined; readonly removal: boolean },
+): Promise<Revert> {
   const from = revision === undefined ? await repo.head() : await repo.resolve(revision);
   if (from === null) throw new ProvisionerProblem('unknown_ref');
   // A merge counts as one change of the branch: what it did to the file beside its first parent.
@@ -31,14 +35,24 @@ export async function revertOf(repo: SitesRepo, site: string, revision?: string)
   return {
     reverted: newest,
     async edit(current) {
-      if (before === null) return await removeSite(site, current);
+      if (before === null) {
+        const removed = await removeSite(site, current);
+        if (!removal && removed !== current) throw unconfirmed(site, newest);
+        return removed;
+      }
       // Throws where the old text is invalid: a site is not reverted to a manifest that can't be applied.
       const wanted = await currentManifest(site, before.text);
-      return wanted.state === 'absent' && current !== null
-        ? await tombstone(site, before.text, current)
-        : before.text;
+      if (wanted.state === 'present' || current === null) return before.text;
+      if (!removal && (await removeSite(site, current)) !== current) throw unconfirmed(site, newest);
+      return await tombstone(site, before.text, current);
     },
   };
+}
+
+function unconfirmed(site: string, revision: string): ProvisionerProblem {
+  return new ProvisionerProblem('removal_unconfirmed', {
+    detail: `before ${revision.slice(0, 8)} there was no site ${site}, so this revert removes it from its host, the edge and DNS`,
+  });
 }
 
 /** The old tombstone. Throws where the site, as it is now, may not be removed. */

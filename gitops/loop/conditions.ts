@@ -67,6 +67,25 @@ export function hostObstacle(plan: PassPlan, site: string): SiteObstacle | null 
   return message === undefined ? null : { reason: 'CertificatePending', message, transient: true };
 }
 
+/** Obstacles that lie with the host, its targets or an operator. The manifest itself could be applied. */
+const HOST_REASONS: ReadonlySet<Reason> = new Set([
+  'ObserveFailed',
+  'UndecryptableConfig',
+  'UnsupportedVersion',
+  'Blocked',
+  'Frozen',
+  'CertificatePending',
+]);
+
+/** True if nothing of the manifest caused the failures or, without failures, the obstacle. */
+export function isHostFault(
+  found: SiteObstacle | null,
+  failures: readonly { readonly error: Error }[],
+): boolean {
+  if (failures.length === 0) return found !== null && HOST_REASONS.has(found.reason);
+  return failures.every(({ error }) => !('isOfSite' in error && error.isOfSite === true));
+}
+
 /** The condition after a run (`null`: there was nothing to run): failures first, then the plan's obstacle. */
 export function conditionAfterRun(
   plan: PassPlan,

@@ -58,9 +58,13 @@ export class Loop {
   #ended: Promise<void> = Promise.resolve();
   #lastError: Error | null = null;
   #passes = 0;
+  /** When the pass that is running started, by the monotonic clock; `null`: none is. */
+  #passSince: number | null = null;
+  readonly #clock: Clock;
 
   constructor({ known, clock = systemClock, ...deps }: LoopDeps) {
     this.#deps = deps;
+    this.#clock = clock;
     const { signal } = this.#stop;
     const inventory = new Inventory(known?.sites);
     const repairLoops = new RepairLoops(clock);
@@ -148,6 +152,11 @@ export class Loop {
     return this.#passes;
   }
 
+  /** For how many milliseconds the present pass has been running; 0: none is running. */
+  get passRunsMs(): number {
+    return this.#passSince === null ? 0 : this.#clock.now() - this.#passSince;
+  }
+
   /** Everything was observed at least once, so a site without a status has nothing on this host. */
   get ready(): boolean {
     return this.#schedule.hasSucceeded && this.lastError === null;
@@ -172,8 +181,8 @@ export class Loop {
   }
 
   /** The plan of a full pass over `desired`; nothing is applied. */
-  async plan(desired: DesiredState): Promise<PassPlan> {
-    return await this.#reconciler.plan(desired);
+  async plan(desired: DesiredState, observeTimeoutMs?: number): Promise<PassPlan> {
+    return await this.#reconciler.plan(desired, observeTimeoutMs);
   }
 
   /** The same for a branch that isn't merged: it need not be a descendant of the last revision. */
@@ -186,6 +195,7 @@ export class Loop {
       await this.#triggers.until(this.#nextAt(), this.#stop.signal);
       if (this.#stop.signal.aborted) return;
       const pending = this.#triggers.take();
+      this.#passSince = this.#clock.now();
       try {
         await this.#reconciler.pass(pending);
         this.#passes += 1;
@@ -197,6 +207,8 @@ export class Loop {
         this.#lastError = cause instanceof Error ? cause : new Error(String(cause));
         this.#schedule.failed([this.#lastError]);
         this.#deps.log.warn({ err: this.#lastError }, 'the pass could not plan; nothing was changed');
+      } finally {
+        this.#passSince = null;
       }
     }
   }

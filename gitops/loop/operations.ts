@@ -75,12 +75,17 @@ export class Operations {
     }
   }
 
-  finish(ids: readonly string[], status: 'succeeded' | 'failed', reason?: string): void {
+  /** `failure`: why it failed. */
+  finish(
+    ids: readonly string[],
+    status: 'succeeded' | 'failed',
+    failure: Pick<Operation, 'reason' | 'fault'> = {},
+  ): void {
     for (const id of ids) {
       const operation = this.#all.get(id);
       if (operation === undefined || operation.finishedAt !== null) continue;
       const finishedAt = this.#clock.date().toISOString();
-      this.#put({ ...operation, status, finishedAt, ...(reason === undefined ? {} : { reason }) });
+      this.#put({ ...operation, status, finishedAt, ...failure });
       for (const resolve of this.#waiting.get(id) ?? []) resolve();
       this.#waiting.delete(id);
     }

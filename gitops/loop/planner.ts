@@ -28,7 +28,9 @@ export interface PlannerDeps {
 }
 
 /** What the reconciler knows and the planner doesn't. */
-type PassFacts = Pick<Guards, 'historyRewritten' | 'stateLost' | 'approved'>;
+type PassFacts = Pick<Guards, 'historyRewritten' | 'stateLost' | 'approved'> & {
+  readonly observeTimeoutMs?: number | undefined;
+};
 
 /** Plans passes by the settings of this host. Changes nothing. */
 export class Planner {
@@ -40,7 +42,11 @@ export class Planner {
   }
 
   /** `scope`: the sites to cover; `null`: all. */
-  async plan(desired: DesiredState, scope: ReadonlySet<string> | null, facts: PassFacts): Promise<PassPlan> {
+  async plan(
+    desired: DesiredState,
+    scope: ReadonlySet<string> | null,
+    { observeTimeoutMs, ...facts }: PassFacts,
+  ): Promise<PassPlan> {
     const { appliers, policy = 'sync', drift = {}, frozen, repo, certificates } = this.#deps;
     const { inventory, repairLoops, clock, signal } = this.#deps;
     return await planPass(
@@ -58,6 +64,7 @@ export class Planner {
         },
         removals: (sites) => findRemovals(sites, desired, repo),
         uncertified: () => certificates?.uncertified() ?? new Map(),
+        observeTimeoutMs,
         clock,
       },
       signal,

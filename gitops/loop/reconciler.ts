@@ -79,14 +79,15 @@ export class Reconciler {
     this.#approved = new Set(plan.guarded.map(changeId));
   }
 
-  /** The plan of a full pass over `desired`. */
-  async plan(desired: DesiredState): Promise<PassPlan> {
-    return await this.#plan(desired, null, await this.#isRewritten(desired.revision));
+  /** The plan of a full pass over `desired`. A target that takes longer than the timeout counts as unobserved. */
+  async plan(desired: DesiredState, observeTimeoutMs?: number): Promise<PassPlan> {
+    const historyRewritten = await this.#isRewritten(desired.revision);
+    return await this.#plan(desired, null, { historyRewritten, observeTimeoutMs });
   }
 
   /** The same for a branch that isn't merged: it need not be a descendant of the last revision. */
   async preview(desired: DesiredState): Promise<PassPlan> {
-    return await this.#plan(desired, null, false);
+    return await this.#plan(desired, null, { historyRewritten: false });
   }
 
   /** Throws where the desired state can't be read; nothing has changed then. */
@@ -101,7 +102,9 @@ export class Reconciler {
     const { revision } = desired;
     const isFull = scope === null;
     const isEmpty = scope?.size === 0;
-    const plan = isEmpty ? null : await this.#plan(desired, scope, input.historyRewritten);
+    const plan = isEmpty
+      ? null
+      : await this.#plan(desired, scope, { historyRewritten: input.historyRewritten });
     this.#deps.statuses.setRevision(revision);
     for (const site of changed) this.#deps.inventory.outdate(site);
     if (plan !== null) this.#apply(plan, input.open);
@@ -146,9 +149,13 @@ export class Reconciler {
     return { desired, changed, open, historyRewritten, scope };
   }
 
-  async #plan(desired: DesiredState, scope: ReadonlySet<string> | null, historyRewritten: boolean) {
-    const facts = { historyRewritten, stateLost: this.#stateLost, approved: this.#approved };
-    return await this.#deps.planner.plan(desired, scope, facts);
+  async #plan(
+    desired: DesiredState,
+    scope: ReadonlySet<string> | null,
+    facts: { readonly historyRewritten: boolean; readonly observeTimeoutMs?: number | undefined },
+  ) {
+    const known = { stateLost: this.#stateLost, approved: this.#approved };
+    return await this.#deps.planner.plan(desired, scope, { ...facts, ...known });
   }
 
   /** Starts the runs of a plan, and writes the status of the sites without changes. */

@@ -5,6 +5,7 @@ import type { Log } from '../base/log.ts';
 import { type DesiredState, desiredFor } from '../desired/desired-state.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
+import { isHostFault } from './conditions.ts';
 import { executeSite, isOptional, type SiteOutcome } from './execute.ts';
 import type { Operations } from './operations.ts';
 import type { RepairLoops } from './repair-loops.ts';
@@ -213,7 +214,12 @@ export class SiteRuns {
     const needsAction = settled.obstacle !== null && settled.obstacle.transient !== true;
     const hasFailed = outcome?.terminal || needsAction || retries.failures(site) >= ATTEMPTS_PER_OPERATION;
     if (isApplied && settled.obstacle === null) this.#deps.operations.finish(operations, 'succeeded');
-    else if (hasFailed) this.#deps.operations.finish(operations, 'failed', `${reason}: ${message}`);
+    else if (hasFailed) {
+      const fault = isHostFault(settled.obstacle, outcome?.failures ?? [])
+        ? ({ fault: 'host' } as const)
+        : {};
+      this.#deps.operations.finish(operations, 'failed', { reason: `${reason}: ${message}`, ...fault });
+    }
     onChange();
   }
 }

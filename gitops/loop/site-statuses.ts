@@ -92,12 +92,14 @@ export class SiteStatuses {
     const found = outcome === null ? obstacle(plan, site) : hostObstacle(plan, site);
     const applied = isApplied && found === null;
     const { revision } = plan.desired;
+    const manifest = plan.desired.sites.get(site)?.manifest;
     const status: SiteStatus = {
       ...before,
       ...condition,
       desired: revision,
       attempted: outcome === null ? before.attempted : revision,
       applied: applied ? revision : before.applied,
+      suspended: manifest === null ? before.suspended : manifest?.suspend === true || undefined,
       health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
       resources: resourceStatuses(plan, site, outcome, nextRetry),
       // A later site of this name must not take over the drain of the one that was removed.

@@ -15,6 +15,8 @@ export interface DriftSplit {
   readonly changes: readonly Change[];
   /** Reported, not made. */
   readonly unrepaired: readonly UnrepairedDrift[];
+  /** Those of `changes` that repair drift. */
+  readonly drifted: readonly Change[];
 }
 
 /**
@@ -30,6 +32,7 @@ export function splitDrift(
   },
 ): DriftSplit {
   const kept: Change[] = [];
+  const drifted: Change[] = [];
   const unrepaired: UnrepairedDrift[] = [];
   for (const change of changes) {
     const mode = rules.modes[change.target] ?? 'enforce';
@@ -37,7 +40,10 @@ export function splitDrift(
     else if (mode === 'warn') unrepaired.push({ change, why: 'warn' });
     else if (mode === 'enforce' && rules.isRepairLoop(change))
       unrepaired.push({ change, why: 'repair_loop' });
-    else if (mode === 'enforce') kept.push(change);
+    else if (mode === 'enforce') {
+      kept.push(change);
+      drifted.push(change);
+    }
   }
-  return { changes: kept, unrepaired: unrepaired };
+  return { changes: kept, unrepaired, drifted };
 }

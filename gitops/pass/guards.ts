@@ -70,8 +70,10 @@ const BLOCK_REASONS = [
   'upsert_only',
 ] as const;
 type BlockReason = (typeof BLOCK_REASONS)[number];
+/** `unusable`: the site has no usable manifest. */
+export type HoldReason = BlockReason | 'suspended' | 'unusable';
 
-export const APPROVABLE: ReadonlySet<BlockReason> = new Set([
+export const APPROVABLE: ReadonlySet<HoldReason> = new Set<BlockReason>([
   'empty_desired_state',
   'too_many_sites',
   'too_many_records',
@@ -83,6 +85,8 @@ export const APPROVABLE: ReadonlySet<BlockReason> = new Set([
 export interface Verdict {
   readonly allowed: readonly Change[];
   readonly blocked: readonly Block[];
+  /** Why each change that isn't allowed is held; several reasons may hold one change. */
+  readonly held: ReadonlyMap<Change, readonly HoldReason[]>;
   /** The changes that wait for an approval, or have one; empty where nothing is guarded. */
   readonly guarded: readonly Change[];
   /** Identifies the guarded changes for an approval; all changes where none is guarded. */
@@ -118,13 +122,10 @@ export function judge(input: JudgeInput): Verdict {
   const approved = guarded.every((change) => input.approved.has(changeId(change)));
   const blocks = [...(approved ? [] : approvable), ...unconditionalBlocks(input, changes, known)];
 
-  const blocked = new Set(blocks.flatMap((block) => block.changes));
-  const allowed = changes.filter((change) => {
-    const site = known.get(change.site);
-    return !blocked.has(change) && !site?.unusable && !site?.suspend;
-  });
+  const held = holdReasons(changes, blocks, known);
   return {
-    allowed,
+    allowed: changes.filter((change) => !held.has(change)),
+    held,
     guarded,
     blocked: blocks.map(({ reason, detail, changes: which }) => ({ reason, detail, sites: sitesOf(which) })),
     checksum: contentHash((guarded.length > 0 ? guarded : changes).map(changeId).toSorted()),
@@ -138,6 +139,23 @@ interface BlockedChanges {
 }
 
 type Known = ReadonlyMap<string, JudgedSite>;
+
+function holdReasons(
+  changes: readonly Change[],
+  blocks: readonly BlockedChanges[],
+  known: Known,
+): Map<Change, HoldReason[]> {
+  const held = new Map<Change, HoldReason[]>();
+  const hold = (change: Change, reason: HoldReason) =>
+    held.set(change, [...(held.get(change) ?? []), reason]);
+  for (const { reason, changes: which } of blocks) for (const change of which) hold(change, reason);
+  for (const change of changes) {
+    const site = known.get(change.site);
+    if (site?.unusable) hold(change, 'unusable');
+    if (site?.suspend) hold(change, 'suspended');
+  }
+  return held;
+}
 
 /** Whether it applies, why, for a person, and to which changes. */
 type Rule = readonly [boolean, BlockReason, string, readonly Change[]];

@@ -9,6 +9,7 @@ import type {
   Target,
 } from '../appliers/contract.ts';
 import type { Clock } from '../base/clock.ts';
+import { withinTime } from '../base/time-limit.ts';
 import type { DesiredSite, DesiredState } from '../desired/desired-state.ts';
 import type { DesiredResources } from './desired-resources.ts';
 import { type DriftSplit, splitDrift, type UnrepairedDrift } from './drift.ts';
@@ -24,6 +25,8 @@ export interface PassPlan extends Verdict {
   readonly scope: ReadonlySet<string> | null;
   readonly changes: readonly Change[];
   readonly conflicts: readonly Conflict[];
+  /** Those of `changes` that repair drift. */
+  readonly drifted: ReadonlySet<Change>;
   readonly unobserved: ReadonlyMap<Target, Error>;
   /** Changes, conflicts, blocks and drift by site; a site that has none of them isn't in it. */
   readonly bySite: ReadonlyMap<string, SitePlan>;
@@ -64,6 +67,8 @@ interface PassInput {
   readonly drift: Parameters<typeof splitDrift>[1];
   removals(sites: Iterable<string>): Promise<ReadonlyMap<string, Removal>>;
   uncertified(): ReadonlyMap<string, string>;
+  /** A target that takes longer counts as unobserved, milliseconds; unset: each client has its own limit only. */
+  readonly observeTimeoutMs?: number | undefined;
   readonly clock: Clock;
 }
 
@@ -89,7 +94,10 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
   const seen = observations.filter(({ error }) => error === null);
   const splits = seen.map(({ applier, resources, observed }) => {
     const plan = withinScope(applier.plan(resources, observed), scope);
-    const planned = plan.changes.map((change) => markEnded(change, desired));
+    const planned = plan.changes
+      // Without a usable manifest nothing is desired, so everything that exists would be deleted.
+      .filter(({ site }) => desired.sites.get(site)?.manifest !== null)
+      .map((change) => markEnded(change, desired));
     return { conflicts: plan.conflicts, ...splitDrift(planned, input.drift) };
   });
   const changes = splits.flatMap((one) => one.changes);
@@ -120,6 +128,7 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
     scope,
     changes,
     conflicts,
+    drifted: new Set(splits.flatMap((one) => one.drifted)),
     unobserved: new Map(
       observations.flatMap(({ applier, error }) =>
         error === null ? [] : [[applier.target, error] as const],
@@ -156,10 +165,12 @@ async function observeTarget(
   }
   const resources = [...bySite.values()].flat();
   try {
-    const observed =
+    const observe = (limited: AbortSignal) =>
       scope === null
-        ? await applier.observe(resources, signal)
-        : await observeScope({ applier, resources, scope }, input, signal);
+        ? applier.observe(resources, limited)
+        : observeScope({ applier, resources, scope }, input, limited);
+    const { observeTimeoutMs: ms, clock } = input;
+    const observed = await (ms === undefined ? observe(signal) : withinTime(ms, observe, { signal, clock }));
     inventory.record(target, observed, scope);
     return { applier, resources, bySite, observed, error: null };
   } catch (cause) {

@@ -68,6 +68,8 @@ export const operationSchema = z.object({
   revision: z.string(),
   /** Why it failed, for a person. */
   reason: z.string().optional(),
+  /** It failed because of the host, its targets or a guard, not because of the manifest. The site is tried further. */
+  fault: z.literal('host').optional(),
   steps: z.array(step),
   startedAt: z.string(),
   finishedAt: z.string().nullable(),
@@ -95,6 +97,8 @@ export const siteStatusSchema = z.object({
   reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]), // Object.keys forgets the key type
   message: z.string(),
   health: z.enum(['healthy', 'degraded', 'unknown']),
+  /** The manifest says `suspend`: nothing is changed, and drift isn't repaired. */
+  suspended: z.literal(true).optional(),
   /** Of a site that is being removed: when its last DNS record was deleted (ISO 8601). The drain starts then. */
   withdrawnAt: z.iso.datetime().optional(),
   resources: z.array(resource),
@@ -139,12 +143,42 @@ export const planReportSchema = z.object({
       target: z.string(),
       key: z.string(),
       op: z.enum(['create', 'update', 'delete']),
+      /** What is desired; of drift also what was applied. */
       summary: z.string(),
+      /** The manifest is applied, and the target was changed since: the change repairs that. */
+      drift: z.boolean(),
+      /** What is there now, for a person; `null`: nothing is there. */
+      found: z.string().nullable(),
+      /** Why it isn't applied, for example `frozen` or `suspended`; empty: nothing holds it. */
+      held: z.array(z.string()),
     }),
   ),
   blocked: z.array(z.object({ reason: z.string(), detail: z.string() })),
 });
 export type PlanReport = z.infer<typeof planReportSchema>;
+
+/** The answer of `POST /approve`. */
+export const approvalSchema = z.object({
+  revision: z.string(),
+  checksum: z.string(),
+  /** How many changes waited for this approval; 0: it has no effect. */
+  approved: z.number(),
+  /** What holds approved changes all the same. */
+  held: z.array(z.object({ reason: z.string(), detail: z.string() })),
+});
+
+const partCheck = z.object({
+  /** The part of the installation: `disk`, `proxy`. */
+  name: z.string(),
+  status: z.enum(['passed', 'failed', 'skipped']),
+  detail: z.string(),
+  /** What to do about a failure. */
+  fix: z.string().nullable(),
+});
+export type PartCheck = z.infer<typeof partCheck>;
+
+/** The answer of `GET /health`: each part that the host can ask, within a time limit. */
+export const healthSchema = z.object({ checks: z.array(partCheck) });
 
 const siteDiff = z.object({
   site: z.string(),

@@ -16,6 +16,7 @@ const accepted = z.object({ operation: z.object({ id: z.string() }).optional() }
 const operation = z.object({
   status: z.enum(['queued', 'running', 'succeeded', 'failed']),
   reason: text.optional(),
+  fault: z.literal('host').optional().catch(undefined),
   steps: z.array(z.object({ target: text, key: text, error: text.optional() })).default([]),
 });
 const site = z.object({

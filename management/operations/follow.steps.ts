@@ -17,6 +17,19 @@ import { failContainer, releaseAll, requestOf, signed } from './provision.steps.
 
 /** Reasons of a site that is up: while the provisioner can't read newer revisions, it says so in place of `Ready`. */
 const UP: readonly string[] = ['Ready', 'SourceUnavailable'];
+/** Reasons of a site that the provisioner tries further, or that an operator or the host has to end. */
+const WAITING: readonly string[] = [
+  'Progressing',
+  'Retrying',
+  'ObserveFailed',
+  'UndecryptableConfig',
+  'UnsupportedVersion',
+  'Blocked',
+  'Frozen',
+  'CertificatePending',
+  'Suspended',
+  'NotIsolated',
+];
 
 /** The steps after the provisioner has accepted the site: they wait until it is up, or gone. */
 export function followSteps(
@@ -60,37 +73,57 @@ export function followSteps(
   async function followCreation(operation: OperationRow, site: string): Promise<StepOutcome> {
     const { provisioner_operation: id } = operation;
     const known = id === null ? null : await provisioner.operation(id, requestOf(operation));
-    if (known === null) {
-      const desired = await desiredManifest(site);
-      // Git no longer has the site. The projection will start its removal.
-      if (desired === null) return 'wait';
-      const { manifest, revision } = desired;
-      try {
-        const started = await provisioner.provision(manifest, revision, requestOf(operation));
-        return { to: 'follow', provisionerOperation: started };
-      } catch (error) {
-        if (!isRefusal(error)) throw error;
-        return { to: 'tombstone', reason: 'provisioner_refused', detail: error.message };
-      }
-    }
+    if (known === null) return await startAgain(operation, site);
     if (known.status === 'succeeded') return active(operation);
     if (known.status !== 'failed') return 'wait';
-    return { to: 'tombstone', reason: 'provisioning_failed', detail: failureOf(known) };
+    const detail = failureOf(known);
+    if (known.fault === 'host') return await followHeld(operation, site, detail);
+    return { to: 'tombstone', reason: 'provisioning_failed', detail };
+  }
+
+  /**
+   * A fault of the host holds a creation back, and doesn't end it: the name, the ports and the domains stay with it. The
+   * provisioner tries the site further; where it has stopped, the site is provisioned again, so that a new operation shows
+   * whether the manifest is at fault.
+   */
+  async function followHeld(operation: OperationRow, site: string, failure: string): Promise<StepOutcome> {
+    const status = await provisioner.site(site, requestOf(operation));
+    if (status?.ready && UP.includes(status.reason)) return active(operation);
+    await showObstacle(operation, status?.message ? `${status.reason}: ${status.message}` : failure);
+    if (status !== null && WAITING.includes(status.reason)) return 'wait';
+    return await startAgain(operation, site);
+  }
+
+  async function startAgain(operation: OperationRow, site: string): Promise<StepOutcome> {
+    const desired = await desiredManifest(site);
+    // Git no longer has the site. The projection will start its removal.
+    if (desired === null) return 'wait';
+    const { manifest, revision } = desired;
+    try {
+      const started = await provisioner.provision(manifest, revision, requestOf(operation));
+      return { to: 'follow', provisionerOperation: started };
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      return { to: 'tombstone', reason: 'provisioner_refused', detail: error.message };
+    }
+  }
+
+  async function showObstacle(operation: OperationRow, message: string): Promise<void> {
+    const detail = await withoutForeignNames(db, operation.container_id, message);
+    await db.transaction().execute(async (trx) => {
+      const container = await lockContainer(trx, operation.container_id);
+      const { status_reason, status_detail } = container;
+      if (status_reason === 'provisioning_failed' && status_detail === detail) return;
+      const cause = { actor: null, requestId: operation.request_id, revision: null };
+      await setObstacle(trx, container, { reason: 'provisioning_failed', detail }, cause);
+    });
   }
 
   /** A restoration never fails, because git wants the site: it shows what prevents it until the site is up. */
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status?.ready && UP.includes(status.reason)) return active(operation);
-    const detail = status?.message
-      ? await withoutForeignNames(db, operation.container_id, status.message)
-      : null;
-    await db.transaction().execute(async (trx) => {
-      const container = await lockContainer(trx, operation.container_id);
-      if (detail === null || container.status_detail === detail) return;
-      const cause = { actor: null, requestId: operation.request_id, revision: null };
-      await setObstacle(trx, container, { reason: 'provisioning_failed', detail }, cause);
-    });
+    if (status?.message) await showObstacle(operation, status.message);
     return 'wait';
   }
 

@@ -5,6 +5,7 @@ import {
   type ContainerStatus,
   type EventKind,
   type Health,
+  isHostReason,
   predecessors,
   type StatusReason,
 } from '../lifecycle/status.ts';
@@ -183,27 +184,31 @@ export async function setDetail(db: Database, id: string, detail: string): Promi
     .execute();
 }
 
-/** Records the health that the host reports. `trouble` describes what is wrong; `null`: nothing is. */
+/** What the host reports besides health. */
+export interface HostObstacle {
+  readonly reason: 'host_trouble' | 'suspended';
+  readonly detail: string;
+}
+
+/** Records what the host reports. */
 export async function setHealth(
   db: Database,
   { id, status, status_reason }: Pick<ContainerRow, 'id' | 'status' | 'status_reason'>,
-  health: Health,
-  trouble: string | null,
+  { health, obstacle }: { readonly health: Health; readonly obstacle: HostObstacle | null },
 ): Promise<void> {
-  // Any other reason, such as a manifest that isn't applied, is more useful and stays.
-  const hasOtherReason = status_reason !== null && status_reason !== 'host_trouble';
-  const reason = trouble === null ? null : 'host_trouble';
+  const hasOtherReason = status_reason !== null && !isHostReason(status_reason);
+  const { reason, detail } = obstacle ?? { reason: null, detail: null };
   await db
     .updateTable('containers')
     .set({
       health,
-      ...(hasOtherReason ? {} : { status_reason: reason, status_detail: trouble }),
+      ...(hasOtherReason ? {} : { status_reason: reason, status_detail: detail }),
       updated_at: new Date(),
     })
     .where('id', '=', id)
     .execute();
   const cause = { actor: null, requestId: null, revision: null };
-  await addEvent(db, { ...event(id, 'host', status, cause), reason, detail: trouble });
+  await addEvent(db, { ...event(id, 'host', status, cause), reason, detail });
 }
 
 /** Whether any container waits for ports or domains that another one holds. */

@@ -2,8 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
-import { type Health, LIVE } from '../lifecycle/status.ts';
-import { type ContainerRow, lockContainer, setHealth } from '../records/containers.repository.ts';
+import { type Health, isHostReason, LIVE } from '../lifecycle/status.ts';
+import {
+  type ContainerRow,
+  type HostObstacle,
+  lockContainer,
+  setHealth,
+} from '../records/containers.repository.ts';
 import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 
 /** Reasons that say nothing about health: the site is being changed, is removed, or has no valid manifest. */
@@ -12,17 +17,19 @@ const CONVERGED: readonly string[] = ['Ready', 'Suspended', 'SourceUnavailable']
 
 interface HealthVerdict {
   readonly health: Health;
-  /** What is wrong; `null`: nothing is. */
-  readonly trouble: string | null;
+  /** What keeps the container from being as git says, or being repaired; `null`: nothing does. */
+  readonly obstacle: HostObstacle | null;
 }
 
 /** A container's health by its site's status on the host; `null`: the status says nothing about it. */
 export function judgeHealth({ reason, message, health }: ProvisionerSite): HealthVerdict | null {
   if (WITHOUT_HEALTH.includes(reason)) return null;
   if (CONVERGED.includes(reason)) {
-    return { health: health === 'degraded' ? 'degraded' : 'healthy', trouble: null };
+    const obstacle = reason === 'Suspended' ? ({ reason: 'suspended', detail: message } as const) : null;
+    return { health: health === 'degraded' ? 'degraded' : 'healthy', obstacle };
   }
-  return { health: 'degraded', trouble: message === '' ? reason : `${reason}: ${message}` };
+  const detail = message === '' ? reason : `${reason}: ${message}`;
+  return { health: 'degraded', obstacle: { reason: 'host_trouble', detail } };
 }
 
 /**
@@ -31,11 +38,11 @@ export function judgeHealth({ reason, message, health }: ProvisionerSite): Healt
  */
 export function isHealthChange(
   row: Pick<ContainerRow, 'health' | 'status_reason' | 'status_detail'>,
-  { health, trouble }: HealthVerdict,
+  { health, obstacle }: HealthVerdict,
 ): boolean {
   if (health !== row.health) return true;
-  if (row.status_reason === null) return trouble !== null;
-  return row.status_reason === 'host_trouble' && row.status_detail !== trouble;
+  if (row.status_reason !== null && !isHostReason(row.status_reason)) return false;
+  return row.status_reason !== (obstacle?.reason ?? null) || row.status_detail !== (obstacle?.detail ?? null);
 }
 
 /**
@@ -86,10 +93,11 @@ export class HostWatch {
   async #record(id: string, verdict: HealthVerdict): Promise<void> {
     await this.#context.db.transaction().execute(async (trx) => {
       const row = await lockContainer(trx, id);
-      const trouble = verdict.trouble === null ? null : await withoutForeignNames(trx, id, verdict.trouble);
-      const shown = { ...verdict, trouble };
+      const { health, obstacle } = verdict;
+      const detail = obstacle === null ? '' : await withoutForeignNames(trx, id, obstacle.detail);
+      const shown = { health, obstacle: obstacle === null ? null : { ...obstacle, detail } };
       if (!LIVE.includes(row.status) || !isHealthChange(row, shown)) return;
-      await setHealth(trx, row, shown.health, shown.trouble);
+      await setHealth(trx, row, shown);
     });
   }
 }

@@ -25,6 +25,9 @@ export const containerView = z
     status: z.enum(STATUSES),
     statusReason: statusReason.nullable(),
     statusDetail: z.string().nullable().meta({ description: 'the reason in more detail' }),
+    suspended: z
+      .boolean()
+      .meta({ description: 'changes are recorded, but wait until it is resumed; `statusDetail` names them' }),
     health: z.enum(HEALTHS).meta({ description: 'health of what runs for it on its host' }),
     image: z.string().meta({ description: 'of the tag server, by its digest' }),
     features: z.record(z.string(), z.boolean()),

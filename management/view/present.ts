@@ -3,6 +3,7 @@ import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Settings } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
+import { LIVE } from '../lifecycle/status.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './container-view.ts';
 
@@ -31,8 +32,8 @@ export function presentContainer(
     clientId: row.client_id,
     name: manifest.name,
     status: row.status,
-    statusReason: row.status_reason,
-    statusDetail: row.status_detail,
+    ...reasonOf(row),
+    suspended: manifest.suspend,
     health: row.health,
     image: manifest.image,
     features: manifest.features,
@@ -64,4 +65,13 @@ function loaderUrl(
   return custom === undefined
     ? edgePublicUrl.replace('{host}', hostnames.edge)
     : customPublicUrl.replace('{host}', custom);
+}
+
+/** A suspension shows at once, before the host has reported what waits. */
+function reasonOf({ status, status_reason, status_detail, manifest }: ContainerWithOperation) {
+  if (!manifest.suspend || status_reason !== null || !LIVE.includes(status)) {
+    return { statusReason: status_reason, statusDetail: status_detail };
+  }
+  const statusDetail = 'changes wait until the site is resumed; the host has not reported any yet';
+  return { statusReason: 'suspended' as const, statusDetail };
 }

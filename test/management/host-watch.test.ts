@@ -4,7 +4,7 @@ import { judgeHealth } from '../../management/sites/host-watch.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 
-const VERDICTS: Record<Reason, 'well' | 'trouble' | 'silent'> = {
+const VERDICTS: Record<Reason, 'well' | 'suspended' | 'trouble' | 'silent'> = {
   Ready: 'well',
   Progressing: 'silent',
   Retrying: 'trouble',
@@ -15,7 +15,7 @@ const VERDICTS: Record<Reason, 'well' | 'trouble' | 'silent'> = {
   UndecryptableConfig: 'trouble',
   NameTaken: 'trouble',
   Conflict: 'trouble',
-  Suspended: 'well',
+  Suspended: 'suspended',
   Blocked: 'trouble',
   Frozen: 'trouble',
   CertificatePending: 'trouble',
@@ -31,8 +31,9 @@ test.each(Object.keys(REASONS) as Reason[])('the health of a site with reason %s
   const verdict = judgeHealth({ site: 'a', ready: false, reason, message: 'why', health: 'healthy' });
   expect(verdict).toEqual(
     {
-      well: { health: 'healthy', trouble: null },
-      trouble: { health: 'degraded', trouble: `${reason}: why` },
+      well: { health: 'healthy', obstacle: null },
+      suspended: { health: 'healthy', obstacle: { reason: 'suspended', detail: 'why' } },
+      trouble: { health: 'degraded', obstacle: { reason: 'host_trouble', detail: `${reason}: why` } },
       silent: null,
     }[VERDICTS[reason]],
   );
@@ -40,7 +41,7 @@ test.each(Object.keys(REASONS) as Reason[])('the health of a site with reason %s
 
 test('a converged site can still be degraded', () => {
   const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'degraded' as const };
-  expect(judgeHealth(said)).toEqual({ health: 'degraded', trouble: null });
+  expect(judgeHealth(said)).toEqual({ health: 'degraded', obstacle: null });
 });
 
 describe('trouble on the host', () => {
@@ -86,6 +87,35 @@ describe('trouble on the host', () => {
     says('Ready');
     await world.start();
     await shows({ health: 'healthy', statusReason: null });
+  });
+
+  test('a suspension in git shows in the answer of a change, and then with what waits', async () => {
+    const text = (await world.file(site)) ?? '';
+    const commit = (edited: string) =>
+      world.repo.commit({
+        site,
+        subject: 'By hand',
+        author: { name: 'Olga', email: 'olga@example.test' },
+        trailers: {},
+        edit: () => edited,
+      });
+    await shows({ suspended: false, statusReason: null });
+    await commit(`${text}suspend: true\n`);
+    await shows({ suspended: true, statusReason: 'suspended', health: 'healthy' });
+    const body = { name: 'Renamed' };
+    const changed = await world.call('PATCH', `/server-containers/${id}`, { as: 'owner', body });
+    expect(changed.body).toMatchObject({
+      name: 'Renamed',
+      suspended: true,
+      statusReason: 'suspended',
+      statusDetail: expect.stringContaining('wait until the site is resumed'),
+    });
+    const pending = '1 changes are pending: processing server of Renamed';
+    says('Suspended', pending);
+    await shows({ statusReason: 'suspended', statusDetail: pending, health: 'healthy' });
+    await commit(((await world.file(site)) ?? '').replace('suspend: true\n', ''));
+    says('Ready');
+    await shows({ suspended: false, statusReason: null, statusDetail: null });
   });
 
   test('doesn’t hide that the newest manifest isn’t applied', async () => {

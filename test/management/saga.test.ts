@@ -159,6 +159,48 @@ test('answers a repeated request with the container, where git has brought back 
   expect(await create('again')).toMatchObject({ status: 202, body: { id: failed.body.container } });
 });
 
+describe('a fault of the host', () => {
+  const SITE = 'acme-shop';
+  async function held() {
+    world.provisioner.auto = false;
+    const { body } = await create();
+    world.provisioner.sites.set(SITE, { reason: 'UndecryptableConfig', message: 'no identity fits' });
+    world.provisioner.finish(SITE, 'failed', 'UndecryptableConfig: no identity fits', 'host');
+    await becomes(body.id, {
+      status: 'provisioning',
+      statusReason: 'provisioning_failed',
+      statusDetail: 'UndecryptableConfig: no identity fits',
+    });
+    return body;
+  }
+
+  test('holds a creation back, which keeps its name, ports and domains until the host is well', async () => {
+    const { id, siteId } = await held();
+    expect(siteId).toBe(SITE);
+    expect(await world.file(SITE)).not.toContain('state: absent');
+    expect(await world.leased()).toBe(1);
+    expect(await claims()).not.toEqual([]);
+    world.provisioner.sites.set(SITE, { reason: 'Ready', message: '' });
+    await becomes(id, { status: 'active', statusReason: null, statusDetail: null, siteId: SITE });
+  });
+
+  test('is followed by a new attempt where the host has stopped, which may be the site’s own failure', async () => {
+    const { id } = await held();
+    world.provisioner.sites.set(SITE, { reason: 'Failed', message: 'the token is invalid' });
+    await eventually(() => expect(world.provisioner.operations.size).toBe(2));
+    world.provisioner.finish(SITE, 'failed', 'Failed: it exits with code 1');
+    await becomes(id, { status: 'failed', statusDetail: 'Failed: it exits with code 1' });
+    expect(await world.file(SITE)).toContain('state: absent');
+  });
+
+  test('doesn’t keep a creation from being removed', async () => {
+    const { id } = await held();
+    const removed = await world.call('DELETE', `/server-containers/${id}`, { as: 'owner' });
+    expect(removed.status).toBe(202);
+    await becomes(id, { status: 'deprovisioning' });
+  });
+});
+
 test('answers no_free_port when the pool is empty, and creates no record', async () => {
   for (const domain of ['a.example', 'b.example']) {
     const answer = await world.call('POST', '/server-containers', {

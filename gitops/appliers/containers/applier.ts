@@ -118,16 +118,23 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     const { owner, hash } = readMark(identity, mark);
     // A restart of this process closed it.
     const lacksGate = needsGate && !onDemand.hasGate(name);
-    const isServing = async () => {
-      if (owner.kind !== 'ours' || !inPlace || lacksGate) return false;
-      if (needsGate && onDemand.isOnStandby(found)) return true;
-      return running && endpoint !== null && (await healthOf(endpoint, signal)) === 'healthy';
+    /** `null`: it serves, or will on demand. */
+    const problem = async () => {
+      if (owner.kind !== 'ours' || lacksGate) return 'without a port gate of ours';
+      if (!inPlace) return 'in another network than its site’s';
+      if (needsGate && onDemand.isOnStandby(found)) return null;
+      if (!running || endpoint === null) return 'not running';
+      const health = await healthOf(endpoint, signal);
+      return health === 'healthy' ? null : `running, but ${health}`;
     };
     // A renamed container of ours gets a key that no desired resource has, so the plan removes it.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
     const ref = { id, name, endpoint: running ? endpoint : null };
-    const thing = { target: CONTAINERS.target, key, hash: (await isServing()) ? hash : null, owner, ref };
-    return { ...thing, ...(lacksGate && inPlace && (running || stopped) ? { outdated: true as const } : {}) };
+    const fault = await problem();
+    const observed = { target: CONTAINERS.target, key, owner, ref } as const;
+    if (fault === null) return { ...observed, hash };
+    const isOutdated = lacksGate && inPlace && (running || stopped);
+    return { ...observed, hash: null, found: fault, ...(isOutdated ? { outdated: true as const } : {}) };
   }
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {

@@ -4,6 +4,8 @@ import { redact } from './redact.ts';
 
 /** After so many failed starts the spec itself is assumed to be wrong. */
 const FAILURES_UNTIL_TERMINAL = 3;
+/** Its image runs, and ends or is unhealthy: mostly because of its CONTAINER_CONFIG. */
+const OF_SITE = { isOfSite: true } as const;
 const SHOWN_LINES = 5;
 const LONGEST_LINE = 300;
 
@@ -42,11 +44,12 @@ export class Failures {
     const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec.config, line).slice(0, LONGEST_LINE));
     const output = shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
     const message = [`${name} doesn’t start: ${what}`, output, ...explain(lines)].join('; ');
-    if (times < FAILURES_UNTIL_TERMINAL) return new RetryableError(message);
+    if (times < FAILURES_UNTIL_TERMINAL) return new RetryableError(message, OF_SITE);
     const repeated = `${message}; ${times} times in a row`;
-    if (times < this.#giveUpAfter || this.#proven.has(hash)) return new TerminalError(repeated);
+    if (times < this.#giveUpAfter || this.#proven.has(hash)) return new TerminalError(repeated, OF_SITE);
     return new GivenUpError(
       `${repeated}. It is not started again until its manifest changes or you run tagyard apply`,
+      OF_SITE,
     );
   }
 }

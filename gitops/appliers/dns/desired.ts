@@ -61,7 +61,7 @@ export function desiredRecords(
     site: manifest.site,
     key: recordKey(spec),
     hash: contentHash(spec),
-    summary: [spec.name, spec.type, spec.content, ...(spec.proxied ? ['(proxied)'] : [])].join(' '),
+    summary: recordSummary(spec),
     adopt: manifest.adopt,
     spec,
   }));
@@ -70,6 +70,16 @@ export function desiredRecords(
 /** Joined, like the summary: V8 keeps the parts of a template string apart, which takes more memory. */
 export function recordKey({ name, type }: { name: string; type: string }): string {
   return [name, type].join('/');
+}
+
+/** For a person. */
+export function recordSummary({
+  name,
+  type,
+  content,
+  proxied,
+}: Omit<RecordSpec, 'type'> & { type: string }): string {
+  return [name, type, content, ...(proxied ? ['(proxied)'] : [])].join(' ');
 }
 
 /** The name in a `recordKey`. */

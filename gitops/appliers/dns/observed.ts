@@ -1,6 +1,6 @@
 import { contentHash, type Identity, type Ownership, readMark } from '../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
-import { canonicalRecord, DNS, type RecordSpec, recordKey } from './desired.ts';
+import { canonicalRecord, DNS, type RecordSpec, recordKey, recordSummary } from './desired.ts';
 
 /** A record as a provider lists it. `comment` carries the mark. */
 export interface ListedRecord {
@@ -61,11 +61,14 @@ export function observedRecords(
     const foreign = others.find((owner) => owner.site !== site) ?? others[0];
     const ofType = claimed.filter(({ record }) => recordKey(record) === key);
     const keep = ofType.find(({ owner }) => owner.kind === 'ours') ?? ofType[0] ?? null;
+    const isApplied = claimed.length === 1 && keep !== null && unchanged(first);
     return {
       target: DNS.target,
       key,
       owner: foreign ?? first.owner,
-      hash: claimed.length === 1 && keep !== null && unchanged(first) ? first.hash : null,
+      ...(isApplied
+        ? { hash: first.hash }
+        : { hash: null, found: claimed.map(({ record }) => recordSummary(record)).join(' and ') }),
       ref: {
         keep: keep?.record.id ?? null,
         surplus: claimed.filter((item) => item !== keep).map(({ record }) => record.id),

@@ -76,9 +76,11 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
       return (await backend.installed()).map(({ key: installed, mark, intact, outdated, path }) => {
         const key = keys.get(installed) ?? installed;
         const { owner, hash } = readMark(identity, mark);
-        const found = { target: PROXY.target, key, owner, ref: path };
-        if (intact && !unproven.has(key)) return { ...found, hash };
-        return { ...found, hash: null, ...(intact || outdated ? { outdated: true as const } : {}) };
+        const observed = { target: PROXY.target, key, owner, ref: path };
+        if (intact && !unproven.has(key)) return { ...observed, hash };
+        const found = intact ? 'served, but its upstream does not answer' : `edited or not served (${path})`;
+        const isOutdated = intact || outdated;
+        return { ...observed, hash: null, found, ...(isOutdated ? { outdated: true as const } : {}) };
       });
     },
     plan: planResources,

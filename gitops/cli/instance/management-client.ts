@@ -1,9 +1,14 @@
 import createClient, { type Client } from 'openapi-fetch';
 import type { components, operations, paths } from '../../clients/generated/management-api.d.ts';
 import { CliError } from '../output/cli-error.ts';
+import { callService, problemOf } from './call.ts';
 
 export type CreatedContainer = components['schemas']['Container'];
 type ContainerRequest = operations['createContainer']['requestBody']['content']['application/json'];
+
+const SERVICE = { name: 'the management API' };
+/** A creation answers within 30 s. */
+const TIMEOUT_MS = 45_000;
 
 /** The result of a call of openapi-fetch. `error` is a problem, or the body that a proxy answered. */
 interface CallResult<Data> {
@@ -20,14 +25,12 @@ type Member = NonNullable<
 export class ManagementClient {
   readonly #api: Client<paths>;
 
-  constructor(url: string, token: string) {
+  constructor(url: string, token: string, limitMs = TIMEOUT_MS) {
+    if (!URL.canParse(url)) throw new CliError(`MANAGEMENT_URL=${url} is not a URL`);
     this.#api = createClient<paths>({
       baseUrl: url,
       headers: { authorization: `Bearer ${token}` },
-      fetch: (request) =>
-        fetch(request).catch((cause: unknown) => {
-          throw new CliError(`the management API at ${url} can't be reached`, { cause });
-        }),
+      fetch: (request) => callService({ ...SERVICE, url }, request, limitMs),
     });
   }
 
@@ -58,14 +61,9 @@ export class ManagementClient {
   }
 }
 
-/** The body of a 2xx. Throws `CliError` with the problem's detail for anything else. */
+/** The body of a 2xx. Throws `CliError` with the problem and its fields for anything else. */
 function bodyOf<Data>(call: string, { data, error, response }: CallResult<Data>): Data {
   if (data !== undefined) return data;
-  throw new CliError(`${call}: ${detailOf(error) ?? `status ${response.status}`}`);
-}
-
-function detailOf(error: unknown): string | null {
-  if (typeof error !== 'object' || error === null) return null;
-  if ('detail' in error && typeof error.detail === 'string') return error.detail;
-  return 'title' in error && typeof error.title === 'string' ? error.title : null;
+  const { message } = problemOf({ ...SERVICE, url: response.url }, response.status, error);
+  throw new CliError(`${call}: ${message}`);
 }

@@ -2,7 +2,9 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { visibleTexts } from '../../base/visible.ts';
 import { CliError } from '../output/cli-error.ts';
+import { callService, problemOf } from './call.ts';
 import { readRun } from './run-file.ts';
+import { QUICK_MS, SLOW_MS, timeoutMs } from './timeout.ts';
 
 /** What every verb gets: the instance's home, and the environment that may name another installation. */
 export interface CliContext {
@@ -15,36 +17,56 @@ interface ProvisionerCall {
   readonly path: string;
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Default: by the method. `TAGYARD_TIMEOUT` has precedence. */
+  readonly timeoutMs?: number;
 }
 
 /**
  * Calls the provisioner at `INFRA_PROVISIONER_URL` with `INFRA_SECRET`, by default the embedded instance of this home.
- * Throws `CliError` with the problem's detail for every answer but a 2xx.
+ * Throws `ServiceProblem` for every answer but a 2xx, and `CliError` where there is no answer in time.
  */
 export async function callProvisioner(
   context: CliContext,
-  { method, path, body, headers }: ProvisionerCall,
+  { method, path, body, headers, timeoutMs: given }: ProvisionerCall,
 ): Promise<unknown> {
   const { url, secret } = await addressOf(context);
-  const response = await fetch(new URL(path, url), {
+  const service = { name: 'the provisioner', url };
+  if (!URL.canParse(path, url)) throw new CliError(`INFRA_PROVISIONER_URL=${url} is not a URL`);
+  const request = new Request(new URL(path, url), {
     method,
     headers: {
-      'x-secret': secret,
+      'x-secret': headerValue('INFRA_SECRET', secret),
       'x-actor': actor(),
       ...headers,
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  }).catch((cause: unknown) => {
-    throw new CliError(`the provisioner at ${url} can't be reached`, { cause });
   });
+  const limit = timeoutMs(context.env, given ?? (method === 'GET' ? QUICK_MS : SLOW_MS));
+  const response = await callService(service, request, limit);
   // Names and messages come from git, where a person who may push can write escape sequences for terminals.
-  const json: unknown = visibleTexts(await response.json());
-  if (response.ok) return json;
-  const fields = typeof json === 'object' && json !== null ? json : {};
-  const message =
-    'detail' in fields ? fields.detail : 'title' in fields ? fields.title : `status ${response.status}`;
-  throw new CliError(String(message));
+  const answer: unknown = visibleTexts(await response.json().catch(() => null));
+  if (!response.ok) throw problemOf(service, response.status, answer);
+  if (answer !== null) return answer;
+  throw new CliError(`${url} did not answer like a provisioner; check INFRA_PROVISIONER_URL`);
+}
+
+/** Throws `CliError` where a header can't carry the text. */
+function headerValue(name: string, text: string): string {
+  if (/^[\t\x20-\x7e\x80-\xff]*$/.test(text)) return text;
+  throw new CliError(`${name} has a character that a header can't carry, for example a line break`);
+}
+
+/** As in the provisioner. */
+const MAX_REASON = 200;
+
+/** A reason as a header: its UTF-8 bytes on one line. */
+export function headerText(text: string): string {
+  const line = text
+    .replace(/\p{Cc}+/gu, ' ')
+    .trim()
+    .slice(0, MAX_REASON);
+  return Buffer.from(line, 'utf8').toString('latin1');
 }
 
 /** Throws `CliError` if the provisioner does not know the site: an empty list must not hide a mistyped name. */
@@ -54,9 +76,18 @@ export async function requireSite(context: CliContext, site: string): Promise<vo
 
 /** The operator's user name; commits record it as their author. */
 function actor(): string {
-  const { username } = userInfo();
+  const username = userName();
   // A header may contain printable ASCII only.
   return username.replace(/[^\x21-\x7e]/g, '') || 'operator';
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A user id without an entry in the system's list of users, in a container for example.
+    return '';
+  }
 }
 
 async function addressOf({ home, env }: CliContext): Promise<{ url: string; secret: string }> {

@@ -2,3 +2,14 @@
 export class CliError extends Error {
   override name = 'CliError';
 }
+
+/** A service refused the request; `code` is one of its error codes. */
+export class ServiceProblem extends CliError {
+  override name = 'ServiceProblem';
+  readonly code: string;
+
+  constructor(message: string, code: string) {
+    super(message);
+    this.code = code;
+  }
+}

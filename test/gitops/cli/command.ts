@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { SECRET } from '../../support/gitops/memory-daemon.ts';
 
-const CLI = fileURLToPath(new URL('../../../gitops/cli.ts', import.meta.url));
+export const CLI = fileURLToPath(new URL('../../../gitops/cli.ts', import.meta.url));
 
 /** The environment of an interactive terminal. CI sets some of these variables, which disable Node's colours. */
 const TERMINAL = {
@@ -21,16 +21,21 @@ export function tagyardOf(url: string) {
 
 /** Runs the command on a terminal. `stdout` has what it writes to either stream. */
 export function tagyardOnTerminal(url: string) {
-  return async (args: readonly string[]) => {
+  return async (args: readonly string[], input?: string) => {
     const command = [process.execPath, CLI, ...args].map((word) => `'${word}'`).join(' ');
-    return await execute(['script', '-qec', command, '/dev/null'], url, TERMINAL);
+    return await execute(['script', '-qec', command, '/dev/null'], url, TERMINAL, input);
   };
 }
 
-async function execute([file = '', ...args]: readonly string[], url: string, env: NodeJS.ProcessEnv) {
+async function execute(
+  [file = '', ...args]: readonly string[],
+  url: string,
+  env: NodeJS.ProcessEnv,
+  input?: string,
+) {
   const { exitCode, stdout, stderr } = await execa(file, args, {
     reject: false,
-    stdin: 'ignore',
+    ...(input === undefined ? { stdin: 'ignore' } : { input }),
     env: { INFRA_PROVISIONER_URL: url, INFRA_SECRET: SECRET, ...env },
   });
   return { exitCode, stdout, stderr };

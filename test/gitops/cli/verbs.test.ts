@@ -158,7 +158,7 @@ describe('tagyard revert', () => {
     const head = (await daemon.repo.head()) ?? '';
     expect((await daemon.repo.readSite(head, 'one'))?.text).toBe(formatManifest(daemon.manifest('one', 0)));
     const [, , , created] = await daemon.repo.history('one');
-    expect((await tagyard(['revert', 'one', created?.revision ?? ''])).exitCode).toBe(0);
+    expect((await tagyard(['revert', 'one', created?.revision ?? '', '--yes'])).exitCode).toBe(0);
     await daemon.reaches('one', 'Removed');
   });
 

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { conditionAfterRun, obstacle, resourceStatuses } from '../../../gitops/loop/conditions.ts';
+import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
+import {
+  conditionAfterRun,
+  isHostFault,
+  obstacle,
+  resourceStatuses,
+} from '../../../gitops/loop/conditions.ts';
 import type { SiteOutcome } from '../../../gitops/loop/execute.ts';
 import type { SitePlan } from '../../../gitops/pass/pass.ts';
 import { change, desiredSite, passPlan, resource } from '../../support/gitops/plans.ts';
@@ -162,4 +168,25 @@ test('each resource has its state, and a failed one its error and next retry', (
   expect(statuses('soon')[3]).toMatchObject({ lastError: 'refused', nextRetry: 'soon' });
   expect(statuses(null)[3]).not.toHaveProperty('nextRetry');
   expect(statuses('soon')[2]).not.toHaveProperty('nextRetry');
+});
+
+describe('a failure', () => {
+  const of = (...errors: Error[]) => errors.map((error) => ({ error }));
+  const own = new TerminalError('exit code 1', { isOfSite: true });
+
+  test.each([
+    ['of a target', null, of(new TerminalError('the token is invalid'), new RetryableError('500')), true],
+    ['of anything unexpected', null, of(new Error('EACCES')), true],
+    ['of the site', null, of(own), false],
+    ['of both', null, of(new RetryableError('500'), own), false],
+    ['by a freeze', { reason: 'Frozen', message: 'why' }, [], true],
+    ['by a wrong age identity', { reason: 'UndecryptableConfig', message: 'why' }, [], true],
+    ['by a missing certificate', { reason: 'CertificatePending', message: 'why' }, [], true],
+    ['by an invalid manifest', { reason: 'InvalidManifest', message: 'why' }, [], false],
+    ['by a taken name', { reason: 'NameTaken', message: 'why' }, [], false],
+    ['by a foreign object', { reason: 'Conflict', message: 'why' }, [], false],
+    ['without a cause', null, [], false],
+  ] as const)('%s', (_what, found, failures, expected) => {
+    expect(isHostFault(found, failures)).toBe(expected);
+  });
 });

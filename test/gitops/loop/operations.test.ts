@@ -43,10 +43,11 @@ describe('an operation', () => {
     });
     expect(operations.isQueued('shop')).toBe(false);
     clock.advance(1500);
-    operations.finish([id], 'failed', 'refused');
+    operations.finish([id], 'failed', { reason: 'refused', fault: 'host' });
     expect(operations.get(id)).toMatchObject({
       status: 'failed',
       reason: 'refused',
+      fault: 'host',
       finishedAt: '2026-01-01T00:00:01.500Z',
     });
     expect(changes).toBe(5);
@@ -56,7 +57,7 @@ describe('an operation', () => {
     const { id } = operations.create('shop', 'deprovision', 'a1');
     operations.finish([id], 'succeeded');
     operations.step([id], step('x'));
-    operations.finish([id], 'failed', 'late');
+    operations.finish([id], 'failed', { reason: 'late' });
     expect(operations.get(id)).toMatchObject({ status: 'succeeded', steps: [] });
   });
 

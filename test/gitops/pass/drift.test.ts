@@ -37,6 +37,7 @@ test.each([
   });
   expect(split).toEqual({
     changes: expected === 'made' ? [one] : [],
+    drifted: expected === 'made' && isDrift && op !== 'delete' ? [one] : [],
     unrepaired: expected === 'warn' || expected === 'repair_loop' ? [{ change: one, why: expected }] : [],
   });
 });

@@ -5,21 +5,49 @@ const well = { health: 'healthy', status_reason: null, status_detail: null } as 
 const troubled = { health: 'degraded', status_reason: 'host_trouble', status_detail: 'Failed: why' } as const;
 
 test.each([
-  ['the same health', well, { health: 'healthy', trouble: null }, false],
-  ['another health', well, { health: 'degraded', trouble: null }, true],
+  ['the same health', well, { health: 'healthy', obstacle: null }, false],
+  ['another health', well, { health: 'degraded', obstacle: null }, true],
   [
     'new trouble',
     { ...well, health: 'degraded' } as const,
-    { health: 'degraded', trouble: 'Failed: why' },
+    { health: 'degraded', obstacle: { reason: 'host_trouble', detail: 'Failed: why' } },
     true,
   ],
-  ['the same trouble', troubled, { health: 'degraded', trouble: 'Failed: why' }, false],
-  ['other trouble', troubled, { health: 'degraded', trouble: 'Failed: other' }, true],
-  ['the end of trouble, still degraded', troubled, { health: 'degraded', trouble: null }, true],
+  [
+    'the same trouble',
+    troubled,
+    { health: 'degraded', obstacle: { reason: 'host_trouble', detail: 'Failed: why' } },
+    false,
+  ],
+  [
+    'other trouble',
+    troubled,
+    { health: 'degraded', obstacle: { reason: 'host_trouble', detail: 'Failed: other' } },
+    true,
+  ],
+  ['the end of trouble, still degraded', troubled, { health: 'degraded', obstacle: null }, true],
+  [
+    'the end of a suspension',
+    { ...well, status_reason: 'suspended', status_detail: 'waits' } as const,
+    { health: 'healthy', obstacle: null },
+    true,
+  ],
+  [
+    'the same suspension',
+    { ...well, status_reason: 'suspended', status_detail: 'waits' } as const,
+    { health: 'healthy', obstacle: { reason: 'suspended', detail: 'waits' } },
+    false,
+  ],
+  [
+    'a suspension after trouble',
+    { ...troubled, health: 'healthy' } as const,
+    { health: 'healthy', obstacle: { reason: 'suspended', detail: 'Failed: why' } },
+    true,
+  ],
   [
     'trouble beside another reason',
     { health: 'degraded', status_reason: 'port_taken', status_detail: 'a' } as const,
-    { health: 'degraded', trouble: 'Failed: why' },
+    { health: 'degraded', obstacle: { reason: 'host_trouble', detail: 'Failed: why' } },
     false,
   ],
 ] as const)('%s', (_what, row, verdict, expected) => {

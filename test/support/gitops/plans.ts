@@ -44,6 +44,8 @@ export function passPlan(
     uncertified: new Map(),
     shortfall: () => null,
     allowed: [],
+    held: new Map(),
+    drifted: new Set(),
     blocked: [],
     guarded: [],
     checksum: 'c0ffee',

@@ -68,7 +68,10 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
       const message = error.stderr.split('\n').find((line) => line.includes('[emerg]')) ?? error.message;
       const said = message.replace(/^.*\[emerg\] (?:[0-9]+#[0-9]+: )?/, '');
       const file = /\/sites\/([^/:]+\.conf):[0-9]+$/.exec(said.trim())?.[1] ?? null;
-      return { error: new TerminalError(`nginx refuses it: ${said}`, { cause: error }), file };
+      return {
+        error: new TerminalError(`nginx refuses it: ${said}`, { cause: error, isOfSite: true }),
+        file,
+      };
     } finally {
       this.#readingMs = performance.now() - startedAt;
     }

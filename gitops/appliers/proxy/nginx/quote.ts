@@ -57,5 +57,7 @@ export function plain<T>(schema: z.ZodType<T>, value: unknown, what: string): T 
   const faults = result.error.issues.map(({ path: where, message }) =>
     `${where.join('.')} ${message}`.trim(),
   );
-  throw new TerminalError(`${what} can't be written into nginx's configuration: ${faults.join('; ')}`);
+  throw new TerminalError(`${what} can't be written into nginx's configuration: ${faults.join('; ')}`, {
+    isOfSite: true,
+  });
 }

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { DNS, desiredRecords } from '../../../../gitops/appliers/dns/desired.ts';
 import { type ListedRecord, observedRecords } from '../../../../gitops/appliers/dns/observed.ts';
 import { planResources } from '../../../../gitops/appliers/plan.ts';
+import { formatMark } from '../../../../gitops/base/ownership.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const desired = desiredRecords(loadedManifest(), { hostAddress: '198.51.100.4' });
@@ -30,4 +31,19 @@ test.each<[string, readonly ListedRecord[], 'update' | 'conflict']>([
   expect(conflicts.map((one) => one.key)).toEqual(outcome === 'conflict' ? [key] : []);
   expect(change?.op).toBe(outcome === 'update' ? 'update' : undefined);
   if (outcome === 'update') expect(change?.observed?.ref).toEqual({ keep: 'moved', surplus: [] });
+});
+
+test('a record that was edited says what is there instead; one as applied says nothing', () => {
+  const identity = { instance: 'test', host: 'tag-1' };
+  const origin = desired.find(({ key }) => key === 'acme-shop-origin.example.net/A');
+  const comment = formatMark(identity, 'acme-shop', origin?.hash ?? '');
+  const [edited] = observedRecords([record('moved', comment)], desired, identity);
+  expect(edited).toMatchObject({ hash: null, found: 'acme-shop-origin.example.net A 198.51.100.9' });
+  const [same] = observedRecords(
+    [{ ...record('same', comment), content: '198.51.100.4' }],
+    desired,
+    identity,
+  );
+  expect(same?.hash).not.toBeNull();
+  expect(same).not.toHaveProperty('found');
 });

@@ -25,5 +25,7 @@ test('`npm run provisioner` uses the same options and allocator settings', () =>
     .object({ scripts: z.record(z.string(), z.string()) })
     .parse(JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8')));
   const env = Object.entries(ALLOCATOR).map(([name, value]) => `${name}=${value}`);
-  expect(scripts.provisioner).toBe([...env, 'node', ...V8_OPTIONS, 'gitops/main.ts'].join(' '));
+  expect(scripts.provisioner).toBe(
+    [...env, 'node', ...V8_OPTIONS, '--env-file-if-exists=.env', 'gitops/main.ts'].join(' '),
+  );
 });

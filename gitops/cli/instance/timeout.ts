@@ -1,0 +1,17 @@
+import { CliError } from '../output/cli-error.ts';
+
+/** An answer that needs no work. */
+export const QUICK_MS = 10_000;
+/** An answer that reads or writes the sites repository, or observes every target. */
+export const SLOW_MS = 120_000;
+
+/** How long a call may take: `TAGYARD_TIMEOUT` in seconds, else the default of the call. */
+export function timeoutMs(env: NodeJS.ProcessEnv, fallbackMs: number): number {
+  const text = env.TAGYARD_TIMEOUT;
+  if (text === undefined || text === '') return fallbackMs;
+  const seconds = Number(text);
+  if (!Number.isFinite(seconds) || seconds <= 0 || seconds > 86_400) {
+    throw new CliError(`TAGYARD_TIMEOUT=${text}: set it to a number of seconds, at most 86400`);
+  }
+  return seconds * 1000;
+}

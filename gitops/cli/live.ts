@@ -1,0 +1,103 @@
+import { healthSchema, type PartCheck, type PlanReport, planReportSchema } from '../report/report.ts';
+import { callService } from './instance/call.ts';
+import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { readRun } from './instance/run-file.ts';
+import { QUICK_MS, timeoutMs } from './instance/timeout.ts';
+import { CliError } from './output/cli-error.ts';
+
+/** What every part is like now, as far as it answers in time. */
+interface Live {
+  /** `null`: the targets could not be observed. */
+  readonly plan: PlanReport | null;
+  readonly checks: readonly PartCheck[];
+}
+
+export type Drift = PlanReport['changes'][number];
+
+/** A target without an answer counts as unobserved after this many seconds; half of `TAGYARD_TIMEOUT` if that is less. */
+const OBSERVE_SECONDS = 8;
+/** Longer than `OBSERVE_SECONDS`, because the provisioner reads git before that. */
+const PLAN_MS = 20_000;
+
+/** Observes every target and asks every part, all at once and each within a time limit. Never throws `CliError`. */
+export async function observeLive(context: CliContext): Promise<Live> {
+  const [health, observation, others] = await Promise.all([
+    asked('provisioner', async () => healthSchema.parse(await callProvisioner(context, HEALTH)).checks),
+    observeTargets(context),
+    otherParts(context),
+  ]);
+  return { plan: observation.plan, checks: [...health, ...observation.checks, ...others] };
+}
+
+const HEALTH = { method: 'GET', path: '/health' } as const;
+
+async function observeTargets(context: CliContext): Promise<Live> {
+  const timeout = Math.min(OBSERVE_SECONDS, timeoutMs(context.env, PLAN_MS) / 2_000);
+  let plan: PlanReport | null = null;
+  const checks = await asked('targets', async () => {
+    const call = { method: 'POST', path: '/plan', body: { timeout }, timeoutMs: PLAN_MS } as const;
+    plan = planReportSchema.parse(await callProvisioner(context, call));
+    const unobserved = plan.blocked.filter(({ reason }) => reason === 'observe_failed');
+    return unobserved.map(({ detail }) => failed('targets', detail));
+  });
+  return { plan, checks };
+}
+
+/** Management and the verification worker: those of the environment, else those of the instance of this home. */
+async function otherParts({ home, env }: CliContext): Promise<PartCheck[]> {
+  const run = env.INFRA_PROVISIONER_URL ? null : await readRun(`${home}/run.json`).catch(() => null);
+  const limit = timeoutMs(env, QUICK_MS);
+  const management = env.MANAGEMENT_URL || run?.management.url;
+  const verification = env.VERIFICATION_WORKER_URL || run?.verification.url;
+  return await Promise.all([
+    management === undefined
+      ? skipped('management', 'set MANAGEMENT_URL to check it')
+      : askReady({ name: 'management', url: management, path: '/readyz' }, limit),
+    verification === undefined
+      ? skipped('verification', 'set VERIFICATION_WORKER_URL to check it')
+      : askReady({ name: 'verification', url: verification, path: '/verify' }, limit),
+  ]);
+}
+
+interface Part {
+  readonly name: string;
+  readonly url: string;
+  readonly path: string;
+}
+
+async function askReady({ name, url, path }: Part, limitMs: number): Promise<PartCheck> {
+  if (!URL.canParse(path, url)) return failed(name, `${url} is not a URL`);
+  const [problem] = await asked(name, async () => {
+    const response = await callService({ name, url }, new Request(new URL(path, url)), limitMs);
+    // Anything below 500 is an answer of the part itself.
+    return response.status < 500 ? [] : [failed(name, `${url} answers with status ${response.status}`)];
+  });
+  return problem ?? { name, status: 'passed', detail: `it answers at ${url}`, fix: null };
+}
+
+/** The checks of `work`, or one failed check of this name if it throws. */
+async function asked(name: string, work: () => Promise<PartCheck[]>): Promise<PartCheck[]> {
+  try {
+    return await work();
+  } catch (error) {
+    return [failed(name, error instanceof CliError ? error.message : `unexpected answer: ${String(error)}`)];
+  }
+}
+
+function failed(name: string, detail: string): PartCheck {
+  return { name, status: 'failed', detail, fix: 'Check its process and its log; restart it if it hangs.' };
+}
+
+function skipped(name: string, detail: string): PartCheck {
+  return { name, status: 'skipped', detail, fix: null };
+}
+
+/** Changes that repair what was changed from outside since it was applied. */
+export function driftOf({ plan }: Live): readonly Drift[] {
+  return plan?.changes.filter(({ drift }) => drift) ?? [];
+}
+
+/** `dns shop.example.net/A: was …, is …`. */
+export function describeDrift({ target, key, summary, found }: Drift): string {
+  return `${target} ${key}: was ${summary}, is ${found ?? 'missing'}`;
+}

@@ -1,0 +1,12 @@
+import { CliError } from './cli-error.ts';
+
+/** Reads the variables of a file, if there is one. Variables that are set already win. */
+export function loadDotEnv(path: string): void {
+  try {
+    process.loadEnvFile(path);
+  } catch (cause) {
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new CliError(`${path} can't be read: ${reason}`, { cause });
+  }
+}

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import { rm, statfs, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import https from 'node:https';
+import { connect, type LookupFunction } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { withinTime } from '../base/time-limit.ts';
+import type { PartCheck } from '../report/report.ts';
+
+const TIMEOUT_MS = 3_000;
+/** An image, a generation of nginx and the daemon's state need less. */
+const LEAST_FREE_BYTES = 256 * 1024 * 1024;
+const LEAST_FREE_FILES = 10_000;
+/** A path that the worker answers itself, with a problem of its own. */
+const EDGE_PATH = '/tagyard-health';
+
+interface PartQuestion {
+  /** Resolves to the detail of a passed check; throws that of a failed one. */
+  ask(signal: AbortSignal): Promise<string>;
+  readonly fix: string;
+  readonly timeoutMs?: number;
+}
+
+/** Asks one part within a time limit: what hangs has failed. */
+async function checkPart(
+  name: string,
+  { ask, fix, timeoutMs = TIMEOUT_MS }: PartQuestion,
+): Promise<PartCheck> {
+  try {
+    return { name, status: 'passed', detail: await withinTime(timeoutMs, ask), fix: null };
+  } catch (error) {
+    return { name, status: 'failed', detail: error instanceof Error ? error.message : String(error), fix };
+  }
+}
+
+/** Whether the disk of a folder has room, and the folder accepts a file. */
+export async function checkDisk(folder: string, leastFreeBytes = LEAST_FREE_BYTES): Promise<PartCheck> {
+  return await checkPart('disk', {
+    fix: `Free space on the disk of ${folder}, or enlarge it: a full disk stops every change.`,
+    async ask() {
+      const { bavail, bsize, ffree, files } = await statfs(folder);
+      const free = bavail * bsize;
+      const room = `${Math.floor(free / 1024 / 1024)} MiB free on the disk of ${folder}`;
+      if (free < leastFreeBytes) throw new Error(`only ${room}`);
+      if (files > 0 && ffree < LEAST_FREE_FILES) {
+        throw new Error(`only ${ffree} more files fit on the disk of ${folder}`);
+      }
+      const probe = join(folder, `.write-probe-${randomUUID()}`);
+      await writeFile(probe, Buffer.alloc(4096), { flag: 'wx', flush: true }).finally(() =>
+        rm(probe, { force: true }),
+      );
+      return room;
+    },
+  });
+}
+
+/** Whether the proxy reacts to a request. It closes the connection of an unknown name without an answer. */
+export async function checkProxy(
+  { address, port }: { readonly address: string; readonly port: number },
+  timeoutMs?: number,
+): Promise<PartCheck> {
+  return await checkPart('proxy', {
+    fix: 'Check the proxy’s process and its log; restart the provisioner if it hangs.',
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    async ask(signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<string>();
+      const socket = connect({ host: address, port, signal });
+      let isConnected = false;
+      const react = () => resolve(`it reacts on ${address}:${port}`);
+      socket.once('connect', () => {
+        isConnected = true;
+        socket.write('GET / HTTP/1.0\r\n\r\n');
+      });
+      socket.once('data', react).once('end', react);
+      socket.once('error', (error) => (isConnected && !signal.aborted ? react() : reject(error)));
+      return await promise.finally(() => socket.destroy());
+    },
+  });
+}
+
+/** Whether the worker answers at a site's edge URL, and not something else to which the name leads. */
+export async function checkEdge(
+  url: URL,
+  { lookup, timeoutMs }: { readonly lookup: LookupFunction; readonly timeoutMs?: number },
+): Promise<PartCheck> {
+  return await checkPart('edge', {
+    fix: 'Check that the worker is deployed and routed, and where the name leads: tagyard doctor <site>.',
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    async ask(signal) {
+      const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+      const { get } = url.protocol === 'https:' ? https : http;
+      get(new URL(EDGE_PATH, url), { agent: false, lookup, signal }, resolve).once('error', reject);
+      const response = await promise;
+      const body = await text(response);
+      if (!body.includes('urn:tagyard:problem:')) {
+        throw new Error(`${url.host} answers with status ${response.statusCode}, and not by the worker`);
+      }
+      return `the worker answers on ${url.host}`;
+    },
+  });
+}

@@ -1,0 +1,84 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { z } from 'zod';
+import { withinTime } from '../base/time-limit.ts';
+import type { LoadedManifest } from '../manifest/containers.ts';
+import type { healthSchema, PartCheck } from '../report/report.ts';
+import type { DaemonDeps } from './deps.ts';
+
+const TIMEOUT_MS = 3_000;
+/** A pass over ten thousand sites takes seconds; one that runs longer than this hangs. */
+const MAX_PASS_MS = 120_000;
+
+/** The parts of this host, each asked within a time limit (docs/http.md). */
+export function healthRoutes({ repo, reader, loop, checkParts }: DaemonDeps): FastifyPluginAsyncZod {
+  async function checkRepo(): Promise<PartCheck> {
+    const name = 'sites_repo';
+    try {
+      const head = await withinTime(TIMEOUT_MS, () => repo.head());
+      const detail = head === null ? 'it has no commit yet' : `the newest commit is ${head.slice(0, 8)}`;
+      return { name, status: 'passed', detail, fix: null };
+    } catch (error) {
+      const detail = error instanceof Error ? error.message : String(error);
+      return { name, status: 'failed', detail, fix: 'Check SITES_REPO, and that git can reach it.' };
+    }
+  }
+
+  /** A site of this host, for the checks that need one; `null`: there is none, or git can't be read. */
+  async function anySite(): Promise<LoadedManifest | null> {
+    const { revision } = loop;
+    if (revision === null) return null;
+    const state = await withinTime(TIMEOUT_MS, () => reader.peek(revision)).catch(() => null);
+    for (const { manifest } of state?.sites.values() ?? []) {
+      if (manifest?.state === 'present' && loop.status(manifest.site)?.applied != null) return manifest;
+    }
+    return null;
+  }
+
+  return async (app) => {
+    app.get('/health', async (): Promise<z.input<typeof healthSchema>> => {
+      const parts = checkParts === undefined ? [] : anySite().then(checkParts);
+      const [repository, ofHost] = await Promise.all([checkRepo(), parts]);
+      return { checks: [checkReconciler(loop), repository, ...ofHost] };
+    });
+  };
+}
+
+/** Whether passes can plan, and whether the present one ends. */
+export function checkReconciler({
+  lastError,
+  passRunsMs,
+  ready,
+}: {
+  readonly lastError: Error | null;
+  readonly passRunsMs: number;
+  readonly ready: boolean;
+}): PartCheck {
+  const name = 'reconciler';
+  if (passRunsMs > MAX_PASS_MS) {
+    return {
+      name,
+      status: 'failed',
+      detail: `a pass has been running for ${Math.round(passRunsMs / 1000)} s, so the conditions of the sites are old`,
+      fix: 'Run tagyard plan: it names the target that does not answer.',
+    };
+  }
+  if (lastError !== null) {
+    const detail = `newer revisions are unknown: ${lastError.message}`;
+    return {
+      name,
+      status: 'failed',
+      detail,
+      fix: 'Fix what the message names. It is tried again automatically.',
+    };
+  }
+  if (!ready) {
+    const detail = 'no pass has observed everything since the start';
+    return {
+      name,
+      status: 'failed',
+      detail,
+      fix: 'Wait for the first full pass, then check the other parts.',
+    };
+  }
+  return { name, status: 'passed', detail: 'passes observe and plan', fix: null };
+}

@@ -1,0 +1,31 @@
+import { stripVTControlCharacters } from 'node:util';
+import { vi } from 'vitest';
+import { CliError } from '../../../gitops/cli/output/cli-error.ts';
+import { program } from '../../../gitops/cli/program.ts';
+import { SECRET } from '../../support/gitops/memory-daemon.ts';
+
+/**
+ * Runs a verb against the provisioner at `url` in this process, which takes a tenth of the time of a process of its own.
+ * The exit code is the one that the command would have; `stderr` has the message of its error.
+ */
+export async function tagyardHere(url: string, args: readonly string[], env: Record<string, string> = {}) {
+  const output: string[] = [];
+  const write = vi.spyOn(process.stdout, 'write').mockImplementation((text) => output.push(String(text)) > 0);
+  const before = process.exitCode;
+  process.exitCode = 0;
+  let stderr = '';
+  try {
+    await program({ INFRA_PROVISIONER_URL: url, INFRA_SECRET: SECRET, ...env })
+      .exitOverride()
+      .parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    stderr = error.message;
+    process.exitCode = 1;
+  } finally {
+    write.mockRestore();
+  }
+  const { exitCode } = process;
+  process.exitCode = before;
+  return { exitCode, stdout: stripVTControlCharacters(output.join('')).trimEnd(), stderr };
+}

@@ -1,0 +1,228 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+import { idleApplier } from '../../support/gitops/plans.ts';
+import { silentServer } from '../../support/silent.ts';
+import { tagyardOf } from './command.ts';
+import { tagyardHere } from './in-process.ts';
+
+let daemon: MemoryDaemon;
+let url: string;
+async function open(...given: Parameters<typeof memoryDaemon>): Promise<void> {
+  daemon = await memoryDaemon(...given);
+  url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
+}
+beforeEach(() => open());
+afterEach(() => daemon.close());
+
+let silent: Awaited<ReturnType<typeof silentServer>>;
+let ill: Server;
+let illUrl: string;
+beforeAll(async () => {
+  silent = await silentServer();
+  ill = createServer((_request, response) => response.writeHead(503).end());
+  await new Promise<void>((done) => ill.listen({ port: 0, host: '127.0.0.1' }, done));
+  illUrl = `http://127.0.0.1:${(ill.address() as AddressInfo).port}`; // it listens on TCP
+});
+afterAll(async () => {
+  await silent.close();
+  await new Promise((done) => ill.close(done));
+});
+
+const IMPATIENT = { TAGYARD_TIMEOUT: '1' };
+const tagyard = (args: readonly string[], env: Record<string, string> = {}) => tagyardHere(url, args, env);
+const applied = async (...names: string[]) => {
+  for (const [number, name] of names.entries()) await daemon.push(name, daemon.manifest(name, number));
+  for (const name of names) await daemon.reaches(name, 'Ready');
+};
+/** Changes an object in its target and keeps its mark, like a person in the provider's dashboard. */
+function hijack(target: string, key: string): void {
+  const { mark } = daemon.world(target).get(key) ?? { mark: null };
+  daemon.world(target).set(key, { mark, hash: 'changed' });
+}
+
+describe('what was changed from outside', () => {
+  test.each([
+    ['changed', () => hijack('dns', 'one.example.net'), 'changed or broken'],
+    ['deleted', () => void daemon.world('dns').delete('one.example.net'), 'missing'],
+  ])('is shown with what it was and is, before any pass has seen it: %s', async (_how, disturb, is) => {
+    await applied('one', 'two');
+    disturb();
+    const line = `dns one.example.net: was dns of one.example.net, is ${is}`;
+    const doctor = await tagyard(['doctor']);
+    expect(doctor).toMatchObject({ exitCode: 1, stdout: expect.stringContaining(line) });
+    expect(doctor.stdout).toContain('1 of 2 sites are well');
+    const status = await tagyard(['status']);
+    expect(status.stdout).toContain(`drift one: ${line}`);
+    const one = await tagyard(['status', 'one', '--json']);
+    expect(JSON.parse(one.stdout)).toMatchObject({
+      drift: [{ site: 'one', target: 'dns', drift: true }],
+      resources: expect.arrayContaining([expect.objectContaining({ target: 'dns', state: 'drifted' })]),
+    });
+    expect((await tagyard(['status', 'two'])).stdout).not.toContain('drift');
+    expect((await tagyard(['plan'])).stdout).toContain(`was dns of one.example.net, is ${is}`);
+  });
+});
+
+describe('a suspended site', () => {
+  test('is shown as suspended by status and doctor, with what waits', async () => {
+    await applied('one', 'two');
+    await daemon.call('POST', '/sites/one/suspend?wait=20');
+    expect((await tagyard(['status'])).stdout).toMatch(/^one +Ready, suspended/m);
+    expect((await tagyard(['status'])).stdout).toMatch(/^two +Ready {2}/m);
+    const quiet = await tagyard(['doctor']);
+    expect(quiet).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('one: Suspended') });
+    expect(quiet.stdout).toContain('1 of 2 sites are well');
+
+    const manifest = daemon.manifest('one', 0, { suspend: true, name: 'Renamed' });
+    const { revision } = await daemon.push('one', manifest);
+    await daemon.hasRead(revision);
+    await daemon.reaches('one', 'Suspended');
+    expect((await tagyard(['status'])).stdout).toMatch(/^one +Suspended .*changes are pending/m);
+    const plan = await tagyard(['plan']);
+    expect(plan).toMatchObject({ exitCode: 2, stdout: expect.stringContaining('held: suspended') });
+    expect(plan.stdout).toContain('one is suspended');
+    expect(plan.stdout).toContain('(0 would be applied now');
+    await daemon.call('POST', '/sites/one/resume?wait=20');
+    expect((await tagyard(['doctor'])).exitCode).toBe(0);
+    expect((await tagyard(['status'])).stdout).not.toContain('suspended');
+  });
+});
+
+describe('tagyard plan', () => {
+  test('announces no deletion for a site whose manifest can’t be used', async () => {
+    await applied('one', 'two');
+    await daemon.push('one', 'version: 1\nsite: one\nwhat: ever\n');
+    await daemon.reaches('one', 'InvalidManifest');
+    const plan = await tagyard(['plan']);
+    expect(plan.stdout).not.toContain('delete');
+    expect(plan.stdout).toContain('InvalidManifest');
+    expect(plan).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('no change, because') });
+    expect(daemon.objectCount('one')).toBeGreaterThan(0);
+  });
+
+  test('announces no deletion for a site whose names another site has', async () => {
+    await applied('one', 'two');
+    await daemon.push('two', daemon.manifest('two', 1, { hostnames: daemon.manifest('one', 0).hostnames }));
+    await daemon.reaches('two', 'NameTaken');
+    const plan = await tagyard(['plan']);
+    expect(plan.stdout).not.toContain('delete');
+    expect(plan.stdout).toContain('NameTaken');
+  });
+});
+
+describe('tagyard approve', () => {
+  const checksum = async () => JSON.parse((await tagyard(['plan', '--json'])).stdout).checksum as string;
+
+  test('says so if nothing waits for an approval', async () => {
+    await applied('one');
+    expect(await tagyard(['approve', await checksum()])).toMatchObject({
+      exitCode: 1,
+      stdout: '',
+      stderr: expect.stringContaining('nothing was approved'),
+    });
+  });
+
+  test('says what holds the changes all the same', async () => {
+    await applied('one');
+    await daemon.close();
+    await open({ policy: 'upsert_only' });
+    await applied('one');
+    await daemon.push('one', null);
+    await daemon.reaches('one', 'Blocked');
+    expect(await tagyard(['approve', await checksum()])).toMatchObject({
+      exitCode: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/changes are approved, but[\s\S]*upsert_only: /),
+    });
+    expect(daemon.objectCount('one')).toBeGreaterThan(0);
+  });
+});
+
+describe('tagyard doctor finds a part that doesn’t work', () => {
+  test.each([
+    ['management', 'MANAGEMENT_URL'],
+    ['verification', 'VERIFICATION_WORKER_URL'],
+  ])('%s: silent, refused, or with errors', async (name, variable) => {
+    await applied('one');
+    for (const [address, words] of [
+      [silent.url, 'did not answer'],
+      ['http://127.0.0.1:1', "can't be reached"],
+      [illUrl, 'status 503'],
+      ['nonsense', 'is not a URL'],
+    ] as const) {
+      const { exitCode, stdout } = await tagyard(['doctor'], { ...IMPATIENT, [variable]: address });
+      expect(exitCode).toBe(1);
+      expect(stdout).toMatch(new RegExp(`^failed +${name} .*${words}`, 'm'));
+      expect(stdout).not.toContain('are well');
+    }
+    // An answer that needs a token is an answer.
+    const { exitCode, stdout } = await tagyard(['doctor'], { [variable]: url });
+    expect({ exitCode, stdout }).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('are well') });
+  });
+
+  test('a target that never answers', async () => {
+    await daemon.close();
+    let hangs = false;
+    const dns = idleApplier('dns', {
+      observe: () => (hangs ? new Promise(() => undefined) : Promise.resolve([])),
+    });
+    await open({}, [dns]);
+    await applied('one');
+    hangs = true;
+    const { exitCode, stdout } = await tagyard(['doctor'], IMPATIENT);
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(/^failed +targets +dns: no answer within 0.5 s$/m);
+    expect(stdout).not.toContain('are well');
+    const status = await tagyard(['status'], IMPATIENT);
+    expect(status).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('no answer within 0.5 s') });
+  });
+
+  test('the sites repository', async () => {
+    await applied('one');
+    const { rename } = await import('node:fs/promises');
+    await rename(daemon.sitesRepo, `${daemon.sitesRepo}.away`);
+    const { exitCode, stdout } = await tagyard(['doctor']);
+    await rename(`${daemon.sitesRepo}.away`, daemon.sitesRepo);
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(/^failed +sites_repo /m);
+    expect(stdout).not.toContain('are well');
+  });
+});
+
+describe('a provisioner that doesn’t answer', () => {
+  const VERBS = [
+    'plan',
+    'status',
+    'status one',
+    'history one',
+    'diff',
+    'apply',
+    'approve ffff',
+    'revert one',
+    'suspend one',
+    'image sha256:00',
+    'prune',
+    'doctor',
+    'doctor one',
+  ];
+  test.each(VERBS)('ends %s with an error that names it', async (words) => {
+    const { exitCode, stderr } = await tagyardHere(silent.url, words.split(' '), { TAGYARD_TIMEOUT: '0.2' });
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(`the provisioner at ${silent.url} did not answer`);
+  });
+
+  test('does not keep doctor from asking the other parts', async () => {
+    const { exitCode, stdout, stderr } = await tagyardOf(silent.url)(['doctor'], {
+      TAGYARD_TIMEOUT: '0.2',
+      MANAGEMENT_URL: 'http://127.0.0.1:1',
+    });
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^tagyard: the provisioner at .* did not answer/);
+    expect(stderr).not.toContain('    at ');
+    expect(stdout).toMatch(/^failed +provisioner /m);
+    expect(stdout).toMatch(/^failed +management /m);
+    expect(stdout).not.toContain('are well');
+  });
+});

@@ -1,0 +1,135 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, createServer as createSocketServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { nodeLookup } from '../../../gitops/host-report/node-lookup.ts';
+import { checkDisk, checkEdge, checkProxy } from '../../../gitops/host-report/part-checks.ts';
+import { signal } from '../../support/signal.ts';
+import { silentServer } from '../../support/silent.ts';
+
+const LIMIT_MS = 300;
+let stack: AsyncDisposableStack;
+beforeEach(() => {
+  stack = new AsyncDisposableStack();
+});
+afterEach(() => stack.disposeAsync());
+
+describe('the disk', () => {
+  const folder = async () =>
+    stack.adopt(await mkdtemp(join(tmpdir(), 'tagyard-disk-')), (path) => rm(path, { recursive: true }));
+
+  test('passes where there is room, and keeps no file', async () => {
+    const path = await folder();
+    expect(await checkDisk(path, 1)).toMatchObject({
+      status: 'passed',
+      detail: expect.stringContaining(path),
+    });
+    expect(await readdir(path)).toEqual([]);
+  });
+
+  test('fails where less is free than needed', async () => {
+    const check = await checkDisk(await folder(), Number.MAX_SAFE_INTEGER);
+    expect(check).toMatchObject({
+      name: 'disk',
+      status: 'failed',
+      detail: expect.stringMatching(/^only \d+ MiB/),
+    });
+    expect(check.fix).toContain('Free space');
+  });
+
+  test.each(['/proc', '/nonexistent'])('fails where no file can be written: %s', async (path) => {
+    expect(await checkDisk(path, 0)).toMatchObject({
+      status: 'failed',
+      detail: expect.stringContaining(path),
+    });
+  });
+});
+
+describe('the proxy', () => {
+  test('fails where its process is stopped, and passes when it continues', async () => {
+    const script = `
+      const server = require('node:net').createServer((socket) => socket.on('data', () => socket.destroy()));
+      server.listen(0, '127.0.0.1', () => process.send(server.address().port));`;
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    const gone = once(child, 'exit');
+    const pid = child.pid ?? Number.NaN;
+    stack.defer(async () => {
+      signal(pid, 'SIGKILL');
+      await gone;
+    });
+    const [port]: number[] = await once(child, 'message');
+    const endpoint = { address: '127.0.0.1', port: port ?? 0 };
+    expect(await checkProxy(endpoint)).toMatchObject({ name: 'proxy', status: 'passed' });
+    signal(pid, 'SIGSTOP');
+    expect(await checkProxy(endpoint, LIMIT_MS)).toMatchObject({
+      status: 'failed',
+      detail: 'no answer within 0.3 s',
+    });
+    signal(pid, 'SIGCONT');
+    expect(await checkProxy(endpoint)).toMatchObject({ status: 'passed' });
+  });
+
+  test('fails where nothing listens', async () => {
+    const { port, close } = await silentServer();
+    await close();
+    const check = await checkProxy({ address: '127.0.0.1', port });
+    expect(check).toMatchObject({ status: 'failed', detail: expect.stringContaining('ECONNREFUSED') });
+  });
+
+  test('passes where the connection is closed without an answer', async () => {
+    const server = createSocketServer((socket) => socket.on('data', () => socket.resetAndDestroy()));
+    await new Promise<void>((done) => server.listen({ port: 0, host: '127.0.0.1' }, done));
+    stack.defer(() => new Promise((done) => server.close(() => done())));
+    const { port } = server.address() as AddressInfo; // it listens on TCP
+    expect(await checkProxy({ address: '127.0.0.1', port })).toMatchObject({ status: 'passed' });
+  });
+});
+
+describe('the edge', () => {
+  const lookup = nodeLookup({
+    addresses: async () => ['127.0.0.1'],
+    alias: async () => null,
+  });
+  async function serve(listener: RequestListener): Promise<URL> {
+    const server: Server = createServer(listener);
+    await new Promise<void>((done) => server.listen({ port: 0, host: '127.0.0.1' }, done));
+    stack.defer(async () => {
+      server.closeAllConnections();
+      await new Promise((done) => server.close(done));
+    });
+    return new URL(`http://shop.example.net:${(server.address() as AddressInfo).port}`); // it listens on TCP
+  }
+
+  test('passes where the worker answers', async () => {
+    const url = await serve((_request, response) =>
+      response.writeHead(404).end(JSON.stringify({ type: 'urn:tagyard:problem:not_found' })),
+    );
+    expect(await checkEdge(url, { lookup })).toMatchObject({ name: 'edge', status: 'passed' });
+  });
+
+  test.each([
+    [200, 'a stranger’s page'],
+    [404, 'not found'],
+    [530, 'error code: 1016'],
+  ])('fails where something else answers with %i', async (status, body) => {
+    const url = await serve((_request, response) => response.writeHead(status).end(body));
+    expect(await checkEdge(url, { lookup })).toMatchObject({
+      status: 'failed',
+      detail: expect.stringContaining(`status ${status}, and not by the worker`),
+    });
+  });
+
+  test('fails where it does not answer, or stops in the middle', async () => {
+    const silent = await serve(() => undefined);
+    expect(await checkEdge(silent, { lookup, timeoutMs: LIMIT_MS })).toMatchObject({
+      status: 'failed',
+      detail: 'no answer within 0.3 s',
+    });
+    const halting = await serve((_request, response) => response.writeHead(404).write('{'));
+    expect(await checkEdge(halting, { lookup, timeoutMs: LIMIT_MS })).toMatchObject({ status: 'failed' });
+  });
+});
