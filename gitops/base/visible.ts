@@ -4,7 +4,7 @@ const LAYOUT = new Set(['\n', '\t']);
 
 /** One line of text of others (git, a file's name, a server), with escapes such as `\u001b` for hidden characters. */
 export function visible(text: string): string {
-  return text.replace(HIDDEN, escape);
+  return text.replace(HIDDEN, escaped);
 }
 
 /** The same for all texts in a value, keys included; line breaks and tabs stay. */
@@ -14,13 +14,13 @@ export function visibleTexts<Value>(value: Value): Value {
 
 function convert(value: unknown): unknown {
   if (typeof value === 'string') {
-    return value.replace(HIDDEN, (character) => (LAYOUT.has(character) ? character : escape(character)));
+    return value.replace(HIDDEN, (character) => (LAYOUT.has(character) ? character : escaped(character)));
   }
   if (Array.isArray(value)) return value.map(convert);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [visible(key), convert(inner)]));
 }
 
-function escape(character: string): string {
+function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -72,7 +72,9 @@ export class DesiredStateReader {
     const cache = this.#cache;
     const { files, misplaced } = await this.#repo.tree(revision);
     const isChanged = (site: string, blob: string) => cache.readings.get(site)?.blob !== blob;
-    const { fresh, unreadable } = await this.#readAll(files.filter(({ site, blob }) => isChanged(site, blob)));
+    const { fresh, unreadable } = await this.#readAll(
+      files.filter(({ site, blob }) => isChanged(site, blob)),
+    );
     for (const one of misplaced) {
       if (isChanged(one.site, misplacedId(one))) unreadable.push(unreadableForm(one));
     }

@@ -93,7 +93,11 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       const current = await readText(repo, site);
       const isSame =
         current !== null &&
-        (await edits.samePlaintext(deps.ageIdentity, manifest.containerConfig, await cipherOf(site, current)));
+        (await edits.samePlaintext(
+          deps.ageIdentity,
+          manifest.containerConfig,
+          await cipherOf(site, current),
+        ));
       const { revision } = await commitEdit(request, {
         site,
         verb: 'Provision',

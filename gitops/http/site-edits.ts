@@ -18,7 +18,11 @@ export async function currentManifest(site: string, text: string | null): Promis
 }
 
 /** Writes the requested manifest. The text is unchanged where it holds the same manifest already. */
-export async function provisionEdit(manifest: Manifest, current: string | null, sameSecret: boolean): Promise<string> {
+export async function provisionEdit(
+  manifest: Manifest,
+  current: string | null,
+  sameSecret: boolean,
+): Promise<string> {
   if (current === null) return formatManifest(manifest);
   const parsed = await readManifest(current, `${manifest.site}.yaml`);
   if (!parsed.ok) return formatManifest(manifest);
@@ -58,7 +62,11 @@ export async function addCustomDomain(site: string, domain: string, current: str
 }
 
 /** Removes a first-party host. The text is unchanged where the site has no such host. */
-export async function removeCustomDomain(site: string, domain: string, current: string | null): Promise<string> {
+export async function removeCustomDomain(
+  site: string,
+  domain: string,
+  current: string | null,
+): Promise<string> {
   const manifest = await currentManifest(site, current);
   if (!manifest.customDomains.includes(domain)) return current ?? '';
   return write({ ...manifest, customDomains: manifest.customDomains.filter((name) => name !== domain) });

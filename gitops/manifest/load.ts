@@ -43,8 +43,7 @@ export function parseManifest(text: string, file: string): ParsedManifest {
     };
   }
   const result = manifestSchema.safeParse(upgradeManifest(document.toJS()));
-  if (!result.success)
-    return invalid(describeAll(result.error.issues, document, lines));
+  if (!result.success) return invalid(describeAll(result.error.issues, document, lines));
   const { site } = result.data;
   if (file !== `${site}.yaml`) {
     const message = `must equal the file's name: ${file} must hold the site ${file.replace(/\.yaml$/, '')}`;
@@ -59,9 +58,10 @@ function invalid(problems: readonly Problem[]): ParsedManifest {
 
 /** The first problems only: a status shows them all, and finding the line of each takes time. */
 function describeAll(issues: readonly core.$ZodIssue[], document: Document, lines: LineCounter): Problem[] {
-  const single = issues.flatMap((issue) =>
-    issue.code === 'unrecognized_keys' ? issue.keys.map((key) => ({ issue, key })) : [{ issue, key: null }],
-  );
+  const single = issues.flatMap((issue): { issue: core.$ZodIssue; key: string | null }[] => {
+    const keys = issue.code === 'unrecognized_keys' ? issue.keys : [null];
+    return keys.map((key) => ({ issue, key }));
+  });
   const shown = single.length > MAX_PROBLEMS ? single.slice(0, MAX_PROBLEMS - 1) : single;
   const problems = shown.map(({ issue, key }) => describe(issue, key, { document, lines }));
   const rest = single.length - shown.length;

@@ -16,6 +16,7 @@ export async function readManifest(text: string, file: string): Promise<ParsedMa
 function isShort(text: string): boolean {
   if (text.length > MAX_LENGTH) return false;
   let lines = 0;
-  for (let at = text.indexOf('\n'); at >= 0 && lines <= MAX_LINES; at = text.indexOf('\n', at + 1)) lines += 1;
+  for (let at = text.indexOf('\n'); at >= 0 && lines <= MAX_LINES; at = text.indexOf('\n', at + 1))
+    lines += 1;
   return lines <= MAX_LINES && !/\r[^\n]/.test(text);
 }

@@ -23,7 +23,7 @@ export async function findRemovals(
         return [site, { confirmed: true, protect, ...(state === 'present' ? { to: host } : {}) }];
       }
       const { isProven = false, detail = '', last = null } = absences.get(site) ?? {};
-      const protect = last !== null && last.protect && last.state === 'present';
+      const protect = last?.protect === true && last.state === 'present';
       return [site, { confirmed: isProven, protect, ...(isProven ? {} : { detail }) }];
     }),
   );

@@ -1,5 +1,5 @@
-import { formatManifest } from '../../gitops/manifest/load.ts';
 import { MAX_BYTES } from '../../gitops/manifest/limits.ts';
+import { formatManifest } from '../../gitops/manifest/load.ts';
 import { manifestInput } from './manifest.ts';
 
 const VALID = formatManifest(manifestInput());

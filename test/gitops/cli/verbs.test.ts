@@ -228,7 +228,7 @@ describe('tagyard diff', () => {
 });
 
 describe('tagyard validate', () => {
-  test('refuses files that share a name, port or token, and shows no escape sequence of a file’s name', async () => {
+  test('refuses files that claim the same name, port or token, and shows no escape sequence of a file’s name', async () => {
     const alone = { INFRA_PROVISIONER_URL: '' };
     const path = (name: string) => join(daemon.dir, name);
     const write = (name: string, number: number, extra: object = {}) =>

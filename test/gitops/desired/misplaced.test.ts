@@ -33,7 +33,7 @@ async function submodule(path: string): Promise<void> {
   await op.git('commit', '--quiet', '--message', 'Add a submodule');
 }
 
-describe.each<[string, string, () => void | Promise<unknown>]>([
+describe.each<[string, string, () => unknown]>([
   [
     'replaced by a symbolic link',
     'one.yaml is a symbolic link',

@@ -19,11 +19,7 @@ const eventsOf = (...lines: Line[]) =>
 
 test.each<[string, Line[], object]>([
   ['an added file', [added('shop.yaml', b)], { blob: b, isNew: true, gone: null }],
-  [
-    'a changed file',
-    [['100644', '100755', a, b, 'shop.yaml']],
-    { blob: b, isNew: false, gone: null },
-  ],
+  ['a changed file', [['100644', '100755', a, b, 'shop.yaml']], { blob: b, isNew: false, gone: null }],
   ['a file that is now a link', [['100644', '120000', a, b, 'shop.yaml']], { blob: null, gone: null }],
   [
     'a file that is now a folder',
