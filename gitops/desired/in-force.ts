@@ -23,7 +23,7 @@ export async function readInForce(
   const { revision, current, repo } = context;
   const inForce = (site: string) => current?.sites.get(site)?.manifest ?? null;
   const sites = files.map(({ site }) => site);
-  const invalid = new Set(files.map(({ blob }) => blob));
+  const invalid = new Map(files.map(({ site, blob }) => [site, blob]));
   // A version that no pass has read may be valid, and may give the site to another host.
   const [newer, all] = await Promise.all([
     repo.lastReadable(

@@ -26,17 +26,23 @@ export async function revertOf(repo: SitesRepo, site: string, revision?: string)
   }
   const parent = await repo.resolve(`${commit.revision}^`);
   const before = parent === null ? null : await repo.readSite(parent, site);
+  const wasCreated = before === null && (parent === null || !(await hasOtherForm(repo, site, parent)));
   return {
     reverted: commit.revision,
     async edit(current) {
-      if (before === null) return await removeSite(site, current);
+      if (wasCreated) return await removeSite(site, current);
       // Throws where the old text is invalid: a site is not reverted to a manifest that can't be applied.
-      const wanted = await currentManifest(site, before.text);
-      return wanted.state === 'absent' && current !== null
-        ? await tombstone(site, before.text, current)
-        : before.text;
+      const text = before?.text ?? '';
+      const wanted = await currentManifest(site, text);
+      return wanted.state === 'absent' && current !== null ? await tombstone(site, text, current) : text;
     },
   };
+}
+
+/** Whether the site's file was a link, say, or moved away: bringing that back is no removal. */
+async function hasOtherForm(repo: SitesRepo, site: string, revision: string): Promise<boolean> {
+  const [newest] = (await repo.versions(site, { revision })).values();
+  return newest === '';
 }
 
 /** The old tombstone. Throws where the site, as it is now, may not be removed. */

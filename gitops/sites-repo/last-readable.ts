@@ -10,8 +10,8 @@ export interface SearchRange {
   readonly revision: string;
   /** Excludes this revision and its ancestors; ignored where the repository no longer has it. */
   readonly since?: string | undefined;
-  /** Blobs that are known to be no valid manifests. They aren't read again. */
-  readonly invalid?: ReadonlySet<string>;
+  /** By site, a blob that is known to be no valid manifest of it. It isn't read again. */
+  readonly invalid?: ReadonlyMap<string, string>;
 }
 
 /** What the history of the branch says of a site's file. */
@@ -106,7 +106,7 @@ class Search {
       const isRemoval = gone !== null && gone.movedTo === null && gone.hiddenBy === null;
       if (search.isFirst) search.gone = gone === null ? null : event;
       else if (isRemoval) search.isOver = true;
-      const isCandidate = blob !== null && this.#range.invalid?.has(blob) !== true;
+      const isCandidate = blob !== null && this.#range.invalid?.get(site) !== blob;
       if (isCandidate && !search.isOver) search.queue.push(blob);
       search.isOver ||= isNew;
       search.isFirst = false;
