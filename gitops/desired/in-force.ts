@@ -23,15 +23,16 @@ export async function readInForce(
   const { revision, current, repo } = context;
   const inForce = (site: string) => current?.sites.get(site)?.manifest ?? null;
   const sites = files.map(({ site }) => site);
+  const invalid = new Map(files.map(({ site, blob }) => [site, blob]));
   // A version that no pass has read may be valid, and may give the site to another host.
   const [newer, all] = await Promise.all([
     repo.lastReadable(
       sites.filter((site) => inForce(site) !== null),
-      { revision, since: current?.revision },
+      { revision, invalid, since: current?.revision },
     ),
     repo.lastReadable(
       sites.filter((site) => inForce(site) === null),
-      { revision },
+      { revision, invalid },
     ),
   ]);
   const readings = files.map(async (file): Promise<[string, Reading]> => {

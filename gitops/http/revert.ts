@@ -32,19 +32,21 @@ export async function revertOf(
   }
   const parent = await repo.resolve(`${newest}^`);
   const before = parent === null ? null : await repo.readSite(parent, site);
+  const wasCreated = before === null && (parent === null || !(await hasOtherForm(repo, site, parent)));
   return {
     reverted: newest,
     async edit(current) {
-      if (before === null) {
+      if (wasCreated) {
         const removed = await removeSite(site, current);
         if (!removal && removed !== current) throw unconfirmed(site, newest);
         return removed;
       }
       // Throws where the old text is invalid: a site is not reverted to a manifest that can't be applied.
-      const wanted = await currentManifest(site, before.text);
-      if (wanted.state === 'present' || current === null) return before.text;
+      const text = before?.text ?? '';
+      const wanted = await currentManifest(site, text);
+      if (wanted.state === 'present' || current === null) return text;
       if (!removal && (await removeSite(site, current)) !== current) throw unconfirmed(site, newest);
-      return await tombstone(site, before.text, current);
+      return await tombstone(site, text, current);
     },
   };
 }
@@ -53,6 +55,12 @@ function unconfirmed(site: string, revision: string): ProvisionerProblem {
   return new ProvisionerProblem('removal_unconfirmed', {
     detail: `before ${revision.slice(0, 8)} there was no site ${site}, so this revert removes it from its host, the edge and DNS`,
   });
+}
+
+/** Whether the site's file was a link, say, or moved away: bringing that back is no removal. */
+async function hasOtherForm(repo: SitesRepo, site: string, revision: string): Promise<boolean> {
+  const [newest] = (await repo.versions(site, { revision })).values();
+  return newest === '';
 }
 
 /** The old tombstone. Throws where the site, as it is now, may not be removed. */

@@ -4,7 +4,7 @@ import type { Problem } from './problem.ts';
 /** The largest text of a manifest. */
 export const MAX_BYTES = 256 * 1024;
 /** Keys, values and list items, before anything is parsed: the largest valid manifest has fewer than half of them. */
-export const MAX_VALUES = 2_000;
+const MAX_VALUES = 2_000;
 /** Everything else that isn't space or a comment: `:`, `-`, `,`, brackets, ends of documents. */
 const MAX_MARKS = 8_000;
 /** Generous: a manifest has four levels. */

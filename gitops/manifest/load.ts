@@ -67,9 +67,10 @@ function invalid(problems: readonly Problem[]): ParsedManifest {
 
 /** The first problems only: a status shows them all, and finding the line of each takes time. */
 function describeAll(issues: readonly core.$ZodIssue[], document: Document, lines: LineCounter): Problem[] {
-  const single = issues.flatMap((issue): { issue: core.$ZodIssue; key: string | null }[] =>
-    issue.code === 'unrecognized_keys' ? issue.keys.map((key) => ({ issue, key })) : [{ issue, key: null }],
-  );
+  const single = issues.flatMap((issue): { issue: core.$ZodIssue; key: string | null }[] => {
+    const keys = issue.code === 'unrecognized_keys' ? issue.keys : [null];
+    return keys.map((key) => ({ issue, key }));
+  });
   const shown = single.length > MAX_PROBLEMS ? single.slice(0, MAX_PROBLEMS - 1) : single;
   const problems = shown.map(({ issue, key }) => describe(issue, key, { document, lines }));
   const rest = single.length - shown.length;

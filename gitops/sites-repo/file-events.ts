@@ -12,7 +12,7 @@ export interface FileEvent {
 }
 
 /** How a file disappeared from its path. Without either member, the commit removed it. */
-export interface Disappearance {
+interface Disappearance {
   /** Where the same commit put it, by its name or its content. */
   readonly movedTo: string | null;
   /** A submodule or link that the same commit added: the file may be behind it. */

@@ -6,10 +6,12 @@ import type { GitDir } from './git-dir.ts';
 import type { SiteFiles } from './site-files.ts';
 
 /** Which commits of the branch are searched. Only first parents count: what the branch itself had. */
-interface SearchRange {
+export interface SearchRange {
   readonly revision: string;
   /** Excludes this revision and its ancestors; ignored where the repository no longer has it. */
   readonly since?: string | undefined;
+  /** By site, a blob that is known to be no valid manifest of it. It isn't read again. */
+  readonly invalid?: ReadonlyMap<string, string>;
 }
 
 /** What the history of the branch says of a site's file. */
@@ -36,7 +38,9 @@ export async function findLastReadable(
   { git, files }: { readonly git: GitDir; readonly files: SiteFiles },
 ): Promise<Map<string, LastReadable>> {
   const groups = sites.length > MAX_SINGLE ? [sites] : sites.map((site) => [site]);
-  const found = await limit(MAX_SINGLE).map(groups, (group) => new Search(group, files).run(range, git));
+  const found = await limit(MAX_SINGLE).map(groups, (group) =>
+    new Search(group, range, { git, files }).run(),
+  );
   return new Map(found.flatMap((one) => [...one]));
 }
 
@@ -50,22 +54,26 @@ interface OpenSearch {
 }
 
 class Search {
+  readonly #git: GitDir;
   readonly #files: SiteFiles;
+  readonly #range: SearchRange;
   readonly #open: Map<string, OpenSearch>;
   readonly #found = new Map<string, LastReadable>();
 
-  constructor(sites: readonly string[], files: SiteFiles) {
-    this.#files = files;
+  constructor(sites: readonly string[], range: SearchRange, parts: { git: GitDir; files: SiteFiles }) {
+    this.#git = parts.git;
+    this.#files = parts.files;
+    this.#range = range;
     this.#open = new Map(
       sites.map((site) => [site, { gone: null, isFirst: true, queue: [], isOver: false }]),
     );
   }
 
-  async run(range: SearchRange, git: GitDir): Promise<Map<string, LastReadable>> {
-    let next: string | null = range.revision;
+  async run(): Promise<Map<string, LastReadable>> {
+    let next: string | null = this.#range.revision;
     let size = FIRST_PAGE;
     for (let commits = 0; next !== null && this.#open.size > 0 && commits < MAX_COMMITS; ) {
-      const page: LogPage = await this.#page(next, size, range, git);
+      const page: LogPage = await this.#page(next, size);
       for (const [site, events] of page.events) this.#enqueue(site, events);
       await this.#try();
       commits += page.commits;
@@ -76,13 +84,15 @@ class Search {
     return this.#found;
   }
 
-  async #page(from: string, size: number, { since }: SearchRange, git: GitDir): Promise<LogPage> {
+  async #page(from: string, size: number): Promise<LogPage> {
+    const { since } = this.#range;
     const sites = [...this.#open.keys()];
-    const paths = sites.length === 1 ? ['--full-diff', '--', `${sites[0]}.yaml`] : ['--'];
-    const [options, path] = [paths.slice(0, paths.indexOf('--')), paths.slice(paths.indexOf('--'))];
-    const output = await git.run([
-      ...['log', ...EVENT_FORMAT, '--first-parent', `-${size}`, ...options],
-      ...[from, ...(since === undefined ? [] : [`^${since}`]), ...path],
+    // The other files of a commit show where a file went.
+    const isSingle = sites.length === 1;
+    const output = await this.#git.run([
+      ...['log', ...EVENT_FORMAT, '--first-parent', `-${size}`, ...(isSingle ? ['--full-diff'] : [])],
+      ...[from, ...(since === undefined ? [] : [`^${since}`]), '--'],
+      ...(isSingle ? [`${sites[0]}.yaml`] : []),
     ]);
     return parseEvents(output, new Set(sites));
   }
@@ -96,7 +106,8 @@ class Search {
       const isRemoval = gone !== null && gone.movedTo === null && gone.hiddenBy === null;
       if (search.isFirst) search.gone = gone === null ? null : event;
       else if (isRemoval) search.isOver = true;
-      if (blob !== null && !search.isOver) search.queue.push(blob);
+      const isCandidate = blob !== null && this.#range.invalid?.get(site) !== blob;
+      if (isCandidate && !search.isOver) search.queue.push(blob);
       search.isOver ||= isNew;
       search.isFirst = false;
     }

@@ -12,7 +12,7 @@ import type { SiteFile } from './files.ts';
 import { GitDir } from './git-dir.ts';
 import { History } from './history.ts';
 import { HostLease } from './host-lease.ts';
-import { findLastReadable, type LastReadable } from './last-readable.ts';
+import { findLastReadable, type LastReadable, type SearchRange } from './last-readable.ts';
 import type { SiteBlob, SiteTree } from './listing.ts';
 import type { HistoryEntry, VersionRange } from './log.ts';
 import { gitOf, openMirror } from './mirror.ts';
@@ -124,7 +124,7 @@ export class SitesRepo {
   }
 
   /** The last readable manifests of these sites on the branch, by few git processes, however many sites they are. */
-  async lastReadable(sites: readonly string[], range: VersionRange): Promise<Map<string, LastReadable>> {
+  async lastReadable(sites: readonly string[], range: SearchRange): Promise<Map<string, LastReadable>> {
     return await this.#git.retryAfterRefetch(() =>
       findLastReadable(sites, range, { git: this.#git, files: this.#files }),
     );

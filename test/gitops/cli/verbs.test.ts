@@ -228,7 +228,7 @@ describe('tagyard diff', () => {
 });
 
 describe('tagyard validate', () => {
-  test('refuses files that share a name, port or token, and shows no escape sequence of a file’s name', async () => {
+  test('refuses files that claim the same name, port or token, and shows no escape sequence of a file’s name', async () => {
     const alone = { INFRA_PROVISIONER_URL: '' };
     const path = (name: string) => join(daemon.dir, name);
     const write = (name: string, number: number, extra: object = {}) =>
@@ -241,7 +241,7 @@ describe('tagyard validate', () => {
     const { exitCode, stdout } = await tagyard(['validate', ...files], alone);
     expect(exitCode).toBe(1);
     const holder = `is also claimed by ${path('first.yaml')}`;
-    for (const claim of ['port 20120', 'port 20121', 'token lt_loader0token0060']) {
+    for (const claim of ['port 20120', 'port 20121', 'token lt_loader0token00060']) {
       expect(stdout).toContain(`${path('second.yaml')}: ${claim} ${holder}`);
     }
     const other = await tagyard(['validate', path('first.yaml'), path('third.yaml')], alone);

@@ -126,6 +126,21 @@ test('a moved manifest that is deleted at its new place is a removal', async () 
   await eventually(() => expect(daemon.objectCount('one')).toBe(0));
 });
 
+test('a revert of the commit that moved a manifest back removes nothing', async () => {
+  await op.refresh();
+  folder('old');
+  move('old/one.yaml');
+  await op.publishAll('Move');
+  await daemon.reaches('one', 'InvalidManifest');
+  renameSync(at('old', 'one.yaml'), at('one.yaml'));
+  await op.publishAll('Move back');
+  await daemon.reaches('one', 'Ready');
+  const { status, body } = await daemon.call('POST', '/sites/one/revert');
+  expect([status, body.code]).toEqual([422, 'invalid_manifest']);
+  await daemon.fullPass();
+  expect(daemon.objectCount('one')).toBe(before);
+});
+
 test('all manifests in a submodule, a folder or behind a link are no removal', async () => {
   await daemon.push('three', daemon.manifest('three', 2));
   await daemon.reaches('three', 'Ready');
