@@ -2,8 +2,8 @@ import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
 import {
-  hostObstacle,
   conditionAfterRun,
+  hostObstacle,
   initialStatus,
   obstacle,
   resourceStatuses,

@@ -99,7 +99,10 @@ export class Slots {
   /** `null` for an address outside the subnet. */
   #indexOf(address: string): number | null {
     if (!address.startsWith(`${this.#subnet}.`)) return null;
-    const [third = 0, fourth = 0] = address.slice(this.#subnet.length + 1).split('.').map(Number);
+    const [third = 0, fourth = 0] = address
+      .slice(this.#subnet.length + 1)
+      .split('.')
+      .map(Number);
     return fourth >= 1 && fourth <= 254 ? third * 254 + fourth : null;
   }
 }

@@ -26,7 +26,8 @@ export const REASONS = {
   Blocked: 'a guard blocks changes; the message says what lifts it',
   Frozen: 'a freeze file stops all changes on this host',
   CertificatePending: 'everything is applied, but a hostname of the site has no valid certificate yet',
-  NotIsolated: 'everything is applied, but the host’s firewall doesn’t keep the containers from private addresses',
+  NotIsolated:
+    'everything is applied, but the host’s firewall doesn’t keep the containers from private addresses',
   Drifted: 'an object was changed from outside; DRIFT_MODES says to report this, not to repair it',
   RepairLoop: 'something keeps changing an object after its repair, so repairs are paused',
   Removing: 'the site is being removed',

@@ -2,6 +2,7 @@ import Docker from 'dockerode';
 import { healthOf } from '../../gitops/appliers/containers/health.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
 import { manifestSchema } from '../../gitops/manifest/schema.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 import { nextRelease, removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
 import { eventually } from '../support/eventually.ts';
 import { ask } from '../support/proxy/proxy.ts';
@@ -11,7 +12,6 @@ import type { Bench, Suite } from './bench.ts';
 import { type HostBed, hostBed } from './host-bed.ts';
 import { compose } from './host-compose.ts';
 import { containersMiB } from './host-memory.ts';
-import { Slots } from '../../gitops/manifest/slots.ts';
 
 const INSTANCE = 'bench-host';
 const SITES = 20;

@@ -7,6 +7,7 @@ import type { CertificateSource } from '../../gitops/appliers/proxy/certificates
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { runningMaster, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
 import { NGINX } from '../support/proxy/nginx.ts';
@@ -14,7 +15,6 @@ import { IDENTITY, proxyHome } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 import type { Bench, Suite } from './bench.ts';
 import { residentMiB } from './memory.ts';
-import { Slots } from '../../gitops/manifest/slots.ts';
 
 const SITES = 1_000;
 const AT_ONCE = 100;

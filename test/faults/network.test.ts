@@ -40,7 +40,11 @@ describeWith('docker', 'a host that is killed with SIGKILL while it isolates a s
       };
     }
 
-    async function killAt(index: number, moment: (typeof MOMENTS)[number], ...sites: string[]): Promise<string> {
+    async function killAt(
+      index: number,
+      moment: (typeof MOMENTS)[number],
+      ...sites: string[]
+    ): Promise<string> {
       const host = await lab.startHost({ cut: { index, moment } });
       host.call('apply', ...sites).catch(() => undefined);
       const [message] = await once(host.child, 'message');

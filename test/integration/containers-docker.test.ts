@@ -12,6 +12,7 @@ import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.t
 import { RetryableError, TerminalError } from '../../gitops/base/errors.ts';
 import { dockerBridgeGateway, isDockerUsable } from '../../gitops/clients/docker.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 import { buildDemoImage } from '../../sites/demo/image.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
 import { describeWith } from '../support/components.ts';
@@ -22,7 +23,6 @@ import { removeContainers, tagServerImage } from '../support/containers/tag-serv
 import { loadedManifest } from '../support/manifest.ts';
 import { signalContainer } from '../support/signal.ts';
 import { containerSecret } from '../support/tag-server.ts';
-import { Slots } from '../../gitops/manifest/slots.ts';
 
 const INSTANCE = 'test-docker';
 const SETTINGS = containersSettings(INSTANCE, '127.82');

@@ -85,7 +85,9 @@ describeWith('docker', 'images that no site asks for any more', () => {
 
   test('are kept if they have a tag, and for all days anew if the record of them is lost', async () => {
     await build().prune(of(...NAMES));
-    await docker.getImage(images.oldest ?? '').tag({ repo: `tagyard-test/pruning-${process.pid}`, tag: 'mine' });
+    await docker
+      .getImage(images.oldest ?? '')
+      .tag({ repo: `tagyard-test/pruning-${process.pid}`, tag: 'mine' });
     stack.defer(async () => {
       await docker.getImage(`tagyard-test/pruning-${process.pid}:mine`).remove();
     });

@@ -34,7 +34,9 @@ describeWith('docker', 'a container of a site', () => {
       return {
         'the public internet': `${OUTSIDE.public} ${PORT}`,
         'the preview host': `${HOST.docker} ${ORIGIN_PORT}`,
-        ...Object.fromEntries(lab.nameservers.map((address) => [`the nameserver ${address}`, `${address} 53`])),
+        ...Object.fromEntries(
+          lab.nameservers.map((address) => [`the nameserver ${address}`, `${address} 53`]),
+        ),
         'a neighbour': `${neighbour.address} 8080`,
         'the bridge of a neighbour': `${neighbour.gateway} ${PORT}`,
         'its own bridge': `${own.gateway} ${PORT}`,
@@ -55,7 +57,8 @@ describeWith('docker', 'a container of a site', () => {
       };
     }
 
-    const isAllowed = (place: string) => /^(?:the public internet|the preview host|the nameserver)/.test(place);
+    const isAllowed = (place: string) =>
+      /^(?:the public internet|the preview host|the nameserver)/.test(place);
     async function expectIsolated(): Promise<void> {
       const targets = await places();
       const expected = Object.fromEntries(Object.keys(targets).map((place) => [place, isAllowed(place)]));
@@ -74,9 +77,9 @@ describeWith('docker', 'a container of a site', () => {
       await control.remove({ force: true });
       const closed = Object.entries(open).filter(([, reached]) => !reached);
       // Docker itself separates networks, and has no IPv6 here.
-      expect(closed.map(([place]) => place).filter((place) => !/IPv6|a neighbour|preview port/.test(place))).toEqual(
-        [],
-      );
+      expect(
+        closed.map(([place]) => place).filter((place) => !/IPv6|a neighbour|preview port/.test(place)),
+      ).toEqual([]);
       await expectIsolated();
       expect(await host.call('plan', ...SITES)).toEqual([]);
     });
@@ -121,7 +124,9 @@ describeWith('docker', 'a container of a site', () => {
       host = await lab.startHost();
       await host.call('apply', ...SITES);
       await lab.docker.getNetwork('bridge').connect({ Container: await lab.nameOf(SHOP) });
-      expect(await host.call('plan', ...SITES)).toEqual([expect.stringMatching(`containers update ${SHOP}/processing/0/`)]);
+      expect(await host.call('plan', ...SITES)).toEqual([
+        expect.stringMatching(`containers update ${SHOP}/processing/0/`),
+      ]);
       await host.call('apply', ...SITES);
       await expectIsolated();
     });
@@ -148,7 +153,9 @@ describeWith('docker', 'a container of a site', () => {
       const before = await lab.exec('iptables', '-S');
       await host.call('apply', ...SITES);
       const names = async () =>
-        (await lab.docker.listNetworks()).map(({ Name }) => Name).filter((name) => name.startsWith('tagyard-'));
+        (await lab.docker.listNetworks())
+          .map(({ Name }) => Name)
+          .filter((name) => name.startsWith('tagyard-'));
       expect((await names()).sort()).toEqual(SITES.map((site) => `tagyard-lab-${site}`));
       await host.call('apply', SHOP);
       expect(await names()).toEqual([`tagyard-lab-${SHOP}`]);

@@ -10,12 +10,12 @@ import { TerminalError } from '../../gitops/base/errors.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 import { describeWith } from '../support/components.ts';
 import { loadedManifest } from '../support/manifest.ts';
 import { NGINX } from '../support/proxy/nginx.ts';
 import { ask, IDENTITY, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
-import { Slots } from '../../gitops/manifest/slots.ts';
 
 const ORIGIN = 'acme-origin.example.net';
 const CUSTOM = 'metrics.acme.example';

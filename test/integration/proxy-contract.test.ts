@@ -6,13 +6,13 @@ import { fileNameOf } from '../../gitops/appliers/proxy/file-name.ts';
 import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
 import { containerSpecs, type LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
 import { describeWith } from '../support/components.ts';
 import { loadedManifest } from '../support/manifest.ts';
 import { NGINX } from '../support/proxy/nginx.ts';
 import { proxyHome } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
-import { Slots } from '../../gitops/manifest/slots.ts';
 
 /** Where a backend keeps its files, below its prefix. */
 interface Layout {

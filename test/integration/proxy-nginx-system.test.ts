@@ -13,13 +13,13 @@ import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.t
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
 import { manifestSchema } from '../../gitops/manifest/schema.ts';
 import { Secret } from '../../gitops/manifest/secrets.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { memoryDaemon, SECRET } from '../support/gitops/memory-daemon.ts';
 import { NGINX } from '../support/proxy/nginx.ts';
 import { ask, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
-import { Slots } from '../../gitops/manifest/slots.ts';
 
 const CLI = fileURLToPath(new URL('../../gitops/cli.ts', import.meta.url));
 const TIMEOUT = { timeoutMs: 60_000, intervalMs: 200 };

@@ -14,6 +14,7 @@ import type { NginxSettings } from '../../gitops/appliers/proxy/nginx/settings.t
 import { RetryableError } from '../../gitops/base/errors.ts';
 import { OperatorFiles } from '../../gitops/certificates/operator-files.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
+import { Slots } from '../../gitops/manifest/slots.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
@@ -21,7 +22,6 @@ import { NGINX } from '../support/proxy/nginx.ts';
 import { ask, IDENTITY, plainFiles, proxyHome, put } from '../support/proxy/proxy.ts';
 import { signal as sendSignal } from '../support/signal.ts';
 import { startUpstream } from '../support/upstream.ts';
-import { Slots } from '../../gitops/manifest/slots.ts';
 
 describeWith('nginx', 'an nginx of its own', () => {
   const { signal } = new AbortController();

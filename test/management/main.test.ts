@@ -141,5 +141,8 @@ test('exits with a message of one line where its port is taken', async () => {
 
 test('exits with a message where its age recipient is damaged', async () => {
   const { exited } = start({ AGE_RECIPIENT: `${env.AGE_RECIPIENT?.slice(0, -4)}qqqq` });
-  expect(await exited).toMatchObject({ code: 1, errors: expect.stringContaining('AGE_RECIPIENT: it is damaged') });
+  expect(await exited).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('AGE_RECIPIENT: it is damaged'),
+  });
 });

@@ -107,7 +107,9 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     for (const { spec } of desired) {
       const { site, port } = spec;
       if (slots.addressOf({ site, port, holder: containerKey(spec) }) === spec.boundAddress) continue;
-      throw new RetryableError('the slots of running containers were just read; the next observation uses them');
+      throw new RetryableError(
+        'the slots of running containers were just read; the next observation uses them',
+      );
     }
   }
 

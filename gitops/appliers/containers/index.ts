@@ -48,10 +48,9 @@ export const containers: Registration<typeof containersSettings, Services> = {
       now: services.now,
       log: services.log,
     };
-    const runtime =
-      isDocker
-        ? dockerRuntime({ docker: new Docker(), networkOf: (site) => networkName(instance, site), ...ca })
-        : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, ...ca });
+    const runtime = isDocker
+      ? dockerRuntime({ docker: new Docker(), networkOf: (site) => networkName(instance, site), ...ca })
+      : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, ...ca });
     const applier = containersApplier(
       {
         ...services.containers,

@@ -57,7 +57,8 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
   function observeOne(found: DockerNetwork) {
     const { owner, hash } = readMark(identity, found.mark);
     const isExpected = owner.kind === 'ours' && found.name === networkName(identity.instance, owner.site);
-    const site = owner.kind === 'ours' ? owner.site : found.name.slice(networkName(identity.instance, '').length);
+    const site =
+      owner.kind === 'ours' ? owner.site : found.name.slice(networkName(identity.instance, '').length);
     const key = isExpected || owner.kind === 'foreign' ? site : `stray/${found.id}`;
     const intact = isAsDesired(found) && state.kind !== 'broken';
     return { target: NETWORK.target, key, owner, hash: intact ? hash : null, ref: found.id } as const;

@@ -37,10 +37,7 @@ export function dockerNetworks(docker: Docker): DockerNetworks {
   const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
   return {
     async list(signal) {
-      const all = await callDocker(
-        'listing networks',
-        docker.listNetworks({ abortSignal: within(signal) }),
-      );
+      const all = await callDocker('listing networks', docker.listNetworks({ abortSignal: within(signal) }));
       return all.map(readNetwork);
     },
 
@@ -74,9 +71,7 @@ export function dockerNetworks(docker: Docker): DockerNetworks {
         }
       }
       try {
-        await unlessGone(
-          callDocker('removing a network', network.remove({ abortSignal: within(signal) })),
-        );
+        await unlessGone(callDocker('removing a network', network.remove({ abortSignal: within(signal) })));
       } catch (cause) {
         // Docker answers 403 while containers are in it; they are removed by their own changes.
         if (!(cause instanceof DockerRefusal) || cause.status !== 403) throw cause;

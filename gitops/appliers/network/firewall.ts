@@ -75,7 +75,10 @@ export function firewall({ names, own, exceptions, clock = systemClock }: Firewa
     if (intact) return;
     await run(`${command}-restore`, ['--noflush', '-w', LOCK_SECONDS], restoreInput(names, wanted, present));
     const after = await list(command);
-    const own = [...wanted.keys()].map((chain): [string, readonly string[]] => [chain, after.get(chain) ?? []]);
+    const own = [...wanted.keys()].map((chain): [string, readonly string[]] => [
+      chain,
+      after.get(chain) ?? [],
+    ]);
     written.set(`${command}\n${text(wanted)}`, new Map(own));
   }
 

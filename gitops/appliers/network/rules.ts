@@ -104,7 +104,8 @@ function jumps(names: FirewallNames, present: Chains): Jump[] {
 function isFirst({ from, rule }: Jump, present: Chains): boolean {
   for (const one of present.get(from) ?? []) {
     if (one === rule) return true;
-    if (from === 'FORWARD' && one === `-j ${DOCKER_USER}`) return isFirst({ from: DOCKER_USER, rule }, present);
+    if (from === 'FORWARD' && one === `-j ${DOCKER_USER}`)
+      return isFirst({ from: DOCKER_USER, rule }, present);
     if (!ANY_JUMP.test(one)) return false;
   }
   return false;

@@ -52,7 +52,8 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
         const intact =
           served !== undefined && spec !== null && (await isCurrent(served, spec, settings.certificates));
         // What an earlier process applied, and this one could not serve at its start; or a renewed certificate.
-        const outdated = !intact && spec !== null && (served === undefined || served.specHash === contentHash(spec));
+        const outdated =
+          !intact && spec !== null && (served === undefined || served.specHash === contentHash(spec));
         return { key, mark, path, intact, outdated, names: spec?.vhosts.map(servedName) ?? null };
       });
       return await Promise.all(found);

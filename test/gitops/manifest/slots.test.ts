@@ -15,7 +15,10 @@ describe('slots', () => {
           image: `sha256:${name === 'first' ? 'a' : name === 'second' ? 'b' : 'c'}${'0'.repeat(63)}`,
           resources: { processing: { replicas: 16 }, preview: { onDemand: number % 2 === 0 } },
         });
-        for (const { hash, port, address, boundAddress } of containerSpecs(manifest, { slots, originPort: 443 })) {
+        for (const { hash, port, address, boundAddress } of containerSpecs(manifest, {
+          slots,
+          originPort: 443,
+        })) {
           for (const slot of new Set([`${address}:${port}`, `${boundAddress}:${port}`])) {
             // A container on demand has two, and keeps both as long as its spec is the same.
             expect([undefined, hash]).toContain(taken.get(slot));

@@ -117,7 +117,9 @@ const containers = containersApplier(
   },
 );
 await containers.readSlots(signal);
-const appliers: Applier[] = options.ownNetwork ? [network as never, containers as never] : [containers as never]; // each gets its own changes
+const appliers: Applier[] = options.ownNetwork
+  ? [network as never, containers as never]
+  : [containers as never]; // each gets its own changes
 const events = network.events?.(signal)[Symbol.asyncIterator]();
 let event = events?.next();
 
@@ -136,7 +138,9 @@ async function plan(sites: readonly string[]): Promise<Change[]> {
 async function apply(sites: readonly string[], only: readonly Applier[] = appliers): Promise<void> {
   const changes = await plan(sites);
   const run = async (applier: Applier, isDelete: boolean) => {
-    const own = changes.filter(({ target, op }) => target === applier.target && (op === 'delete') === isDelete);
+    const own = changes.filter(
+      ({ target, op }) => target === applier.target && (op === 'delete') === isDelete,
+    );
     await Promise.all(own.map((change) => applier.apply(change, signal)));
   };
   for (const applier of only) await run(applier, false);

@@ -5,8 +5,8 @@ import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
 import type { Runtime } from '../../../gitops/appliers/containers/runtime.ts';
 import type { Change } from '../../../gitops/appliers/contract.ts';
 import type { ContainerSpec, LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../manifest.ts';
 import { Slots } from '../../../gitops/manifest/slots.ts';
+import { loadedManifest } from '../manifest.ts';
 
 /** Settings with short times. Each suite has a `subnet` of its own. */
 export function containersSettings(

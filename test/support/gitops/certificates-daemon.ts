@@ -23,6 +23,7 @@ import { containerSpecs } from '../../../gitops/manifest/containers.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret, Secret } from '../../../gitops/manifest/secrets.ts';
+import { Slots } from '../../../gitops/manifest/slots.ts';
 import type { DriftModes } from '../../../gitops/pass/drift.ts';
 import { type CertificateStatus, isCertificate, shownSiteSchema } from '../../../gitops/report/report.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
@@ -33,7 +34,6 @@ import { manifestInput } from '../manifest.ts';
 import { type PebbleOptions, startPebble } from '../pebble.ts';
 import { type Ask, ask, IDENTITY, proxyHome } from '../proxy/proxy.ts';
 import { startUpstream } from '../upstream.ts';
-import { Slots } from '../../../gitops/manifest/slots.ts';
 
 const SECRET = 'an infra secret';
 const HOST = '127.0.0.1';

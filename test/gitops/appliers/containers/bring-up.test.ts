@@ -6,11 +6,11 @@ import type { Resource } from '../../../../gitops/appliers/contract.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { formatMark } from '../../../../gitops/base/ownership.ts';
 import type { ContainerSpec } from '../../../../gitops/manifest/containers.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { type FakeBehaviour, FakeRuntime } from '../../../support/containers/fake-runtime.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 import { containerSecret } from '../../../support/tag-server.ts';
-import { Slots } from '../../../../gitops/manifest/slots.ts';
 
 const SLOTS = new Slots('127.97');
 const IDENTITY = { instance: 'unit', host: 'tag-1' };
@@ -24,9 +24,7 @@ function wanted(env = '1', onDemand = false): Wanted {
     ...loadedManifest('acme-shop', 0, { resources: { preview: { onDemand } } }),
     config: containerSecret({ env }),
   };
-  const resource = desiredContainers(manifest, { slots: SLOTS, originPort: 8443 }).at(
-    onDemand ? 1 : 0,
-  );
+  const resource = desiredContainers(manifest, { slots: SLOTS, originPort: 8443 }).at(onDemand ? 1 : 0);
   if (resource === undefined) throw new Error('the site has no containers');
   return resource;
 }

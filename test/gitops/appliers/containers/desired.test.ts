@@ -7,8 +7,8 @@ import {
 } from '../../../../gitops/appliers/containers/desired.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { Secret } from '../../../../gitops/manifest/secrets.ts';
-import { loadedManifest } from '../../../support/manifest.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const SETTINGS = { slots: new Slots('127.77'), originPort: 8443 };
 const desired = (manifest: LoadedManifest, settings = {}) =>

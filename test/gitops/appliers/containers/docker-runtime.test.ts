@@ -6,8 +6,8 @@ import Docker from 'dockerode';
 import { expect, test } from 'vitest';
 import { dockerRuntime } from '../../../../gitops/appliers/containers/docker-runtime.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../../../support/manifest.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 test('starts at most as many containers at once as the host has cores', async () => {
   let underWay = 0;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
 import { createOptions, readSlot } from '../../../../gitops/appliers/containers/docker-spec.ts';
-import { loadedManifest } from '../../../support/manifest.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const launches = desiredContainers(loadedManifest(), { slots: new Slots('127.77'), originPort: 8443 }).map(
   ({ spec }) => ({ name: `tagyard-t-${spec.role}`, mark: 'tgy1 t tag-1 acme-shop 0123abcd', spec }),

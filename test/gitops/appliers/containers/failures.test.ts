@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 import { containerSecret } from '../../../support/tag-server.ts';
-import { Slots } from '../../../../gitops/manifest/slots.ts';
 
 const AUTH = 's3cret-auth';
 const manifest = { ...loadedManifest(), config: containerSecret({ auth: AUTH }) };

@@ -7,11 +7,11 @@ import { OnDemand } from '../../../../gitops/appliers/containers/on-demand.ts';
 import type { Clock } from '../../../../gitops/base/clock.ts';
 import { RetryableError } from '../../../../gitops/base/errors.ts';
 import { type ContainerSpec, containerSpecs } from '../../../../gitops/manifest/containers.ts';
+import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { FakeRuntime } from '../../../support/containers/fake-runtime.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
-import { Slots } from '../../../../gitops/manifest/slots.ts';
 
 const NAME = 'tagyard-test-acme-shop-preview-0-00000000';
 const manifest = loadedManifest('acme-shop', 0, { resources: { preview: { onDemand: true } } });

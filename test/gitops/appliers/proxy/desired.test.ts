@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { proxyResources } from '../../../../gitops/appliers/proxy/desired.ts';
 import { fileNameOf, keyOf } from '../../../../gitops/appliers/proxy/file-name.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
-import { loadedManifest } from '../../../support/manifest.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
 
 const settings = { slots: new Slots('127.77'), originPort: 8443 };
 const custom = { customDomains: ['metrics.acme-shop.example', 'tags.acme-shop.example'] };

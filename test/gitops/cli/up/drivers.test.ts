@@ -52,7 +52,12 @@ describe('chooseDrivers', () => {
 
   test.each([
     ['the firewall', FULL, 'firewall', /the internet and their preview host only/],
-    ['without root, networks', machine(true, true, false), 'networks', /reach this machine and private addresses/],
+    [
+      'without root, networks',
+      machine(true, true, false),
+      'networks',
+      /reach this machine and private addresses/,
+    ],
     ['without Docker, nothing', BARE, 'none', /child processes reach each other/],
   ])('says what isolates the containers: %s', async (_what, on, name, reason) => {
     expect((await chooseDrivers({}, on)).isolation).toEqual({ name, reason: expect.stringMatching(reason) });
