@@ -9,7 +9,7 @@ export const CONTAINER_PORT = 8080;
 /** Distroless's `nonroot`. */
 const USER = '65532:65532';
 const CA_PATH = '/etc/tagyard/ca.pem';
-export interface Placement {
+interface Placement {
   /** PEM file of a CA that the container trusts in addition to Node's own. */
   readonly caFile?: string;
   /** The container's only network, and this host's address on Docker's default bridge. Unset: the default bridge. */

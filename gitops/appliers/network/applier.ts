@@ -12,7 +12,7 @@ import type { Range } from './ranges.ts';
 import { bridgeName, type FirewallNames } from './rules.ts';
 import { freeSubnet } from './subnets.ts';
 
-export interface NetworkOptions {
+interface NetworkOptions {
   readonly identity: Identity;
   readonly names: FirewallNames;
   /** The sites' subnets are taken from these. */
@@ -77,7 +77,8 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
       // Its containers are cut off: they are in a network that doesn't isolate them, and are started again.
       await remove(found, { force: true }, signal);
     }
-    const taken = [...all.flatMap(({ subnets }) => subnets), ...(await options.reserved())];
+    const others = all.filter((one) => one.name !== name);
+    const taken = [...others.flatMap(({ subnets }) => subnets), ...(await options.reserved())];
     for (let refused = 0; refused < MOST_REFUSED; refused += 1) {
       const subnet = freeSubnet(ranges, taken);
       if (subnet === null) break;

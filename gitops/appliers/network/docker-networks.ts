@@ -17,7 +17,7 @@ export interface DockerNetwork {
   readonly subnets: readonly Range[];
 }
 
-export interface NewNetwork {
+interface NewNetwork {
   readonly name: string;
   readonly mark: string;
   readonly bridge: string;

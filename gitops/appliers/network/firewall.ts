@@ -19,7 +19,7 @@ export type FirewallState =
   | { readonly kind: 'intact' | 'broken' }
   | { readonly kind: 'denied'; readonly reason: string };
 
-export interface FirewallOptions {
+interface FirewallOptions {
   readonly names: FirewallNames;
   /** The ranges of the sites' subnets. */
   readonly own: readonly Range[];

@@ -171,7 +171,9 @@ function start(root: string, extra: NodeJS.ProcessEnv = {}) {
 test('an applier is one folder and one line: planned, applied, shown, and removed in reverse order', async () => {
   const root = extendedSources();
   const { ended } = start(root, { DRIFT_MODES: 'tape=warn' });
-  expect(await ended).toContain('tape is none of the targets containers, proxy, kv, route, dns, notes');
+  expect(await ended).toContain(
+    'tape is none of the targets network, containers, proxy, kv, route, dns, notes',
+  );
 
   const repo = await openSitesRepo({ url: join(dir, 'sites.git'), cacheDir: dir });
   const cipher = await encryptSecret(await identityToRecipient(ageIdentity), containerConfig());

@@ -62,6 +62,13 @@ describe('a settled site', () => {
       'CertificatePending',
       null,
     ],
+    [
+      'a host that isolates nothing',
+      done,
+      { shortfall: () => ({ reason: 'NotIsolated', message: 'no right' }) },
+      'NotIsolated',
+      null,
+    ],
   ] as const)('isn’t converged with %s', (_what, outcome, extra, obstacle, applied) => {
     const settled = settle(planAt('r1', extra), outcome);
     expect(settled.isConverged).toBe(false);
