@@ -76,7 +76,7 @@ export const MATRIX: readonly Row[] = [
   {
     from: 'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents}.ts',
     may: [
-      'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json}.ts',
+      'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json,direct-headers}.ts',
       'gitops/base/errors.ts',
       'gitops/manifest/{schema,containers}.ts',
       REQUEST_HEADERS,

@@ -99,6 +99,44 @@ describeWith('nginx', 'nginx at its limits', () => {
     }
   });
 
+  test('passes no header of a stranger by which a template would choose whom it calls', async () => {
+    const server = await upstream();
+    const backend = await start();
+    await backend.install([put('acme', origin('acme', server))]);
+    const preview = {
+      'x-gtm-server-preview': 'ZW52LTE',
+      'x-gtm-auth': 'a',
+      'x-gtm-preview': 'p',
+      'x-gtm-debug': 'd',
+    };
+    const headers = {
+      ...preview,
+      cookie: '_ga=1',
+      'x-gtm-identifier': 'evil',
+      'X-GTM-Default-Domain': 'evil.example',
+      'x-gtm-api-key': 'evil',
+      'x-gtm-of-tomorrow': 'evil',
+      x_gtm_identifier: 'evil',
+      x_real_ip: 'evil',
+      x_forwarded_for: 'evil',
+      'x-nf-geo': 'evil',
+      'x-azure-socketip': 'evil',
+    };
+    for (const method of ['GET', 'POST']) {
+      const body = 'x'.repeat(method === 'POST' ? 100_000 : 0);
+      const { status } = await get(backend, 'acme', { headers, method, body, path: '/g/collect?a=%2F&b=1' });
+      expect(status).toBe(200);
+      expect(server.seen.at(-1)).toMatchObject({
+        method,
+        url: '/g/collect?a=%2F&b=1',
+        bodyBytes: body.length,
+      });
+      const arrived = server.seen.at(-1)?.headers ?? {};
+      expect(arrived).toMatchObject({ ...preview, cookie: '_ga=1' });
+      expect(JSON.stringify(arrived)).not.toContain('evil');
+    }
+  });
+
   test('serves names of 239 to 253 characters, over TLS, and removes them again', async () => {
     const edge = await upstream();
     const edgeUpstream = { scheme: 'http', address: edge.address, port: edge.port } as const;

@@ -1,7 +1,7 @@
 import { RetryableError } from '../../../base/errors.ts';
 
 /** A name that nginx can't serve beside what the operator's configuration has. */
-export interface NameFault extends Error {
+interface NameFault extends Error {
   /** True if a site's file has the name. */
   isIn(text: string | null): boolean;
 }

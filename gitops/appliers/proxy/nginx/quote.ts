@@ -9,7 +9,7 @@ const address = z.union([
 ]);
 
 /** An absolute path that is one word in nginx's quotes. */
-const path = z.string().regex(/^\/[\w@%+=:,./ -]*$/, 'must be an absolute path without quotes or variables');
+const path = z.string().regex(/^\/[\w@%+=:,./~ -]*$/, 'must be an absolute path without quotes or variables');
 
 export const certificatePaths = z.object({ cert: path, key: path }).nullable();
 

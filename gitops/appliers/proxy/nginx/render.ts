@@ -3,8 +3,14 @@ import { contentHash } from '../../../base/ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
 import { ARRIVAL_PATH, droppedHeaders, HOP_SECRET_HEADERS, type TrustedPeers } from '../policy.ts';
+import { DIRECT_HEADERS } from './direct-headers.ts';
 import { certificatePaths, type MainSettings, plain, trustedPeers, versionText } from './quote.ts';
 import type { Templates } from './templates.ts';
+
+/** With nginx's variable of each. */
+const DIRECT = DIRECT_HEADERS.map((name) => ({ name, variable: `http_${name.replaceAll('-', '_')}` }));
+/** The known ones, for the preview server, which runs no templates. */
+const CONTAINER_HOST = ['x-gtm-identifier', 'x-gtm-default-domain', 'x-gtm-api-key'] as const;
 
 export interface Renderer {
   /** Hash of everything that a site's file depends on besides its vhosts and certificates. */
@@ -45,7 +51,16 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     if (vhost.kind !== 'custom') {
       const name = `tagyard_${vhost.kind}_${site}`;
       const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;
-      return containers({ ...common, name, arrival, dropped: droppedHeaders(vhost.kind) });
+      const direct = vhost.kind === 'origin' ? DIRECT : [];
+      const containerHost = vhost.kind === 'preview' ? CONTAINER_HOST : [];
+      return containers({
+        ...common,
+        direct,
+        containerHost,
+        name,
+        arrival,
+        dropped: droppedHeaders(vhost.kind),
+      });
     }
     return custom({
       ...common,
@@ -61,7 +76,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   return {
     form: contentHash([
       [templates.containers, templates.custom, templates.challenge],
-      [socket, settings.edge],
+      [socket, settings.edge, DIRECT, CONTAINER_HOST],
       (['origin', 'preview', 'custom'] as const).map(droppedHeaders),
       system ? [templates.treatment, treatment] : null,
     ]),

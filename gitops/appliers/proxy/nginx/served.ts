@@ -18,7 +18,7 @@ interface ServedDeps {
 }
 
 /** Does nginx serve this text of the file? `null`: not known yet, because a reload that will is in flight. */
-export type IsServed = (name: string, text: string) => boolean | null;
+type IsServed = (name: string, text: string) => boolean | null;
 
 interface Served {
   readonly current: Generation | null;
