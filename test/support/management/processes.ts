@@ -87,6 +87,7 @@ export class ManagementProcesses {
   async stop(): Promise<number> {
     await Promise.all(
       this.#children.map(async (child) => {
+        if (child.exitCode !== null || child.signalCode !== null) return;
         const exited = once(child, 'exit');
         child.kill('SIGTERM');
         await exited;
