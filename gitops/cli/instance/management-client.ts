@@ -3,6 +3,7 @@ import type { components, operations, paths } from '../../clients/generated/mana
 import { CliError } from '../output/cli-error.ts';
 
 export type CreatedContainer = components['schemas']['Container'];
+type Member = components['schemas']['Member'];
 type ContainerRequest = operations['createContainer']['requestBody']['content']['application/json'];
 
 /** The result of a call of openapi-fetch. `error` is a problem, or the body that a proxy answered. */
@@ -29,13 +30,14 @@ export class ManagementClient {
 
   /** Creates a client with its members. Returns its id. */
   async addClient(name: string, members: readonly { subject: string; role: string }[]): Promise<string> {
-    const body = { name, members: [...members] };
+    const body = { name, members: members as Member[] }; // the API refuses unknown roles
     return bodyOf('POST /clients', await this.#api.POST('/clients', { body })).id;
   }
 
   async setMember(clientId: string, subject: string, role: string): Promise<void> {
     const params = { path: { id: clientId, subject } };
-    const result = await this.#api.PUT('/clients/{id}/members/{subject}', { params, body: { role } });
+    const body = { role: role as Member['role'] }; // the API refuses unknown roles
+    const result = await this.#api.PUT('/clients/{id}/members/{subject}', { params, body });
     bodyOf(`PUT /clients/${clientId}/members/${subject}`, result);
   }
 
