@@ -4,6 +4,7 @@ import { CliError } from '../output/cli-error.ts';
 import { callService, problemOf } from './call.ts';
 
 export type CreatedContainer = components['schemas']['Container'];
+type Member = components['schemas']['Member'];
 type ContainerRequest = operations['createContainer']['requestBody']['content']['application/json'];
 
 const SERVICE = { name: 'the management API' };
@@ -16,10 +17,6 @@ interface CallResult<Data> {
   readonly error?: unknown;
   readonly response: Response;
 }
-
-type Member = NonNullable<
-  paths['/clients']['post']['requestBody']['content']['application/json']['members']
->[number];
 
 /** The command line's client of the management API. It uses the public API only, like a dashboard. */
 export class ManagementClient {
@@ -36,16 +33,14 @@ export class ManagementClient {
 
   /** Creates a client with its members. Returns its id. */
   async addClient(name: string, members: readonly { subject: string; role: string }[]): Promise<string> {
-    const body = { name, members: members as Member[] }; // the API names the roles that there are
+    const body = { name, members: members as Member[] }; // the API refuses unknown roles
     return bodyOf('POST /clients', await this.#api.POST('/clients', { body })).id;
   }
 
   async setMember(clientId: string, subject: string, role: string): Promise<void> {
     const params = { path: { id: clientId, subject } };
-    const result = await this.#api.PUT('/clients/{id}/members/{subject}', {
-      params,
-      body: { role: role as Member['role'] }, // the same
-    });
+    const body = { role: role as Member['role'] }; // the API refuses unknown roles
+    const result = await this.#api.PUT('/clients/{id}/members/{subject}', { params, body });
     bodyOf(`PUT /clients/${clientId}/members/${subject}`, result);
   }
 

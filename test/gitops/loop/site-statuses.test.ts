@@ -70,7 +70,7 @@ describe('a settled site', () => {
       null,
     ],
   ] as const)('isn’t converged with %s', (_what, outcome, extra, obstacle, applied) => {
-    const settled = settle(planAt('r1', extra), outcome);
+    const settled = settle(planAt('r1', extra as Parameters<typeof planAt>[1]), outcome);
     expect(settled.isConverged).toBe(false);
     expect(settled.obstacle?.reason ?? null).toBe(obstacle);
     expect(settled.status.applied).toBe(applied);
