@@ -15,12 +15,12 @@ afterEach(() => {
 });
 
 /**
- * A container with a template like those that look values up: it builds the address of the call, and its key, from
+ * A container with a template like those that fetch values from a store: it builds the address of the call, and its key, from
  * headers of the request that the host of the container is meant to set.
  */
-async function lookupTemplate(request: Received) {
+async function callingTemplate(request: Received) {
   const text = (name: string, otherwise: string) => String(request.headers[name] ?? otherwise);
-  const url = `http://${text('x-gtm-default-domain', '127.0.0.1:1')}/${text('x-gtm-identifier', 'own')}/lookup`;
+  const url = `http://${text('x-gtm-default-domain', '127.0.0.1:1')}/${text('x-gtm-identifier', 'own')}/values`;
   const answer = await fetch(url, { headers: { 'x-api-key': text('x-gtm-api-key', 'own') } }).catch(
     () => null,
   );
@@ -44,7 +44,7 @@ describe('headers that the host of a container is meant to set', () => {
     try {
       const { port } = stranger.address() as AddressInfo; // a TCP server's address is never a string
       const site = await stage.site({ proxyPaths: ['/data'] });
-      stage.upstream.reply = lookupTemplate;
+      stage.upstream.reply = callingTemplate;
       const answer = await stage.send(site.host, path, {
         method,
         headers: {
