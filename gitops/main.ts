@@ -21,8 +21,8 @@ import { testIdentities } from './manifest/secrets.ts';
 import { frozenBy } from './pass/freeze.ts';
 import type { PartCheck } from './report/report.ts';
 import { SitesRepoError } from './sites-repo/errors.ts';
-import { holderId } from './sites-repo/holder-id.ts';
 import type { HostLease } from './sites-repo/host-lease.ts';
+import { holderId } from './sites-repo/lease/holder-id.ts';
 import { openSitesRepo, type SitesRepo } from './sites-repo/sites-repo.ts';
 
 /** For each resolver that a verification uses. */

@@ -1,9 +1,9 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { type Clock, systemClock } from '../gitops/base/clock.ts';
-import { otherMethods } from '../gitops/base/other-methods.ts';
-import { problemAnswer } from '../gitops/base/problem-answer.ts';
-import { requestIdFrom } from '../gitops/base/request-id.ts';
+import { otherMethods } from '../gitops/base/http/other-methods.ts';
+import { problemAnswer } from '../gitops/base/http/problem-answer.ts';
+import { requestIdFrom } from '../gitops/base/http/request-id.ts';
 import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
 import { registerAudit } from './audit.ts';
 import { changesRoutes } from './containers/changes.routes.ts';

@@ -1,8 +1,8 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { type FastifyPluginAsyncZod, serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
-import { otherMethods } from '../base/other-methods.ts';
-import { problemAnswer } from '../base/problem-answer.ts';
-import { requestIdFrom } from '../base/request-id.ts';
+import { otherMethods } from '../base/http/other-methods.ts';
+import { problemAnswer } from '../base/http/problem-answer.ts';
+import { requestIdFrom } from '../base/http/request-id.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { DaemonDeps } from './deps.ts';
 import { editRoutes } from './edits.ts';

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
-import { fieldErrors } from '../base/problem.ts';
+import { fieldErrors } from '../base/http/problem.ts';
 import { claims } from '../desired/claims.ts';
 import { registrableDomains } from '../desired/client-domains.ts';
 import { clientsOf, holdersOf } from '../desired/desired-state.ts';

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { equalSecrets } from '../base/equal-secrets.ts';
+import { equalSecrets } from '../base/http/equal-secrets.ts';
 import { ProvisionerProblem } from './errors.ts';
 
 /** The previous secret is accepted beside a current one only: without `INFRA_SECRET` every request is refused. */

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { SitesRepoError } from './errors.ts';
 import { fastImportStream } from './fast-import.ts';
 import type { GitDir } from './git-dir.ts';
+import { hasEnded, ownIdentity, processIdentity } from './lease/process-identity.ts';
 import { FETCH } from './mirror.ts';
-import { hasEnded, ownIdentity, processIdentity } from './process-identity.ts';
 
 const record = z.object({
   /** Grows by one with each new holder. */

@@ -1,4 +1,4 @@
-import type { FieldError } from '../../gitops/base/problem.ts';
+import type { FieldError } from '../../gitops/base/http/problem.ts';
 import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
 import type { Settings } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';

@@ -4,7 +4,6 @@ import { backoffMs } from '../../gitops/base/backoff.ts';
 import { limit } from '../../gitops/base/limit.ts';
 import { readManifest } from '../../gitops/manifest/read.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import type { Absence } from '../../gitops/sites-repo/absences.ts';
 import type { SiteFile } from '../../gitops/sites-repo/files.ts';
 import type { Context } from '../context/context.ts';
 import { withoutConfig } from '../db/manifest-view.ts';
@@ -20,6 +19,7 @@ import {
   type KnownSite,
   removalObstacle,
 } from './decision.ts';
+import { KnownAbsences } from './known-absences.ts';
 import { applyEdit, applyRemoval, OutdatedPass, refuseVersion, startRestore } from './project-site.ts';
 
 /** Milliseconds between two checks for sites that wait for something other than a commit. */
@@ -48,7 +48,7 @@ export class Projection {
   readonly #context: Context;
   readonly #onOperation: () => void;
   readonly #mutex = limit(1);
-  #absences: { readonly revision: string; readonly bySite: ReadonlyMap<string, Absence> } | null = null;
+  readonly #absences: KnownAbsences;
   /** Passes in a row that have failed. */
   #failures = 0;
   /** By `clock.now()`; `null`: the last pass was complete. */
@@ -56,6 +56,7 @@ export class Projection {
 
   constructor(context: Context, onOperation: () => void) {
     this.#context = context;
+    this.#absences = new KnownAbsences(context.repo);
     this.#onOperation = onOperation;
   }
 
@@ -164,7 +165,7 @@ export class Projection {
     const { db } = this.#context;
     // Forget the blob, so that the site is projected again even if git restores the same text.
     const at = { revision, blob: null };
-    const absences = await this.#absencesAt(
+    const absences = await this.#absences.at(
       revision,
       missing.map(({ siteId }) => siteId),
     );
@@ -179,16 +180,6 @@ export class Projection {
         this.#onOperation();
       });
     }
-  }
-
-  /** Read from git once per revision: sites that wait for a repair are checked every few seconds. */
-  async #absencesAt(revision: string, sites: readonly string[]): Promise<ReadonlyMap<string, Absence>> {
-    const known = this.#absences?.revision === revision ? this.#absences.bySite : new Map<string, Absence>();
-    const unknown = sites.filter((site) => !known.has(site));
-    const found = await this.#context.repo.absences(unknown, revision);
-    const bySite = new Map([...known, ...found]);
-    this.#absences = { revision, bySite };
-    return bySite;
   }
 
   /** Projects one site. Its failure holds up no other site. */
