@@ -39,7 +39,7 @@ export async function converge(deps: ConvergerDeps, changes: readonly FileChange
   };
   const { files, refused, strange } = await isolate(base, changes, test, isOurs);
   await generations.setAside(strange);
-  if (current !== null && current.isSound && isSame(current, main, files)) {
+  if (current?.isSound && isSame(current, main, files)) {
     if (!served) await daemon.activate(current.version, []);
     return { changed: !served, refused };
   }
