@@ -351,6 +351,8 @@ describeWith('nginx', 'nginx at its limits', () => {
     const entry = fileURLToPath(new URL('../support/proxy/nginx-boundaries.ts', import.meta.url));
     const plain = JSON.stringify({ ...settings, certificates: undefined });
     const { stdout } = await execa(process.execPath, [entry, plain, tls, copies, JSON.stringify(batches)]);
+    // It outlives the process that started it, and holds the ports.
+    await stopNginx(settings.prefix);
     const report = JSON.parse(stdout);
     expect(report.outcomes).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
     expect(report.copies).toBeGreaterThan(10);

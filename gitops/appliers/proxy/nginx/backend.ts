@@ -45,6 +45,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
   let rotation: NodeJS.Timeout | undefined;
   const exclusive = limit(1);
   let changing = false;
+  let closed = false;
   const isChanging = () => changing;
   const exclusiveChange = <T>(work: () => Promise<T>): Promise<T> =>
     exclusive(async () => {
@@ -60,6 +61,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
   /** Makes nginx serve what it served before, from a complete tree. */
   const restore = () =>
     exclusiveChange(async () => {
+      if (closed) return;
       const { main, ...rest } = running();
       const wanted = main();
       await converge({ ...rest, main: wanted }, []);
@@ -157,6 +159,9 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
     async close() {
       reviver?.stop();
       clearInterval(rotation);
+      // A start of nginx that is under way must not outlast this call.
+      closed = true;
+      await exclusive(async () => undefined);
       started?.daemon.release();
     },
   };
