@@ -96,7 +96,7 @@ export const SUITES: readonly Suite[] = [
   {
     name: 'containers',
     project: 'containers',
-    files: ['test/integration/containers-*.test.ts'],
+    files: ['test/integration/containers-*.test.ts', 'test/faults/network.test.ts'],
     budget: 320,
   },
   { name: 'flow', project: 'containers', files: ['test/integration/flow.test.ts'], budget: 90 },

@@ -19,7 +19,7 @@ export class GitDir {
   async run(args: readonly string[], input?: string | Buffer): Promise<Buffer> {
     // File names are literal: git would read some characters as patterns.
     const all = ['--literal-pathspecs', ...args];
-    return await wrapGitError(args[0], () => this.#git(all, input));
+    return await wrapGitError(verbOf(args), () => this.#git(all, input));
   }
 
   /** Runs `work` again, once, after a fetch of all objects: a mirror may have lost some (power cut, bad disk). */
@@ -32,4 +32,9 @@ export class GitDir {
       return await work();
     }
   }
+}
+
+/** The subcommand, after options such as `-c name=value`. */
+function verbOf(args: readonly string[]): string | undefined {
+  return args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c');
 }

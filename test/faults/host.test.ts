@@ -113,7 +113,11 @@ describe('a daemon whose host fails', () => {
         fill(join(disk, 'full'));
         await on.push({ acme: null, beta: on.manifest('beta', 1, { name: 'x'.repeat(100) }) });
         await daemon.call('POST', '/sync');
-        await eventually(async () => expect((await daemon.figures()).lastError).toMatch(/No space left/));
+        await eventually(async () =>
+          expect((await daemon.figures()).lastError).toMatch(
+            /^git fetch: .*(No space left|Out of diskspace)/,
+          ),
+        );
         expect(await daemon.call('POST', '/provision', on.manifest('core', 2))).toMatchObject({
           status: 503,
         });
