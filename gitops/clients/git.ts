@@ -85,7 +85,9 @@ class GitStarter {
   async run(directory: string, args: readonly string[], options: GitOptions): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
     this.#lastId += 1;
-    const request: GitRequest = { ...options, id: this.#lastId, directory, args };
+    // This process may have changed its PATH since the other one was started.
+    const env = { PATH: process.env.PATH ?? '', ...options.env };
+    const request: GitRequest = { ...options, id: this.#lastId, directory, args, env };
     this.#waiting.set(request.id, { resolve, reject });
     this.#child.channel?.ref();
     this.#child.send(request);

@@ -38,22 +38,25 @@ export async function revertOf(
     async edit(current) {
       if (wasCreated) {
         const removed = await removeSite(site, current);
-        if (!removal && removed !== current) throw unconfirmed(site, newest);
+        if (!removal && removed !== current) throw await unconfirmed(repo, site, newest);
         return removed;
       }
       // Throws where the old text is invalid: a site is not reverted to a manifest that can't be applied.
       const text = before?.text ?? '';
       const wanted = await currentManifest(site, text);
       if (wanted.state === 'present' || current === null) return text;
-      if (!removal && (await removeSite(site, current)) !== current) throw unconfirmed(site, newest);
+      if (!removal && (await removeSite(site, current)) !== current)
+        throw await unconfirmed(repo, site, newest);
       return await tombstone(site, text, current);
     },
   };
 }
 
-function unconfirmed(site: string, revision: string): ProvisionerProblem {
+async function unconfirmed(repo: SitesRepo, site: string, revision: string): Promise<ProvisionerProblem> {
+  const [entry] = await repo.history(site, 1, revision);
+  const subject = entry?.revision === revision ? ` (${entry.subject})` : '';
   return new ProvisionerProblem('removal_unconfirmed', {
-    detail: `before ${revision.slice(0, 8)} there was no site ${site}, so this revert removes it from its host, the edge and DNS`,
+    detail: `before ${revision.slice(0, 8)}${subject} there was no site ${site}, so this revert removes it from its host, the edge and DNS`,
   });
 }
 

@@ -176,7 +176,11 @@ describe('the HTTP interface', () => {
   });
 
   test('answers an undecodable path with a problem document', async () => {
-    const answer = await daemon.app.inject({ method: 'GET', url: '/sites/%ff' });
+    const answer = await daemon.app.inject({
+      method: 'GET',
+      url: '/sites/%ff',
+      headers: { 'x-secret': SECRET },
+    });
     expect({ status: answer.statusCode, code: answer.json().code }).toEqual({
       status: 400,
       code: 'malformed_request',

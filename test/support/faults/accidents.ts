@@ -63,7 +63,7 @@ export const ACCIDENTS: readonly Accident[] = [
   {
     name: 'the branch is deleted',
     happen: (whole) => void git(whole, ['update-ref', '-d', 'refs/heads/main']),
-    says: /Ready/,
+    says: /SourceUnavailable/,
     repair: putBack,
   },
   {
