@@ -14,7 +14,7 @@ import type { Identity } from './base/ownership.ts';
 import { type Certificates, combineCertificates } from './certificates/contract.ts';
 import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
-import { cloudflareClient } from './clients/cloudflare.ts';
+import { type CloudflareClient, cloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
 import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
@@ -31,6 +31,7 @@ interface Host {
   readonly certificates: Certificates;
   /** Where the proxy listens. */
   readonly endpoint: ProxyEndpoint;
+  readonly cloudflare: CloudflareClient;
 }
 
 interface HostOptions<Settings extends Env> {
@@ -56,7 +57,12 @@ export async function buildHost<Settings extends Env>(
     const applier = await registration.create(env, { ...services, earlier: [...appliers] });
     appliers.push(stack.adopt(applier, (one) => one.close?.()));
   }
-  return { appliers, certificates, endpoint: services.proxy.endpoint() };
+  return {
+    appliers,
+    certificates,
+    endpoint: services.proxy.endpoint(),
+    cloudflare: services.cloudflare.client,
+  };
 }
 
 /** What the factories of appliers can use. */

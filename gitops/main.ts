@@ -5,6 +5,7 @@ import type { Applier } from './appliers/contract.ts';
 import { type ProxyEndpoint, reachableAddress } from './appliers/proxy/backend.ts';
 import { systemClock } from './base/clock.ts';
 import { acquireLock } from './base/lock.ts';
+import type { CloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
@@ -12,6 +13,7 @@ import { buildHost } from './host.ts';
 import { nodeLookup } from './host-report/node-lookup.ts';
 import { checkDisk, checkEdge, checkProxy } from './host-report/part-checks.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
+import { checkWorkerBindings, checkWorkerLogs } from './host-report/worker-checks.ts';
 import { buildDaemon } from './http/app.ts';
 import { acceptedSecrets } from './http/secrets.ts';
 import { savedLoop } from './loop/saved-loop.ts';
@@ -57,7 +59,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     takeoverTerm: env.HOST_TAKEOVER_TERM,
   });
   await holdBeforeStart(repo, lease);
-  const { appliers, certificates, endpoint } = await buildHost(env, stack, { log });
+  const { appliers, certificates, endpoint, cloudflare } = await buildHost(env, stack, { log });
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, {
@@ -89,7 +91,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     ageIdentity,
     secrets,
     reportSite: siteReporter(env, appliers),
-    checkParts: partChecks(env, endpoint),
+    checkParts: partChecks(env, endpoint, cloudflare),
     certificatesOf: (site) => certificates.statuses(site),
     logger: log,
   });
@@ -148,8 +150,9 @@ function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
 }
 
 /** Asks the parts that only this host reaches. */
-function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint) {
+function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint, client: CloudflareClient) {
   const lookup = nodeLookup(dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS));
+  const worker = { client, script: env.EDGE_SCRIPT_NAME };
   return async (site: LoadedManifest | null): Promise<PartCheck[]> => {
     const url = site && new URL(env.EDGE_PUBLIC_URL.replace('{host}', site.hostnames.edge));
     const detail = 'no site is applied yet whose edge hostname could be asked';
@@ -158,6 +161,8 @@ function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint) {
       checkDisk(env.STATE_DIR),
       checkProxy({ address, port }),
       url === null ? skipped : checkEdge(url, { lookup }),
+      checkWorkerLogs(worker),
+      checkWorkerBindings(worker),
     ]);
   };
 }

@@ -1,8 +1,9 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
+import { answerEarlyFaults, clientErrorHandler } from '../gitops/base/http/client-errors.ts';
 import { type Clock, systemClock } from '../gitops/base/clock.ts';
 import { otherMethods } from '../gitops/base/http/other-methods.ts';
-import { problemAnswer } from '../gitops/base/http/problem-answer.ts';
+import { type ProblemService, problemAnswer } from '../gitops/base/http/problem-answer.ts';
 import { requestIdFrom } from '../gitops/base/http/request-id.ts';
 import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
 import { registerAudit } from './audit.ts';
@@ -12,11 +13,11 @@ import { EventHub } from './containers/event-hub.ts';
 import { keepForgetting } from './containers/forget-keys.ts';
 import type { Context } from './context/context.ts';
 import { registerHealth } from './health.routes.ts';
-import { ManagementProblem } from './http/errors.ts';
+import { type ManagementErrorCode, ManagementProblem } from './http/errors.ts';
 import { buildLimits } from './http/limits.ts';
 import { registerOpenApi } from './http/openapi.ts';
 import { RequestLog } from './http/request-log.ts';
-import { registerSecurityHeaders } from './http/security-headers.ts';
+import { registerSecurityHeaders, SECURITY_HEADERS } from './http/security-headers.ts';
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts';
 import { membersRoutes } from './members/members.routes.ts';
 import { LONGEST_SUBJECT } from './members/members.schema.ts';
@@ -31,19 +32,29 @@ import { verificationRoutes } from './verification/verification.routes.ts';
 
 const BODY_LIMIT = 128 * 1024;
 
-const answerProblem = problemAnswer({
+const PROBLEMS: ProblemService<ManagementErrorCode> = {
   Problem: ManagementProblem,
   SitesRepoError,
   codes: {
     schema: 'invalid_request',
-    tooLarge: 'body_too_large',
-    mediaType: 'unsupported_media_type',
+    byStatus: {
+      408: 'request_timeout',
+      413: 'body_too_large',
+      414: 'uri_too_long',
+      415: 'unsupported_media_type',
+      417: 'expectation_failed',
+      431: 'headers_too_large',
+    },
     clientError: 'invalid_request',
+    stopping: 'stopping',
     sitesRepo: 'sites_repo_unavailable',
     internal: 'internal',
   },
+  unlogged: ['stopping'],
   challenge: 'Bearer',
-});
+  headers: SECURITY_HEADERS,
+};
+const answerProblem = problemAnswer(PROBLEMS);
 
 /** Members of log records that may hold secrets, at any depth at which a request or a body is logged. */
 const REDACTED = ['authorization', 'containerConfigB64', 'containerConfig', 'x-secret'].flatMap((name) => [
@@ -71,6 +82,9 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const { trustedProxies } = deps.settings;
   const app = fastify({
     bodyLimit: BODY_LIMIT,
+    clientErrorHandler: clientErrorHandler(PROBLEMS),
+    http: { requireHostHeader: false },
+    return503OnClosing: false,
     // Only these proxies are trusted to name the caller's address.
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     logger: { ...logger, redact: REDACTED },
@@ -96,6 +110,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
   });
+  answerEarlyFaults(app, PROBLEMS);
   app.setNotFoundHandler(() => {
     throw new ManagementProblem('not_found');
   });

@@ -51,6 +51,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       jwksUrl: env.AUTH_JWKS_URL,
       issuer: env.AUTH_ISSUER,
       audience: env.AUTH_AUDIENCE,
+      jwks: { onNotice: (message) => process.stderr.write(`management: ${message}\n`) },
     }),
     settings: {
       host: env.HOST_NAME,

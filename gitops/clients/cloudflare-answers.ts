@@ -36,6 +36,24 @@ const kvNamespace = z.object({ id: z.string(), title: z.string() });
 export const ipsAnswer = enveloped(
   z.object({ ipv4_cidrs: z.array(z.string()), ipv6_cidrs: z.array(z.string()) }),
 );
+const enabled = z.boolean().nullish();
+/** `null` and an absent member are the default. */
+export const scriptSettingsAnswer = enveloped(
+  z.object({
+    logpush: z.boolean().nullish(),
+    observability: z
+      .object({
+        enabled: z.boolean().optional(),
+        logs: z.object({ enabled, invocation_logs: z.boolean().nullish() }).nullish(),
+        traces: z.object({ enabled }).nullish(),
+      })
+      .nullish(),
+    tail_consumers: z.array(z.object({ service: z.string() })).nullish(),
+  }),
+);
+export const scriptBindingsAnswer = enveloped(
+  z.object({ bindings: z.array(z.object({ name: z.string(), type: z.string() })).nullish() }),
+);
 export const zoneAnswer = enveloped(z.object({ id: z.string(), name: z.string() }));
 export const dnsPage = counted(dnsRecord);
 export const dnsBatchAnswer = enveloped(z.object({}).nullable());

@@ -14,6 +14,19 @@ type DnsRecordBody =
   | components['schemas']['dns-records_AAAARecord']
   | components['schemas']['dns-records_CNAMERecord'];
 
+/** A call that the generated document doesn't have yet. */
+interface ScriptCall {
+  readonly parameters: { readonly path: { readonly account_id: string; readonly script_name: string } };
+  readonly get: {
+    readonly parameters: ScriptCall['parameters'];
+    readonly responses: { readonly 200: { readonly content: { readonly 'application/json': unknown } } };
+  };
+}
+
+type ScriptPaths = Readonly<
+  Record<`/accounts/{account_id}/workers/scripts/{script_name}/${'settings' | 'script-settings'}`, ScriptCall>
+>;
+
 /** One transaction, in the order deletes, puts, posts; at most `MAX_DNS_BATCH` operations in total. */
 interface DnsBatch {
   readonly deletes: readonly { id: string }[];
@@ -64,7 +77,7 @@ export type CloudflareClient = ReturnType<typeof cloudflareClient>;
 export function cloudflareClient(options: CloudflareOptions) {
   const { url, token, accountId, rate = 3.5, burst = 100, timeoutMs = 30_000, pauseSeconds, clock } = options;
   const { now = () => Date.now() } = options;
-  const api = createClient<paths>({
+  const api = createClient<paths & ScriptPaths>({
     baseUrl: url.replace(/\/$/, ''),
     headers: { authorization: `Bearer ${token}` },
     fetch: pacedFetch(createPace({ perSecond: rate, burst }, clock), { timeoutMs, pauseSeconds, now }),
@@ -72,6 +85,7 @@ export function cloudflareClient(options: CloudflareOptions) {
   const answer = <Schema extends z.ZodType>(endpoint: ApiEndpoint, schema: Schema, call: ApiCall) =>
     parsedAnswer({ endpoint, schema, call, now });
   const zonePath = (zone_id: string) => ({ path: { zone_id } });
+  const scriptPath = (script_name: string) => ({ path: { account_id: accountId, script_name } });
   const kvPath = (namespace_id: string) => ({ path: { account_id: accountId, namespace_id } });
 
   return {
@@ -129,6 +143,20 @@ export function cloudflareClient(options: CloudflareOptions) {
       const params = { path: { zone_id: zoneId, route_id: id } };
       const call = api.DELETE('/zones/{zone_id}/workers/routes/{route_id}', { params, body: {}, signal });
       await answer('routes', answers.routeDeleted, call);
+    },
+
+    /** The settings of all versions of a worker: logs, traces, Logpush and tail workers. */
+    async scriptSettings(script_name: string, signal: AbortSignal) {
+      const path = '/accounts/{account_id}/workers/scripts/{script_name}/script-settings';
+      const call = api.GET(path, { params: scriptPath(script_name), signal });
+      return (await answer('scripts', answers.scriptSettingsAnswer, call)).result;
+    },
+
+    /** The bindings of the worker's newest version, without the values of secrets. */
+    async scriptBindings(script_name: string, signal: AbortSignal) {
+      const path = '/accounts/{account_id}/workers/scripts/{script_name}/settings';
+      const call = api.GET(path, { params: scriptPath(script_name), signal });
+      return (await answer('scripts', answers.scriptBindingsAnswer, call)).result.bindings ?? [];
     },
 
     namespaces(signal: AbortSignal) {

@@ -1,12 +1,13 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { type FastifyPluginAsyncZod, serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
+import { answerEarlyFaults, clientErrorHandler } from '../base/http/client-errors.ts';
 import { otherMethods } from '../base/http/other-methods.ts';
-import { problemAnswer } from '../base/http/problem-answer.ts';
+import { type ProblemService, problemAnswer } from '../base/http/problem-answer.ts';
 import { requestIdFrom } from '../base/http/request-id.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { DaemonDeps } from './deps.ts';
 import { editRoutes } from './edits.ts';
-import { ProvisionerProblem } from './errors.ts';
+import { type ProvisionerErrorCode, ProvisionerProblem } from './errors.ts';
 import { healthRoutes } from './health.ts';
 import { hostReportRoutes } from './host-report.ts';
 import { planRoutes } from './plans.ts';
@@ -15,24 +16,35 @@ import { statusRoutes } from './statuses.ts';
 
 const BODY_LIMIT = 256 * 1024;
 
-const answerProblem = problemAnswer({
+const PROBLEMS: ProblemService<ProvisionerErrorCode> = {
   Problem: ProvisionerProblem,
   SitesRepoError,
   codes: {
     schema: 'malformed_request',
-    tooLarge: 'body_too_large',
-    mediaType: 'malformed_request',
+    byStatus: {
+      408: 'request_timeout',
+      413: 'body_too_large',
+      414: 'uri_too_long',
+      415: 'malformed_request',
+      417: 'expectation_failed',
+      431: 'headers_too_large',
+    },
     clientError: 'malformed_request',
+    stopping: 'stopping',
     sitesRepo: 'sites_repo_unavailable',
     internal: 'internal',
   },
-  unlogged: ['still_running'],
-});
+  unlogged: ['still_running', 'stopping'],
+};
+const answerProblem = problemAnswer(PROBLEMS);
 
 /** The provisioner's HTTP interface (docs/http.md). Never listens and never reads the environment. */
 export function buildDaemon(deps: DaemonDeps): FastifyInstance {
   const app = fastify({
     bodyLimit: BODY_LIMIT,
+    clientErrorHandler: clientErrorHandler(PROBLEMS),
+    http: { requireHostHeader: false },
+    return503OnClosing: false,
     // Errors of the router itself, such as a URL that it can't parse. They occur before every hook.
     frameworkErrors: (error, request, reply) => {
       try {
@@ -58,6 +70,7 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
     // For unknown paths and methods too: without the secret, nothing shows which of them exist.
     authenticate(request, deps.secrets);
   });
+  answerEarlyFaults(app, PROBLEMS);
   app.setNotFoundHandler(() => {
     throw new ProvisionerProblem('not_found');
   });

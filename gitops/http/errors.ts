@@ -5,7 +5,11 @@ export const PROVISIONER_ERRORS = {
   secret_not_configured: [403, 'The provisioner has no INFRA_SECRET, so it takes no request'],
   wrong_secret: [401, 'The x-secret header is missing or wrong'],
   malformed_request: [400, 'The request is not valid for this endpoint'],
+  request_timeout: [408, 'The request was not sent in time'],
   body_too_large: [413, 'The request body is too large'],
+  uri_too_long: [414, 'A part of the address is too long'],
+  expectation_failed: [417, 'The request expects what this service doesn’t do'],
+  headers_too_large: [431, 'The request line and headers are too large'],
   invalid_manifest: [422, 'The manifest is refused'],
   foreign_domain: [422, 'The custom domain is not under the registrable part of any of the site’s domains'],
   wrong_host: [422, 'The manifest names another host than this one'],
@@ -21,11 +25,12 @@ export const PROVISIONER_ERRORS = {
   site_stalled: [409, 'The site has no manifest that this host can use'],
   checksum_mismatch: [409, 'The checksum is not that of the current plan'],
   still_running: [504, 'The operation is still running; poll its address'],
+  stopping: [503, 'The provisioner stops; try again in a moment'],
   sites_repo_unavailable: [503, 'The sites repository can’t be read or written'],
   internal: [500, 'Something went wrong inside the provisioner'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
-type ProvisionerErrorCode = keyof typeof PROVISIONER_ERRORS;
+export type ProvisionerErrorCode = keyof typeof PROVISIONER_ERRORS;
 
 interface Members {
   /** The operation that is still running. */

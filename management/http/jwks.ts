@@ -2,13 +2,16 @@ import {
   type CryptoKey,
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   type ExportedJWKSCache,
   errors,
+  type FetchImplementation,
   type FlattenedJWSInput,
   type JWSHeaderParameters,
   jwksCache,
 } from 'jose';
 import { type Clock, systemClock } from '../../gitops/base/clock.ts';
+import { usableKeys } from './usable-keys.ts';
 
 export interface JwksOptions {
   /** Milliseconds after a fetch during which an unknown `kid` causes no further fetch. */
@@ -20,6 +23,8 @@ export interface JwksOptions {
   /** Milliseconds after a failed fetch before the next attempt. */
   readonly pauseMs?: number;
   readonly clock?: Clock;
+  /** Called for published keys that can't be used, once for as long as they are the same. */
+  readonly onNotice?: (message: string) => void;
 }
 
 /** Resolves to the current key for a token with this header: the same object until the keys are fetched again. */
@@ -27,17 +32,18 @@ type KeySource = (header?: JWSHeaderParameters, token?: FlattenedJWSInput) => Pr
 
 /**
  * The issuer's keys, fetched from its one URL; a token's `kid` only selects among them. While the issuer can't be
- * reached, known keys are used for an hour. Throws jose's errors. An error that isn't about the token means that the
+ * reached, known keys are used for an hour. Published keys that can't be used are as if unknown. Throws jose's errors. An error that isn't about the token means that the
  * keys can't be fetched.
  */
 export function createKeySource(url: URL, options: JwksOptions = {}): KeySource {
   const { cooldownMs = 30_000, maxAgeMs = 600_000, staleMs = 3_600_000, pauseMs = 5_000 } = options;
-  const { clock = systemClock } = options;
+  const { clock = systemClock, onNotice = () => undefined } = options;
   // jose fills this cache, and reads it only when it is complete.
   const cache: Partial<ExportedJWKSCache> = {};
   const remote = createRemoteJWKSet(url, {
     cooldownDuration: cooldownMs,
     cacheMaxAge: maxAgeMs,
+    [customFetch]: fetchUsable(onNotice),
     [jwksCache]: cache as ExportedJWKSCache, // jose's type for an empty one forbids filling it
   });
   let outage: { readonly since: number; readonly error: unknown } | null = null;
@@ -61,6 +67,20 @@ export function createKeySource(url: URL, options: JwksOptions = {}): KeySource 
       // The issuer may have published the key since the last fetch, which can't be checked during the outage.
       throw error instanceof errors.JWKSNoMatchingKey ? outage.error : error;
     }
+  };
+}
+
+/** Fetches a JWKS without the keys that can't be used, so that a fault of one is no fault of the fetch. */
+function fetchUsable(onNotice: (message: string) => void): FetchImplementation {
+  let known = '';
+  return async (url, init) => {
+    const answer = await fetch(url, init);
+    if (answer.status !== 200) return answer;
+    const { set, faults } = await usableKeys(await answer.json());
+    const message = faults.join('; ');
+    if (message !== known && message !== '') onNotice(`${url}: ${message}`);
+    known = message;
+    return Response.json(set);
   };
 }
 

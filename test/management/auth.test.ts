@@ -1,5 +1,5 @@
-import { createHmac, createPublicKey } from 'node:crypto';
-import { type JWTPayload, UnsecuredJWT } from 'jose';
+import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { type JWK, type JWTPayload, UnsecuredJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createAuthenticator } from '../../management/http/auth.ts';
 import type { JwksOptions } from '../../management/http/jwks.ts';
@@ -34,6 +34,16 @@ function signedWithThePublicKey(): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const signed = `${part({ alg: 'HS256', kid: 'key-1' })}.${part(good())}`;
   return `${signed}.${createHmac('sha256', pem).update(signed).digest('base64url')}`;
+}
+
+const weakKey = generateKeyPairSync('rsa', { modulusLength: 1024 });
+const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+
+/** A good token but for its key, which jose refuses to sign with. */
+function signedBy(key: KeyObject, header: object): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const signed = `${part(header)}.${part(good())}`;
+  return `${signed}.${sign('sha256', Buffer.from(signed), key).toString('base64url')}`;
 }
 
 describe('a bearer token', () => {
@@ -307,6 +317,34 @@ describe('the issuer’s keys', () => {
       expect(await brief('key-1')).toBe('auth_unavailable');
     },
   );
+
+  test.each<[string, string, () => unknown]>([
+    ['is too weak', 'RS256', () => weakKey.publicKey.export({ format: 'jwk' })],
+    ['has no modulus', 'RS256', () => ({ kty: 'RSA', e: 'AQAB' })],
+    ['is no point of its curve', 'ES256', () => ({ kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA' })],
+    ['is a private key', 'ES256', () => privateKey.export({ format: 'jwk' })],
+    ['has an unknown type', 'ES256', () => ({ kty: 'XYZ' })],
+    ['has an unknown curve', 'EdDSA', () => ({ kty: 'OKP', crv: 'Ed1', x: 'AAAA' })],
+    ['has members of wrong types', 'ES256', () => ({ kty: 7, crv: [], x5c: 'x' })],
+  ])('work beside one that %s: only its own tokens are refused', async (_what, alg, jwk) => {
+    keys.published.unshift({ ...(jwk() as JWK), kid: 'bad', alg });
+    const notices: string[] = [];
+    const asks = check(keys, { cooldownMs: 0, onNotice: (message) => notices.push(message) });
+    const { jwksUrl } = keys;
+    const authenticate = createAuthenticator({ jwksUrl, issuer: ISSUER, audience: AUDIENCE });
+    const refused = await authenticate(`Bearer ${signedBy(weakKey.privateKey, { kid: 'bad', alg })}`).catch(
+      ({ code }) => code,
+    );
+    expect([refused, await asks('key-1')]).toEqual(['invalid_token', 'ada']);
+    await keys.publish('key-2');
+    expect([await asks('key-2'), await asks('key-1')]).toEqual(['ada', 'ada']);
+    expect(notices, 'it is reported once, whatever is fetched').toEqual([expect.stringContaining('"bad"')]);
+  });
+
+  test('work beside an entry that is no key, and one with the same id', async () => {
+    keys.published.unshift(null as never, { kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA', kid: 'key-1' });
+    expect(await check(keys, {})('key-1')).toBe('ada');
+  });
 
   test('aren’t requested by every request while the issuer is unreachable', async () => {
     const asks = check(keys, {});

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
+import { REFUSED_REQUESTS, sendBytes } from '../support/refused-requests.ts';
 
 let world: World;
 let client: string;
@@ -12,6 +13,14 @@ beforeAll(async () => {
   client = await world.client();
 });
 afterAll(() => world.close());
+
+const BROWSER_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'strict-transport-security': 'max-age=31536000',
+};
 
 const inject = async (request: {
   method?: 'GET' | 'POST';
@@ -179,6 +188,38 @@ test.each<[string, Parameters<typeof inject>[0], number, string]>([
   expect(answer.body).not.toMatch(/select |insert |node_modules|\.ts\b|at .*:\d+:\d+|SyntaxError/i);
 });
 
+test.each(REFUSED_REQUESTS)(
+  'answers %s by a problem, with an id and headers that keep browsers out',
+  async (...row) => {
+    const [, bytes, status, name] = row;
+    const code = name === 'malformed' ? 'invalid_request' : name;
+    const url = await world.listen();
+    const answer = await sendBytes(url, bytes);
+    expect([answer.status, answer.headers['content-type']]).toEqual([
+      status,
+      'application/problem+json; charset=utf-8',
+    ]);
+    expect(answer.headers).toMatchObject({
+      ...BROWSER_HEADERS,
+      connection: 'close',
+      'x-request-id': expect.stringMatching(/./),
+    });
+    expect(JSON.parse(answer.body)).toMatchObject({
+      status,
+      code,
+      requestId: answer.headers['x-request-id'],
+    });
+  },
+);
+
+test('a request that the router refuses has the same headers', async () => {
+  const answer = await inject({ url: '/server-containers/%zz' });
+  expect([answer.statusCode, answer.json().code]).toEqual([400, 'invalid_request']);
+  expect(answer.headers).toMatchObject(BROWSER_HEADERS);
+  const long = await inject({ url: `/server-containers/${'x'.repeat(2_000)}` });
+  expect([long.statusCode, long.json().code]).toEqual([414, 'uri_too_long']);
+});
+
 test('an internal error is described in the log, but not in the answer', async () => {
   const broken = await World.open();
   const id = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
@@ -211,13 +252,7 @@ test.each(['/server-containers', '/nowhere', '/healthz', '/openapi.json'])(
   '%s bears headers that keep browsers out',
   async (url) => {
     const { headers } = await inject({ url });
-    expect(headers).toMatchObject({
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'no-store',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-      'referrer-policy': 'no-referrer',
-      'strict-transport-security': 'max-age=31536000',
-    });
+    expect(headers).toMatchObject(BROWSER_HEADERS);
   },
 );
 

@@ -5,7 +5,7 @@ import { type FieldError, fieldErrors, type ProblemError, type ProblemOptions } 
 type Problem = ProblemError<Readonly<Record<string, readonly [status: number, title: string]>>>;
 
 /** What a service answers to errors that aren't problems of its own. */
-interface ProblemService<Code extends string> {
+export interface ProblemService<Code extends string> {
   readonly Problem: new (code: Code, options?: ProblemOptions) => Problem;
   /** The error of an unreadable sites repository, which this room can't import. */
   readonly SitesRepoError: abstract new (
@@ -14,10 +14,12 @@ interface ProblemService<Code extends string> {
   readonly codes: {
     /** A request that violates the route's schema. */
     readonly schema: Code;
-    readonly tooLarge: Code;
-    readonly mediaType: Code;
-    /** Every other 4xx of the framework. */
+    /** The framework's and Node's own 4xx: time for a request, body, address, media type, expectation, headers. */
+    readonly byStatus: Readonly<Record<408 | 413 | 414 | 415 | 417 | 431, Code>>;
+    /** Every other one. */
     readonly clientError: Code;
+    /** A request on an open connection while the service stops. */
+    readonly stopping: Code;
     readonly sitesRepo: Code;
     readonly internal: Code;
   };
@@ -25,6 +27,18 @@ interface ProblemService<Code extends string> {
   readonly unlogged?: readonly Code[];
   /** `www-authenticate` of each 401. */
   readonly challenge?: string;
+  /** Further headers of each problem. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The headers of a problem document. */
+export function problemHeaders(requestId: string, further: ProblemService<string>['headers'] = {}) {
+  return {
+    ...further,
+    'content-type': 'application/problem+json; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-request-id': requestId,
+  };
 }
 
 /** The error handler of a service: answers every error as a problem document, and logs those with a 5xx status. */
@@ -36,9 +50,8 @@ export function problemAnswer<Code extends string>(service: ProblemService<Code>
     if (known.status === 401 && service.challenge !== undefined) {
       reply.header('www-authenticate', service.challenge);
     }
-    reply.header('x-request-id', request.id);
     const body = JSON.stringify(known.body(request.id));
-    return reply.status(known.status).type('application/problem+json').send(body);
+    return reply.status(known.status).headers(problemHeaders(request.id, service.headers)).send(body);
   };
 }
 
@@ -52,10 +65,9 @@ function problemOf<Code extends string>(
     return new Problem(codes.schema, { errors: error.validation.flatMap(schemaErrors), cause: error });
   }
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500;
-  if (status === 413) return new Problem(codes.tooLarge);
-  if (status === 415) return new Problem(codes.mediaType);
-  if (typeof status === 'number' && status < 500) return new Problem(codes.clientError);
-  return new Problem(codes.internal, { cause: error });
+  if (typeof status !== 'number' || status >= 500) return new Problem(codes.internal, { cause: error });
+  const byStatus: Readonly<Record<number, Code>> = codes.byStatus;
+  return new Problem(byStatus[status] ?? codes.clientError);
 }
 
 interface SchemaIssue {

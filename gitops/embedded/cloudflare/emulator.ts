@@ -11,6 +11,7 @@ import { namespaceEndpoints } from './kv/namespaces.ts';
 import { kvValueEndpoints } from './kv/values.ts';
 import { objectEndpoints } from './objects.ts';
 import { routeEndpoints } from './workers/routes.ts';
+import { scriptEndpoints } from './workers/scripts.ts';
 import { zoneEndpoints } from './zones.ts';
 
 /** Path of the real API under its host. Clients have it in their base URL. */
@@ -74,6 +75,7 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
         zoneEndpoints,
         dnsEndpoints,
         routeEndpoints,
+        scriptEndpoints,
         namespaceEndpoints,
         kvValueEndpoints,
         kvBulkEndpoints,

@@ -1,7 +1,7 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { RAW_LOG_BUCKET, startEdgeHost } from '../../../edge/host.ts';
+import { RAW_LOG_BUCKET, RAW_LOG_QUEUE, startEdgeHost } from '../../../edge/host.ts';
 import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
 import { startEgress } from '../egress.ts';
@@ -70,6 +70,22 @@ async function start(env: z.infer<typeof environment>) {
     db,
     token: env.CLOUDFLARE_API_TOKEN,
     scripts: [env.EDGE_SCRIPT_NAME],
+    worker: {
+      bindings: [
+        ...[...KV_NAMESPACES, PROFILES].map((name) => ({
+          name,
+          type: 'kv_namespace',
+          namespace_id: ensureNamespace(db, namespaceTitle(env.EDGE_SCRIPT_NAME, name)).id,
+        })),
+        { name: 'RAW_LOGS', type: 'r2_bucket', bucket_name: RAW_LOG_BUCKET },
+        { name: 'RAW_LOG_QUEUE', type: 'queue', queue_name: RAW_LOG_QUEUE },
+        { name: 'HOP_SECRET', type: 'secret_text' },
+        { name: 'TAG_UPSTREAM', type: 'plain_text', text: env.TAG_UPSTREAM },
+        { name: 'CONFIG_TTL_SECONDS', type: 'plain_text', text: env.CONFIG_TTL_SECONDS },
+      ],
+      // workerd on this machine writes no log of requests.
+      settings: { logpush: false, observability: { enabled: false } },
+    },
     kv: ({ id }) => bound.get(id) ?? sqliteKvStore(db, id, () => new Date()),
     buckets: { [RAW_LOG_BUCKET]: edge.rawLogs },
     onRoutes: (patterns) => edge.setRoutes(patterns),

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
+import type { WorkerState } from '../workers/worker-state.ts';
 import type { CallLimit } from './call-limit.ts';
 import { ApiError } from './envelope.ts';
 import { accountId, listNamespaces, type Namespace, type Zone, zoneRow } from './state.ts';
@@ -11,6 +12,8 @@ export interface EmulatorDeps {
   readonly token: string;
   /** Worker scripts that a route may name. */
   readonly scripts: readonly string[];
+  /** What the API says of each of them. Default: it has no bindings, and keeps no logs. */
+  readonly worker?: WorkerState;
   readonly kv: (namespace: Namespace) => KvStore;
   /** R2 buckets by name. */
   readonly buckets?: Readonly<Record<string, ObjectStore>>;
@@ -24,6 +27,7 @@ export interface EmulatorDeps {
 export interface EmulatorContext {
   readonly db: DatabaseSync;
   readonly scripts: readonly string[];
+  readonly worker: WorkerState;
   readonly now: () => Date;
   zone(params: unknown): Zone;
   account(params: unknown): void;
@@ -52,6 +56,7 @@ export function createContext(deps: EmulatorDeps, now: () => Date): EmulatorCont
   const context: EmulatorContext = {
     db,
     scripts,
+    worker: deps.worker ?? { bindings: [], settings: {} },
     now,
     zone(params) {
       const { zone_id: id } = zoneParams.parse(params);

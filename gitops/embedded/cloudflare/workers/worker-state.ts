@@ -1,0 +1,16 @@
+/** A deployed worker, as the API describes it. */
+export interface WorkerState {
+  readonly compatibilityDate?: string;
+  /** The value of a secret is never answered. */
+  readonly bindings: readonly {
+    readonly name: string;
+    readonly type: string;
+    readonly [member: string]: unknown;
+  }[];
+  /** The settings of all its versions. */
+  readonly settings: {
+    readonly logpush?: boolean | null;
+    readonly observability?: object | null;
+    readonly tail_consumers?: readonly { readonly service: string }[] | null;
+  };
+}

@@ -1,0 +1,90 @@
+import { KV_NAMESPACES } from '../../plugins/document.ts';
+import { PROFILES } from '../appliers/edge/store.ts';
+import { withinTime } from '../base/time-limit.ts';
+import type { CloudflareClient } from '../clients/cloudflare.ts';
+import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
+import type { PartCheck } from '../report/report.ts';
+
+const TIMEOUT_MS = 3_000;
+
+/** What the worker can't do without, by type as Cloudflare names it. The analytics and the queue are optional. */
+const BINDINGS: ReadonlyMap<string, string> = new Map([
+  ...[...KV_NAMESPACES, PROFILES].map((name) => [name, 'kv_namespace'] as const),
+  ['RAW_LOGS', 'r2_bucket'],
+  ['HOP_SECRET', 'secret_text'],
+]);
+
+interface Worker {
+  readonly client: Pick<CloudflareClient, 'scriptSettings' | 'scriptBindings'>;
+  readonly script: string;
+}
+
+type Settings = Awaited<ReturnType<CloudflareClient['scriptSettings']>>;
+
+/** Whether Cloudflare keeps no log of the deployed worker's requests: they hold queries, addresses and all headers. */
+export async function checkWorkerLogs({ client, script }: Worker): Promise<PartCheck> {
+  return await checkWorker('worker_logs', script, {
+    fix: 'Switch it off in the dashboard, or run npx wrangler deploy with the repository’s wrangler.jsonc.',
+    passed: 'invocation logs, traces, Logpush and tail workers are off',
+    faults: async (signal) => logFaults(await client.scriptSettings(script, signal)),
+  });
+}
+
+/** Whether the deployed worker has the stores and the secret that it reads. */
+export async function checkWorkerBindings({ client, script }: Worker): Promise<PartCheck> {
+  return await checkWorker('worker_bindings', script, {
+    fix: 'Run npx wrangler deploy with the ids of wrangler.jsonc, and npx wrangler secret put HOP_SECRET.',
+    passed: `${[...BINDINGS.keys()].join(', ')} are bound`,
+    async faults(signal) {
+      const bindings = await client.scriptBindings(script, signal);
+      const types = new Map(bindings.map(({ name, type }) => [name, type]));
+      return [...BINDINGS].flatMap(([name, type]) => {
+        const bound = types.get(name);
+        if (bound === undefined) return `${name} is missing`;
+        return bound === type ? [] : `${name} is a ${bound}, not a ${type}`;
+      });
+    },
+  });
+}
+
+/** What is off or unset in Cloudflare is off, except the invocation logs: they are on wherever logs are. */
+function logFaults({ logpush, observability, tail_consumers: tails }: Settings): string[] {
+  const { enabled = false, logs, traces } = observability ?? {};
+  const hasLogs = logs?.enabled ?? enabled;
+  return [
+    ...(hasLogs && logs?.invocation_logs !== false ? ['invocation logs are on'] : []),
+    ...(traces?.enabled ? ['traces are on'] : []),
+    ...(logpush ? ['Logpush is on'] : []),
+    ...(tails ?? []).map(({ service }) => `the worker ${service} gets every request (a tail consumer)`),
+  ];
+}
+
+interface WorkerQuestion {
+  /** What is wrong; empty: the check passes. */
+  faults(signal: AbortSignal): Promise<readonly string[]>;
+  readonly passed: string;
+  readonly fix: string;
+}
+
+async function checkWorker(
+  name: string,
+  script: string,
+  { faults, passed, fix }: WorkerQuestion,
+): Promise<PartCheck> {
+  try {
+    const found = await withinTime(TIMEOUT_MS, faults);
+    if (found.length === 0) return { name, status: 'passed', detail: passed, fix: null };
+    return { name, status: 'failed', detail: found.join('; '), fix };
+  } catch (error) {
+    const meaning = error instanceof CloudflareRefusal ? error.meaning : null;
+    if (meaning === 'unauthorized') {
+      const detail = 'give CLOUDFLARE_API_TOKEN the permission Workers Scripts: Read to check it';
+      return { name, status: 'skipped', detail, fix: null };
+    }
+    if (meaning === 'absent') {
+      const remedy = 'Run npx wrangler deploy, or set EDGE_SCRIPT_NAME to the name of the worker.';
+      return { name, status: 'failed', detail: `there is no worker “${script}”`, fix: remedy };
+    }
+    return { name, status: 'failed', detail: error instanceof Error ? error.message : String(error), fix };
+  }
+}

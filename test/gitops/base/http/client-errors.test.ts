@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import fastify, { type FastifyInstance } from 'fastify';
+import { afterEach, expect, test } from 'vitest';
+import { answerEarlyFaults, clientErrorHandler } from '../../../../gitops/base/http/client-errors.ts';
+import { ProblemError, type ProblemOptions } from '../../../../gitops/base/http/problem.ts';
+import { type ProblemService, problemAnswer } from '../../../../gitops/base/http/problem-answer.ts';
+import { sendBytes } from '../../../support/refused-requests.ts';
+
+const TABLE = { bad: [400, 'Bad'], late: [408, 'Late'], stopping: [503, 'Stopping'] } as const;
+class Problem extends ProblemError<typeof TABLE> {
+  constructor(code: keyof typeof TABLE, options: ProblemOptions = {}) {
+    super(TABLE, code, options);
+  }
+}
+const SERVICE: ProblemService<keyof typeof TABLE> = {
+  Problem,
+  SitesRepoError: class extends Error {},
+  codes: {
+    schema: 'bad',
+    clientError: 'bad',
+    byStatus: { 408: 'late', 413: 'bad', 414: 'bad', 415: 'bad', 417: 'bad', 431: 'bad' },
+    stopping: 'stopping',
+    sitesRepo: 'bad',
+    internal: 'bad',
+  },
+};
+
+let app: FastifyInstance = fastify();
+afterEach(() => app.close());
+
+const serve = async ({ logs = [], stopAfter }: { logs?: string[]; stopAfter?: Promise<void> } = {}) => {
+  app = fastify({
+    clientErrorHandler: clientErrorHandler(SERVICE),
+    return503OnClosing: false,
+    http: { connectionsCheckingInterval: 10, headersTimeout: 50 },
+    logger: { level: 'info', stream: { write: (line: string) => logs.push(line) } },
+  });
+  app.setErrorHandler(problemAnswer(SERVICE));
+  answerEarlyFaults(app, SERVICE);
+  app.addHook('preClose', async () => await stopAfter);
+  app.get('/', () => 'fine');
+  app.get('/stream', (_request, reply) => {
+    reply.hijack();
+    reply.raw.writeHead(200, { 'content-type': 'text/plain' });
+    reply.raw.write('begun');
+  });
+  return await app.listen({ host: '127.0.0.1', port: 0 });
+};
+
+test('headers that don’t end in time are a 408', async () => {
+  const answer = await sendBytes(await serve(), 'GET / HTTP/1.1\r\nhost: a\r\n');
+  expect([answer.status, JSON.parse(answer.body)]).toMatchObject([408, { code: 'late', title: 'Late' }]);
+});
+
+test('the log has the answer’s id and the reason, and nothing of what was sent', async () => {
+  const logs: string[] = [];
+  const answer = await sendBytes(
+    await serve({ logs }),
+    'GET / HTTP/1.1\r\nx-secret: s3cret\r\nbad header\r\n\r\n',
+  );
+  const line = logs.find((text) => text.includes(answer.headers['x-request-id'] ?? '?'));
+  expect(JSON.parse(line ?? '{}')).toMatchObject({ reason: expect.stringMatching(/^HPE_/), status: 400 });
+  expect(logs.join('')).not.toMatch(/s3cret|rawPacket/);
+});
+
+test('an answer that has begun is cut, and no second one is written into it', async () => {
+  const { hostname, port } = new URL(await serve());
+  const socket = connect(Number(port), hostname);
+  socket.write('GET /stream HTTP/1.1\r\nhost: a\r\n\r\n');
+  const [first] = await once(socket, 'data');
+  socket.write('GARBAGE\r\n\r\n');
+  const rest = await text(socket).catch(() => '');
+  expect(String(first) + rest).toMatch(/^HTTP\/1\.1 200 /);
+  expect(String(first) + rest).not.toContain('HTTP/1.1 400');
+});
+
+test('a request on an open connection while the service stops is a problem too', async () => {
+  const gate = Promise.withResolvers<void>();
+  const { hostname, port } = new URL(await serve({ stopAfter: gate.promise }));
+  const socket = connect(Number(port), hostname);
+  socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+  await once(socket, 'data');
+  const closed = app.close();
+  socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+  const answer = await text(socket);
+  gate.resolve();
+  await closed;
+  expect(answer).toMatch(/^HTTP\/1\.1 503 /);
+  expect(answer).toContain('"code":"stopping"');
+});

@@ -1,0 +1,43 @@
+import fastify, { type FastifyInstance } from 'fastify';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { buildDaemon } from '../../../gitops/http/app.ts';
+import type { DaemonDeps } from '../../../gitops/http/deps.ts';
+import { PROVISIONER_ERRORS } from '../../../gitops/http/errors.ts';
+import { REFUSED_REQUESTS, sendBytes } from '../../support/refused-requests.ts';
+
+describe('a request that never gets to a route', () => {
+  let app: FastifyInstance = fastify();
+  let url: string;
+  beforeEach(async () => {
+    // No route is called, so none of the daemon's parts is needed.
+    app = buildDaemon({ secrets: ['right'] } as unknown as DaemonDeps);
+    url = await app.listen({ host: '127.0.0.1', port: 0 });
+  });
+  afterEach(() => app.close());
+
+  test.each(REFUSED_REQUESTS)('is answered by a problem: %s', async (_what, bytes, status, name) => {
+    const code = name === 'malformed' ? 'malformed_request' : name;
+    const answer = await sendBytes(url, bytes);
+    expect([answer.status, answer.headers['content-type']]).toEqual([
+      status,
+      'application/problem+json; charset=utf-8',
+    ]);
+    expect(answer.headers).toMatchObject({
+      'cache-control': 'no-store',
+      connection: 'close',
+      'content-length': String(Buffer.byteLength(answer.body)),
+    });
+    expect(JSON.parse(answer.body)).toMatchObject({
+      type: `urn:tagyard:problem:${code}`,
+      title: PROVISIONER_ERRORS[code][1],
+      status,
+      code,
+      requestId: answer.headers['x-request-id'],
+    });
+  });
+
+  test('learns nothing of the daemon’s paths without the secret', async () => {
+    const answer = await sendBytes(url, 'GET /sites HTTP/1.1\r\nconnection: close\r\n\r\n');
+    expect([answer.status, JSON.parse(answer.body).code]).toEqual([401, 'wrong_secret']);
+  });
+});
