@@ -1,7 +1,7 @@
 import { CORE_BOOT_MEMBERS, type Plugin, type Route } from '../plugins/contract.ts';
 
 /**
- * Throws where plugins claim the same route, the same member of `/boot`'s answer, or both the visitor's id. Runs when the
+ * Throws if two plugins claim the same route, the same member of `/boot`'s answer, or the visitor's id. Runs when the
  * worker is built.
  */
 export function refuseClashes(plugins: readonly Plugin[]): void {
@@ -39,7 +39,7 @@ function clashes(one: Route, other: Route): boolean {
   );
 }
 
-/** One route sets the visitor's id: another plugin could give it to a stranger. */
+/** Only one route may set the visitor's id: a second one could give a visitor the id of another. */
 function refuseIdClashes(plugins: readonly Plugin[]): void {
   const [one, other] = plugins.flatMap(({ name, routes }) =>
     routes.filter(({ setsId }) => setsId).map(({ path }) => `${name} (${path})`),

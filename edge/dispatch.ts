@@ -12,7 +12,7 @@ import type { Match, Mounted } from './router.ts';
 interface Call {
   readonly request: Request;
   readonly site: Site;
-  /** The registrable parts of its domains: cookies are set for hosts under them only. */
+  /** The registrable domains of the site's domains. Cookies may be set only for hosts under them. */
   readonly ownHosts: readonly string[];
   /** The site's plugins, in list order. */
   readonly enabled: readonly Enabled[];
@@ -105,8 +105,8 @@ async function answerRoute(call: Call, { mounted, enabled }: Offered, { params }
 }
 
 /**
- * Runs `before` down the list until one answers, else the handler; then `after` up the list. Of the cookies that they set,
- * only those stay that the site may set.
+ * Runs `before` in list order until one answers, else the handler. Then runs `after` in reverse order. Removes cookies
+ * that the site may not set.
  */
 async function withHooks(
   { request, enabled, ownHosts, contextOf, guard }: Call,

@@ -21,11 +21,11 @@ const MAX_CACHED = 500;
 type Router = (pathname: string) => Promise<Match | undefined>;
 
 /**
- * Matches paths against the routes of all plugins. The build has refused clashes (claims.ts).
+ * Matches paths against the routes of all plugins. Routes don't clash: the build refuses that (claims.ts).
  *
- * itty-router only matches paths, through `all`: it registers a mistyped method silently, does not match HEAD to GET, and
- * does not let a matched handler tell 404 from 405. It also ignores trailing slashes and does not decode parameters;
- * the code below does both.
+ * itty-router only matches paths, through `all`: it registers a mistyped method silently, does not match HEAD to GET,
+ * and does not let a matched handler tell 404 from 405. It also ignores trailing slashes and does not decode
+ * parameters. The code below rejects trailing slashes and decodes.
  */
 export function buildRouter(plugins: readonly Plugin[]): Router {
   const paths = new Map<string, Map<Route['method'], Mounted>>();

@@ -4,12 +4,12 @@ import { CliError } from './cli/output/cli-error.ts';
 import { loadDotEnv } from './cli/output/dot-env.ts';
 import { program } from './cli/program.ts';
 
-/** As of a process that SIGPIPE ended. */
+/** Exit code of a process that SIGPIPE ended. */
 const PIPE_CLOSED = 141;
 
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    // An instance must go on without its messages, if their reader has ended or the disk is full.
+    // An instance must keep running if the reader of its messages has ended or the disk is full.
     if (process.argv[2] === 'up') return;
     if (error.code === 'EPIPE') process.exit(process.exitCode || PIPE_CLOSED);
     if (stream === process.stdout)
@@ -28,10 +28,10 @@ try {
   process.exitCode = 1;
 }
 
-/** `null`: a fault of this program, whose stack is needed. */
+/** The message for the user. `null`: a bug in this program, so the stack trace is needed. */
 function messageOf(error: unknown): string | null {
   if (error instanceof CliError) return error.message;
   if (!(error instanceof ZodError)) return null;
   const [issue] = error.issues;
-  return `the answer is not one of this release (${issue?.path.join('.')}: ${issue?.message}); run the same release of tagyard and of its daemons`;
+  return `the answer doesn't match this release (${issue?.path.join('.')}: ${issue?.message}); run the same release of tagyard and its daemons`;
 }

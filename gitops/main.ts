@@ -108,8 +108,8 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
 }
 
 /**
- * A second daemon of this host must not even start its proxy. While git is away or slow, the daemon starts: the passes
- * take the lease before they change anything.
+ * Takes the host's lease before the proxy starts, so that a second daemon of this host fails here. If git is
+ * unreachable or slow, the daemon starts anyway: the passes take the lease before they change anything.
  */
 async function holdBeforeStart(repo: SitesRepo, lease: HostLease): Promise<void> {
   const waited = new AbortController();
@@ -121,7 +121,10 @@ async function holdBeforeStart(repo: SitesRepo, lease: HostLease): Promise<void>
   waited.abort();
 }
 
-/** The age key file's text. It is tried here, because without it every site would fail later. */
+/**
+ * Reads the age key file and tests its identities: with a bad file, every site would fail later. Throws an `Error` that
+ * names the file.
+ */
 async function readIdentity(file: string): Promise<string> {
   try {
     const text = await readFile(file, 'utf8');
@@ -149,13 +152,13 @@ function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
   });
 }
 
-/** Asks the parts that only this host reaches. */
+/** Checks the parts that only this host can reach. */
 function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint, client: CloudflareClient) {
   const lookup = nodeLookup(dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS));
   const worker = { client, script: env.EDGE_SCRIPT_NAME };
   return async (site: LoadedManifest | null): Promise<PartCheck[]> => {
     const url = site && new URL(env.EDGE_PUBLIC_URL.replace('{host}', site.hostnames.edge));
-    const detail = 'no site is applied yet whose edge hostname could be asked';
+    const detail = 'no site is applied yet, so there is no edge hostname to check';
     const skipped: PartCheck = { name: 'edge', status: 'skipped', detail, fix: null };
     return await Promise.all([
       checkDisk(env.STATE_DIR),

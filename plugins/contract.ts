@@ -175,7 +175,7 @@ export interface Route<Settings = unknown, Body = unknown> {
   readonly path: string;
   /** Lets pages of the site's domains read the answer across origins, with credentials, and no other page. */
   readonly cors?: true;
-  /** Its handler sets the cookie `_fpid`, which is removed from every other answer. Only one route may have it. */
+  /** Its handler may set the cookie `_fpid`, which is removed from every other answer. Only one route may set this. */
   readonly setsId?: true;
   /** Answers 304 where `if-none-match` names the response's etag. */
   readonly conditional?: true;

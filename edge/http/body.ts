@@ -6,7 +6,7 @@ import { EdgeError } from './errors.ts';
 /** 64 KiB. The largest body contains a page's own cookies: in theory up to about 200 KB, in practice 8 KB. */
 const MAX_BODY_OCTETS = 65_536;
 
-/** Reading stops after this many octets of a body, or this time; then the connection is cut. */
+/** Limits for draining a request's body. Beyond them the connection is cut. */
 const MAX_DRAINED_OCTETS = 8 * 1_048_576;
 const DRAIN_TIMEOUT_MS = 10_000;
 
@@ -41,13 +41,13 @@ async function readText(request: Request): Promise<string> {
   throw new EdgeError('body_too_large');
 }
 
-/** The chunks of a body. The rest of it can be read later. */
+/** The chunks of a request's body. After an early exit the rest can still be read. */
 const chunksOf = ({ body }: Request): AsyncIterable<Uint8Array> | [] =>
   body?.values({ preventCancel: true }) ?? [];
 
 /**
- * The response, with an end that waits until the rest of the request's body is read and dropped. The client has the whole
- * answer at once. Without this, unread octets would reset the connection, and the client would not receive the answer.
+ * Returns a response that sends its whole body at once, but ends only after the rest of the request's body is read and
+ * dropped. Otherwise unread octets would reset the connection, and the client would not receive the answer.
  */
 export async function endingAfter(request: Request, response: Response): Promise<Response> {
   const { body, method } = request;
@@ -58,7 +58,7 @@ export async function endingAfter(request: Request, response: Response): Promise
   return new Response(readable, response);
 }
 
-/** Reading and writing fail if the client has disconnected; then nothing waits for the answer. */
+/** Ignores errors: reading and writing fail if the client has disconnected and needs no answer. */
 async function end(
   writer: WritableStreamDefaultWriter,
   octets: ArrayBuffer,

@@ -30,7 +30,7 @@ interface OriginDependencies {
 
 /**
  * Sends a request to a site's origin. The host is always that of `origin`; redirects are returned, not followed. Throws
- * `upstream_failed` where no answer begins in time.
+ * `upstream_failed` if no answer begins in time.
  */
 export async function fetchOrigin(
   pathAndQuery: string,

@@ -1,36 +1,37 @@
-// Headers of requests by which a client could claim what only the edge and the host's proxy may state. Both drop them.
+// Request headers that only the edge and the host's proxy may set. A client could forge them, so both drop them.
 
 /** Carries the hop secret, which proves that a request comes from our own proxy or from the edge. */
 export const HOP_HEADER = 'x-tagyard-hop-secret';
 
 /**
- * The name of the version before. It is still accepted, and no longer sent: Cloudflare's logs hide the values of headers
- * whose names contain "secret", and that name does not.
+ * The header's name in the previous version: still accepted, no longer sent. Cloudflare's logs hide the values of
+ * headers whose names contain "secret", which this name doesn't.
  */
 export const OLD_HOP_HEADER = 'x-tagyard-hop';
 
 /**
- * Names by which an address, a host, a location, a path or our trust is claimed: of every platform another. The text is
- * matched against a name with hyphens for all other separators, because CGI and its heirs read them all alike.
+ * Matches headers that claim an address, a host, a location, a path or the hop secret. Each platform has its own names.
+ * Separators other than hyphens are replaced by hyphens first, because CGI and its successors treat all separators
+ * alike.
  */
 const CLAIM =
   /^(?:x-)?(?:forward|origina|tagyard|appengine|gclb|geo|akamai|(?:(?:http-)?host|via|cf|cdn|fly|nf|azure|vercel|cloudfront|rewrite-url)\b)|\b(?:ip)?(?:country(?:code)?|region|city(?:latlong)?|latitude|longitude|geo)\b|\b(?:client|socket|real|user)?(?:ip(?:v?[46])?|addr|address)\b/;
 
 /**
- * Headers that a container's templates take for the host's own word, among them where to call and with which key. Only
- * those of the preview may come from outside.
+ * Headers that a container's templates trust as set by the host, for example the address to call and its API key.
+ * Clients may send only those of the preview.
  */
 const FROM_CONTAINER_HOST = /^x-gtm-(?!(?:server-preview|auth|preview|debug)$)/;
 
-/** True where a client must not send a header of this name (in lower case) to a container. */
+/** True if a client must not send a header of this name (lower case) to a container. */
 export function isClaim(name: string): boolean {
   const plain = name.replaceAll(/[^a-z0-9]/g, '-');
   return CLAIM.test(plain) || FROM_CONTAINER_HOST.test(plain);
 }
 
 /**
- * The claims in common use, for a proxy that can drop headers by name only. (`isClaim` covers each of them; the proxy
- * decides itself about `forwarded` and about those that it states.)
+ * The common ones, for a proxy that can drop headers only by exact name. `isClaim` covers each of them. The proxy
+ * itself decides about `forwarded` and about the headers that it sets.
  */
 export const COMMON_CLAIMS = [
   'x-forwarded',

@@ -1,13 +1,16 @@
 import { isUnder } from './public-url.ts';
 
-/** Sets the visitor's id. Without a name, a browser stores the value and sends it like a cookie of that name. */
+/**
+ * Matches a line that sets the visitor's id. Browsers send the nameless cookie `=_fpid=…` like a cookie named `_fpid`.
+ */
 const SETS_ID = /^[ \t]*=?[ \t]*_fpid[ \t]*=/;
 const DOMAIN = /^[ \t]*domain[ \t]*=[ \t]*(?:\.?(.*?))?[ \t]*$/i;
 
 /**
- * Removes the `Set-Cookie` lines that no origin and no plugin may set: the visitor's id, and cookies for a domain that is
- * not under one of `ownHosts`, for example the zone of all edge hostnames, where every other site would receive them.
- * Puts `id`, the lines that set the id after all, before the others. Browsers count the last of several domains; here each must be the site's.
+ * Removes the `Set-Cookie` lines that no origin and no plugin may set: the visitor's id, and cookies for a domain
+ * outside `ownHosts`. In the zone of all edge hostnames, for example, every other site would receive such a cookie.
+ * Puts `id`, the permitted lines that set the id, before the others. Browsers use the last of several `Domain`
+ * attributes; here each one must be under `ownHosts`.
  */
 export function withOwnCookies(
   response: Response,

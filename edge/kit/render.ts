@@ -13,7 +13,7 @@ export const config = z.strictObject({
     [`plugins/${name}/index.ts`]: `import { definePlugin } from '../contract.ts';
 import { config } from './config.ts';
 
-/** On where a site's \`features.${name}\` is true. */
+/** Enabled if a site's \`features.${name}\` is true. */
 export default definePlugin({
   name: '${name}',
   kind: 'optional',
@@ -59,10 +59,10 @@ describe('GET ${path}', () => {
   };
 }
 
-/** Edits the text of an existing file. Throws where the file lacks the place to edit. */
+/** Edits the text of an existing file. Throws an `Error` if the file lacks the place to edit. */
 type FileEdit = (text: string) => string;
 
-/** The lists' edits for a new plugin, by path. */
+/** By path, the edits that enter a new plugin into the existing lists. */
 export function renderEdits(name: string): Readonly<Record<string, FileEdit>> {
   const path = `/${name.replaceAll('_', '-')}`;
   const variable = name.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase());

@@ -34,7 +34,7 @@ export function siteVisitor(
 
   async function visit(url: URL, { method = 'GET', headers = {}, body }: VisitOptions): Promise<Visit> {
     if (!own.has(url.origin) || !isName(url.hostname)) {
-      return unanswered(`${url.origin} is none of the site’s own hosts`);
+      return unanswered(`${url.origin} is not one of the site’s own hosts`);
     }
     try {
       const response = await fetch(url, {
@@ -69,7 +69,7 @@ export function siteVisitor(
   };
 }
 
-/** Describes an unexpected answer in a detail. Without its body, which the other side controls. */
+/** Describes an unexpected answer for a detail. Omits the body, because the other side controls it. */
 export function described({ status, problem }: Visit): string {
   return status === null ? `no answer (${problem})` : `status ${status}`;
 }

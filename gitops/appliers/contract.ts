@@ -47,13 +47,13 @@ export interface Observed<Ref = unknown> {
   readonly hash: string | null;
   readonly owner: Ownership;
   /**
-   * Only where `hash` is `null`: nothing was changed from outside. Tagyard itself derives it in another way now: by the
-   * templates of a newer release, another setting, a renewed certificate. Its update is no repair of drift.
+   * Set only if `hash` is `null`. Nothing was changed from outside: because of a newer release, another setting or a
+   * renewed certificate, Tagyard now derives the resource differently. The update is no repair of drift.
    */
   readonly outdated?: true;
   /** What the applier needs to update or delete it: an id, a path. */
   readonly ref: Ref;
-  /** What is there, for a person, where it differs from what was applied. Contains no secret. */
+  /** What is there, for people, if it differs from what was applied. Contains no secret. */
   readonly found?: string;
 }
 
@@ -97,7 +97,7 @@ export interface Scope {
   readonly keys: ReadonlySet<string>;
 }
 
-/** Why sites aren't ready although everything is applied. It needs an action on the host. */
+/** Why sites aren't ready although everything is applied: an operator must change something on the host. */
 export interface Shortfall {
   readonly reason: Reason;
   readonly message: string;
@@ -127,7 +127,7 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   apply(change: Change<Spec, Ref>, signal: AbortSignal): Promise<void>;
   /** An item triggers a full check: something was changed from outside (a Docker event, a dead child process). */
   events?(signal: AbortSignal): AsyncIterable<void>;
-  /** What the host lacks for all sites that desire something of this target; by the last observation or change. */
+  /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */
   shortfall?(): Shortfall | null;
   /** True while it starts things that later targets will point at: those may wait, to batch more changes. */
   isBringingUp?(): boolean;

@@ -1,5 +1,8 @@
 interface FaultOptions extends ErrorOptions {
-  /** The manifest causes the error, so every other host would fail as well. Default: this host or its targets do. */
+  /**
+   * True if the manifest causes the error, so that any host would fail. Default: false, the host or its targets cause
+   * it.
+   */
   readonly isOfSite?: boolean;
 }
 

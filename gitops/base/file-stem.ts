@@ -1,10 +1,12 @@
 import { hash16 } from './ownership.ts';
 
-/** A file's name has at most 255 bytes; the rest is for an ending and for a file that is being written. */
+/** Most characters of a stem. A file name has at most 255 bytes; the rest is for endings, also of temporary files. */
 const LONGEST = 200;
 const HASHED = /~[0-9a-f]{16}$/;
 
-/** A name as a file's name without ending. A long one is cut, and ends with `~` and its hash. */
+/**
+ * Makes a file name without an ending from a name. A long one is cut, and ends with `~` and the hash of the whole name.
+ */
 export function fileStem(name: string): string {
   return name.length <= LONGEST ? name : `${name.slice(0, LONGEST - 17)}~${hash16(name)}`;
 }

@@ -34,7 +34,7 @@ export function formatMark(identity: Identity, site: string, hash: string): stri
 
 const MARK = /^tgy1 ([a-z0-9-]+) ([a-z0-9-]+) ([a-z0-9-]+) ([0-9a-f]{8})$/;
 
-/** The site in a mark of any owner; `null` if it isn't a mark. */
+/** The site that a mark of any owner names; `null` if the text isn't a mark. */
 export function siteOfMark(text: string | undefined): string | null {
   return MARK.exec(text?.trim() ?? '')?.[3] ?? null;
 }

@@ -7,8 +7,8 @@ interface WithinOptions {
 }
 
 /**
- * The result of `work`, or a `RetryableError` after `ms` milliseconds. The work's signal aborts then, but its end isn't
- * awaited: what hangs may not notice the signal either.
+ * Returns the result of `work`. Throws `RetryableError` after `ms` milliseconds: it aborts the signal of `work` but
+ * doesn't wait for its end, because work that hangs may ignore the signal.
  */
 export async function withinTime<Result>(
   ms: number,

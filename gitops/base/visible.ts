@@ -2,12 +2,14 @@
 const HIDDEN = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 const LAYOUT = new Set(['\n', '\t']);
 
-/** One line of text of others (git, a file's name, a server), with escapes such as `\u001b` for hidden characters. */
+/**
+ * Escapes hidden characters, for example as `\u001b`. For one line of text from elsewhere (git, a file name, a server).
+ */
 export function visible(text: string): string {
   return text.replace(HIDDEN, escaped);
 }
 
-/** The same for all texts in a value, keys included; line breaks and tabs stay. */
+/** Escapes hidden characters in all strings of a value. Keeps line breaks and tabs, except in keys. */
 export function visibleTexts<Value>(value: Value): Value {
   return convert(value) as Value; // The same shape, with other texts in it.
 }

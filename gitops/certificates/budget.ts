@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { registrableDomain } from '../manifest/schema.ts';
 
 const HOUR_MS = 3_600_000;
-/** The pause if an authority refuses an order as too many and names no time. */
+/** Milliseconds to wait if an authority refuses an order because of a rate limit and names no time. */
 const DEFAULT_LIMIT_MS = HOUR_MS;
 
 export const budgetSchema = z.object({
@@ -16,10 +16,10 @@ type BudgetState = z.output<typeof budgetSchema>;
 
 /**
  * Limits the orders of this host, so that a lost store of certificates doesn't cause a burst of orders. It is a token
- * bucket that fills by `perHour` and holds a tenth of that. A limit of the authority applies to the names of one
- * registrable domain (Let's Encrypt: 50 new certificates a week). Two such limits at a time are taken for a limit of the
- * account (300 orders in three hours). All times are milliseconds since the epoch, because the bucket is kept across
- * restarts.
+ * bucket: `perHour` tokens are added per hour, and it holds a tenth of that. If the authority refuses an order, its
+ * limit applies to one registrable domain (Let's Encrypt: 50 new certificates a week). If two domains are limited at
+ * once, the account counts as limited (300 orders in three hours). All times are milliseconds since the epoch, because
+ * the bucket is kept across restarts.
  */
 export class OrderBudget {
   readonly #perHour: number;
@@ -46,6 +46,7 @@ export class OrderBudget {
     return Math.max(now + untilToken, limited[domainOf(host)] ?? 0, account);
   }
 
+  /** Takes a token for one order. See `giveBack` for an order that is not placed. */
   take(now: number): void {
     this.#fill(now);
     this.#state = { ...this.#state, tokens: this.#state.tokens - 1 };
@@ -56,7 +57,10 @@ export class OrderBudget {
     this.#state = { ...this.#state, tokens: Math.min(this.#burst, this.#state.tokens + 1) };
   }
 
-  /** Records that the authority refused an order for this name as too many. Returns the time of the next attempt. */
+  /**
+   * Records that the authority refused an order for this name because of a rate limit. Returns the time of the next
+   * attempt.
+   */
   limit(host: string, until: number | null, now: number): number {
     const at = until ?? now + DEFAULT_LIMIT_MS;
     const limited = Object.entries(this.#state.limited).filter(([, before]) => before > now);

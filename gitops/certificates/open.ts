@@ -29,7 +29,7 @@ export interface AcmeService {
   readonly thumbprint: string;
 }
 
-/** Opens this host's account at an authority, and the certificates that it has issued, in `directory`. Orders nothing yet. */
+/** Opens this host's account at an authority, and the account's certificates, in `directory`. Orders nothing yet. */
 export async function openAcme(directory: string, options: AcmeOptions): Promise<AcmeService> {
   const { directoryUrl, email, caFile, endpoint, now = Date.now, addresses, lookup, ...limits } = options;
   const folder = join(directory, folderOf(directoryUrl));

@@ -75,7 +75,7 @@ export class CertificateStore {
     await syncDirectory(this.#directory);
   }
 
-  /** Hosts with a certificate, long ones as their file's stem. Files that are being written don't count and must not be touched. */
+  /** File stems of the hosts with a certificate. Files that are being written don't count and must not be touched. */
   async #hosts(): Promise<string[]> {
     const names = await readdir(this.#directory);
     return names.filter((name) => name.endsWith(ENDING)).map((name) => name.slice(0, -ENDING.length));

@@ -21,8 +21,8 @@ interface Diagnosis {
 }
 
 /**
- * Prints each problem of a part, a site or a certificate with its reason and remedy. Everything is asked at once and
- * within a time limit; what doesn't answer is a problem. Exit code 1 if there is a problem.
+ * Prints each problem of a part, a site or a certificate with its reason and remedy. Asks all parts at once, each
+ * within a time limit; a part that doesn't answer is a problem. Exit code 1 if there is a problem.
  */
 export async function doctor(context: CliContext, options: OutputOptions): Promise<void> {
   const [known, live] = await Promise.all([knownSites(context), observeLive(context)]);
@@ -41,7 +41,7 @@ export async function doctor(context: CliContext, options: OutputOptions): Promi
   const isFailed = checks.some(({ status }) => status === 'failed');
   if (findings.length + blocked.length > 0 || isFailed) process.exitCode = 1;
   print(options, diagnosis, render);
-  // Last, because the other parts are worth knowing when the provisioner doesn't answer.
+  // Thrown last: the state of the other parts helps if the provisioner doesn't answer.
   if (known instanceof CliError) throw known;
 }
 
@@ -65,10 +65,10 @@ function render({ revision, sites, findings, blocked, checks }: Diagnosis): stri
   );
 }
 
-/** "well" only where everything was observed. */
+/** Says "well" only if everything was observed. */
 function summary({ revision, sites, findings, checks }: Omit<Diagnosis, 'blocked'>): string {
   const failed = [...new Set(checks.flatMap(({ name, status }) => (status === 'failed' ? [name] : [])))];
   const others = sites - new Set(findings.map(({ site }) => site)).size;
   if (failed.length === 0) return `${others} of ${sites} sites are well at ${short(revision)}\n`;
-  return `${styleText('red', `not everything works or could be observed: ${failed.join(', ')}`)}; of ${sites} sites, ${others} have no other known problem\n`;
+  return `${styleText('red', `failed or not observed: ${failed.join(', ')}`)}; of ${sites} sites, ${others} have no other known problem\n`;
 }

@@ -17,13 +17,13 @@ interface Edit {
 }
 
 interface RevertOptions extends EditOptions {
-  /** A revert that removes the site needs no confirmation. */
+  /** Skips the confirmation of a revert that removes the site. */
   readonly yes?: true;
 }
 
 /**
  * Commits the site's file as it was before `revision`, by default before its newest commit. If that removes the site,
- * its name must be typed first, or `--yes` be given.
+ * the user must type its name first or pass `--yes`.
  */
 export async function revert(
   context: CliContext,
@@ -38,7 +38,7 @@ export async function revert(
   } catch (error) {
     if (!(error instanceof ServiceProblem) || error.code !== 'removal_unconfirmed') throw error;
     const typed = await ask(`${error.message}.\nType the site's name to remove it: `);
-    if (typed === null) throw new CliError(`${error.message}; to do that, run it again with --yes`);
+    if (typed === null) throw new CliError(`${error.message}; to remove the site, run this again with --yes`);
     if (typed !== site) throw new CliError(`${site} is not removed: its name was not typed`);
     await commitRevert(true);
   }

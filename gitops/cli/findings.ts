@@ -42,7 +42,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
   SourceUnavailable:
     'Make SITES_REPO reachable again: check the network, the address, the credentials and the branch. It is read again automatically.',
   NotIsolated:
-    'Give the provisioner CAP_NET_ADMIN (or root’s rights) and iptables, or accept it with CONTAINER_FIREWALL=off.',
+    'Install iptables and run the provisioner with CAP_NET_ADMIN (or as root), or accept this: CONTAINER_FIREWALL=off.',
   Drifted: 'Undo the change in the target, or set DRIFT_MODES to enforce for this target.',
   RepairLoop:
     'Find what else changes the object: another installation, a script, a person. It is repaired again later.',
@@ -80,13 +80,13 @@ export function findingsOf({ site, reason, message, resources, suspended }: Show
   return [...(suspended ? [suspension] : []), ...certificateProblems(site, resources)];
 }
 
-/** What was changed from outside since it was applied, as the targets show it now. */
+/** The finding for a resource that differs now from what was applied. */
 export function driftFinding(change: Drift): SiteProblem {
   return {
     site: change.site,
     reason: 'Drifted',
     message: describeDrift(change),
-    meaning: 'an object is not as it was applied',
+    meaning: 'an object differs from what was applied',
     remedy:
       change.held.length === 0
         ? 'Find what changed it. The next full pass repairs it; tagyard apply does so now.'

@@ -5,7 +5,7 @@ import { readRun } from './instance/run-file.ts';
 import { QUICK_MS, timeoutMs } from './instance/timeout.ts';
 import { CliError } from './output/cli-error.ts';
 
-/** What every part is like now, as far as it answers in time. */
+/** The present state of every part that answers in time. */
 interface Live {
   /** `null`: the targets could not be observed. */
   readonly plan: PlanReport | null;
@@ -43,7 +43,7 @@ async function observeTargets(context: CliContext): Promise<Live> {
   return { plan, checks };
 }
 
-/** Management and the verification worker: those of the environment, else those of the instance of this home. */
+/** Checks management and the verification worker that the environment names, else those of this home's instance. */
 async function otherParts({ home, env }: CliContext): Promise<PartCheck[]> {
   const run = env.INFRA_PROVISIONER_URL ? null : await readRun(`${home}/run.json`).catch(() => null);
   const limit = timeoutMs(env, QUICK_MS);
@@ -92,7 +92,7 @@ function skipped(name: string, detail: string): PartCheck {
   return { name, status: 'skipped', detail, fix: null };
 }
 
-/** Changes that repair what was changed from outside since it was applied. */
+/** The planned changes that repair drift. */
 export function driftOf({ plan }: Live): readonly Drift[] {
   return plan?.changes.filter(({ drift }) => drift) ?? [];
 }

@@ -60,7 +60,7 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
   if (seen.size === 0) await requireSite(context, site);
 }
 
-/** All records of a day. What can't be read is named on standard error, and the exit code is 1. */
+/** All records of a day. Reports unreadable lines on standard error; the exit code is then 1. Throws `CliError`. */
 async function* records(context: CliContext, day: string): AsyncGenerator<LogRecord> {
   const bucket = r2Client(await bucketOf(context));
   try {
@@ -73,7 +73,7 @@ async function* records(context: CliContext, day: string): AsyncGenerator<LogRec
         else yield parsed;
       }
       if (unreadable === 0) continue;
-      process.stderr.write(`tagyard: ${unreadable} lines of ${key} are no records and were left out\n`);
+      process.stderr.write(`tagyard: ${unreadable} lines of ${key} are not records and were skipped\n`);
       process.exitCode = 1;
     }
   } catch (cause) {

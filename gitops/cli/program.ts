@@ -61,7 +61,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('apply')
     .description('apply the newest revision now and wait until it is applied')
     .option('--checksum <checksum>', 'apply only if the plan still has this checksum')
-    .option('--wait <seconds>', 'how long to wait for the end', '1800')
+    .option('--wait <seconds>', 'how long to wait until all operations have finished', '1800')
     .option('--json', 'print the outcome as JSON')
     .action((options: { checksum?: string; wait: string; json?: true }) => apply({ home, env }, options));
   tagyard

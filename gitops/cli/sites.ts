@@ -28,7 +28,7 @@ export async function plan(context: CliContext, options: OutputOptions & { ref?:
   print(options, report, renderPlan);
 }
 
-/** Prints the conditions of the last pass, and beside them what is different now. */
+/** Prints the conditions of the last pass, then drift and failed checks as of now. */
 export async function status(
   context: CliContext,
   site: string | undefined,
@@ -64,7 +64,7 @@ export async function status(
   });
 }
 
-/** The resources that are different now are shown as drifted, whatever the last pass saw. */
+/** Marks resources that differ now as drifted, even if the last pass saw no difference. */
 function withDrift(site: ShownSite, drift: readonly Drift[]): ShownSite {
   const ids = new Set(drift.map(({ target, key }) => `${target} ${key}`));
   const resources = site.resources.map((resource) =>
@@ -85,7 +85,7 @@ function renderLive(drift: readonly Drift[], checks: readonly PartCheck[]): stri
   const changed = drift.map(
     (change) => `${styleText('red', 'drift')} ${change.site}: ${describeDrift(change)}\n`,
   );
-  // A part that can't be asked from here is no news in a status.
+  // A status shows no skipped checks.
   return [...changed, renderChecks(checks.filter(({ status: outcome }) => outcome === 'failed'))].join('');
 }
 
@@ -104,7 +104,10 @@ export async function history(context: CliContext, site: string, options: Output
   );
 }
 
-/** Lets the guarded changes of the plan through, and says what holds them all the same. Exit code 1 if anything does. */
+/**
+ * Approves the guarded changes of a plan. Exit code 1 if nothing was approved or something else still holds the
+ * changes.
+ */
 export async function approve(context: CliContext, checksum: string): Promise<void> {
   const answer = await callProvisioner(context, { method: 'POST', path: '/approve', body: { checksum } });
   const { approved, held } = approvalSchema.parse(answer);
@@ -115,9 +118,7 @@ export async function approve(context: CliContext, checksum: string): Promise<vo
   }
   if (held.length > 0) {
     const reasons = held.map(({ reason, detail }) => `\n  ${reason}: ${detail}`).join('');
-    throw new CliError(
-      `${approved} changes are approved, but are not applied while this holds them:${reasons}`,
-    );
+    throw new CliError(`${approved} changes are approved, but other reasons still hold them:${reasons}`);
   }
   process.stdout.write(
     `${approved} changes of ${checksum} are approved; tagyard status shows the progress\n`,

@@ -66,12 +66,12 @@ async function check(file: string): Promise<Checked> {
 
 type Valid = { readonly file: string; readonly manifest: Manifest };
 
-/** What the provisioner refuses as `NameTaken`. Ports belong to a host; everything else is unique on all hosts. */
+/** Finds what the provisioner would refuse as `NameTaken`. Ports are unique per host, everything else on all hosts. */
 function conflicts(valid: readonly Valid[]): Problem[] {
   const holders = new Map<string, string>();
   const live = new Map<string, Valid>();
   for (const one of valid) {
-    // One file given twice, or two revisions of a site in two folders, claim nothing from each other.
+    // A file that is given twice, or two versions of one site, don't conflict with each other.
     if (one.manifest.state === 'present') live.set(one.manifest.site, live.get(one.manifest.site) ?? one);
   }
   return [...live.values()].flatMap(({ file, manifest }) => {

@@ -5,7 +5,7 @@ import { acmeLibrary } from './acme-http.ts';
 
 const FIRST_POLL_MS = 250;
 const LONGEST_POLL_MS = 5_000;
-/** An authority validates from several places, some with pauses. */
+/** Most milliseconds of one order. An authority validates from several places, some with pauses. */
 const ORDER_MS = 120_000;
 
 interface AcmeSettings {
@@ -31,14 +31,15 @@ export interface Issued {
 
 export interface Acme {
   /**
-   * Orders a certificate for one name, whose http-01 challenges must be answered already. Throws `AcmeError`. `onOrder`
-   * is called right before the order is created: an earlier failure doesn't count as an order.
+   * Orders a certificate for one name. Something must answer its http-01 challenges already. Calls `onOrder` right
+   * before it creates the order: an earlier failure doesn't count as an order. Throws `AcmeError`.
    */
   issue(host: string, signal: AbortSignal, onOrder: () => void): Promise<Issued>;
 }
 
 /**
- * An account at a certificate authority (RFC 8555). The first order registers it, as does one that finds it deleted.
+ * An account at a certificate authority (RFC 8555). The first order registers the account. An order registers it again
+ * if the authority no longer has it.
  */
 export function acmeAccount(settings: AcmeSettings): Acme {
   let { accountUrl } = settings;
@@ -90,7 +91,7 @@ async function issue(
   { host, signal, onOrder }: { host: string; signal: AbortSignal; onOrder: () => void },
 ): Promise<Issued> {
   const { crypto } = await acmeLibrary(settings);
-  // Reads the authority's directory first, so that an unreachable authority counts no order.
+  // Reads the authority's directory first: if the authority can't be reached, no order is counted.
   await client.getTermsOfServiceUrl();
   onOrder();
   const deadline = performance.now() + ORDER_MS;
@@ -128,7 +129,7 @@ async function settled(
   for (let pause = FIRST_POLL_MS; ; pause = Math.min(2 * pause, LONGEST_POLL_MS)) {
     if (now.status !== 'pending' && now.status !== 'processing') return now;
     if (performance.now() > deadline) {
-      throw new AcmeError('timeout', `the authority is still busy with it after ${ORDER_MS / 1000} s`);
+      throw new AcmeError('timeout', `the authority is still busy with the order after ${ORDER_MS / 1000} s`);
     }
     await wait(pause, undefined, { signal });
     now = await client.getOrder(order);

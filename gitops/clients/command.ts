@@ -40,11 +40,16 @@ const KEPT = 10_000;
 /** The output is kept in memory. */
 const MAX_OUTPUT = 1_000_000;
 
-/** Running processes of one program at most. A program that hangs doesn't delay the others. */
+/**
+ * Most processes of one program at once. Each program has its own limit, so one that hangs doesn't delay the others.
+ */
 const MAX_PROCESSES = 8;
 const processes = new Map<string, ReturnType<typeof limit>>();
 
-/** Runs a program without a shell, and returns its output. Further calls wait while eight are running. Throws `CommandError`. */
+/**
+ * Runs a program without a shell and returns its output. Waits while eight calls of the program run. Throws
+ * `CommandError`.
+ */
 export async function runCommand(
   file: string,
   args: readonly string[],

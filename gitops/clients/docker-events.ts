@@ -10,7 +10,7 @@ const RECONNECT_MS = 5_000;
 const event = z.object({ Actor: z.object({ Attributes: z.object({ name: z.string() }) }) });
 
 /**
- * Names of the things that events of the engine are about. The stream ends with the engine and is opened again until
+ * Yields the name of the container or network of each event. The stream ends with the engine and is opened again until
  * `signal` aborts. Each reconnection yields an empty name, because events may have been missed.
  */
 export async function* dockerEvents(

@@ -3,17 +3,17 @@ import { limit } from '../base/limit.ts';
 import type { GitAnswer, GitRequest } from './git.ts';
 
 /**
- * The process that `git.ts` starts and asks: it runs git for its parent, and ends when the parent has ended and the
- * commands that run have finished.
+ * The process that `git.ts` starts. It runs git for its parent. It ends after the parent has ended and all running
+ * commands have finished.
  */
 
 /** How long git may report no progress before it is ended, milliseconds. */
 const SILENCE_MS = 60_000;
-/** Running git processes at most: each has memory and file handles of its own. Further calls wait. */
+/** Most git processes at once, because each needs memory and file handles. Further calls wait. */
 const MAX_PROCESSES = 16;
-/** Bytes of output that are kept in memory. */
+/** Most bytes of output that are kept in memory. */
 const MAX_OUTPUT = 1 << 30;
-/** English messages, and never a question that waits for an answer. */
+/** Makes git print English messages and never prompt. */
 const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0' };
 
 const processes = limit(MAX_PROCESSES);
@@ -29,7 +29,8 @@ process.on('disconnect', () => {
   processes.clearQueue();
   endOrphan();
 });
-// Ctrl-C and service managers signal every process of a group; the parent may still need git for an orderly end.
+// Ctrl-C and service managers signal every process of a group. Ignored: the parent may still need git for an orderly
+// end.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 
 function endOrphan(): void {

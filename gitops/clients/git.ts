@@ -22,7 +22,7 @@ interface GitOptions {
   readonly silenceMs?: number;
 }
 
-/** What `git-process.ts` is asked. */
+/** A request to `git-process.ts`. */
 export interface GitRequest extends GitOptions {
   readonly id: number;
   readonly directory: string;
@@ -34,11 +34,11 @@ export type GitAnswer =
   | { readonly id: number; readonly failure: { readonly exitCode: number; readonly message: string } };
 
 /**
- * Runs git in `directory` and returns its output as bytes, since a blob may not be UTF-8. A command with
- * `--progress` may take as long as it makes progress. Throws `GitError`.
+ * Runs git in `directory` and returns its output as bytes, since a blob may not be UTF-8. A command with `--progress`
+ * may take as long as it makes progress. Throws `GitError`.
  *
- * A small process of its own starts git: to start a process, the system copies the page tables of the one that asks,
- * and that one's event loop is blocked meanwhile, 3 ms at 50 MB and 40 ms at 600 MB.
+ * A small helper process starts git. To start a process, the system copies the page tables of its parent, whose event
+ * loop is blocked meanwhile: 3 ms at 50 MB, 40 ms at 600 MB.
  */
 export async function git(
   directory: string,
@@ -78,7 +78,7 @@ class GitStarter {
       for (const { reject } of this.#waiting.values()) reject(new GitError(-1, reason));
       this.#waiting.clear();
     };
-    this.#child.on('error', (error) => fail(`the process that starts git: ${error.message}`));
+    this.#child.on('error', (error) => fail(`the process that starts git failed: ${error.message}`));
     this.#child.on('exit', () => fail('the process that starts git ended before git did'));
   }
 

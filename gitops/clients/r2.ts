@@ -11,7 +11,7 @@ export interface R2Options {
   /** Calls per second on average, and in a burst; see `CloudflareOptions`. */
   readonly rate?: number;
   readonly burst?: number;
-  /** The limit of one call. */
+  /** Most milliseconds of one call. */
   readonly timeoutMs?: number;
 }
 

@@ -4,7 +4,7 @@ import type { Manifest } from '../manifest/schema.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { Claimant } from './claims.ts';
 
-/** What a site claims now, and what each version of its manifest claimed, in the same terms. */
+/** The names that a site claims now, and a function for the names that a version of its manifest claims. */
 interface ClaimedNames {
   readonly names: ReadonlySet<string>;
   claimed(manifest: Manifest): Iterable<string>;

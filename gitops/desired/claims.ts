@@ -1,9 +1,10 @@
 import type { Manifest } from '../manifest/schema.ts';
 
 /**
- * A site, with the depth of the commit since which it has claimed the contested names without a break. A removal ends
- * the claim: another site may take the name, and keeps it after a revert of the removal. The depth on the branch counts
- * first. A merged commit counts from its merge on; its own depth orders only what came by the same merge.
+ * A site, and how long it has claimed the contested names without a break: `since` is the depth of the first such
+ * commit. A removal ends the claim. Another site may then take the name, and keeps it after a revert of the removal.
+ * The depth on the branch counts first, so a merged commit counts from its merge on. Its own depth decides only between
+ * commits of the same merge.
  */
 export interface Claimant {
   readonly manifest: Manifest;
@@ -31,7 +32,7 @@ function eachClaim(manifest: Manifest, take: (kind: string, value: string | numb
   take('container', manifest.container);
 }
 
-/** The same as texts like `hostname shop.example.net`. */
+/** Everything that only one site of a host can have, as texts like `hostname shop.example.net`. */
 export function claims(manifest: Manifest): string[] {
   const names: string[] = [];
   eachClaim(manifest, (kind, value) => names.push(`${kind} ${value}`));
@@ -68,7 +69,10 @@ export function contestedNames(
   return found;
 }
 
-/** The younger claimant loses, by its first name that is taken. The site's name decides between equal ages, so the result never flaps. */
+/**
+ * The sites that lose a name. The younger claimant loses, and the first of its taken names is reported. Between equal
+ * ages the site's name decides, so the result is stable.
+ */
 export function lostClaims(claimants: readonly Claimant[]): LostClaim[] {
   const byAge = [...claimants].sort(
     (a, b) =>

@@ -1,7 +1,7 @@
 import { type Manifest, registrableDomain } from '../manifest/schema.ts';
 import type { Claimant } from './claims.ts';
 
-/** A claimant with those of its registrable domains that this host has applied for it before. */
+/** A claimant, and which of its registrable domains this host has already applied for it. */
 interface DomainClaimant extends Claimant {
   readonly applied: ReadonlySet<string>;
 }
@@ -15,7 +15,9 @@ interface LostDomain {
 
 const DOMAINS = new WeakMap<Manifest, ReadonlySet<string>>();
 
-/** The registrable domains of a site's pages. Its first-party hosts are in the same ones. Computed once a manifest. */
+/**
+ * The registrable domains of a site's pages. Its first-party hosts are in the same ones. Computed once per manifest.
+ */
 export function registrableDomains(manifest: Manifest): ReadonlySet<string> {
   const known = DOMAINS.get(manifest);
   if (known !== undefined) return known;
@@ -25,8 +27,8 @@ export function registrableDomains(manifest: Manifest): ReadonlySet<string> {
 }
 
 /**
- * The registrable domains in which several clients have sites, by site. With `among`, only domains of these sites count:
- * this runs over all sites at each revision.
+ * By site, its registrable domains in which several clients have sites. With `among`, only domains of these sites
+ * count, which saves time: this runs over all sites at each revision.
  */
 export function disputedDomains(
   manifests: Iterable<Manifest>,
@@ -50,9 +52,9 @@ export function disputedDomains(
 }
 
 /**
- * A registrable domain belongs to one client: that of the oldest site to which it was applied, or if there is none, of
- * the site that has claimed it the longest. What was applied stays valid: two clients may have had names in one domain
- * before this rule. The result doesn't depend on the order of the claimants.
+ * The sites whose registrable domain belongs to another client. It belongs to the client of the oldest site for which
+ * it was applied, else of the site that has claimed it the longest. Applied domains stay valid, because two clients may
+ * have had names in one domain before this rule. The order of the claimants doesn't matter.
  */
 export function lostDomains(
   claimants: readonly DomainClaimant[],

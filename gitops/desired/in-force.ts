@@ -3,7 +3,7 @@ import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DesiredState } from './desired-state.ts';
 import { type DesiredStateSettings, type Reading, readValid, type UnreadableFile } from './reading.ts';
 
-/** Where files are read. */
+/** What `readInForce` needs besides the files. */
 interface ReadingContext {
   readonly revision: string;
   /** What was read last; `null`: nothing yet. */
@@ -13,8 +13,8 @@ interface ReadingContext {
 }
 
 /**
- * What stays in force of files that can't be read, by site (docs/reconciler.md, rule 3). However many they are, this
- * starts few git processes: a commit may break thousands of manifests, and no other site waits for them.
+ * By site, what stays in force while its file can't be read (docs/reconciler.md, rule 3). Starts few git processes for
+ * any number of files: one commit may break thousands of manifests, and other sites must not wait.
  */
 export async function readInForce(
   files: readonly UnreadableFile[],
@@ -53,7 +53,8 @@ async function toReading(
   if (elsewhere !== null && (last ?? inForce) === null) return null;
   const gone = found?.gone?.gone ?? null;
   if (elsewhere !== null && gone !== null) {
-    // It was removed, and a file that another commit added has its name: a backup, say. That never creates the site.
+    // The site was removed, and another commit added a file with its name, for example a backup. Such a file never
+    // creates the site.
     const isMoved = gone.movedTo !== null && (inForce !== null || gone.movedTo === elsewhere);
     if (!isMoved) return null;
   }

@@ -35,7 +35,7 @@ interface Loaded extends Cache {
 
 type NamesBySite = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Files that are parsed and decrypted at once. */
+/** Most files that are parsed and decrypted at once. */
 const MAX_READS = 64;
 
 /** Reads the desired state of this host. Readings are cached by blob id, so a revision costs what it changes. */
@@ -121,8 +121,8 @@ export class DesiredStateReader {
   }
 
   /**
-   * Stalls the sites whose names an older site claims, or whose domains belong to another client, and answers whether
-   * there are any such names. `suspects`: only names that one of these sites claims can be contested.
+   * Stalls the sites whose names an older site claims, or whose domains belong to another client. True if several sites
+   * claim a name, or several clients a domain. `suspects`: only names that one of these sites claims are checked.
    */
   async #stallContested(
     sites: Map<string, DesiredSite>,
@@ -153,7 +153,7 @@ export class DesiredStateReader {
         [...disputed.keys()].map(async (site) => [site, await this.#appliedDomains(site)] as const),
       ),
     );
-    // What was applied stays valid, so the ages of the claims matter only to a site with a new one.
+    // Applied domains stay valid, so the ages of claims matter only if a site has a new one.
     const isNew = ([site, domains]: [string, ReadonlySet<string>]) =>
       [...domains].some((domain) => !applied.get(site)?.has(domain));
     if (![...disputed].some(isNew)) return;
@@ -189,7 +189,7 @@ export class DesiredStateReader {
     );
   }
 
-  /** The registrable domains of the version of a site that was applied last. None if that version is lost. */
+  /** The registrable domains of a site's last applied version. Empty if there is none or git no longer has it. */
   async #appliedDomains(site: string): Promise<ReadonlySet<string>> {
     const revision = this.#settings.appliedRevision?.(site) ?? null;
     if (revision === null) return new Set();

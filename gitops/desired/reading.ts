@@ -18,16 +18,16 @@ export interface DesiredStateSettings {
 /** What one file means for this host; `null`: it is no manifest. */
 export type Reading = { readonly here: DesiredSite } | { readonly onOtherHost: OtherHostSite } | null;
 
-/** A file that is no manifest now: the last readable version of it stays in force (docs/reconciler.md, rule 3). */
+/** A file that isn't a valid manifest. Its last readable version stays in force (docs/reconciler.md, rule 3). */
 export interface UnreadableFile extends Pick<SiteFile, 'site' | 'path' | 'blob'> {
   readonly stalled: NonNullable<DesiredSite['stalled']>;
-  /** Where git has the site's name, if nothing is at the path of its manifest. */
+  /** The path of a file with the site's name, if nothing is at the path of its manifest; else `null`. */
   readonly elsewhere: string | null;
 }
 
 const NO_SECRET = new Secret('');
 
-/** Reads a file, which is unreadable where it isn't a valid manifest. */
+/** Reads a site's file. The result is `unreadable` if the file isn't a valid manifest. */
 export async function readSiteFile(
   file: SiteFile,
   settings: DesiredStateSettings,
@@ -48,9 +48,10 @@ function stalledBy(path: string, { reason, problems }: ParsedManifest & { ok: fa
   return { reason, message };
 }
 
-/** In place of a blob: changes with everything that the message depends on. */
+/** Takes the place of a blob's id. It changes with everything that the message depends on. */
 export const misplacedId = ({ path, form, id }: MisplacedFile): string => `${form} ${id} ${path}`;
 
+/** A misplaced file as an unreadable one, with a message that says how to fix it. */
 export function unreadableForm(misplaced: MisplacedFile): UnreadableFile {
   const { site, path } = misplaced;
   return {
@@ -62,6 +63,7 @@ export function unreadableForm(misplaced: MisplacedFile): UnreadableFile {
   };
 }
 
+/** What a valid manifest means for this host. Decrypts its configuration; stalls the site if that fails. */
 export async function readValid(
   { site, blob, path }: Pick<SiteFile, 'site' | 'blob' | 'path'>,
   manifest: Manifest,

@@ -1,7 +1,7 @@
 import type { LookupFunction } from 'node:net';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 
-/** A lookup function for Node's sockets. */
+/** Adapts a DNS lookup to Node's sockets. Only IPv4; `ENOTFOUND` if the name has no such address. */
 export function nodeLookup(lookup: DnsLookup): LookupFunction {
   return (name, { all }, done) => {
     lookup.addresses(name).then(

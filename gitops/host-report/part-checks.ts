@@ -9,14 +9,14 @@ import { withinTime } from '../base/time-limit.ts';
 import type { PartCheck } from '../report/report.ts';
 
 const TIMEOUT_MS = 3_000;
-/** An image, a generation of nginx and the daemon's state need less. */
+/** Least free bytes: an image, a generation of nginx and the daemon's state need less. */
 const LEAST_FREE_BYTES = 256 * 1024 * 1024;
 const LEAST_FREE_FILES = 10_000;
-/** A path that the worker answers itself, with a problem of its own. */
+/** The worker answers this path itself, with a problem document. */
 const EDGE_PATH = '/tagyard-health';
 
 interface PartQuestion {
-  /** Resolves to the detail of a passed check; throws that of a failed one. */
+  /** Resolves to the detail of a passed check. Throws an error whose message is the detail of a failed check. */
   ask(signal: AbortSignal): Promise<string>;
   readonly fix: string;
   readonly timeoutMs?: number;
@@ -34,7 +34,7 @@ async function checkPart(
   }
 }
 
-/** Whether the disk of a folder has room, and the folder accepts a file. */
+/** Checks that the disk of a folder has room, and that the folder accepts a file. Never throws. */
 export async function checkDisk(folder: string, leastFreeBytes = LEAST_FREE_BYTES): Promise<PartCheck> {
   return await checkPart('disk', {
     fix: `Free space on the disk of ${folder}, or enlarge it: a full disk stops every change.`,
@@ -55,7 +55,10 @@ export async function checkDisk(folder: string, leastFreeBytes = LEAST_FREE_BYTE
   });
 }
 
-/** Whether the proxy reacts to a request. It closes the connection of an unknown name without an answer. */
+/**
+ * Checks that the proxy reacts to a request. For an unknown name it closes the connection without an answer. Never
+ * throws.
+ */
 export async function checkProxy(
   { address, port }: { readonly address: string; readonly port: number },
   timeoutMs?: number,
@@ -79,7 +82,7 @@ export async function checkProxy(
   });
 }
 
-/** Whether the worker answers at a site's edge URL, and not something else to which the name leads. */
+/** Checks that the worker answers at a site's edge URL, not another server to which the name leads. Never throws. */
 export async function checkEdge(
   url: URL,
   { lookup, timeoutMs }: { readonly lookup: LookupFunction; readonly timeoutMs?: number },
@@ -94,7 +97,7 @@ export async function checkEdge(
       const response = await promise;
       const body = await text(response);
       if (!body.includes('urn:tagyard:problem:')) {
-        throw new Error(`${url.host} answers with status ${response.statusCode}, and not by the worker`);
+        throw new Error(`${url.host} answers with status ${response.statusCode}, but it is not the worker`);
       }
       return `the worker answers on ${url.host}`;
     },

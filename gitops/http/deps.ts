@@ -18,7 +18,10 @@ export interface DaemonDeps {
   readonly ageIdentity: string;
   /** Accepted values of `x-secret`: the current one, and the previous one during a rotation. Empty: all are refused. */
   readonly secrets: readonly string[];
-  /** Asks the parts of this host, each within a time limit; `site`: one that is applied. Without it only the daemon's own parts are reported. */
+  /**
+   * Checks the parts of this host, each within a time limit. `site`: an applied site, for checks that need one. Without
+   * this function, only the daemon's own parts are reported.
+   */
   readonly checkParts?: (site: LoadedManifest | null) => Promise<readonly PartCheck[]>;
   /** Makes the host report of a site. Without it there is no route for that. */
   readonly reportSite?: ReportSite;

@@ -248,7 +248,9 @@ async function refuseTaken(
   }
 }
 
-/** Throws where another client has a registrable domain of the manifest, and the manifest's client doesn't. */
+/**
+ * Throws `name_taken` if another client has a registrable domain of the manifest, and the manifest's client doesn't.
+ */
 async function refuseForeignDomains({ repo, reader }: DaemonDeps, manifest: Manifest): Promise<void> {
   const head = await repo.head();
   if (head === null) return;
@@ -264,7 +266,7 @@ async function refuseForeignDomains({ repo, reader }: DaemonDeps, manifest: Mani
   }
 }
 
-/** The edit that writes a manifest, unless git has the same one with its configuration encrypted another time. */
+/** The edit that writes a manifest. Changes nothing if git has the same one, with the configuration encrypted anew. */
 async function writing(
   { repo, ageIdentity }: DaemonDeps,
   manifest: Manifest,

@@ -6,10 +6,10 @@ import type { healthSchema, PartCheck } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
 
 const TIMEOUT_MS = 3_000;
-/** A pass over ten thousand sites takes seconds; one that runs longer than this hangs. */
+/** Milliseconds. A pass over ten thousand sites takes seconds; one that runs longer than this hangs. */
 const MAX_PASS_MS = 120_000;
 
-/** The parts of this host, each asked within a time limit (docs/http.md). */
+/** `GET /health`: checks the parts of this host, each within a time limit (docs/http.md). */
 export function healthRoutes({ repo, reader, loop, checkParts }: DaemonDeps): FastifyPluginAsyncZod {
   async function checkRepo(): Promise<PartCheck> {
     const name = 'sites_repo';
@@ -43,7 +43,7 @@ export function healthRoutes({ repo, reader, loop, checkParts }: DaemonDeps): Fa
   };
 }
 
-/** Whether passes can plan, and whether the present one ends. */
+/** Checks that passes can plan, and that the running one doesn't hang. */
 export function checkReconciler({
   lastError,
   passRunsMs,

@@ -37,7 +37,7 @@ export async function renderMetrics(loop: Loop, operations: Operations): Promise
   );
   gauge(
     'tagyard_source_unavailable_seconds',
-    'For how long the newest revision could not be read; 0 where it can.',
+    'Seconds for which the newest revision has been unreadable; 0 if it can be read.',
   ).set(loop.sourceProblem === null ? 0 : Math.max(1, loop.sourceProblem.seconds));
   return await registry.metrics();
 }

@@ -16,7 +16,7 @@ export function planReport(plan: PassPlan): PlanReport {
       ...plan.conflicts.map(({ detail }) => ({ reason: 'conflict', detail })),
       ...left.map(({ change, why }) => ({
         reason: why === 'warn' ? 'drift' : 'repair_loop',
-        detail: `${change.site}: ${change.target} ${change.key} is ${foundOf(change) ?? 'missing'} and is left alone; it was applied as ${change.summary}`,
+        detail: `${change.site}: ${change.target} ${change.key} is ${foundOf(change) ?? 'missing'} and is not repaired; it was applied as ${change.summary}`,
       })),
       ...[...plan.unobserved].map(([target, error]) => ({
         reason: 'observe_failed',

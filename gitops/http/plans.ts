@@ -48,7 +48,7 @@ export function planRoutes({ repo, reader, loop, operations }: DaemonDeps): Fast
       const revisions = new Set([...applied.values()].filter((one) => one !== null));
       const older = new Map<string, ReadonlyMap<string, string>>();
       for (const one of revisions) {
-        // After a force-push and a gc, git may no longer have what was applied: nothing is known of it then.
+        // After a force-push and a gc, git may no longer have the applied revision. Then its texts are unknown.
         if (await repo.has(one)) older.set(one, await textsAt(one));
       }
       const sites = [...new Set([...entries.keys(), ...applied.keys()])].sort();

@@ -30,7 +30,7 @@ export function requestHeader(request: FastifyRequest, name: string): string | n
   return typeof value === 'string' && value !== '' ? decoded(value).slice(0, 200) : null;
 }
 
-/** Node reads headers as Latin-1. Bytes that are valid UTF-8 are taken as that. */
+/** Node reads headers as Latin-1. Bytes that are valid UTF-8 are decoded as such. */
 function decoded(value: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(value, 'latin1'));

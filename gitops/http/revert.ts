@@ -9,10 +9,10 @@ interface Revert {
 }
 
 /**
- * The edit that restores a site's file as it was before a commit (default: the newest that changed it; a merge is
- * undone towards its first parent). Later changes of
- * the file are reverted too. Reverting a removal brings the site back; reverting its creation writes a tombstone. Throws
- * `unknown_site` or `unknown_ref`; the edit throws `invalid_manifest`, `site_protected` or `removal_unconfirmed`.
+ * The edit that restores a site's file as it was before a commit; default: the newest commit that changed it. A merge
+ * is reverted to its first parent. Later changes of the file are reverted too. Reverting a removal brings the site
+ * back; reverting its creation writes a tombstone. Throws `unknown_site` or `unknown_ref`; the edit throws
+ * `invalid_manifest`, `site_protected` or `removal_unconfirmed`.
  */
 export async function revertOf(
   repo: SitesRepo,
@@ -21,7 +21,7 @@ export async function revertOf(
 ): Promise<Revert> {
   const from = revision === undefined ? await repo.head() : await repo.resolve(revision);
   if (from === null) throw new ProvisionerProblem('unknown_ref');
-  // A merge counts as one change of the branch: what it did to the file beside its first parent.
+  // A merge counts as one change of the branch: its difference from its first parent.
   const [newest] = (await repo.versions(site, { revision: from, branchOnly: true })).keys();
   if (newest === undefined)
     throw new ProvisionerProblem('unknown_site', { detail: `no commit ever touched ${site}.yaml` });
@@ -60,7 +60,7 @@ async function unconfirmed(repo: SitesRepo, site: string, revision: string): Pro
   });
 }
 
-/** Whether the site's file was a link, say, or moved away: bringing that back is no removal. */
+/** True if the site's file was moved away or was, for example, a link. To restore that is no removal. */
 async function hasOtherForm(repo: SitesRepo, site: string, revision: string): Promise<boolean> {
   const [newest] = (await repo.versions(site, { revision })).values();
   return newest === '';

@@ -31,8 +31,8 @@ export async function provisionEdit(
 }
 
 /**
- * The text as git holds it now. Throws `superseded` unless it still wants the container that a request is about: the
- * request may have been sent long ago, and its site removed since.
+ * Returns the current text unchanged. Throws `superseded` if that no longer asks for the request's container: the
+ * request may be old, and its site removed or replaced since.
  */
 export async function stillPresent(
   { site, container }: Pick<Manifest, 'site' | 'container'>,

@@ -52,7 +52,7 @@ export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonD
     app.get('/sites/:site', { schema: { params: siteParams } }, async (request) => {
       const status = loop.status(request.params.site);
       if (status === null) throw new ProvisionerProblem('unknown_site');
-      // The status must not depend on git: it says that git can't be read.
+      // The status must work without git, because it reports that git can't be read.
       const history = await repo.history(status.site, 20).catch((error: unknown) => {
         if (error instanceof SitesRepoError) return [];
         throw error;
@@ -63,7 +63,7 @@ export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonD
 }
 
 function sourceAge(problem: SourceProblem | null): string {
-  return problem === null ? '' : `the sites repository can’t be read for ${problem.seconds} s`;
+  return problem === null ? '' : `the sites repository has been unreadable for ${problem.seconds} s`;
 }
 
 /** `null`: the newest revision could be read. */

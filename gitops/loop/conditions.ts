@@ -77,7 +77,7 @@ const HOST_REASONS: ReadonlySet<Reason> = new Set([
   'CertificatePending',
 ]);
 
-/** True if nothing of the manifest caused the failures or, without failures, the obstacle. */
+/** True if the manifest caused none of the failures. Without failures: true if the obstacle lies with the host. */
 export function isHostFault(
   found: SiteObstacle | null,
   failures: readonly { readonly error: Error }[],

@@ -19,7 +19,7 @@ interface ExecuteDeps {
   /** By target, in the order in which a site comes up. */
   readonly appliers: ReadonlyMap<Target, Applier>;
   readonly drainSeconds: number;
-  /** The drain starts. The time must be saved: a later run, even of another process, continues this drain. */
+  /** Called when the drain starts. Save the time: a later run, even of another process, continues this drain. */
   readonly onDnsRemoved: (at: Date) => void;
   readonly onStep: (step: Step) => void;
   readonly clock?: Clock;
@@ -102,7 +102,10 @@ export function isOptional(
   return run.removal && op === 'delete' && appliers.get(target)?.mayOutliveSite === true;
 }
 
-/** When a site is removed, the targets by which visitors find it drain. The targets before them in the order wait. */
+/**
+ * On removal of a site, visitors drain after the targets by which they find it are deleted. Earlier targets in the
+ * order wait for that.
+ */
 function drainRules(run: SiteRun, { appliers, drainSeconds }: ExecuteDeps) {
   const order = [...appliers.values()];
   const last = run.removal && drainSeconds > 0 ? order.findLastIndex((one) => one.drainsOnRemoval) : -1;

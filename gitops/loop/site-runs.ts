@@ -89,7 +89,7 @@ export class SiteRuns {
     const { site, plan, operations } = task;
     const active = this.#active.get(site);
     if (active !== undefined) {
-      // The active run may be past the step that this pass was asked for. A full pass covers the site, too.
+      // The active run may be past the step for which this pass was requested. A full pass covers every site.
       active.rerun ||= plan.scope?.has(site) ?? true;
       return;
     }

@@ -23,7 +23,7 @@ export interface SourceDeps {
   /** Throws where another daemon acts as this host. Default: no lease. */
   readonly lease?: Pick<HostLease, 'hold' | 'assertNotLost'> | undefined;
   readonly clock: Clock;
-  /** A revision was read that came too late for the pass that asked for it. */
+  /** Called when a revision was read too late for the pass that asked for it. */
   readonly onLateRevision: () => void;
 }
 
@@ -31,13 +31,13 @@ export interface SourceDeps {
 interface Accepted {
   /** `null`: this process has not read anything yet. */
   readonly desired: DesiredState | null;
-  /** `null`: no process has. */
+  /** `null`: no process has read anything yet. */
   readonly revision: string | null;
 }
 
 interface SourceReading {
   readonly desired: DesiredState;
-  /** It contains every commit that was made before it was read. */
+  /** True if it contains every commit that was made before this read. */
   readonly isComplete: boolean;
 }
 
@@ -60,7 +60,10 @@ export class Source {
     return { since, seconds: Math.round((this.#deps.clock.now() - sinceMs) / 1000), error };
   }
 
-  /** `null`: there is no branch and never was one. Throws where no revision at all can be read. */
+  /**
+   * `null`: there is no branch and never was one. Throws `SitesRepoError` if no revision can be read, and what the
+   * lease throws.
+   */
   async read(accepted: Accepted): Promise<SourceReading | null> {
     const startedAt = { since: this.#deps.clock.date(), sinceMs: this.#deps.clock.now() };
     const newest = this.#newest(accepted.revision);

@@ -26,8 +26,8 @@ export function parseContainerConfig(text: string): ConfigVerdict {
 }
 
 /**
- * Brings a CONTAINER_CONFIG as people paste it to the canonical form, and judges that and its values. Accepts whitespace,
- * the base64url alphabet and missing padding.
+ * Converts a pasted CONTAINER_CONFIG to the canonical form, and validates that and its values. Accepts whitespace, the
+ * base64url alphabet and missing padding.
  */
 export function normaliseContainerConfig(given: string): ConfigVerdict {
   const digits = given
@@ -39,7 +39,10 @@ export function normaliseContainerConfig(given: string): ConfigVerdict {
   return config.ok ? judgeValues(config) : config;
 }
 
-/** What Tag Manager puts into one. The image accepts anything, and then never gets its container from Google. */
+/**
+ * The values as Tag Manager generates them. The image accepts others too, but then never gets its container from
+ * Google.
+ */
 const VALUES = [
   ['id', /^GTM-[A-Z0-9]{1,20}$/, 'must be a container id like GTM-ABC1234'],
   ['env', /^[1-9][0-9]{0,8}$/, 'must be the number of an environment, 1 or more'],

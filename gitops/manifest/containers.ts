@@ -78,7 +78,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       port,
       // A container on demand stops while it is unused, so it needs no replacement because of its age.
       ...(onDemand ? { onDemand } : { edition: settings.edition?.(site) }),
-      // In the spec's hash, so that the containers of an older release move to their network by a swap.
+      // Part of the spec's hash, so that a swap moves the containers of an older release to their network.
       ...(settings.ownNetwork ? { network: 'own' } : {}),
     });
     const holder = containerKey({ site, role, replica, hash });
@@ -114,7 +114,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
 
 type Identifying = Pick<ContainerSpec, 'site' | 'role' | 'replica' | 'hash'>;
 
-/** `<site>/<role>/<replica>/<hash8>`: a container among all of a host, and the holder of its slot. */
+/** `<site>/<role>/<replica>/<hash8>`: identifies a container on its host, and the holder of its slot. */
 export function containerKey({ site, role, replica, hash }: Identifying): string {
   return `${site}/${role}/${replica}/${hash.slice(0, 8)}`;
 }

@@ -3,9 +3,9 @@ import type { Problem } from './problem.ts';
 
 /** The largest text of a manifest. */
 export const MAX_BYTES = 256 * 1024;
-/** Keys, values and list items, before anything is parsed: the largest valid manifest has fewer than half of them. */
+/** Most keys, values and list items, counted before parsing. The largest valid manifest has less than half as many. */
 const MAX_VALUES = 2_000;
-/** Everything else that isn't space or a comment: `:`, `-`, `,`, brackets, ends of documents. */
+/** Most other tokens, without space and comments: `:`, `-`, `,`, brackets, ends of documents. */
 const MAX_MARKS = 8_000;
 /** Generous: a manifest has four levels. */
 const MAX_FLOW_DEPTH = 16;
@@ -20,7 +20,7 @@ const SCALAR_FOLLOWS = '\u001f';
 /**
  * Refuses text that is expensive to parse: large texts, too many values (the time to parse them grows with their
  * square), aliases (a few lines expand to gigabytes) and deep nesting (it overflows the stack of the composer). It uses
- * only the lexer, which isn't recursive, and ends at the first value that is too much.
+ * only the lexer, which isn't recursive, and stops at the first violation.
  */
 export function refuseHostileYaml(text: string): Problem | null {
   if (Buffer.byteLength(text) > MAX_BYTES)

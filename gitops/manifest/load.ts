@@ -11,7 +11,7 @@ export type ParsedManifest =
   | {
       readonly ok: true;
       readonly manifest: Manifest;
-      /** What is accepted because a file has it already, and refused in a request. */
+      /** Problems that are accepted because files have them already. A request with one is refused. */
       readonly warnings: readonly Problem[];
     }
   | {
@@ -20,9 +20,9 @@ export type ParsedManifest =
       readonly problems: readonly Problem[];
     };
 
-/** Problems that one manifest reports. */
+/** Most problems that are reported of one manifest. */
 const MAX_PROBLEMS = 20;
-/** Characters of a key that a problem shows. */
+/** Most characters of a key or path that a problem shows. */
 const MAX_SHOWN = 200;
 
 /** Parses `<site>.yaml`; never throws. The name of the file must be the id of the site. */
@@ -65,7 +65,7 @@ function invalid(problems: readonly Problem[]): ParsedManifest {
   return { ok: false, reason: 'InvalidManifest', problems };
 }
 
-/** The first problems only: a status shows them all, and finding the line of each takes time. */
+/** Describes only the first problems: a status shows every one, and finding its line takes time. */
 function describeAll(issues: readonly core.$ZodIssue[], document: Document, lines: LineCounter): Problem[] {
   const single = issues.flatMap((issue): { issue: core.$ZodIssue; key: string | null }[] => {
     const keys = issue.code === 'unrecognized_keys' ? issue.keys : [null];

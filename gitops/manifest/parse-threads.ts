@@ -7,17 +7,17 @@ export interface ParseJob {
   readonly file: string;
 }
 
-/** Threads at once. Each takes one core and 40 MB while it is in use. */
+/** Most threads at once. Each takes one core and 40 MB while it is in use. */
 const MAX_THREADS = 2;
 /** A thread without work ends after this time, milliseconds. */
 const IDLE_MS = 5_000;
 const MAX_HEAP_MB = 256;
 
-/** With the timer that ends it. */
+/** The idle threads, each with the timer that ends it. */
 const idle = new Map<Worker, NodeJS.Timeout>();
 const limited = limit(MAX_THREADS);
 
-/** `parseManifest` in another thread. A text that the thread doesn't survive is an invalid manifest. */
+/** Runs `parseManifest` in another thread. A text that crashes the thread counts as an invalid manifest. */
 export async function parseInThread(job: ParseJob): Promise<ParsedManifest> {
   return await limited(() => parseIn(idle.keys().next().value ?? start(), job));
 }

@@ -5,10 +5,7 @@ import { parseInThread } from './parse-threads.ts';
 const MAX_LENGTH = 16_384;
 const MAX_LINES = 400;
 
-/**
- * The same as `parseManifest`, for daemons: it parses a text that may take long in another thread, so that no file in
- * git blocks the event loop.
- */
+/** `parseManifest` for daemons: parses long texts in another thread, so that no file in git blocks the event loop. */
 export async function readManifest(text: string, file: string): Promise<ParsedManifest> {
   return isShort(text) ? parseManifest(text, file) : await parseInThread({ text, file });
 }

@@ -22,9 +22,12 @@ export function isWithinDomain(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
-/** With the mark before it (`_tagyard-cname.`, RFC 2136), a name must still be a domain name of 253 characters. */
+/** Most characters of a served name. Its mark has the prefix `_tagyard-cname.`, and a domain name has at most 253. */
 const MAX_SERVED = 253 - '_tagyard-cname.'.length;
-/** For a site's id and one of its custom domains: file names have at most 255 bytes, and `@`, `.conf` and `.tmp` are added. */
+/**
+ * Most characters of a site's id and one custom domain together. File names have at most 255 bytes, and `@`, `.conf`
+ * and `.tmp` are added.
+ */
 const MAX_FILE_STEM = 255 - '@.conf.tmp'.length;
 
 const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/;
@@ -33,7 +36,7 @@ const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/;
 function normaliseHostname(text: string): string {
   const trimmed = text.trim().replace(/\.$/, '');
   // A host name may not contain hidden characters, although a URL parser drops some of them.
-  if (textProblem(trimmed) !== null) throw new TypeError('hidden characters are no part of a host name');
+  if (textProblem(trimmed) !== null) throw new TypeError('a host name must not contain hidden characters');
   if (!/^[^\s/?#@:\\%]+$/.test(trimmed)) throw new TypeError(`"${text}" is not a host name`);
   const url = URL.parse(`http://${trimmed}/`);
   if (url === null || url.hostname === '') throw new TypeError(`"${text}" is not a host name`);
@@ -129,8 +132,8 @@ const preview = z
   .prefault({});
 
 /**
- * Text without control characters and line breaks. Hidden characters are accepted in files that have them already, and
- * reported (`parseManifest`). Half a surrogate pair is replaced, because nothing can store it.
+ * Text without control characters and line breaks. Files may have other hidden characters; `parseManifest` reports
+ * them. Half a surrogate pair is replaced, because nothing can store it.
  */
 const displayName = z
   .string()

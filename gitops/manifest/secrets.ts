@@ -42,7 +42,7 @@ export async function encryptSecret(recipient: string, text: string): Promise<st
 const DECRYPTERS = new Map<string, Decrypter>();
 
 /**
- * The identities of an age key file, as age-keygen writes it: one a line, beside comments and empty lines. Throws an
+ * The identities of an age key file, as age-keygen writes it: one per line, besides comments and empty lines. Throws an
  * `Error` that names the line, without its text.
  */
 function identitiesIn(keyFile: string): string[] {
@@ -58,7 +58,7 @@ function identitiesIn(keyFile: string): string[] {
   return identities;
 }
 
-/** Decrypts ASCII armor with the identities of an age key file; throws where it is encrypted to none of them. */
+/** Decrypts ASCII armor with the identities of an age key file; throws if it is encrypted to none of them. */
 export async function decryptSecret(keyFile: string, armored: string): Promise<Secret> {
   let decrypter = DECRYPTERS.get(keyFile);
   if (decrypter === undefined) {
@@ -69,7 +69,9 @@ export async function decryptSecret(keyFile: string, armored: string): Promise<S
   return new Secret(await decrypter.decrypt(armor.decode(armored), 'text'));
 }
 
-/** Encrypts to each identity of a key file and decrypts that again. Throws an `Error` without any key in it. */
+/**
+ * Tests each identity of a key file: encrypts to it and decrypts the result. Throws an `Error`, which contains no key.
+ */
 export async function testIdentities(keyFile: string): Promise<void> {
   for (const [index, identity] of identitiesIn(keyFile).entries()) {
     try {
@@ -81,7 +83,7 @@ export async function testIdentities(keyFile: string): Promise<void> {
   }
 }
 
-/** Encrypts something to a recipient. Throws an `Error`. */
+/** Tests a recipient by encrypting to it. Throws an `Error` if that fails. */
 export async function testRecipient(recipient: string): Promise<void> {
   try {
     await encryptSecret(recipient, PROBE);

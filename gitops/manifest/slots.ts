@@ -1,18 +1,18 @@
-/** Addresses of a port: 127.x.0.1 to 127.x.253.254. */
+/** Number of addresses per port: 127.x.0.1 to 127.x.253.254. */
 const ADDRESSES = 254 * 254;
 
 /** One address and port, and the container that has it or will have it. */
 export interface SlotHolder {
   readonly site: string;
   readonly port: number;
-  /** Unique among all containers, also over a restart. */
+  /** Unique among all containers, and the same after a restart. */
   readonly holder: string;
 }
 
 /**
- * Assigns the loopback addresses of containers. At one port no two containers have the same address, whether they exist
- * or are only desired. What exists is the truth: a restarted process reads it back by `found`. An address is not used
- * again while the process runs, so a container of an older spec never meets its successor.
+ * Assigns the loopback addresses of containers. No two containers have the same address and port, whether they exist or
+ * are only desired. Existing containers win: a restarted process records their addresses by `found`. A process uses all
+ * other addresses before it uses one again, so an old container doesn't meet its successor.
  */
 export class Slots {
   readonly #subnet: string;
@@ -25,7 +25,7 @@ export class Slots {
     this.#subnet = subnet;
   }
 
-  /** The holder's address; assigned at the first call. */
+  /** The holder's address, assigned at the first call. Throws an `Error` if all addresses of the port are used. */
   addressOf(wanted: SlotHolder): string {
     const known = this.#port(wanted.port).byHolder.get(wanted.holder);
     if (known !== undefined) return known;
@@ -34,7 +34,7 @@ export class Slots {
     return address;
   }
 
-  /** A container was found at this address. Whatever else was assigned the address gets another one. */
+  /** Records that a container exists at this address. A holder that had the address before gets another one. */
   found(holder: SlotHolder, address: string): void {
     const index = this.#indexOf(address);
     if (index === null) return;
@@ -91,7 +91,7 @@ export class Slots {
     throw new Error(`all ${ADDRESSES} loopback addresses of port ${port} are used; restart the provisioner`);
   }
 
-  /** From 1. The last octet is 1 to 254. */
+  /** `index` starts at 1. The last octet is 1 to 254. */
   #addressAt(index: number): string {
     return `${this.#subnet}.${Math.floor((index - 1) / 254)}.${((index - 1) % 254) + 1}`;
   }

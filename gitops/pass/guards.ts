@@ -157,7 +157,7 @@ function holdReasons(
   return held;
 }
 
-/** Whether it applies, why, for a person, and to which changes. */
+/** Whether a guard applies, why (for people), and to which changes. */
 type Rule = readonly [boolean, BlockReason, string, readonly Change[]];
 
 /** Changes that may be an accident: an approval lets them through. */

@@ -56,7 +56,7 @@ export class Inventory {
     return sum;
   }
 
-  /** True where exactly this content was applied before, and it isn't Tagyard that derives it in another way now. */
+  /** True if exactly this content was applied before, and Tagyard doesn't just derive it differently now. */
   wasApplied({ site, target, key, desired, observed }: Change): boolean {
     if (observed?.outdated) return false;
     const before = this.#resources.get(site)?.find((one) => one.target === target && one.key === key);

@@ -37,7 +37,7 @@ export interface PassPlan extends Verdict {
   resources(site: string): readonly Resource[];
   /** Sites that lacked a certificate when the observation started, and why. */
   readonly uncertified: ReadonlyMap<string, string>;
-  /** What the host lacks for the site; read when it is called. */
+  /** What the host lacks for the site, as of this call; `null`: nothing. */
   shortfall(site: string): Shortfall | null;
 }
 
@@ -67,7 +67,7 @@ interface PassInput {
   readonly drift: Parameters<typeof splitDrift>[1];
   removals(sites: Iterable<string>): Promise<ReadonlyMap<string, Removal>>;
   uncertified(): ReadonlyMap<string, string>;
-  /** A target that takes longer counts as unobserved, milliseconds; unset: each client has its own limit only. */
+  /** Milliseconds after which a target counts as unobserved. Unset: only the limits of the clients apply. */
   readonly observeTimeoutMs?: number | undefined;
   readonly clock: Clock;
 }

@@ -68,7 +68,7 @@ export const operationSchema = z.object({
   revision: z.string(),
   /** Why it failed, for a person. */
   reason: z.string().optional(),
-  /** It failed because of the host, its targets or a guard, not because of the manifest. The site is tried further. */
+  /** The host, its targets or a guard made it fail, not the manifest. The site is retried. */
   fault: z.literal('host').optional(),
   steps: z.array(step),
   startedAt: z.string(),
@@ -143,9 +143,9 @@ export const planReportSchema = z.object({
       target: z.string(),
       key: z.string(),
       op: z.enum(['create', 'update', 'delete']),
-      /** What is desired; of drift also what was applied. */
+      /** What is desired. For drift, the same was applied before. */
       summary: z.string(),
-      /** The manifest is applied, and the target was changed since: the change repairs that. */
+      /** True if the change repairs drift: the target was changed after the manifest was applied. */
       drift: z.boolean(),
       /** What is there now, for a person; `null`: nothing is there. */
       found: z.string().nullable(),
@@ -163,7 +163,7 @@ export const approvalSchema = z.object({
   checksum: z.string(),
   /** How many changes waited for this approval; 0: it has no effect. */
   approved: z.number(),
-  /** What holds approved changes all the same. */
+  /** What still holds the approved changes. */
   held: z.array(z.object({ reason: z.string(), detail: z.string() })),
 });
 

@@ -8,15 +8,15 @@ import type { SiteFiles } from './site-files.ts';
 
 /** Why a revision has no file of a site. */
 export interface Absence {
-  /** A commit of the branch removed it, and git has it in no other form. Only then was its removal asked for. */
+  /** True if a commit of the branch removed it, and git has it in no other form. Only such a removal was asked for. */
   readonly isProven: boolean;
-  /** What git has in its place, for a person; empty where its removal is proven. */
+  /** What git has in its place, for people; empty if its removal is proven. */
   readonly detail: string;
   /** Its last readable version; `null`: none was found. */
   readonly last: Manifest | null;
 }
 
-/** Finds out why these sites have no file. */
+/** Finds out why a revision has no file of these sites. Throws `SitesRepoError`. */
 export async function findAbsences(
   sites: readonly string[],
   revision: string,
@@ -39,7 +39,7 @@ export async function findAbsences(
   );
 }
 
-/** Why the absence isn't a removal that was asked for; empty where it is. */
+/** Why the absence may not be a removal that was asked for; empty if it is one. */
 function doubt(
   site: string,
   event: FileEvent | null,

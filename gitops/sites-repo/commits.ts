@@ -18,7 +18,7 @@ interface FoldedEdits {
   outcomes(revisions: readonly string[]): PromiseSettledResult<Committed>[];
 }
 
-/** What became of an edit; `last`: the place of the commit that has its text. */
+/** The outcome of an edit. `last`: index of the commit that has its text; -1: the parent has it. */
 type Place =
   | PromiseRejectedResult
   | { readonly status: 'fulfilled'; readonly changed: boolean; readonly last: number };

@@ -4,14 +4,17 @@ interface CleanUrl {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Git runs it in a shell. It names variables only: arguments are visible to all users of the machine. */
+/**
+ * A credential helper, which git runs in a shell. It has only names of variables, because all users can see arguments.
+ */
 const HELPER =
   '!f() { test "$1" = get || exit 0; echo "username=$TAGYARD_GIT_USERNAME"; ' +
   'test -z "$TAGYARD_GIT_HAS_PASSWORD" || echo "password=$TAGYARD_GIT_PASSWORD"; }; f';
 
 /**
- * Takes the credentials out of a URL, so that neither arguments, configuration files nor messages of git have them. A
- * credential helper answers them, for this host only. Source: gitcredentials(7); GIT_CONFIG_COUNT in git-config(1).
+ * Removes the credentials from a URL, so that arguments, configuration files and git's messages don't contain them. A
+ * credential helper supplies them, only to the URL's host. Source: gitcredentials(7); GIT_CONFIG_COUNT in
+ * git-config(1).
  */
 export function withoutCredentials(text: string): CleanUrl {
   const url = URL.parse(text);

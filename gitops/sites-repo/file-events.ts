@@ -3,23 +3,23 @@ import { isRegular, siteAt, siteNamedBy } from './listing.ts';
 /** What one commit did to a site's file. */
 export interface FileEvent {
   readonly revision: string;
-  /** The blob after it; `null`: no regular file is at the path then. */
+  /** The file's blob after the commit; `null`: no regular file is at the path. */
   readonly blob: string | null;
-  /** Nothing was at the path before it, and the commit moved nothing there. */
+  /** True if nothing was at the path before the commit, and the commit moved nothing there. */
   readonly isNew: boolean;
-  /** Nothing is at the path after it. */
+  /** Set if nothing is at the path after the commit. */
   readonly gone: Disappearance | null;
 }
 
-/** How a file disappeared from its path. Without either member, the commit removed it. */
+/** How a file disappeared from its path. If both members are `null`, the commit removed it. */
 interface Disappearance {
-  /** Where the same commit put it, by its name or its content. */
+  /** The path to which the same commit moved it, recognized by name or content. */
   readonly movedTo: string | null;
   /** A submodule or link that the same commit added: the file may be behind it. */
   readonly hiddenBy: string | null;
 }
 
-/** Where a page of the log ends. */
+/** One page of the log: events by site. */
 export interface LogPage {
   readonly events: ReadonlyMap<string, readonly FileEvent[]>;
   readonly commits: number;
@@ -61,7 +61,7 @@ export function parseEvents(output: Buffer, sites: ReadonlySet<string>): LogPage
 }
 
 function eventOf(site: string, own: readonly Entry[], index: () => Index): Omit<FileEvent, 'revision'> {
-  // A file that becomes a folder is two entries of one path.
+  // A file that becomes a folder makes two entries with the same path.
   const before = own.map((entry) => entry.before).find(({ mode }) => mode !== NOTHING);
   const after = own.map((entry) => entry.after).find(({ mode }) => mode !== NOTHING);
   if (after === undefined) {
@@ -77,7 +77,7 @@ function eventOf(site: string, own: readonly Entry[], index: () => Index): Omit<
   };
 }
 
-/** What a commit added and removed: paths by the site that they name, and by their content. */
+/** What a commit added (paths) and removed, by the site that the path names and by blob id. */
 interface Index {
   readonly added: ReadonlyMap<string, string>;
   readonly removed: ReadonlySet<string>;

@@ -18,7 +18,7 @@ type LeaseRecord = z.output<typeof record>;
 interface LeaseSettings {
   readonly host: string;
   readonly holder: string;
-  /** Take the lease from its holder if it has this term: an operator has stopped that holder. */
+  /** Takes the lease from another holder if it has this term: an operator has stopped that holder. */
   readonly takeoverTerm: number | undefined;
 }
 
@@ -37,7 +37,8 @@ export class LeaseHeldError extends Error {
 
 /**
  * The right to act as a host: the ref `refs/tagyard/hosts/<host>` of the sites repository, moved by compare-and-swap
- * (docs/reconciler.md, rule 16). It has no expiry. While git is away the holder acts on, and nothing can take the lease.
+ * (docs/reconciler.md, rule 16). It doesn't expire. While git can't be reached, the holder keeps acting, and no other
+ * daemon can take the lease.
  */
 export class HostLease {
   readonly #git: GitDir;
@@ -54,7 +55,9 @@ export class HostLease {
     this.#onNotice = onNotice;
   }
 
-  /** Takes or keeps the lease, after a fetch. Throws `LeaseHeldError`, or `SitesRepoError` where git can't be read. */
+  /**
+   * Takes or keeps the lease. Call it after a fetch. Throws `LeaseHeldError`, or `SitesRepoError` if git can't be read.
+   */
   async hold(): Promise<void> {
     for (let lost = 0; lost < MAX_LOST_RACES; lost += 1) {
       const found = await this.#find();
@@ -66,7 +69,9 @@ export class HostLease {
     throw new SitesRepoError(`the lease of the host ${this.#settings.host} changed too often; try again`);
   }
 
-  /** For the time in which git can't be read. Throws `LeaseHeldError` where another daemon had the lease before it. */
+  /**
+   * For use while git can't be read. Throws `LeaseHeldError` if another daemon had the lease when git was last read.
+   */
   assertNotLost(): void {
     if (this.#refusal !== null) throw this.#refusal;
   }
@@ -88,7 +93,7 @@ export class HostLease {
 
   #refusalOf({ term, holder, process, since }: LeaseRecord): LeaseHeldError | null {
     const isOwn = holder === this.#settings.holder;
-    // A copy of the state folder has the same id: the process that started last has the lease.
+    // A copy of the state folder has the same id. Then the process that took the lease last has it.
     const isFree = term === this.#settings.takeoverTerm || (isOwn && !isAlive(process));
     if (hasEnded(process) || (this.#held === null && isFree)) return null;
     const { host } = this.#settings;
@@ -118,7 +123,7 @@ export class HostLease {
     return true;
   }
 
-  /** A daemon that may only read the repository worked before there were leases. */
+  /** Continues without the lease, because a daemon that may only read the repository must still work. */
   #actWithout(error: unknown): void {
     this.#isUnwritable = true;
     const reason = error instanceof Error ? error.message : String(error);
@@ -147,7 +152,7 @@ export class HostLease {
   }
 }
 
-/** The process certainly runs: on this machine, since this boot. */
+/** True only if another process certainly runs: on this machine, since this boot. */
 function isAlive(identity: LeaseRecord['process']): boolean {
   const own = ownIdentity();
   const isHere = identity.machine !== null && identity.machine === own.machine && identity.boot === own.boot;

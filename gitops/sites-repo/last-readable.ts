@@ -5,7 +5,7 @@ import { EVENT_FORMAT, type FileEvent, type LogPage, parseEvents } from './file-
 import type { GitDir } from './git-dir.ts';
 import type { SiteFiles } from './site-files.ts';
 
-/** Which commits of the branch are searched. Only first parents count: what the branch itself had. */
+/** The commits that are searched. Only first parents count: what the branch itself had. */
 export interface SearchRange {
   readonly revision: string;
   /** Excludes this revision and its ancestors; ignored where the repository no longer has it. */
@@ -16,22 +16,30 @@ export interface SearchRange {
 
 /** What the history of the branch says of a site's file. */
 export interface LastReadable {
-  /** The newest version that is a valid manifest. A removal before it ends the search. */
+  /** The newest version that is a valid manifest; `null`: none. An older removal ends the search. */
   readonly manifest: Manifest | null;
-  /** The newest event, where the file disappeared by it. */
+  /** The newest event if the file disappeared by it, else `null`. */
   readonly gone: FileEvent | null;
 }
 
-/** Up to this many sites, git reads the history of each path by its index; for more, the whole history once. */
+/**
+ * For up to this many sites, git uses its index to read the history of each path. For more, it reads the whole history
+ * once.
+ */
 const MAX_SINGLE = 8;
 /** Commits of the first page, and how much longer each next one is. Most searches end in the first one. */
 const FIRST_PAGE = 64;
 const PAGE_FACTOR = 4;
 const MAX_PAGE = 4_096;
-/** Commits that one search reads. A site that needs more has no last readable version, so nothing of it is changed. */
+/**
+ * Most commits that one search reads. A site that needs more has no last readable version, so nothing of it is changed.
+ */
 const MAX_COMMITS = 50_000;
 
-/** Finds the last readable versions of these sites' files, by few git processes, however many sites they are. */
+/**
+ * Finds the last readable versions of these sites' files. Starts few git processes for any number of sites. Throws
+ * `SitesRepoError`.
+ */
 export async function findLastReadable(
   sites: readonly string[],
   range: SearchRange,

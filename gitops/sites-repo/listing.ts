@@ -6,7 +6,7 @@ export interface SiteBlob {
   readonly blob: string;
 }
 
-/** What has a manifest's name, but is no regular file `<site>.yaml` at the root. */
+/** A path that has a manifest's name, but isn't a regular file `<site>.yaml` at the root. */
 export interface MisplacedFile {
   readonly site: string;
   readonly path: string;
@@ -40,15 +40,16 @@ function* entriesOf(listing: Buffer): Generator<{ mode: string; id: string; path
   }
 }
 
+/** True for the mode of a regular file, executable or not. */
 export const isRegular = (mode: string): boolean => mode.startsWith('100');
 
-/** The site of a path, if a regular file there is its manifest; `null`: it isn't. */
+/** The site whose manifest a regular file at this path is; `null`: of none. */
 export function siteAt(path: string): string | null {
   return /^([^/]+)\.yaml$/s.exec(path)?.[1] ?? null;
 }
 
 /**
- * The site that a path names in any form: in a folder, in other letters (`Acme.YAML`), with another ending (`acme.yml`,
+ * The site that a path names in any form: in a folder, in upper case (`Acme.YAML`), with another ending (`acme.yml`,
  * `acme.yaml.disabled`); `null`: none.
  */
 export function siteNamedBy(path: string): string | null {

@@ -17,7 +17,7 @@ const FIELDS = 6;
 /** `git log` format that `parseLog` reads. No commit contains a NUL, so no author can forge a field or an entry. */
 export const LOG_FORMAT = '--format=%H%x00%cI%x00%an%x00%ae%x00%s%x00%(trailers:only,unfold)%x00';
 
-/** Names and messages are text of others, so hidden characters are escaped. */
+/** Parses log entries. Other people wrote the names and messages, so hidden characters are escaped. */
 export function parseLog(text: string): HistoryEntry[] {
   const values = text.split('\0');
   return Array.from({ length: Math.floor(values.length / FIELDS) }, (_, index) => {

@@ -8,8 +8,8 @@ import { withoutStaleLocks } from './stale-lock.ts';
 /** Forced: the mirror follows the remote's branches and leases, also after a rewrite. */
 const REFSPECS = ['+refs/heads/*:refs/heads/*', '+refs/tagyard/hosts/*:refs/tagyard/hosts/*'];
 /**
- * The display of progress shows that a slow remote is alive: a large fetch takes as long as it takes. Git displays the
- * progress of bytes only for a pack that it doesn't unpack.
+ * The progress shows that a slow remote is alive, so a large fetch may take any time. Git shows the progress in bytes
+ * only for a pack that it doesn't unpack.
  */
 export const FETCH = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--prune', 'origin', ...REFSPECS];
 const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetch', 'origin', ...REFSPECS];
@@ -45,8 +45,8 @@ export async function openMirror(mirror: string, git: RepoGit, url: string, bran
 }
 
 /**
- * Replaces loose objects, which a power cut or a bad disk may have damaged, by a fetch of all objects as one pack. Where
- * the fetch fails, the objects stay: most of them are whole, and the remote may be away.
+ * Replaces loose objects, which a power cut or a bad disk may have damaged: fetches all objects as one pack. If the
+ * fetch fails, keeps the loose objects, because most of them are intact.
  */
 export async function renewMirror(mirror: string, git: RepoGit): Promise<void> {
   const objects = join(mirror, 'objects');

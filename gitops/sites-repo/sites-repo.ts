@@ -29,9 +29,11 @@ interface SitesRepoOptions {
   readonly pollSeconds?: number;
   /** True: the branch has had commits. If it is missing now, it is not created. */
   readonly initialized?: boolean;
-  /** From about this many loose objects on, the repository is packed; default: 500. */
+  /** The repository is packed once it has about this many loose objects; default: 500. */
   readonly gcObjects?: number;
-  /** Gets what a person should know although it is repaired, for example a stale lock that was removed. */
+  /**
+   * Gets messages for the operator about faults that don't stop the work, for example a stale lock that was removed.
+   */
   readonly onNotice?: (message: string) => void;
 }
 
@@ -72,7 +74,7 @@ export class SitesRepo {
     return await this.#branch.head();
   }
 
-  /** The newest revision that was fetched, without a fetch; `null`: none, or the repository is not a mirror. */
+  /** The newest revision that was already fetched; `null`: none, or the repository is not a mirror. */
   async fetched(): Promise<string | null> {
     return this.#git.isMirror ? await this.#branch.tip() : null;
   }
@@ -82,7 +84,7 @@ export class SitesRepo {
     return new HostLease(this.#git, settings, this.#onNotice);
   }
 
-  /** All site files (`*.yaml` at the root) of a revision, by site and blob, and what has such a name elsewhere. */
+  /** All site files (`*.yaml` at the root) of a revision, by site and blob, and files with such a name elsewhere. */
   async tree(revision: string): Promise<SiteTree> {
     return await this.#files.tree(revision);
   }
@@ -123,14 +125,14 @@ export class SitesRepo {
     return await this.#history.versions(site, range);
   }
 
-  /** The last readable manifests of these sites on the branch, by few git processes, however many sites they are. */
+  /** The last readable manifests of these sites on the branch. Starts few git processes for any number of sites. */
   async lastReadable(sites: readonly string[], range: SearchRange): Promise<Map<string, LastReadable>> {
     return await this.#git.retryAfterRefetch(() =>
       findLastReadable(sites, range, { git: this.#git, files: this.#files }),
     );
   }
 
-  /** Why a revision has no file of these sites: only what a commit removed is a removal. */
+  /** Why a revision has no file of these sites. Only a file that a commit removed is a removal. */
   async absences(sites: readonly string[], revision: string): Promise<Map<string, Absence>> {
     return await this.#git.retryAfterRefetch(() =>
       findAbsences(sites, revision, { git: this.#git, files: this.#files }),
@@ -176,8 +178,8 @@ export class SitesRepo {
   }
 
   /**
-   * Yields the current revision, and each new one when the branch moves, until `signal` aborts. `null`: from now on it
-   * can't be read; when it can be again, it is yielded again.
+   * Yields the current revision, and each new one when the branch moves, until `signal` aborts. Yields `null` when the
+   * revision can't be read any more, and the revision again when it can.
    */
   async *changes(signal: AbortSignal, onError: (error: unknown) => void): AsyncGenerator<string | null> {
     let last: string | null | undefined;
@@ -194,7 +196,7 @@ export class SitesRepo {
 
   /**
    * Packs the repository in the background if it has grown: each commit adds a tree of all sites. git keeps unreachable
-   * objects for two weeks, so nothing that is being written or was just applied gets lost.
+   * objects for two weeks, so nothing that is being written or was just applied is lost.
    */
   #collectGarbage(): void {
     if (this.#isCollecting) return;

@@ -3,15 +3,15 @@ import { basename, dirname, join, resolve, sep } from 'node:path';
 import { GitError } from '../clients/git.ts';
 import { SitesRepoError } from './errors.ts';
 
-/** A younger lock is waited for: its process may have only just started. Milliseconds. */
+/** Milliseconds. A younger lock is not judged yet, because its process may have only just started. */
 const MIN_AGE_MS = 2_000;
 /** After a crash there may be a lock for each file that git replaces: config, HEAD, packed-refs, a branch. */
 const MAX_LOCKS = 5;
 
 /**
- * Runs `work`, a git command in the repository `dir`. If a lock file stops it that no process holds, the lock is
- * removed, reported to `onCleared`, and `work` runs again. Git makes such a file before it replaces another one, and a
- * crash or a power cut lets it stay for ever. Throws `SitesRepoError` with the file and its holder if there is one.
+ * Runs `work`, a git command in the repository `dir`. If a lock file stops it and no process holds the lock, removes
+ * the file, reports that to `onCleared` and runs `work` again. Git creates such a file before it replaces another one;
+ * after a crash or a power cut it is never removed. Throws `SitesRepoError` if a process holds the lock.
  */
 export async function withoutStaleLocks<T>(
   dir: string,
@@ -35,7 +35,9 @@ export async function withoutStaleLocks<T>(
   }
 }
 
-/** The lock file that git's message names, if it is one of the repository `dir`; a remote names its own files too. */
+/**
+ * The lock file that git's message names; `null` if it isn't one of the repository `dir`, but of a remote for example.
+ */
 function lockOf(message: string, dir: string): string | null {
   const created = /Unable to create '([^']+\.lock)': File exists/.exec(message)?.[1];
   const config = /could not lock config file (\S+): File exists/.exec(message)?.[1];
@@ -45,7 +47,7 @@ function lockOf(message: string, dir: string): string | null {
   return lock.startsWith(resolve(dir) + sep) ? lock : null;
 }
 
-/** Removes the lock unless a process holds it; answers that process, or `null`. A lock that is gone is free. */
+/** Removes the lock unless a process holds it. Returns that process; `null`: none, or the lock was gone already. */
 async function clear(lock: string, dir: string): Promise<string | null> {
   const before = await stat(lock).catch(() => null);
   if (before === null) return null;

@@ -12,7 +12,7 @@ export const MANAGEMENT_ERRORS = {
   unknown_container: [404, 'There is no such container, or the caller is not a member of its client'],
   unknown_domain: [404, 'The container has no such domain'],
   unknown_member: [404, 'The subject is not a member of the client'],
-  method_not_allowed: [405, 'The address has other methods; `allow` names them'],
+  method_not_allowed: [405, 'The address doesn’t accept this method; `allow` names the others'],
   request_timeout: [408, 'The request was not sent in time'],
   container_busy: [409, 'The container is still being created; try again in a moment'],
   domain_in_use: [409, 'Another site or client holds one of the domains'],

@@ -23,7 +23,7 @@ function isListed(name: string, patterns: readonly string[]): boolean {
   );
 }
 
-/** True where a browser accepts the pair in a `Set-Cookie`. The visitor's id is the core's to set, whatever is listed. */
+/** True if a browser accepts the pair in a `Set-Cookie`. The visitor's id is never restored, even if it is listed. */
 function isStorable(name: string, value: string): boolean {
   return (
     NAME.test(name) &&

@@ -10,7 +10,7 @@ interface KnownCookies {
   readonly cookieHeader: string | null;
 }
 
-/** True where cookies of `host` are those of the pages of the domain. */
+/** True if cookies that `host` sets for the domain reach the domain's pages. */
 export function isFirstParty(host: string, { domain, cookieDomain }: RegistryDomain): boolean {
   const own = cookieDomain ?? domain;
   return host === own || host.endsWith(`.${own}`);

@@ -38,7 +38,7 @@ export const bootRoute = defineRoute({
     const consent = context.consent(body.consent ?? {});
     const cookieHeader = request.headers.get('cookie');
     const firstParty = isFirstParty(context.url.hostname, domain);
-    // On another host, for example the edge hostname, a stranger's page may have set it for many sites at once.
+    // On another host, for example the edge hostname, a foreign page may have set the cookie for many sites at once.
     const ownIds = firstParty ? cookieValues(cookieHeader, '_fpid') : [];
     const knownId = wellFormedId(...ownIds, body.fpid);
     const id = consent.identify ? (knownId ?? randomId()) : null;
@@ -63,7 +63,7 @@ export const bootRoute = defineRoute({
             },
     };
     const given = await context.bootstrap(draft);
-    // No plugin restores an id: the visitor's own is the one that is answered here.
+    // No plugin may restore an id: this route answers the visitor's own.
     const restoreCookies = (given.restoreCookies ?? []).filter(({ name }) => name !== '_fpid');
     const members = { ...given, restoreCookies };
     if (id !== null && draft.record !== null) await context.profiles.write(id, draft.record);

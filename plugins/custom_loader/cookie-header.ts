@@ -11,7 +11,7 @@ export function cookieValues(header: string | null, name: string): string[] {
   });
 }
 
-/** The first one: the browser puts it before those with a shorter path, or of a later time. */
+/** The first value of a cookie. Browsers put longer paths first, then older cookies. */
 export const readCookie = (header: string | null, name: string): string | undefined =>
   cookieValues(header, name)[0];
 

@@ -7,7 +7,7 @@ export const KEEP_FOR_SECONDS = 7 * 86_400;
 /** How long a page waits for the vendor: without a copy, and with a stale one. */
 export const VENDOR_TIMEOUT_MS = 5000;
 export const VENDOR_STALE_TIMEOUT_MS = 1000;
-/** A web container has at most 200 KB as it is sent, and some times that unpacked. */
+/** A web container has at most 200 KB compressed, and a few times that unpacked. */
 export const VENDOR_MAX_OCTETS = 4 * 1_048_576;
 /** How long a stale copy counts as fresh after the vendor has failed. */
 export const VENDOR_RETRY_AFTER_MS = 10_000;

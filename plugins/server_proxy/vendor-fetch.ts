@@ -35,7 +35,7 @@ export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: n
   }
 }
 
-/** The body in memory. Throws once it is too large. */
+/** Reads the body into memory. Throws if it is too large. */
 async function bounded({ body }: Response): Promise<ArrayBuffer> {
   let octets = 0;
   const counted = new TransformStream<Uint8Array, Uint8Array>({

@@ -209,7 +209,7 @@ describeWith('nginx', 'the system’s nginx', () => {
       {
         status: 'rejected',
         reason: expect.objectContaining({
-          message: `${config} allows names of 110 characters: set server_names_hash_bucket_size 512 in its http block`,
+          message: `${config} allows names of at most 110 characters: set server_names_hash_bucket_size 512 in its http block`,
         }),
       },
       { status: 'fulfilled', value: { changed: true } },

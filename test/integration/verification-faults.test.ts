@@ -458,7 +458,7 @@ describe('the verification worker', () => {
     const report = await stage.verify({ ...host, site: { ...host.site, edge: url, customDomains: [url] } });
     expect(names(report)).toEqual(expect.arrayContaining(['processing_health', 'loader', 'boot']));
     expect(failing(report).find(({ name }) => name === 'loader')?.detail).toContain(
-      'none of the site’s own hosts',
+      'not one of the site’s own hosts',
     );
     expect(stage.asked.filter((asked) => !asked.includes('.tagyard.localhost'))).toEqual([]);
   });

@@ -102,7 +102,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     return all;
   }
 
-  /** A plan with other slots than those of the containers would replace them. */
+  /** Throws if a spec's slot has changed since the spec was made: such a plan would replace the container. */
   function requireSlots(desired: readonly Resource<ContainerSpec>[]): void {
     for (const { spec } of desired) {
       const { site, port } = spec;
@@ -116,12 +116,12 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   async function observeOne(found: ContainerInstance, needsGate: boolean, signal: AbortSignal) {
     const { id, name, mark, running, stopped, endpoint, inPlace } = found;
     const { owner, hash } = readMark(identity, mark);
-    // A restart of this process closed it.
+    // A restart of this process closed the gate.
     const lacksGate = needsGate && !onDemand.hasGate(name);
-    /** `null`: it serves, or will on demand. */
+    /** What is wrong with the container, for people. `null`: it serves, or will on demand. */
     const problem = async () => {
-      if (owner.kind !== 'ours' || lacksGate) return 'without a port gate of ours';
-      if (!inPlace) return 'in another network than its site’s';
+      if (owner.kind !== 'ours' || lacksGate) return 'without Tagyard’s port gate';
+      if (!inPlace) return 'in a network that is not its site’s';
       if (needsGate && onDemand.isOnStandby(found)) return null;
       if (!running || endpoint === null) return 'not running';
       const health = await healthOf(endpoint, signal);

@@ -21,7 +21,7 @@ interface DockerRuntimeOptions {
   readonly docker: Docker;
   /** PEM file of a CA that containers trust in addition to Node's own; mounted read-only. */
   readonly caFile?: string;
-  /** The network of a site's containers, which exists already. Unset: Docker's default bridge. */
+  /** Returns the name of a site's network, which must exist. Unset: containers use Docker's default bridge. */
   readonly networkOf?: (site: string) => string;
   /** Seconds between SIGTERM and SIGKILL; default 10. */
   readonly stopGraceSeconds?: number;
@@ -30,7 +30,9 @@ interface DockerRuntimeOptions {
 /** An engine that takes longer than this for one call is assumed to hang. */
 const CALL_TIMEOUT_MS = 60_000;
 const SHOWN_LINES = 20;
-/** Events after which a marked container may not serve. `health_status` comes from the image's own health check. */
+/**
+ * Events after which a marked container may no longer serve. `health_status` comes from the image's own health check.
+ */
 const LOSSES = {
   type: ['container'],
   label: [MARK_LABEL],
@@ -169,7 +171,10 @@ function readInstance(
   };
 }
 
-/** In the network of the site that its mark names, and in no other. */
+/**
+ * True if a container is only in the network of the site that its mark names. Without a mark or `networkOf`, any will
+ * do.
+ */
 function isInPlace(
   mark: string | undefined,
   networks: readonly string[],

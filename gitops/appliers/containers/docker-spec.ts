@@ -67,7 +67,7 @@ export function createOptions(
   };
 }
 
-/** `<address> <bound address> <port>`. A stopped container's ports aren't listed, so they are in this label too. */
+/** `<address> <bound address> <port>`. Docker doesn't list the ports of a stopped container, so this label has them. */
 function formatSlot({ address, boundAddress, port }: Slot): string {
   return `${address} ${boundAddress} ${port}`;
 }

@@ -4,7 +4,7 @@ import { redact } from './redact.ts';
 
 /** After so many failed starts the spec itself is assumed to be wrong. */
 const FAILURES_UNTIL_TERMINAL = 3;
-/** Its image runs, and ends or is unhealthy: mostly because of its CONTAINER_CONFIG. */
+/** The image starts, but then ends or is unhealthy. The usual cause is the site's CONTAINER_CONFIG. */
 const OF_SITE = { isOfSite: true } as const;
 const SHOWN_LINES = 5;
 const LONGEST_LINE = 300;

@@ -7,9 +7,9 @@ import { callDocker, DockerRefusal } from '../../clients/docker.ts';
 
 interface ImagePruningOptions {
   readonly docker: Docker;
-  /** When each image was last desired. If it is lost, the days are counted anew. */
+  /** Path of the file that records when each image was last desired. If the file is lost, counting starts again. */
   readonly file: string;
-  /** An image that no manifest asked for in so many days is removed. */
+  /** An image is removed if no manifest has asked for it in this many days. */
   readonly keepDays: number;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -17,18 +17,18 @@ interface ImagePruningOptions {
 }
 
 const DAY_MS = 86_400_000;
-/** Milliseconds between two prunings. */
+/** Least milliseconds between two prunings. */
 const INTERVAL_MS = 3_600_000;
 
-/** By image, milliseconds since 1970. */
+/** By image, when it was last desired: milliseconds since 1970. */
 const lastDesired = z.record(z.string(), z.number());
 
 /** `<repository>@sha256:<digest>`: an image that can be pulled again. */
 const PULLABLE = /^(.+)@sha256:[0-9a-f]{64}$/;
 
 /**
- * Removes images that manifests asked for in the past. It keeps those that are in use, that have a tag, that came from
- * no registry, and the one that was replaced last, whatever its age: the way back.
+ * Removes images that manifests no longer ask for. Keeps images that are in use, have a tag or came from no registry.
+ * Also keeps the image that was replaced last, whatever its age, so that a revert needs no pull.
  */
 export class ImagePruning {
   readonly #options: ImagePruningOptions;
@@ -39,7 +39,7 @@ export class ImagePruning {
     this.#options = options;
   }
 
-  /** Prunes in the background if the last time is long enough ago. `desired`: the images of all sites of this host. */
+  /** Prunes in the background, at most once an hour. `desired`: the images of all sites of this host. */
   start(desired: ReadonlySet<string>): void {
     const { now, log } = this.#options;
     if (this.#running !== null || now() < this.#nextAt) return;
@@ -51,11 +51,12 @@ export class ImagePruning {
       });
   }
 
+  /** Waits until the pruning in the background has ended. */
   async ended(): Promise<void> {
     await this.#running;
   }
 
-  /** Returns the images that it removed. */
+  /** Removes unused images now, and returns those that it removed. */
   async prune(desired: ReadonlySet<string>): Promise<string[]> {
     const { docker, file, keepDays, now, log } = this.#options;
     const known = new Map(Object.entries(await readJsonFile(file, lastDesired).catch(() => ({}))));
@@ -76,7 +77,7 @@ export class ImagePruning {
     return removed;
   }
 
-  /** The engine's images without a tag from these repositories. */
+  /** The engine's untagged images of these repositories. */
   async #present(repositories: ReadonlySet<string>): Promise<ReadonlySet<string>> {
     const { docker } = this.#options;
     const all = await callDocker('listing images', docker.listImages({ digests: true }));
@@ -91,7 +92,7 @@ function repositoryOf(image: string): string[] {
   return name === undefined ? [] : [name];
 }
 
-/** False if a container uses it, or the engine refuses for another reason that may pass. */
+/** True if the image is gone now. False if a container uses it, or the engine refuses for another reason. */
 async function removeUnlessUsed(docker: Docker, image: string): Promise<boolean> {
   try {
     await callDocker(`removing ${image}`, docker.getImage(image).remove());

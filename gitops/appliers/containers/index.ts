@@ -65,7 +65,7 @@ export const containers: Registration<typeof containersSettings, Services> = {
       },
       runtime,
     );
-    // While the engine is away, the first observation reads them.
+    // If the engine can't be reached yet, the first observation reads the slots.
     await applier.readSlots(AbortSignal.timeout(SLOTS_TIMEOUT_MS)).catch(() => undefined);
     return applier;
   },

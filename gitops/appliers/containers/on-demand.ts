@@ -112,7 +112,7 @@ export class OnDemand {
     const { signal } = this.#closing;
     const found = await this.#find(name);
     if (found?.stopped) await whileBusy(name, () => runtime.resume(found.id, signal));
-    // Its loss may have been missed while it was being stopped. The client waits until it is replaced.
+    // The event of its loss may have been missed while it was being stopped. The client waits for its replacement.
     else if (!found?.running) this.#options.onMissing();
     const death = async () => null;
     const deadline = { deadlineMs: startupDeadlineMs, death, clock: this.#clock };

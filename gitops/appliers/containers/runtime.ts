@@ -12,9 +12,9 @@ export interface ContainerInstance {
   readonly stopped: boolean;
   /** Its address on the host; `null` while it doesn't run. */
   readonly endpoint: Endpoint | null;
-  /** Its slots, running or not; `null` if an older release created it. */
+  /** Its slot, whether it runs or not; `null` if an older release created it. */
   readonly slot: Slot | null;
-  /** False if it is in another network, or in a further one, than those of its own site. */
+  /** True if it is in its own site's network and in no other. */
   readonly inPlace: boolean;
 }
 

@@ -5,8 +5,8 @@ import { keyOfName } from './desired.ts';
 import type { ContainerInstance } from './runtime.ts';
 
 /**
- * Records the slots of containers that exist, of any owner: no other container gets them. One that an older release
- * created has no record of its slot, but its endpoint while it runs.
+ * Records the slots of all existing containers, of any owner, so that no other container gets them. A container of an
+ * older release has no recorded slot: while it runs, its endpoint counts instead.
  */
 export function readSlots(slots: Slots, identity: Identity, instances: readonly ContainerInstance[]): void {
   for (const { id, name, mark, slot, endpoint } of instances) {

@@ -72,7 +72,7 @@ export function recordKey({ name, type }: { name: string; type: string }): strin
   return [name, type].join('/');
 }
 
-/** For a person. */
+/** A record as one line for people: `<name> <type> <content>`, with `(proxied)` if it is. */
 export function recordSummary({
   name,
   type,

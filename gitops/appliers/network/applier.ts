@@ -18,7 +18,7 @@ interface NetworkOptions {
   /** The sites' subnets are taken from these. */
   readonly ranges: readonly Range[];
   readonly networks: DockerNetworks;
-  /** `null`: the firewall is not ours to change, and nothing is said about it. */
+  /** `null`: Tagyard neither checks nor changes the firewall. */
   readonly firewall: Firewall | null;
   /** Addresses that no subnet may cover: this host's routes, its nameservers. */
   readonly reserved: () => Promise<readonly Range[]>;
@@ -30,7 +30,7 @@ interface NetworkOptions {
 }
 
 const CHECK_EVERY_MS = 10_000;
-/** So many subnets may be refused in a row: the engine knows of networks that it doesn't list. */
+/** Most subnets that the engine may refuse in a row. It knows of networks that it doesn't list. */
 const MOST_REFUSED = 64;
 
 type NetworkChange = Change<null, string>;
@@ -39,12 +39,14 @@ type NetworkChange = Change<null, string>;
 export function networkApplier(options: NetworkOptions): Applier<null, string> {
   const { identity, names, ranges, networks, firewall, clock = systemClock } = options;
   const changes = new EventEmitter();
-  /** Two subnets must not be chosen at the same time, and the rules end with the last network. */
+  /**
+   * Runs one change at a time: two subnets must not be chosen at once, and the rules are removed with the last network.
+   */
   const exclusive = limit(1);
-  /** Networks that the applier itself removes. */
+  /** Names of networks that this applier is removing. */
   const busy = new Set<string>();
   let state: FirewallState = { kind: 'intact' };
-  /** Without networks of ours there are no rules. */
+  /** True if this daemon has networks. Without any there are no rules. */
   let hasNetworks = false;
 
   const isOurs = ({ mark }: DockerNetwork) => readMark(identity, mark).owner.kind === 'ours';
@@ -74,7 +76,7 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
         throw new RetryableError(`the network ${name} was taken by ${owner.by} since it was observed`);
       }
       if (found.mark === mark && isAsDesired(found)) return;
-      // Its containers are cut off: they are in a network that doesn't isolate them, and are started again.
+      // This disconnects its containers, because the network doesn't isolate them as desired. They are started again.
       await remove(found, { force: true }, signal);
     }
     const others = all.filter((one) => one.name !== name);
@@ -153,7 +155,7 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
       state.kind === 'denied'
         ? {
             reason: 'NotIsolated',
-            message: `the containers may reach this host and private addresses: ${state.reason}. Run the provisioner with CAP_NET_ADMIN, or accept it with CONTAINER_FIREWALL=off`,
+            message: `the containers may reach this host and private addresses: ${state.reason}. Run the provisioner with CAP_NET_ADMIN, or set CONTAINER_FIREWALL=off to accept this`,
           }
         : null,
 

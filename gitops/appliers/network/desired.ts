@@ -4,10 +4,10 @@ import type { Resource, Traits } from '../contract.ts';
 
 export const NETWORK = { target: 'network', mayOutliveSite: true } as const satisfies Traits;
 
-/** Increase it when a release creates other networks: existing ones are then replaced. */
+/** Increase this if a release creates networks differently. Existing networks are then replaced. */
 const RECIPE = 1;
 
-/** A site's own network. Its subnet is assigned when it is created, and found again in it afterwards. */
+/** A site's own network. Its subnet is assigned at creation and isn't part of the desired state. */
 export function desiredNetworks({ site, adopt }: LoadedManifest): Resource<null>[] {
   const summary = `isolate the containers of ${site} in a network of their own`;
   return [

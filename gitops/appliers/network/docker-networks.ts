@@ -12,7 +12,7 @@ export interface DockerNetwork {
   readonly id: string;
   readonly name: string;
   readonly mark: string | null;
-  /** `null` unless it is an ordinary bridge for IPv4. */
+  /** Name of the bridge interface; `null` unless the network is an ordinary IPv4 bridge. */
   readonly bridge: string | null;
   readonly subnets: readonly Range[];
 }
@@ -26,9 +26,12 @@ interface NewNetwork {
 
 export interface DockerNetworks {
   list(signal: AbortSignal): Promise<readonly DockerNetwork[]>;
-  /** False if the engine uses a part of the subnet for something else. */
+  /** Creates a network. False if the engine already uses a part of the subnet. */
   create(network: NewNetwork, signal: AbortSignal): Promise<boolean>;
-  /** Cuts off the containers that are in it. A missing network is no error. */
+  /**
+   * With `force`, disconnects the network's containers first. Without it, throws `RetryableError` if there are any. A
+   * missing network is no error.
+   */
   remove(id: string, options: { readonly force: boolean }, signal: AbortSignal): Promise<void>;
 }
 
@@ -73,7 +76,7 @@ export function dockerNetworks(docker: Docker): DockerNetworks {
       try {
         await unlessGone(callDocker('removing a network', network.remove({ abortSignal: within(signal) })));
       } catch (cause) {
-        // Docker answers 403 while containers are in it; they are removed by their own changes.
+        // Docker answers 403 while the network has containers. Their own changes remove them.
         if (!(cause instanceof DockerRefusal) || cause.status !== 403) throw cause;
         throw new RetryableError(cause.message, { cause });
       }

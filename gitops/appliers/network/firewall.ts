@@ -29,9 +29,11 @@ interface FirewallOptions {
 }
 
 export interface Firewall {
+  /** Compares the present rules with the desired ones. */
   check(): Promise<FirewallState>;
   /** Writes what is missing or was changed. */
   ensure(): Promise<FirewallState>;
+  /** Removes the daemon's chains and the jumps to them. */
   remove(): Promise<FirewallState>;
 }
 
@@ -46,18 +48,20 @@ const IPV6 = '/proc/net/if_inet6';
 const MAX_OUTPUT = 32_000_000;
 /** Seconds to wait for another program that changes the firewall. */
 const LOCK_SECONDS = '10';
-/** After this time a refused change is tried again, milliseconds. */
+/** Milliseconds after which a refused change is tried again. */
 const DENIAL_MS = 5 * 60_000;
 /** Daemons and their tools are in sbin, which a user's PATH may lack. */
 const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
 
-/** The rules that keep containers from everything but the internet and their preview server, by iptables. */
+/**
+ * Firewall rules, written by iptables. Containers reach only the internet, their preview server and the `exceptions`.
+ */
 export function firewall({ names, own, exceptions, clock = systemClock }: FirewallOptions): Firewall {
   const families: readonly Family[] = [
     { command: 'iptables', desired: (current) => chainsV4(names, current, own) },
     ...(existsSync(IPV6) ? [{ command: 'ip6tables', desired: () => chainsV6(names) } as const] : []),
   ];
-  /** The chains as this version of iptables prints what was written. It may use other words than `Chains` has. */
+  /** The written chains as this version of iptables prints them. Its wording may differ from that of `Chains`. */
   const written = new Map<string, Chains>();
 
   async function observe({ command, desired }: Family) {

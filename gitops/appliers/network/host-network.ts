@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';
 import { parseRange, type Range } from './ranges.ts';
 
-/** systemd-resolved lists the real servers here while `/etc/resolv.conf` has only its own loopback address. */
+/** With systemd-resolved, the first file has only a loopback address, and the second one lists the real servers. */
 const RESOLVER_FILES = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'];
 
 /**
- * The nameservers that containers use: Docker's resolver in a container asks those of the host, from the container's
- * network. It asks a loopback one from the host's network, which needs no exception.
+ * IPv4 addresses of the nameservers that containers use. Docker's resolver asks the host's nameservers from the
+ * container's network. It asks a loopback nameserver from the host's network, so that one needs no exception.
  */
 export async function hostNameservers(files: readonly string[] = RESOLVER_FILES): Promise<string[]> {
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')));
@@ -17,7 +17,7 @@ export async function hostNameservers(files: readonly string[] = RESOLVER_FILES)
   return [...new Set(addresses)].filter((address) => isIPv4(address) && !address.startsWith('127.'));
 }
 
-/** The destinations that this host routes elsewhere than to its default gateway (proc(5), `/proc/net/route`). */
+/** The IPv4 ranges for which this host has routes, without the default route (proc(5), `/proc/net/route`). */
 export async function hostRoutes(): Promise<Range[]> {
   const [, ...lines] = (await readFile('/proc/net/route', 'utf8')).trim().split('\n');
   return lines.flatMap((line) => {

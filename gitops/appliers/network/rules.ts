@@ -1,9 +1,9 @@
 import { hash16, type Identity } from '../../base/ownership.ts';
 import { formatRange, type Range } from './ranges.ts';
 
-/** The firewall's names of a daemon. They don't depend on its sites: one rule covers the bridges of all of them. */
+/** A daemon's names in the firewall. They don't depend on its sites: one rule covers the bridges of all sites. */
 export interface FirewallNames {
-  /** Bridges with this prefix are ours; a bridge's name has at most 15 characters. */
+  /** Start of the names of the daemon's bridges. A bridge's name has at most 15 characters. */
   readonly bridgePrefix: string;
   /** The chain of packets that containers send through the host. */
   readonly forward: string;
@@ -11,26 +11,30 @@ export interface FirewallNames {
   readonly input: string;
 }
 
+/** Derives the names from instance and host, so that daemons on one machine have different ones. */
 export function firewallNames({ instance, host }: Identity): FirewallNames {
   const id = hash16(`${instance} ${host}`).slice(0, 5);
   return { bridgePrefix: `tgy${id}`, forward: `TAGYARD-${id}-FWD`, input: `TAGYARD-${id}-IN` };
 }
 
-/** Unique for a subnet. */
+/** The name of a subnet's bridge; no other subnet has the same. */
 export function bridgeName({ bridgePrefix }: FirewallNames, { start, bits }: Range): string {
   return `${bridgePrefix}${(start / 2 ** (32 - bits)).toString(16).padStart(7, '0')}`;
 }
 
-/** What containers may reach although it isn't public. */
+/** Destinations that aren't public and that containers may reach. */
 export interface Exceptions {
   /** Where the proxy answers for preview hostnames. */
   readonly preview: { readonly address: string; readonly port: number } | null;
-  /** Only DNS. */
+  /** IPv4 addresses that containers may reach for DNS only. */
   readonly nameservers: readonly string[];
   readonly ranges: readonly Range[];
 }
 
-/** Not public (IANA's special-purpose registry), and Azure's host, which serves metadata at a public address. */
+/**
+ * Ranges that aren't public (IANA's special-purpose registry), and Azure's metadata service, which has a public
+ * address.
+ */
 const NOT_PUBLIC = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -48,10 +52,12 @@ const NOT_PUBLIC = [
 
 const REFUSE = '-j REJECT --reject-with icmp-admin-prohibited';
 const REFUSE_V6 = '-j REJECT --reject-with icmp6-adm-prohibited';
-/** Answers to what the host has sent: a connection that a container itself has opened is checked by each of its packets. */
+/**
+ * Lets replies to the host's own connections through. Every packet of a connection that a container opened is checked.
+ */
 const KNOWN = '-m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -j RETURN';
 
-/** The rules of one chain, in the words that `iptables -S` prints. `RETURN`: the host's other rules decide. */
+/** By chain, its rules as `iptables -S` prints them. `RETURN`: the host's other rules decide. */
 export type Chains = ReadonlyMap<string, readonly string[]>;
 
 /** The chains for IPv4. `own`: the ranges of the sites' subnets. */
@@ -71,7 +77,7 @@ export function chainsV4(names: FirewallNames, exceptions: Exceptions, own: read
   ]);
 }
 
-/** The chains for IPv6, which the networks don't have. */
+/** The chains for IPv6. They refuse every packet, because the networks have no IPv6. */
 export function chainsV6(names: FirewallNames): Chains {
   return new Map([
     [names.forward, [REFUSE_V6]],
@@ -79,7 +85,7 @@ export function chainsV6(names: FirewallNames): Chains {
   ]);
 }
 
-/** Docker's chain for the host's own rules. It is first in FORWARD whenever the engine has started. */
+/** Docker's chain for the host's own rules. The engine puts it first in FORWARD when it starts. */
 const DOCKER_USER = 'DOCKER-USER';
 
 /** A jump of any Tagyard daemon: it concerns that daemon's bridges only. */
@@ -95,7 +101,7 @@ function jumps(names: FirewallNames, present: Chains): Jump[] {
   return [
     { from: 'INPUT', rule: rule(names.input) },
     { from: 'FORWARD', rule: rule(names.forward) },
-    // Missing if the engine doesn't change the firewall.
+    // The chain is missing if the engine doesn't change the firewall.
     ...(present.has(DOCKER_USER) ? [{ from: DOCKER_USER, rule: rule(names.forward) }] : []),
   ];
 }
@@ -118,7 +124,10 @@ export function isIntact(names: FirewallNames, desired: Chains, present: Chains)
   return [...desired].every(isEqual) && jumps(names, present).every((jump) => isFirst(jump, present));
 }
 
-/** Input of `iptables-restore --noflush`, one transaction: what is desired, in place of what is there. */
+/**
+ * Input for `iptables-restore --noflush`: one transaction that replaces the present chains and jumps by the desired
+ * ones.
+ */
 export function restoreInput(names: FirewallNames, desired: Chains, present: Chains): string {
   return transaction([
     ...[...desired.keys()].map((chain) => `:${chain} - [0:0]`),
@@ -130,7 +139,7 @@ export function restoreInput(names: FirewallNames, desired: Chains, present: Cha
   ]);
 }
 
-/** The same to remove all of it; `null` if nothing is there. */
+/** Input for `iptables-restore --noflush` that removes the chains and their jumps; `null` if there are no chains. */
 export function removeInput(names: FirewallNames, present: Chains): string | null {
   const chains = [names.forward, names.input].filter((chain) => present.has(chain));
   if (chains.length === 0) return null;

@@ -1,8 +1,8 @@
 import { overlap, type Range, sizeOf } from './ranges.ts';
 
 /**
- * The bits of a site's subnet: 61 addresses beside the bridge's own. A swap of 16 replicas and a preview server needs 34
- * at once.
+ * Prefix length of a site's subnet: 61 addresses besides the bridge's own. A swap of 16 replicas and a preview server
+ * needs 34 at once.
  */
 export const SUBNET_BITS = 26;
 

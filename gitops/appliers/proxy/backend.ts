@@ -59,13 +59,13 @@ export interface ProxyChange {
 
 /** A resource that the proxy has. */
 interface InstalledVhosts {
-  /** See `shortKey`. */
+  /** The resource's key, shortened by `shortKey`. */
   readonly key: string;
   /** The text in the mark's place; the backend does not interpret it. */
   readonly mark: string | undefined;
-  /** False if it was edited since it was written, or the proxy doesn't serve it and is not about to. */
+  /** False if it was edited after it was written, or if the proxy neither serves it nor is about to. */
   readonly intact: boolean;
-  /** It isn't intact, but only because of what the backend derives it from: a template, a setting, a certificate. */
+  /** True if it isn't intact only because an input of the backend has changed: a template, a setting, a certificate. */
   readonly outdated: boolean;
   /** Its names; `null` if it was edited or can't be read. */
   readonly names: readonly ServedName[] | null;
@@ -91,9 +91,9 @@ export interface ProxyBackend {
   events(signal: AbortSignal): AsyncIterable<void>;
   /** Housekeeping that doesn't change what is served; called occasionally, never concurrently. */
   upkeep?(): Promise<void>;
-  /** Paths of files in its folder that it didn't write and doesn't need. */
+  /** Paths of files in the proxy's folder that Tagyard neither wrote nor needs. */
   strangers?(): Promise<readonly string[]>;
-  /** This process ends. nginx keeps serving, and a later `start` adopts it; the embedded proxy ends. */
+  /** Call it before the process ends. nginx keeps serving, and a later `start` adopts it. The embedded proxy ends. */
   close(): Promise<void>;
 }
 

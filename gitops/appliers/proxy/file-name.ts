@@ -4,15 +4,15 @@ import { hostname, siteId } from '../../manifest/schema.ts';
 
 /**
  * The name of the file with a key's vhosts: `acme.conf` or `acme@metrics.acme.example.conf` for the ending `.conf`.
- * Neither a site's id nor a host name contains an `@` or a `~`. Of a long key only the start is in the name.
+ * Neither a site's id nor a host name contains an `@` or a `~`. The name of a long key has only its start, and a hash.
  */
 export function fileNameOf(key: string, ending: `.${string}`): string {
   return `${fileStem(key.replace('/', '@'))}${ending}`;
 }
 
 /**
- * Reads a `fileNameOf` back; `shortKey` of the key if that is long. `fileNameOf` of the result is the same file. Returns
- * any other file name unchanged.
+ * Reads the key from a name that `fileNameOf` made; a long key comes back as its `shortKey`. `fileNameOf` of the result
+ * is the same name again. Returns any other file name unchanged.
  */
 export function keyOf(fileName: string): string {
   const stem = fileName.slice(0, -extname(fileName).length);

@@ -3,8 +3,8 @@ import { COMMON_CLAIMS, HOP_HEADER, isClaim, OLD_HOP_HEADER } from '../../../edg
 import type { Vhost } from './desired.ts';
 
 /**
- * Carry `HOP_SECRET` between proxy and edge, in both directions; they never reach a container. The first one is sent, the
- * other one is accepted from an edge that is one version behind.
+ * Headers that carry `HOP_SECRET` between proxy and edge, in both directions. They never reach a container. The first
+ * one is sent. The second one is also accepted, for an edge that is one version behind.
  */
 export const HOP_SECRET_HEADERS = [HOP_HEADER, OLD_HOP_HEADER] as const;
 
@@ -21,9 +21,8 @@ export const STATED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto
 export const RELAYED = ['x-forwarded-country', 'x-forwarded-region'] as const;
 
 /**
- * Request headers of the client that a vhost of this kind drops, for a proxy that can drop by name only. The preview
- * server keeps `forwarded`: the tag server sends it the visited host in that header, and its pages in the browser depend
- * on it.
+ * The client's request headers that a vhost of this kind drops, for a proxy that can drop them only by exact name. The
+ * preview server keeps `forwarded`: in it the tag server sends the visited host, which the preview's pages need.
  */
 export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
   const unrelayed = kind === 'custom' ? RELAYED : [];
@@ -35,7 +34,10 @@ export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
   ];
 }
 
-/** The same for a proxy that can judge each name (in lower case). */
+/**
+ * True if a vhost of this kind drops the client's header of this name (lower case). For a proxy that can judge each
+ * name.
+ */
 export function isDropped(kind: Vhost['kind'], name: string): boolean {
   const kept = [
     ...STATED,

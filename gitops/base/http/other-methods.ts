@@ -3,8 +3,8 @@ import type { FastifyInstance } from 'fastify';
 const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT'] as const;
 
 /**
- * Collects the addresses that are registered from now on. The result makes every other method of each of them answer with
- * `allow` and the problem that `problem` makes (RFC 9110, 15.5.6); call it where the answer shall be registered.
+ * Collects the URLs that are registered from now on. Call the result to register all other methods of these URLs: they
+ * answer with `allow` and the problem that `problem` creates (RFC 9110, 15.5.6).
  */
 export function otherMethods(app: FastifyInstance, problem: () => Error): (on: FastifyInstance) => void {
   const known = new Map<string, Set<string>>();
@@ -22,7 +22,7 @@ export function otherMethods(app: FastifyInstance, problem: () => Error): (on: F
         method: others,
         url,
         schema: { hide: true },
-        // Before the body is read: no body of such a request can make another answer.
+        // Runs before the body is read, so that no body can change the answer.
         onRequest: async (_request, reply) => {
           reply.header('allow', allow);
           throw problem();

@@ -14,7 +14,7 @@ const problem = z.object({
   errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
 });
 
-/** Fetches within a time limit. Throws `CliError` where the service can't be reached or doesn't answer. */
+/** Fetches within a time limit. Throws `CliError` if the service can't be reached or doesn't answer. */
 export async function callService(
   { name, url }: Service,
   request: Request,
@@ -30,7 +30,7 @@ export async function callService(
     if (!(cause instanceof DOMException && cause.name === 'TimeoutError')) {
       throw new CliError(`${name} at ${url} can't be reached`, { cause });
     }
-    const changes = request.method === 'GET' ? '' : ' The request may have had its effect all the same.';
+    const changes = request.method === 'GET' ? '' : ' The request may take effect nevertheless.';
     throw new CliError(
       `${name} at ${url} did not answer ${request.method} ${new URL(request.url).pathname} within ${timeoutMs / 1000} s: check its process and its log, or set TAGYARD_TIMEOUT.${changes}`,
       { cause },
@@ -38,7 +38,7 @@ export async function callService(
   }
 }
 
-/** The problem of an answer that is not a 2xx, with every field at fault. */
+/** Makes an error from an answer other than 2xx. Its message lists every field at fault. */
 export function problemOf({ name }: Service, status: number, body: unknown): ServiceProblem {
   const { code, title, detail, errors } = problem.safeParse(body).data ?? { code: '', title: '', errors: [] };
   const message = detail || title || `${name} answered with status ${status}`;

@@ -17,7 +17,7 @@ interface ProvisionerCall {
   readonly path: string;
   readonly body?: object;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: by the method. `TAGYARD_TIMEOUT` has precedence. */
+  /** Milliseconds; the default depends on the method. `TAGYARD_TIMEOUT` takes precedence. */
   readonly timeoutMs?: number;
 }
 
@@ -44,23 +44,23 @@ export async function callProvisioner(
   });
   const limit = timeoutMs(context.env, given ?? (method === 'GET' ? QUICK_MS : SLOW_MS));
   const response = await callService(service, request, limit);
-  // Names and messages come from git, where a person who may push can write escape sequences for terminals.
+  // Names and messages come from git. Anyone who may push can put escape sequences for terminals there.
   const answer: unknown = visibleTexts(await response.json().catch(() => null));
   if (!response.ok) throw problemOf(service, response.status, answer);
   if (answer !== null) return answer;
   throw new CliError(`${url} did not answer like a provisioner; check INFRA_PROVISIONER_URL`);
 }
 
-/** Throws `CliError` where a header can't carry the text. */
+/** Throws `CliError` if a header can't carry the text. */
 function headerValue(name: string, text: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(text)) return text;
   throw new CliError(`${name} has a character that a header can't carry, for example a line break`);
 }
 
-/** As in the provisioner. */
+/** Most characters of a reason, as in the provisioner. */
 const MAX_REASON = 200;
 
-/** A reason as a header: its UTF-8 bytes on one line. */
+/** A reason as the value of a header: one line of at most 200 characters, its UTF-8 bytes as Latin-1. */
 export function headerText(text: string): string {
   const line = text
     .replace(/\p{Cc}+/gu, ' ')
@@ -85,7 +85,7 @@ function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A user id without an entry in the system's list of users, in a container for example.
+    // The system has no entry for the user id, for example in a container.
     return '';
   }
 }

@@ -1,11 +1,14 @@
 import { CliError } from '../output/cli-error.ts';
 
-/** An answer that needs no work. */
+/** Milliseconds for an answer that needs no work. */
 export const QUICK_MS = 10_000;
-/** An answer that reads or writes the sites repository, or observes every target. */
+/** Milliseconds for an answer that reads or writes the sites repository, or observes every target. */
 export const SLOW_MS = 120_000;
 
-/** How long a call may take: `TAGYARD_TIMEOUT` in seconds, else the default of the call. */
+/**
+ * Milliseconds that a call may take: `TAGYARD_TIMEOUT` (in seconds), else the default of the call. Throws `CliError` if
+ * the variable is invalid.
+ */
 export function timeoutMs(env: NodeJS.ProcessEnv, fallbackMs: number): number {
   const text = env.TAGYARD_TIMEOUT;
   if (text === undefined || text === '') return fallbackMs;

@@ -1,6 +1,8 @@
 import { createInterface } from 'node:readline/promises';
 
-/** Asks on the terminal; `null`: standard input or error is no terminal, so there is no one to ask. */
+/**
+ * Asks on the terminal. Returns the answer, empty after Ctrl-C; `null` if standard input or error is not a terminal.
+ */
 export async function ask(question: string): Promise<string | null> {
   const { stdin: input, stderr: output } = process;
   if (!input.isTTY || !output.isTTY) return null;

@@ -1,6 +1,9 @@
 import { CliError } from './cli-error.ts';
 
-/** Reads the variables of a file, if there is one. Variables that are set already win. */
+/**
+ * Reads environment variables from a file, if it exists. Variables that are already set take precedence. Throws
+ * `CliError`.
+ */
 export function loadDotEnv(path: string): void {
   try {
     process.loadEnvFile(path);

@@ -14,7 +14,7 @@ export interface Drivers {
   readonly edge: Driver<'workerd'>;
   readonly proxy: Driver<'nginx' | 'embedded'> & { readonly bin?: string };
   readonly containers: Driver<'docker' | 'process'>;
-  /** What keeps the containers of a site from others, and from this machine. */
+  /** What isolates a site's containers from other sites and from this machine. */
   readonly isolation: Driver<'firewall' | 'networks' | 'none'>;
 }
 

@@ -5,12 +5,13 @@ import { openSitesRepo, type SitesRepo } from '../../sites-repo/sites-repo.ts';
 
 const AUTHOR = { name: 'tagyard', email: 'tagyard@localhost' };
 
-/** Only an id, not a name with a registry, from which Docker can pull. */
+/** A local image id. Docker can't pull it, unlike a name with a registry. */
 const LOCAL_ID = /^sha256:[0-9a-f]{64}$/;
 
 /**
- * Gives the sites of an embedded instance this image if theirs is an id that the engine doesn't have: child processes
- * ran them before, or the stand-in's older image was removed. They could never start again. Returns their names.
+ * Gives this image to sites of an embedded instance whose image is a local id that the engine doesn't have. Such sites
+ * could never start again: child processes ran them before, or the stand-in's older image was removed. Returns the
+ * names of the changed sites.
  */
 export async function takeOverImages(
   home: { readonly sitesRepo: string; readonly cacheDir: string },

@@ -132,7 +132,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
   return { run, drivers, demoStatus: container.status };
 }
 
-/** Before the provisioner starts: the sites that child processes ran until now move to Docker. */
+/** Moves sites that child processes ran until now to Docker. Call it before the provisioner starts. */
 async function takeOver({ home, tagServerImage }: Setup): Promise<void> {
   const repo = { sitesRepo: home.at('sites.git'), cacheDir: home.at() };
   for (const site of await takeOverImages(repo, tagServerImage)) {

@@ -54,7 +54,7 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
         const served = table.get(key);
         const intact =
           served !== undefined && spec !== null && (await isCurrent(served, spec, settings.certificates));
-        // What an earlier process applied, and this one could not serve at its start; or a renewed certificate.
+        // This process could not serve at its start what an earlier one applied, or a certificate was renewed.
         const outdated =
           !intact && spec !== null && (served === undefined || served.specHash === contentHash(spec));
         return { key, mark, path, intact, outdated, names: spec?.vhosts.map(servedName) ?? null };

@@ -27,7 +27,7 @@ export function ownIdentity(): ProcessIdentity {
   };
 }
 
-/** Whether the process has certainly ended. Of another machine that can't be known. */
+/** True only if the process has certainly ended. Always false for a process of another machine. */
 export function hasEnded({ machine, boot, namespace: where, pid, started }: ProcessIdentity): boolean {
   const own = ownIdentity();
   if (machine === null || boot === null || machine !== own.machine) return false;

@@ -95,8 +95,9 @@ function write(name: string, value: string, maxAge: number, domain: string | nul
 }
 
 /**
- * Sets the id, or deletes it if it is empty, on the widest domain that the browser accepts, until the page's cookies have
- * it, or none. A malformed one may be beside it. (The edge uses the public suffix list.)
+ * Sets the id on the widest domain that the browser accepts, or deletes the cookie if `id` is empty. Tries narrower
+ * domains until the page's cookies have the id, or no id. A malformed id may remain beside it. (The edge uses the
+ * public suffix list.)
  */
 function keepId(id: string): void {
   const labels = location.hostname.split('.');
@@ -117,7 +118,7 @@ function keep(answer: BootAnswer): void {
         write(cookie.name, cookie.value, cookie.maxAge, cookie.domain);
       }
     }
-    // Last: a browser may forbid storage alone. A sandbox that forbids cookies forbids it, too.
+    // Storage comes last, because a browser may forbid only storage. A sandbox that forbids cookies forbids both.
     if (id) localStorage.setItem('tagyard.session', answer.session.id);
     else localStorage.removeItem('tagyard.session');
   } catch {}

@@ -7,7 +7,7 @@ export interface TagyardPage {
   gtm?: 'pending' | 'edge' | 'direct' | 'loaded' | 'failed';
   /** The snippet's fallback: loads the vendor's script, unless the web tag is already being loaded. */
   direct?: () => void;
-  /** The snippet's way to add a script without holding the page's `load` event. Older snippets have none. */
+  /** Adds a script without delaying the page's `load` event. Older snippets don't set it. */
   add?: (src: string, load: () => void, fail: () => void) => void;
   /** `gtm.start` has been pushed. It is pushed once, whichever server the web tag comes from. */
   started?: boolean;

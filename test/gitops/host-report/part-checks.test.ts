@@ -119,7 +119,7 @@ describe('the edge', () => {
     const url = await serve((_request, response) => response.writeHead(status).end(body));
     expect(await checkEdge(url, { lookup })).toMatchObject({
       status: 'failed',
-      detail: expect.stringContaining(`status ${status}, and not by the worker`),
+      detail: expect.stringContaining(`status ${status}, but it is not the worker`),
     });
   });
 

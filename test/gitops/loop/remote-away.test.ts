@@ -43,7 +43,7 @@ test('while a remote is unreachable for an hour the last revision stays enforced
     const { body } = await daemon.call('GET', '/sites');
     expect(body.problem).toContain('newer revisions are unknown');
     expect(body.sites).toMatchObject([{ ready: true, reason: 'SourceUnavailable' }, { reason: 'Removed' }]);
-    expect(body.sites[0].message).toMatch(/^the sites repository can’t be read for \d+ s/);
+    expect(body.sites[0].message).toMatch(/^the sites repository has been unreadable for \d+ s/);
     // An object of the site is removed from outside: it comes back, although no newer revision can be read.
     const [lost = ''] = daemon.of('containers', 'one');
     if (minutes < 10) {

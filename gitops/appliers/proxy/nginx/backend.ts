@@ -24,7 +24,7 @@ import { TEMPLATES } from './templates.ts';
 
 /** A reload with 1,000 sites takes 5 s on two cores. */
 const RELOAD_TIMEOUT_MS = 30_000;
-/** How often the sizes of logs are checked. A site at its limit of requests writes 4 MB in this time. */
+/** Milliseconds between two checks of the logs' sizes. A site at its limit of requests writes 4 MB in this time. */
 const ROTATION_MS = 30_000;
 const LOG_BYTES = 192 * 1024 * 1024;
 
@@ -68,7 +68,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       writtenMain = wanted;
     });
 
-  /** Not during a reload, which opens the logs too. */
+  /** Waits for a change of the configuration to end: its reload opens the logs too. */
   const rotate = () =>
     exclusive(async () => {
       const { generations, daemon } = running();
@@ -107,12 +107,12 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
 
     async installed() {
       const { generations, daemon, renderer, main } = running();
-      // The trees are a cache. One that is damaged is written anew, and is no fault of its sites.
+      // The trees are a cache. A damaged one is written anew, and no site is reported for it.
       if ((await generations.current())?.isSound === false && !isChanging()) await restore();
       const served = { generations, daemon, main: main(), isChanging };
       const { current, isServed, isCurrentServed } = await whatIsServed(served);
       if (current === null) return [];
-      // The main configuration changes by itself with the ranges of Cloudflare.
+      // The main configuration also changes when Cloudflare's address ranges change.
       const isOwnMain =
         current.mainHash === contentHash(served.main) ||
         (writtenMain !== null && current.mainHash === contentHash(writtenMain));

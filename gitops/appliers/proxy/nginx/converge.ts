@@ -54,7 +54,7 @@ export async function converge(deps: ConvergerDeps, changes: readonly FileChange
     await generations.prune((current ?? next).name);
     const isNameFault = error instanceof NameConflict || error instanceof NameTooLong;
     if (current === null || !isNameFault) throw error;
-    // The system's nginx has other names than ours and other limits, and reports a fault with them only now.
+    // The system's nginx has names and limits of its own. It reports a conflict with them only now.
     const theirs = changes.find(({ text }) => error.isIn(text));
     if (theirs === undefined) throw error;
     const others = await converge(

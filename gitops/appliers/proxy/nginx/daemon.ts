@@ -26,9 +26,8 @@ export interface DaemonSettings {
 }
 
 /**
- * An nginx of our own under its own prefix. It is a child that outlives this process, so neither the end nor a crash
- * of this process interrupts a visitor; a later process finds it by its pid file. Emits `lost` when it ends
- * unexpectedly.
+ * Tagyard's own nginx under its own prefix. It is a child that outlives this process, so neither the end nor a crash of
+ * this process interrupts a visitor. A later process finds it by its pid file. Emits `lost` when it ends unexpectedly.
  */
 export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   readonly #settings: DaemonSettings;
@@ -129,8 +128,8 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   }
 
   /**
-   * Makes nginx open its logs again, without waiting. Workers reopen them by their path, so this takes a reload if they
-   * run as another user than the master: our folders are closed to other users.
+   * Makes nginx reopen its logs, without waiting. Workers reopen them by path. Workers of another user than the
+   * master's can't enter Tagyard's folders, so then nginx is reloaded instead.
    */
   async reopenLogs(): Promise<void> {
     const master = await this.master();
@@ -145,7 +144,7 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
     if ((await this.master()) !== null) this.#watchAdopted();
   }
 
-  /** Emits no `lost` from now on. nginx keeps running. */
+  /** Stops emitting `lost`. nginx keeps running. */
   release(): void {
     this.#released = true;
     clearInterval(this.#watch);

@@ -1,7 +1,7 @@
 /**
- * Request headers that an origin takes from a client that is not the edge. nginx can't drop headers by a pattern, and
- * templates take any `x-gtm-*` for the host's own word (whom to call, with which key). So a request without the hop
- * secret passes these and no others; the edge judges each name itself.
+ * The only request headers that nginx passes to an origin if the request lacks the hop secret. nginx can't drop headers
+ * by pattern, and templates trust any `x-gtm-*` header as set by the host (for example the address to call and its API
+ * key). With the hop secret, the edge has already judged each header.
  */
 export const DIRECT_HEADERS = [
   'accept',

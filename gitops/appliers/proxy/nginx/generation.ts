@@ -6,7 +6,7 @@ import { contentHash } from '../../../base/ownership.ts';
 /** Texts by file name, in the order in which nginx's `include` reads them. */
 export type Files = ReadonlyMap<string, string>;
 
-/** A whole configuration; the only files that it refers to outside are certificates. */
+/** A whole configuration. Certificates are the only files outside it that it refers to. */
 export interface Tree {
   readonly main: string;
   readonly files: Files;
@@ -15,13 +15,13 @@ export interface Tree {
 export interface Generation extends Tree {
   /** The directory's name. */
   readonly name: string;
-  /** The answer of the version endpoint while nginx serves it; empty if nothing tells it any more. */
+  /** What the version endpoint answers while nginx serves this generation; empty if no file states it any more. */
   readonly version: string;
   /** Hash of `main` as it was written. */
   readonly mainHash: string;
-  /** Files that were written and are gone. */
+  /** Names of vhosts' files that were written and are gone now. */
   readonly missing: readonly string[];
-  /** False if a file that this host writes besides the vhosts is gone or differs, or if a vhost's file is gone. */
+  /** True if no file is gone, and every file other than the vhosts' is as it was written. */
   readonly isSound: boolean;
 }
 
@@ -92,6 +92,7 @@ function parseRecord(text: string | null): z.output<typeof recordSchema> | null 
   }
 }
 
+/** For `catch`: `null` if the file doesn't exist; throws every other error. */
 export function absent(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null;
   throw error;

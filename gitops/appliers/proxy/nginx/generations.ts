@@ -18,7 +18,7 @@ import {
 
 const CURRENT = 'current';
 const CANDIDATE = 'candidate';
-/** Files that aren't ours and that nginx refuses. */
+/** Folder for files that Tagyard didn't write and that nginx refuses. */
 const ASIDE = 'refused';
 const OWN: ReadonlySet<string> = new Set([
   ...[CURRENT, `${CURRENT}.tmp`, CANDIDATE, ASIDE, 'logs', 'temp', 'nginx.pid'],
@@ -40,7 +40,7 @@ interface GenerationsDeps {
 /**
  * Directories `sites.<n>` under the prefix, each with a complete tree, and the symbolic link `current` to the one that
  * nginx reads. Files are immutable, so unchanged ones are hard links to the previous generation. The trees are a cache:
- * what is lost of the current one comes from the others, or is written anew from git.
+ * what the current one has lost is copied from older ones or written anew from git.
  */
 export class Generations {
   readonly #prefix: string;
@@ -56,9 +56,9 @@ export class Generations {
   static readonly candidateConfig = join(CANDIDATE, 'nginx.conf');
 
   /**
-   * The current generation. Files that it has lost come from older ones. If the link or the whole directory is lost, it
-   * is the generation that nginx serves, or else the newest that is left. `null`: nothing is left, or nothing was ever
-   * written. Throws `RetryableError` if something exists and can't be read.
+   * The current generation, with lost files taken from older ones. If the link or the directory is lost: the generation
+   * that nginx serves, else the newest one. `null`: there is none. Throws `RetryableError` if something exists but
+   * can't be read.
    */
   async current(): Promise<Generation | null> {
     try {
@@ -75,7 +75,7 @@ export class Generations {
     }
   }
 
-  /** A generation that is kept; `null` if there is none of this version. */
+  /** The kept generation of this version; `null` if there is none. */
   async ofVersion(version: string): Promise<Generation | null> {
     return (await this.#all()).find((one) => one.version === version) ?? null;
   }
@@ -131,21 +131,21 @@ export class Generations {
     await symlink(name, temporary);
     await rename(temporary, join(this.#prefix, CURRENT)).catch(async (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EISDIR' && error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
-      // A directory is in the link's place. It isn't ours, so nothing of it is removed.
+      // A directory is in the link's place. Tagyard didn't make it, so it is renamed, not removed.
       await rename(join(this.#prefix, CURRENT), join(this.#prefix, `${CURRENT}.${Date.now()}`));
       await rename(temporary, join(this.#prefix, CURRENT));
     });
     await syncDirectory(this.#prefix);
   }
 
-  /** Keeps the texts of files that aren't ours and that no next generation has. */
+  /** Saves files that Tagyard didn't write and that the next generation won't contain. */
   async setAside(files: Files): Promise<void> {
     if (files.size === 0) return;
     await mkdir(join(this.#prefix, ASIDE), { recursive: true, mode: 0o700 });
     for (const [name, text] of files) await writeDurably(join(this.#prefix, ASIDE, name), text);
   }
 
-  /** Paths under the prefix, relative to it, of what this host didn't write. `isOurs`: a vhost's file is. */
+  /** Paths, relative to the prefix, of files that Tagyard didn't write. `isOurs` judges the text of a vhost's file. */
   async strangers(isOurs: (text: string) => boolean): Promise<string[]> {
     const current = await readlink(join(this.#prefix, CURRENT)).catch(noLink);
     const inTree = async (...path: string[]) => {
@@ -199,12 +199,12 @@ export class Generations {
   }
 }
 
-/** True if the file is in the base's directory with this text: it may be linked and is synced. */
+/** True if the base's directory has the file with this text. Then it can be hard-linked, and is on disk already. */
 function isKept(base: Generation | null, name: string, text: string): base is Generation {
   return base !== null && base.files.get(name) === text && !base.missing.includes(name);
 }
 
-/** With the files that it lost, from other generations, where they are left. */
+/** Adds lost files from other generations that still have them. */
 function complete(found: Generation, others: readonly Generation[]): Generation {
   const files = new Map(found.files);
   for (const name of found.missing) {
@@ -214,7 +214,7 @@ function complete(found: Generation, others: readonly Generation[]): Generation 
   return { ...found, files: new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1))) };
 }
 
-/** Also if something else is in the link's place. */
+/** For `catch`: `null` if there is no link, also if something else is in its place. */
 function noLink(error: NodeJS.ErrnoException): null {
   if (error.code === 'EINVAL') return null;
   return absent(error);

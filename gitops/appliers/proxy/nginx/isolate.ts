@@ -16,15 +16,15 @@ interface Isolated {
   /** A tree that nginx accepts: the base with all changes that are not refused. */
   readonly files: Files;
   readonly refused: ReadonlyMap<FileChange, Error>;
-  /** Files of the base that aren't ours and that nginx refuses, by name. */
+  /** By name, texts of files in the base that Tagyard didn't write and that nginx refuses. */
   readonly strange: Files;
 }
 
 /**
  * Finds the largest set of changes that nginx accepts, so that a bad vhost fails only its own change and keeps its old
- * file. The error names the bad file; if it doesn't, a binary search finds it: 2 + log2(N) tests for one bad of N.
- * A bad file of the base is dropped: ours, because its certificate is gone, for example; or one that isn't ours
- * (`isOurs`), which is `strange`.
+ * file. The error names the bad file; if it doesn't, a binary search finds it: 2 + log2(N) tests for one bad of N. A
+ * bad file of the base is dropped, for example if its certificate is gone. If Tagyard didn't write it (`isOurs`), it is
+ * also in `strange`.
  */
 export async function isolate(
   base: Files,

@@ -1,7 +1,9 @@
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A log and its rotated ones, `<name>.1` (newer) and `<name>.2`, have a third of the limit each. */
+/**
+ * Rotated files of a log: `<name>.1` (newer) and `<name>.2`. The log and each of them may have a third of the limit.
+ */
 const ROTATED = 2;
 /** How long the logs of a removed site are kept after their last line. */
 const GONE_MS = 7 * 24 * 60 * 60 * 1000;
@@ -13,7 +15,7 @@ interface LogRotation {
   readonly sites: ReadonlySet<string>;
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** The limit of a log and its rotated ones together. */
+  /** Most bytes of a log and its rotated files together. */
   readonly maxBytes: number;
 }
 
@@ -34,7 +36,7 @@ export async function rotateLogs({ directory, sites, now, maxBytes }: LogRotatio
   ]) {
     const bytes = await sizeOf(path);
     if (bytes !== null && bytes > maxBytes / (1 + ROTATED)) await rotate(path);
-    // A process that was killed after the rename could not make nginx reopen it.
+    // A process that was killed after the rename didn't make nginx reopen the log.
     else if (bytes !== null || (await sizeOf(`${path}.1`)) === null) continue;
     mustReopen = true;
   }

@@ -1,6 +1,6 @@
 import { RetryableError } from '../../../base/errors.ts';
 
-/** A name that nginx can't serve beside what the operator's configuration has. */
+/** The operator's configuration keeps nginx from serving a name. */
 interface NameFault extends Error {
   /** True if a site's file has the name. */
   isIn(text: string | null): boolean;
@@ -29,18 +29,18 @@ export class NameConflict extends RetryableError implements NameFault {
 }
 
 /**
- * A name is too long for `server_names_hash_bucket_size` in the operator's configuration, which nginx refuses as a
- * whole. Our own sets enough for every name.
+ * A name is too long for `server_names_hash_bucket_size` in the operator's configuration. nginx then refuses the whole
+ * configuration. Tagyard's own configuration allows every name.
  */
 export class NameTooLong extends RetryableError implements NameFault {
   override name = 'NameTooLong';
   readonly #longest: number;
 
   private constructor(bucketBytes: number, config: string) {
-    // A pointer for the bucket's end; for each name a pointer, its length, and the whole padded to eight bytes.
+    // A bucket ends with a pointer. Each name takes a pointer, two bytes for its length and padding to eight bytes.
     const longest = bucketBytes - 2 * 8 - 2;
     super(
-      `${config} allows names of ${longest} characters: set server_names_hash_bucket_size 512 in its http block`,
+      `${config} allows names of at most ${longest} characters: set server_names_hash_bucket_size 512 in its http block`,
     );
     this.#longest = longest;
   }

@@ -7,9 +7,9 @@ import { DIRECT_HEADERS } from './direct-headers.ts';
 import { certificatePaths, type MainSettings, plain, trustedPeers, versionText } from './quote.ts';
 import type { Templates } from './templates.ts';
 
-/** With nginx's variable of each. */
+/** Each header with its nginx variable. */
 const DIRECT = DIRECT_HEADERS.map((name) => ({ name, variable: `http_${name.replaceAll('-', '_')}` }));
-/** The known ones, for the preview server, which runs no templates. */
+/** Headers that only the host may set. The preview server runs no templates, so dropping the known ones is enough. */
 const CONTAINER_HOST = ['x-gtm-identifier', 'x-gtm-default-domain', 'x-gtm-api-key'] as const;
 
 export interface Renderer {

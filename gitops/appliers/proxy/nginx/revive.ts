@@ -1,12 +1,12 @@
 import { backoffMs } from '../../../base/backoff.ts';
 import type { NginxDaemon } from './daemon.ts';
 
-/** An nginx that has run this long started well: its next end counts as the first. */
+/** Milliseconds after which a start counts as a success: the next end is then the first failure. */
 const SETTLED_MS = 60_000;
 
 /**
- * Starts nginx again when it ends unexpectedly: at once, then with growing pauses while it keeps ending. What it serves
- * doesn't change, so no site waits for a pass, and none counts as repaired.
+ * Starts nginx again when it ends unexpectedly: at once, then with growing pauses while it keeps ending. Its
+ * configuration doesn't change, so no site waits for a pass or counts as repaired.
  */
 export function reviveNginx(daemon: NginxDaemon, restore: () => Promise<unknown>): { stop(): void } {
   let failures = 0;

@@ -17,19 +17,20 @@ interface ServedDeps {
   isChanging(): boolean;
 }
 
-/** Does nginx serve this text of the file? `null`: not known yet, because a reload that will is in flight. */
+/** True if nginx serves this text of the file. `null`: not known yet, because a reload is in flight. */
 type IsServed = (name: string, text: string) => boolean | null;
 
 interface Served {
   readonly current: Generation | null;
   readonly isServed: IsServed;
-  /** nginx serves the current generation, whatever its main configuration is. */
+  /** True if nginx serves the current generation, whatever its main configuration is. */
   readonly isCurrentServed: boolean;
 }
 
 /**
- * Compares the current generation with what nginx serves, file by file. During a reload nginx serves the generation
- * before: files that are equal in both are served. An nginx that doesn't answer for a while serves nothing of ours.
+ * Compares the current generation with what nginx serves, file by file. During a reload nginx still serves the previous
+ * generation; files that are equal in both count as served. If nginx doesn't answer for a while, no file counts as
+ * served.
  */
 export async function whatIsServed(deps: ServedDeps): Promise<Served> {
   const { generations, main, isChanging } = deps;
@@ -41,7 +42,7 @@ export async function whatIsServed(deps: ServedDeps): Promise<Served> {
     isInFlight ||= isChanging();
     const served =
       version === current.version ? current : version === null ? null : await generations.ofVersion(version);
-    // A change that ended meanwhile: read again what is current.
+    // A change has ended meanwhile: read the current generation again.
     if (served !== current && (await generations.current())?.name !== current.name) continue;
     const isMain = served?.mainHash === contentHash(main);
     const isServed: IsServed = (name, text) =>

@@ -10,7 +10,7 @@ export interface NginxSettings extends ProxySettings {
   readonly now?: () => number;
   /** Timeout of a start or reload, in milliseconds. After a timeout, the previous tree is restored. */
   readonly reloadTimeoutMs?: number;
-  /** The limit of a site's log and its rotated ones together, bytes. */
+  /** Most bytes of a site's log and its rotated files together. */
   readonly logBytes?: number;
   /** How long connections to old workers stay open, seconds. */
   readonly shutdownSeconds?: number;

@@ -53,7 +53,7 @@ export class SystemNginx extends NginxDaemon {
     await super.activate(version, fresh);
   }
 
-  /** Ends an nginx of our own that an earlier setting started: it holds the sites' ports. */
+  /** Stops Tagyard's own nginx if an earlier setting started one: it holds the sites' ports. */
   override async prepare(): Promise<void> {
     await super.prepare();
     await stopNginx(this.#settings.prefix);
@@ -86,8 +86,8 @@ export class SystemNginx extends NginxDaemon {
   }
 
   /**
-   * From its configuration, else the built-in default. If nginx refuses the configuration, only the main file is read:
-   * the fault may be in our own tree, which is replaced only once the running nginx is known.
+   * Takes the path from nginx's configuration, else the built-in default. If nginx refuses the configuration, only the
+   * main file is read. The fault may be in Tagyard's own tree, which can be replaced only after nginx is found.
    */
   async #findPidFile(): Promise<string> {
     const text = await this.#read().then(

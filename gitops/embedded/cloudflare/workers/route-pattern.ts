@@ -1,6 +1,6 @@
 /**
- * Why a zone rejects a Workers route pattern, or `null`. A `*` is allowed at the start of the host and at the end of
- * the path, a port or query isn't, and the host must be in the zone (source: Workers documentation, "Routes").
+ * Why a zone rejects a Workers route pattern, or `null`. A `*` may be only at the start of the host and at the end of
+ * the path. Ports and queries are not allowed. The host must be in the zone (source: Workers documentation, "Routes").
  */
 export function patternFault(pattern: string, zone: string): string | null {
   const bare = pattern.replace(/^https?:\/\//, '');
