@@ -30,13 +30,16 @@ export const MANAGEMENT_ERRORS = {
   image_not_allowed: [422, 'The image is from a repository that IMAGE_REPOSITORIES doesn’t name'],
   invalid_container_config: [422, 'The container configuration is not what Tag Manager shows'],
   rate_limited: [429, 'Too many requests in a minute'],
-  too_many_streams: [429, 'The caller has as many event streams open as it may have'],
+  too_many_streams: [429, 'The caller has too many event streams open'],
   internal: [500, 'Something went wrong inside the management API'],
   provisioning_failed: [502, 'The provisioner did not accept the container'],
   verification_unavailable: [502, 'The verification worker can’t be reached; the status is unchanged'],
   auth_unavailable: [503, 'The keys that verify tokens can’t be fetched'],
   no_free_port: [503, 'The port pool is empty'],
-  projection_failed: [503, 'The change is committed, and not shown yet; it is tried again, don’t repeat it'],
+  projection_failed: [
+    503,
+    'The change is committed, but the database doesn’t show it yet; don’t repeat the request',
+  ],
   sites_repo_unavailable: [503, 'The sites repository can’t be read or written'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
