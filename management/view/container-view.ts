@@ -25,12 +25,10 @@ export const containerView = z
     status: z.enum(STATUSES),
     statusReason: statusReason.nullable(),
     statusDetail: z.string().nullable().meta({ description: 'the reason in more detail' }),
-    suspended: z
-      .boolean()
-      .meta({
-        description:
-          'changes are committed, but not applied until the site is resumed; `statusDetail` names them',
-      }),
+    suspended: z.boolean().meta({
+      description:
+        'changes are committed, but not applied until the site is resumed; `statusDetail` names them',
+    }),
     health: z.enum(HEALTHS).meta({ description: 'health of what runs for it on its host' }),
     image: z.string().meta({ description: 'the tag server’s image, pinned by digest' }),
     features: z.record(z.string(), z.boolean()),
