@@ -5,9 +5,8 @@ import { bundleEdge, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
 import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.ts';
 
 describe('the edge’s bundle', () => {
-  // A larger bundle makes each start of the worker slower (the bench of starts measures this). Raise a limit only if a
-  // rule
-  // needs it.
+  // A larger bundle makes each start of the worker slower (the bench of starts measures this).
+  // Raise a limit only if a rule needs it.
   test('is under 60 KB minified and 20.5 KB gzipped', async () => {
     const bundle = await bundleEdge();
     expect(Buffer.byteLength(bundle)).toBeLessThan(60_000);
