@@ -103,7 +103,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
   const parseJson = app.getDefaultJsonParser('error', 'error');
-  // Some clients always send the JSON content type. With an empty body, the route decides whether it needs one.
+  // Some clients send the JSON content type even without a body. Each route decides whether it needs a body.
   app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>
     body === '' ? done(null, undefined) : parseJson(request, body, done),
   );

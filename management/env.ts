@@ -15,13 +15,13 @@ const list = z
       .filter((item) => item !== ''),
   );
 
-/** An address, a range of addresses, or a name that Fastify has for some ranges. */
+/** An address, a range of addresses, or one of Fastify's names for ranges. */
 const trustedProxy = z.union(
   [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6(), z.enum(['loopback', 'linklocal', 'uniquelocal'])],
   'must be an address, a range like 10.0.0.0/8, or loopback, linklocal or uniquelocal',
 );
 
-/** 0: for ever. */
+/** How many days history is kept; 0: for ever. */
 const days = z.coerce
   .number()
   .int()
@@ -55,7 +55,7 @@ const environment = z.object({
   /** Requests a minute. */
   RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(1).default(3_000),
   RATE_LIMIT_PER_SUBJECT: z.coerce.number().int().min(1).default(1_200),
-  /** Event streams that are open at once, in one process. */
+  /** The most event streams that one subject may have open in one process. */
   STREAMS_PER_SUBJECT: z.coerce.number().int().min(1).default(100),
   TRUSTED_PROXIES: list.pipe(z.array(trustedProxy)),
   METRICS_TOKEN: z

@@ -69,10 +69,13 @@ export function registerMetrics(
 }
 
 const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
-/** A proxy on this machine adds one of these to the requests of others. */
+/** A proxy on this machine adds one of these headers to the requests that it forwards. */
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'];
 
-/** The figures tell of all clients. Throws unless the caller has their token, or is on this machine where there is none. */
+/**
+ * Throws unless the caller may read the metrics, which cover all clients: with the token, or, if none is set, by a
+ * direct request from this machine.
+ */
 function demandMonitor({ headers, socket }: FastifyRequest, token: string | null): void {
   if (token !== null) {
     const given = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1];
@@ -84,6 +87,6 @@ function demandMonitor({ headers, socket }: FastifyRequest, token: string | null
   if (isDirect && LOOPBACK.test(socket.remoteAddress ?? '')) return;
   throw new ManagementProblem('forbidden', {
     detail:
-      'set METRICS_TOKEN, and send it as a bearer token; without it, only this machine may read the figures',
+      'set METRICS_TOKEN and send it as a bearer token; without it, only direct requests from this machine may read the metrics',
   });
 }

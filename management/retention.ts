@@ -4,12 +4,12 @@ import type { Context } from './context/context.ts';
 import type { Database } from './db/database.ts';
 
 const HOUR_MS = 3_600_000;
-/** Rows that one statement deletes. */
+/** The most rows that one statement deletes. */
 const BATCH = 1_000;
 
 type Kind = 'audit' | 'events' | 'operations';
 
-/** Deletes rows of one kind that are older than `days`, in batches. Resolves to their number. */
+/** Deletes rows of one kind that are older than `days`, in batches. Resolves to the number of deleted rows. */
 export async function pruneHistory(
   db: Database,
   kind: Kind,
@@ -25,7 +25,7 @@ export async function pruneHistory(
   return sum;
 }
 
-/** Deletes what is older than the settings say: at once, and every hour until the signal. 0 days: nothing. */
+/** Deletes history that is older than the settings allow: now, and every hour until the signal. 0 days: never. */
 export async function keepPruning(
   { db, log, settings }: Pick<Context, 'db' | 'log' | 'settings'>,
   signal: AbortSignal,

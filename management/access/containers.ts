@@ -20,7 +20,7 @@ export async function demandContainer(
   return found.container;
 }
 
-/** The container, for an operator: it needs no membership. */
+/** The container, for an operator, who needs no membership. Throws `unknown_container`. */
 export async function demandAnyContainer(db: Database, id: string): Promise<ContainerWithOperation> {
   const container = await findContainer(db, id);
   if (container === undefined) throw new ManagementProblem('unknown_container');

@@ -7,10 +7,10 @@ import { HEALTHS } from '../lifecycle/status.ts';
 
 /** Longer than a commit on a slow remote takes. The provisioner applies it in the background. */
 const TIMEOUT_MS = 15_000;
-/** Without an answer, the provisioner gets the commit at its next poll. */
+/** If a sync isn't answered, the provisioner gets the commit at its next poll. */
 const SYNC_MS = 5_000;
 
-/** Its texts may quote logs of a container, so that they may contain anything. */
+/** A text of the provisioner. It may quote a container's log, so it may contain any character. */
 const text = z.string().transform((lines) => lines.split('\n').map(visibleText).join('\n'));
 const accepted = z.object({ operation: z.object({ id: z.string() }).optional() });
 const operation = z.object({
@@ -77,7 +77,7 @@ interface ProvisionerOptions {
 export class ProvisionerClient {
   readonly #options: ProvisionerOptions;
 
-  /** One fetch is enough for all commits that were made before it. */
+  /** Concurrent calls are one request, because one fetch gets all commits that were made before it. */
   readonly #syncs = coalesce(
     async (contexts: readonly CallContext[]) => {
       const [context] = contexts;
@@ -94,8 +94,8 @@ export class ProvisionerClient {
   }
 
   /**
-   * Starts a site that git holds since `revision`. Commits nothing, because the request may arrive late, when git has
-   * removed the site again: then it is refused as `superseded`. Resolves to the id of the operation to follow.
+   * Starts a site that git has since `revision`. Commits nothing, because the request may arrive late: if git has
+   * removed the site meanwhile, it is refused as `superseded`. Resolves to the id of the operation to follow.
    */
   async provision(manifest: Manifest, revision: string | null, context: CallContext): Promise<string> {
     const path = revision === null ? '/provision' : `/provision?revision=${revision}`;
@@ -105,8 +105,8 @@ export class ProvisionerClient {
   }
 
   /**
-   * Starts the removal of a site whose removal git holds already. Commits nothing, because git may have brought the site
-   * back since. Resolves to the operation to follow, or `null` where nothing is left to do.
+   * Starts the removal of a site whose removal git holds already. Commits nothing, because git may have brought the
+   * site back since. Resolves to the operation to follow, or `null` where nothing is left to do.
    */
   async deprovision(name: string, context: CallContext): Promise<string | null> {
     try {

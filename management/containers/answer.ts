@@ -21,7 +21,7 @@ export function judgeRepeat(
   container: Recorded | undefined,
 ): 'refuse_other_body' | 'refuse_in_progress' | 'repeat_stored' | 'answer_from_record' {
   if (first.body_hash !== bodyHash) return 'refuse_other_body';
-  // A failed creation may have come up since, because git has brought its site back.
+  // The container of a failed creation may be live by now, because git has restored its site.
   const isOutdated = isFailure(first.answer) && container !== undefined && LIVE.includes(container.status);
   if (first.answer !== null && !isOutdated) return 'repeat_stored';
   // If no answer is stored, the first request is still running, or its process died and the operation continued.

@@ -18,7 +18,7 @@ import { refuseOwnZone } from './own-zone.ts';
 
 /** Brings the database up to date with the sites repository. */
 export interface Projector {
-  /** Resolves to the sites that could not be projected, and are tried again. */
+  /** Resolves to the sites that could not be projected. They are tried again later. */
   run(): Promise<ReadonlySet<string>>;
 }
 
@@ -40,7 +40,7 @@ export interface ContainerChange {
 
 /**
  * Changes a site as an operator would: by a commit in the caller's name. When this resolves, the database shows the
- * change. The provisioner applies it afterwards; it is notified, so that it doesn't wait for its next poll.
+ * change. The provisioner is notified, so that it applies the change before its next poll.
  */
 export async function changeContainer(
   context: Context,
@@ -74,16 +74,17 @@ export async function changeContainer(
   try {
     await commit(context, row, change);
   } catch (error) {
-    // After a fault of the repository the commit may exist. The claims stay until a projection has shown whether it does.
+    // After a fault of the repository the commit may exist. The claims stay until a projection has shown whether it
+    // does.
     const isRefused = error instanceof ManagementProblem && error.code !== 'sites_repo_unavailable';
     if (isRefused && claims.length > 0) await settleClaims(db, id, changeId);
     throw error;
   }
   const unprojected = await projection.run();
-  // The names stay claimed: git has them, although the database doesn't show it yet.
+  // The names stay claimed: git has them, although the database doesn't show them yet.
   if (unprojected.has(row.site_id)) throw new ManagementProblem('projection_failed');
   if (claims.length > 0) await settleClaims(db, id, changeId);
-  // The answer doesn't wait for it: a provisioner that hangs would hold up every change.
+  // Not awaited: a provisioner that hangs would delay the answer to every change.
   provisioner
     .sync({ requestId })
     .catch((err: unknown) =>

@@ -68,7 +68,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
       {
         schema: {
           operationId: 'changeContainer',
-          summary: 'Change name, features or modules; operators: the image',
+          summary: 'Change name, features or modules; operators may also change the image',
           tags,
           params: containerParams,
           headers: changeHeaders,
@@ -80,7 +80,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
         change(request, reply, {
           id: request.params.id,
           subject: 'Change',
-          // An operator sets the image of any container.
+          // An operator may set the image of any container without a membership.
           asOperator: isOnlyImage(request.body) && settings.superAdmins.includes(callerOf(request).subject),
           edit: (current) => {
             demandImage(request.body.image, current.image, callerOf(request), settings);

@@ -83,7 +83,7 @@ export const containerPatch = z
       .meta({ description: 'modules that are named are replaced, the others are unchanged' }),
     image: imageReference.optional().meta({
       description:
-        'for operators only: the tag server’s image by its digest, from an allowed repository; the new container is healthy before the old one is removed',
+        'for operators only: the tag server’s image, pinned by digest, from an allowed repository; the old container is removed after the new one is healthy',
     }),
   })
   .refine((patch) => Object.values(patch).some((value) => value !== undefined), 'names nothing to change')

@@ -31,8 +31,8 @@ interface Creation {
 
 /**
  * Creates a container and waits until the provisioner accepts it, for `answerMs` at most; later steps run in the
- * background. Throws a `ManagementProblem`. After a failed step the container is `failed`, and its ports and domains are
- * released.
+ * background. Throws a `ManagementProblem`. After a failed step the container is `failed`, and its ports and domains
+ * are released.
  */
 export async function createContainer(
   context: Context,
@@ -76,7 +76,7 @@ export async function createContainer(
   ]);
   runner.trigger();
   const answer = await recordedAnswer(context, draft.id);
-  // Until it is settled, the creation can still be withdrawn: a repeated request gets the answer of that time.
+  // An unsettled creation can still be withdrawn, so its answer isn't stored: a repeated request gets the current one.
   if (key !== null && isSettled) await storeAnswer(db, key, answer);
   return createdContainer(answer);
 }

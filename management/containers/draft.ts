@@ -15,7 +15,7 @@ export interface Draft {
   readonly domains: ManifestInput['domains'];
   readonly features: ManifestInput['features'];
   readonly modules: ManifestInput['modules'];
-  /** Encrypted already. */
+  /** Already encrypted. */
   readonly containerConfig: string;
 }
 

@@ -4,7 +4,7 @@ import { ManagementProblem } from '../http/errors.ts';
 import type { containerPatch } from './containers.schema.ts';
 import { newToken } from './draft.ts';
 
-/** The manifest's schema allows no more previous tokens. */
+/** The most previous tokens that the manifest's schema allows. */
 const MOST_TOKENS = 10;
 
 export function patch(
@@ -58,19 +58,20 @@ export function withoutCustomDomain(current: Manifest, domain: string): Manifest
 
 interface Rotation {
   readonly token: string;
-  /** The old token is accepted until then, so that pages with the old snippet keep working. UTC dates. */
+  /** The old token is accepted until this UTC date, so that pages with the old snippet keep working. */
   readonly until: string;
+  /** A UTC date. */
   readonly today: string;
 }
 
-/** Throws where as many old tokens as a manifest can hold are accepted still: none is dropped before its time. */
+/** Throws if the manifest is full of old tokens that are still accepted: none is dropped before its grace date. */
 export function rotateLoaderToken(current: Manifest, { token, until, today }: Rotation): ManifestInput {
   const previous = [{ token: current.loaderToken, until }, ...current.previousLoaderTokens];
   const accepted = previous.filter((one) => one.until > today);
   if (accepted.length > MOST_TOKENS) {
     const [first = until] = accepted.map((one) => one.until).sort();
     throw new ManagementProblem('too_many_loader_tokens', {
-      detail: `${MOST_TOKENS} old tokens are accepted still; one of them expires on ${first}`,
+      detail: `${MOST_TOKENS} old tokens are still accepted; the first of them expires on ${first}`,
     });
   }
   return { ...current, loaderToken: token, previousLoaderTokens: accepted };

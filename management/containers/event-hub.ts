@@ -6,21 +6,21 @@ import { ManagementProblem } from '../http/errors.ts';
 import { type EventView, eventsAfter } from '../records/events.repository.ts';
 import { type Subscriber, Subscription } from './subscription.ts';
 
-/** Events that are read at once. */
+/** The most events that one query reads. */
 export const PAGE = 500;
-/** Memberships that are checked at the same time after a break. */
+/** Memberships that are checked concurrently after the connection for notices was lost. */
 const CHECKS = 4;
 
 type Parts = Pick<Context, 'authenticate' | 'db' | 'settings' | 'clock' | 'log'>;
 
 /**
- * Hands new events to the open streams of this process. The database reports each event once; it is read once, whatever
- * the number of streams. While nothing happens, streams cost no query.
+ * Hands new events to the open streams of this process. The database reports each event once, and the hub reads it once
+ * for all streams. While nothing happens, streams cost no query.
  */
 export class EventHub {
   readonly #parts: Parts;
   readonly #open = new Set<Subscription>();
-  /** Smallest reported `seq` that isn't read yet, by container. */
+  /** By container: the smallest reported `seq` that isn't read yet. */
   readonly #unread = new Map<string, bigint>();
   readonly #mutex = limit(1);
 
@@ -28,7 +28,7 @@ export class EventHub {
     this.#parts = parts;
   }
 
-  /** Opens a stream's subscription. Throws `too_many_streams` where the subject has as many as it may have. */
+  /** Opens a stream's subscription. Throws `too_many_streams` if the subject has the allowed number already. */
   subscribe(subscriber: Subscriber, signal: AbortSignal): Subscription {
     const { limits } = this.#parts.settings;
     const count = [...this.#open].filter(({ of }) => of.subject === subscriber.subject).length;
@@ -90,7 +90,7 @@ export class EventHub {
     }
   }
 
-  /** After a break: each stream reads what it may have missed, and each membership is checked. */
+  /** When listening has begun again: each stream reads what it may have missed, and each membership is checked. */
   #catchUp(): void {
     for (const stream of this.#open) stream.fallBehind();
     const groups = Map.groupBy(this.#open, ({ of }) => `${of.client} ${of.subject}`);
@@ -106,7 +106,7 @@ export class EventHub {
     await this.#endRefused(streams, () => demandRole(this.#parts.db, client, subject, 'read'));
   }
 
-  /** Ends streams whose token has expired, and keeps the others alive. Each token is checked once for all its streams. */
+  /** Ends streams whose token has expired, and keeps the others alive. Checks each token once for all its streams. */
   async #checkTokens(signal: AbortSignal): Promise<void> {
     const { authenticate, clock, settings } = this.#parts;
     for await (const _ of setInterval(settings.followMs, null, { signal, ref: false })) {

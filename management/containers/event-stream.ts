@@ -4,9 +4,9 @@ import { PAGE } from './event-hub.ts';
 import type { Subscription } from './subscription.ts';
 
 /**
- * A container's events as server-sent events: first those after `last`, then each new one. Ends with its subscription,
- * or when the token or the membership behind it no longer allows reading. An event's id is the `Last-Event-ID` to
- * continue after.
+ * A container's events as server-sent events: first those after `last`, then each new event. Ends with its
+ * subscription, also when the token or the membership no longer allows reading. To continue after an event, a client
+ * sends its id as `Last-Event-ID`.
  */
 export async function* eventStream(
   { db }: Pick<Context, 'db'>,
@@ -16,7 +16,7 @@ export async function* eventStream(
   let after = last;
   try {
     yield `retry: 2000\n\n`;
-    // What arrives while this reads waits in the subscription.
+    // Events that arrive during the read wait in the subscription.
     subscription.fallBehind();
     for (;;) {
       const delivery = await subscription.next();

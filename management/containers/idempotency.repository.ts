@@ -45,7 +45,7 @@ export async function storeAnswer(
     .execute();
 }
 
-/** Deletes keys that are over a day old, apart from those that another process is deleting. */
+/** Deletes keys that are older than a day. Skips keys that another process is deleting. */
 export async function forgetOldKeys(db: Database): Promise<void> {
   await sql`
     with old as (

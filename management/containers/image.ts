@@ -4,10 +4,10 @@ import { ManagementProblem } from '../http/errors.ts';
 
 type ImageSettings = Pick<Context['settings'], 'superAdmins' | 'image' | 'imageRepositories'>;
 
-/** In the list of repositories: images of the host that have an id and no name. */
+/** In the list of repositories, it allows images of the host that have only an id, no name. */
 const LOCAL = 'local';
 
-/** `gcr.io/cloud-tagging/gtm` of `gcr.io/cloud-tagging/gtm:stable@sha256:…`; `local` of an image without a name. */
+/** `gcr.io/cloud-tagging/gtm` for `gcr.io/cloud-tagging/gtm:stable@sha256:…`; `local` for an image without a name. */
 export function repositoryOf(image: string): string {
   const [name, digest] = image.split('@');
   if (name === undefined || digest === undefined) return LOCAL;
@@ -15,8 +15,8 @@ export function repositoryOf(image: string): string {
 }
 
 /**
- * Throws unless the caller may set this image: it runs on the host, so only operators may, and only from the
- * repositories of the settings. An image that the container has already is no change.
+ * Throws unless the caller may set this image. An image runs on the host, so only operators may set one, and only from
+ * the repositories of the settings. Everyone may repeat the image that the container already has.
  */
 export function demandImage(
   image: string | undefined,
@@ -31,7 +31,7 @@ export function demandImage(
   const repository = repositoryOf(image);
   if (image === ofNewSites || imageRepositories.includes(repository)) return;
   throw new ManagementProblem('image_not_allowed', {
-    detail: `the repository ${repository} is none of ${imageRepositories.join(', ')}`,
+    detail: `the repository ${repository} is not among the allowed ones: ${imageRepositories.join(', ')}`,
     errors: [{ path: 'image', message: 'is from a repository that is not allowed' }],
   });
 }

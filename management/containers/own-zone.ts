@@ -6,9 +6,9 @@ import { ManagementProblem } from '../http/errors.ts';
 type Zones = Pick<Settings, 'edgeDomain' | 'originDomain' | 'platformDomains'>;
 
 /**
- * Throws where a name belongs to this installation: it is in one of the zones from which sites get their own hostnames,
- * or above one, or beside one in the same registrable domain. A caller could otherwise take the hostname of a future
- * site, or set cookies for all of them. `pathOf` gives the path in the request of the name at an index.
+ * Throws if a name belongs to this installation. Such a name is in a zone from which sites get their hostnames, above
+ * one, or in the same registrable domain as one. With it, a caller could take the hostname of a future site, or set
+ * cookies for all sites. `pathOf` maps a name's index to its path in the request.
  */
 export function refuseOwnZone(
   zones: Zones,

@@ -1,7 +1,7 @@
 /**
- * First labels of hostnames that no site gets on the installation's own zones, because people, mail servers, browsers or
- * certificate authorities expect the operator behind them (RFC 2142 and the usual names of services). `api2` and the like
- * are reserved too.
+ * Site ids that are not used, because they are the first label of a site's hostnames in the installation's zones.
+ * People, mail servers, browsers and certificate authorities expect the operator behind these labels (RFC 2142 and the
+ * usual names of services).
  */
 const RESERVED: ReadonlySet<string> = new Set(
   `
@@ -27,7 +27,7 @@ const RESERVED: ReadonlySet<string> = new Set(
     .split(/\s+/),
 );
 
-/** Whether a site id is reserved as the first label of hostnames, also with digits after it: `ns1`, `www-2`. */
+/** Whether a site id is a reserved label, or a reserved label with digits after it: `ns1`, `www-2`. */
 export function isReservedLabel(id: string): boolean {
   return RESERVED.has(id) || RESERVED.has(id.replace(/-?\d+$/, ''));
 }

@@ -19,8 +19,9 @@ export function slug(name: string): string {
 }
 
 /**
- * A site `acme-origin` would claim the origin hostname of the site `acme`, a site `login` a name that visitors take for
- * the operator's, and one with the name of its host could claim the host's own address.
+ * Whether a site can't have this id without a suffix. A site `acme-origin` would claim the origin hostname of the site
+ * `acme`. Visitors would believe that a site `login` is the operator's. A site with its host's name could claim the
+ * host's own address.
  */
 export function needsSuffix(id: string, host: string): boolean {
   return /-(?:origin|preview)$/.test(id) || id === host || isReservedLabel(id);

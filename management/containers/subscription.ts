@@ -1,11 +1,11 @@
 import type { EventView } from '../records/events.repository.ts';
 
-/** Proxies close a connection that is silent for a minute. */
+/** Shorter than the minute of silence after which proxies close a connection. */
 const HEARTBEAT_MS = 15_000;
-/** Events that wait for a slow client. With more, they are dropped, and it reads them from the database. */
+/** The most events that wait for a slow client. Beyond that the stream drops them and reads from the database. */
 const MOST_WAITING = 500;
 
-/** Whom a stream serves. */
+/** What a stream reports, and to whom. */
 export interface Subscriber {
   readonly container: string;
   readonly client: string;
@@ -16,7 +16,7 @@ export interface Subscriber {
 /** `behind`: the stream must read from the database. `beat`: nothing has happened for a while. */
 type Delivery = readonly EventView[] | 'behind' | 'beat';
 
-/** One stream's place in the hub. */
+/** The hub's side of one stream: what waits to be sent. */
 export class Subscription {
   readonly of: Subscriber;
   readonly #onEnd: () => void;
@@ -24,7 +24,7 @@ export class Subscription {
   #isBehind = false;
   #isBeating = false;
   #hasEnded = false;
-  /** By `clock.now()`: when it last had something to send. */
+  /** The time by `clock.now()` when the stream last had something to send. */
   #activeAt: number | null = null;
   #arrived = Promise.withResolvers<void>();
 
@@ -46,7 +46,7 @@ export class Subscription {
     this.#arrived.resolve();
   }
 
-  /** Makes it send something if it was silent for long. */
+  /** Makes the stream send a heartbeat if it was silent for long. */
   beat(nowMs: number): void {
     const isActive = this.#waiting.length > 0 || this.#isBehind;
     if (this.#activeAt === null || isActive) this.#activeAt = nowMs;
@@ -63,7 +63,7 @@ export class Subscription {
     this.#arrived.resolve();
   }
 
-  /** What to send next; `null`: the stream has ended. */
+  /** Resolves to what to send next; `null`: the stream has ended. */
   async next(): Promise<Delivery | null> {
     await this.#arrived.promise;
     this.#arrived = Promise.withResolvers();

@@ -13,11 +13,11 @@ export interface Settings {
   readonly host: string;
   /** Pinned by digest, or the id of a local image. */
   readonly image: string;
-  /** Repositories of the images that operators may set through the API; `local`: images without a name. */
+  /** The repositories from which operators may set images through the API; `local`: images without a name. */
   readonly imageRepositories: readonly string[];
   readonly edgeDomain: string;
   readonly originDomain: string;
-  /** Further domains of the operator. Sites get no name in, above or beside them. */
+  /** Further domains of the operator. No site gets a name in or above their registrable domains. */
   readonly platformDomains: readonly string[];
   /** With `{host}` in the place of the edge hostname: `https://{host}`. */
   readonly edgePublicUrl: string;
@@ -33,10 +33,10 @@ export interface Settings {
   readonly followMs: number;
   /** Milliseconds between two polls of the provisioner's site statuses. */
   readonly watchMs: number;
-  /** Milliseconds after which a creation is answered, even if it isn't known yet whether the provisioner accepts it. */
+  /** Milliseconds after which a creation is answered, even if the provisioner hasn't accepted or refused it yet. */
   readonly answerMs: number;
   readonly limits: Limits;
-  /** Addresses and ranges of the proxies whose `x-forwarded-for` is believed. Empty: none is. */
+  /** Addresses and ranges of the proxies whose `x-forwarded-for` is trusted. Empty: none. */
   readonly trustedProxies: readonly string[];
   /** The bearer token of `/metrics`. `null`: only callers on this machine may read it. */
   readonly metricsToken: string | null;

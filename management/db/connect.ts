@@ -44,7 +44,7 @@ export function connectEmbedded(dir?: string): ConnectedDatabase {
   });
 }
 
-/** The database of an embedded engine, which is opened at the first use. */
+/** The database of an embedded engine. The first use opens the engine. */
 export function embeddedDatabase(create: () => Promise<PGlite>): ConnectedDatabase {
   let engine: Promise<PGlite> | undefined;
   const open = () => {

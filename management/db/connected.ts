@@ -1,20 +1,20 @@
 import { type Dialect, Kysely } from 'kysely';
 import type { Database, Tables } from './database.ts';
 
-/** The channel on which the triggers of the database report what event streams wait for. */
+/** The channel of the notices that the database's triggers send for event streams. */
 export const CHANNEL = 'tagyard';
 
 interface NoticeHandlers {
   /** Called for each notice, after the commit of the transaction that caused it. */
   onNotice(notice: string): void;
-  /** Listening has begun, or begun again: notices of the time before may be lost. */
+  /** Called when listening has begun or begun again. Earlier notices may be lost. */
   onListening(): void;
 }
 
-/** Listens until the signal, on one connection. A connection that breaks is replaced. */
+/** Listens until the signal. Replaces a connection that breaks. */
 export type Listen = (db: Database, handlers: NoticeHandlers, signal: AbortSignal) => Promise<void>;
 
-/** A database with its notices. */
+/** A database whose notices can be listened to. */
 export class ConnectedDatabase extends Kysely<Tables> {
   readonly #listen: Listen;
 

@@ -7,10 +7,10 @@ import { systemClock } from '../../gitops/base/clock.ts';
 import { CHANNEL, type Listen } from './connected.ts';
 
 const RETRIES = { firstMs: 200, longestMs: 10_000 };
-/** So that a server that has vanished without a word is noticed. */
+/** Detects a server that vanished without closing the connection. */
 const KEEP_ALIVE_MS = 10_000;
 
-/** Listens on a connection of its own, beside the pool. `onError` gets the error of a connection that breaks. */
+/** Listens on a separate connection, outside the pool. `onError` gets the error of a connection that breaks. */
 export function listenOnPostgres(url: string, onError: (error: Error) => void): Listen {
   return async (_db, { onNotice, onListening }, signal) => {
     for (let failures = 0; !signal.aborted; failures += 1) {
@@ -32,7 +32,7 @@ export function listenOnPostgres(url: string, onError: (error: Error) => void): 
       } catch (error) {
         onError(error instanceof Error ? error : new Error(String(error)));
       }
-      // A connection that is broken already has nothing to end.
+      // Ending a connection that is already broken fails.
       await client.end().catch(() => undefined);
       if (!signal.aborted) {
         await systemClock.sleep(backoffMs(failures + 1, Math.random, RETRIES), { signal, ref: false });

@@ -47,9 +47,9 @@ interface VerifiedToken {
 }
 
 /**
- * Checks bearer tokens (RFC 7519, RFC 8725) against the keys of the configured issuer. A signature that is valid under a
- * key stays valid, so it is verified once. Which key applies to the token, and its `exp` and `nbf`, are checked on every
- * request.
+ * Checks bearer tokens (RFC 7519, RFC 8725) against the keys of the configured issuer. A signature that is valid under
+ * a key stays valid, so it is verified once. Which key applies to the token, and its `exp` and `nbf`, are checked on
+ * every request.
  */
 export function createAuthenticator(options: AuthOptions): Authenticate {
   const { jwksUrl, issuer, audience, jwks, clock = systemClock } = options;
@@ -101,9 +101,11 @@ function actorOf({ sub, name, email }: JWTPayload): Actor {
   if (typeof sub !== 'string' || sub === '') {
     throw new ManagementProblem('invalid_token', { detail: 'the token names no subject' });
   }
-  // No member can have such a subject, and the database can't hold it.
+  // The members' schema refuses such subjects, and the database can't store them.
   if (/[\p{Cc}\p{Cs}]/u.test(sub)) {
-    throw new ManagementProblem('invalid_token', { detail: 'the token’s subject is not plain text' });
+    throw new ManagementProblem('invalid_token', {
+      detail: 'the token’s subject is not plain Unicode text without control characters',
+    });
   }
   const shown = typeof name === 'string' ? visibleText(name).trim() : '';
   return {

@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 
-/** Logs once, while no proxy is trusted, that one is in front of the API: all its callers then have one address. */
+/**
+ * Warns once if requests come through a proxy although no proxy is trusted. All callers behind that proxy then have its
+ * address.
+ */
 export function warnOfUntrustedProxy(app: FastifyInstance, trustedProxies: readonly string[]): void {
   if (trustedProxies.length > 0) return;
   let hasWarned = false;

@@ -56,7 +56,8 @@ export const STATUS_REASONS = {
   port_taken: 'one of the site’s ports is leased to another site',
   domain_in_use: 'another site or client holds one of the domains',
   checks_failed: 'the last verification found something that doesn’t work',
-  suspended: 'the manifest says suspend: changes wait until it is resumed, and nothing is repaired',
+  suspended:
+    'the manifest has suspend: true; until the site is resumed, changes wait and nothing is repaired',
   host_trouble: 'the host can’t apply what git says; the last good state keeps running',
   invalid_manifest: 'the newest manifest in the sites repository is refused; the one before it stays applied',
 } as const;
@@ -65,7 +66,7 @@ export type StatusReason = keyof typeof STATUS_REASONS;
 /** Reasons that say that the newest manifest in git isn't applied yet. They are cleared once it is. */
 const PROJECTION_REASONS: readonly StatusReason[] = ['port_taken', 'domain_in_use', 'invalid_manifest'];
 
-/** Reasons that describe what the host reports. Any other one is more useful and stays. */
+/** Reasons that come from the host's report. They never replace any other reason. */
 const HOST_REASONS: readonly StatusReason[] = ['host_trouble', 'suspended'];
 
 export function isHostReason(reason: StatusReason | null): boolean {

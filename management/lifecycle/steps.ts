@@ -7,8 +7,8 @@ export type OperationStatus = (typeof OPERATION_STATUSES)[number];
 
 /**
  * Each step is recorded before it is done and can be repeated, so that a restart continues where the process stopped.
- * A creation takes `commit → provision → follow`, also without an answer of the provisioner. A failure before the
- * provisioner accepts the site leads to `withdraw`, a failure after that to `tombstone → clean`.
+ * A creation takes `commit → provision → follow`, even if the provisioner doesn't answer. A failure before the
+ * provisioner accepts the site leads to `withdraw`, a later failure to `tombstone → clean`.
  */
 export const STEPS = ['commit', 'provision', 'follow', 'withdraw', 'tombstone', 'clean'] as const;
 export type SagaStep = (typeof STEPS)[number];

@@ -28,7 +28,7 @@ async function putMember(db: Database, client: string, { subject, role }: Member
     .execute();
 }
 
-/** Gives a subject a role. Throws `last_owner` where the client would have no owner any more. */
+/** Gives a subject a role. Throws `last_owner` if the client would lose its last owner. */
 export async function changeMember(db: Database, client: string, member: Member): Promise<void> {
   await db.transaction().execute(async (trx) => {
     if (member.role !== 'owner') await demandOtherOwner(trx, client, member.subject);
@@ -36,7 +36,7 @@ export async function changeMember(db: Database, client: string, member: Member)
   });
 }
 
-/** `false`: the subject was not a member. Throws `last_owner`. */
+/** Resolves to `false` if the subject was not a member. Throws `last_owner`. */
 export async function removeMember(db: Database, client: string, subject: string): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     await demandOtherOwner(trx, client, subject);
@@ -49,7 +49,7 @@ export async function removeMember(db: Database, client: string, subject: string
   });
 }
 
-/** Locks the client's owners, so that two concurrent requests don't each take the other's last one. */
+/** Throws `last_owner`. Locks the client's owners, so that concurrent requests can't remove the last two at once. */
 async function demandOtherOwner(trx: Database, client: string, subject: string): Promise<void> {
   const owners = await trx
     .selectFrom('client_memberships')

@@ -15,9 +15,9 @@ import type { OperationRow } from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
 
-/** Reasons of a site that is up: while the provisioner can't read newer revisions, it says so in place of `Ready`. */
+/** Reasons of a site that is up. `SourceUnavailable` replaces `Ready` while newer revisions can't be read. */
 const UP: readonly string[] = ['Ready', 'SourceUnavailable'];
-/** Reasons of a site that the provisioner tries further, or that an operator or the host has to end. */
+/** Reasons of a site that the provisioner keeps trying, or that waits for the operator or the host. */
 const WAITING: readonly string[] = [
   'Progressing',
   'Retrying',
@@ -67,8 +67,8 @@ export function followSteps(
   });
 
   /**
-   * A creation has the outcome of the provisioner's operation. It is started again if the provisioner has lost it, or has
-   * not answered the request that started it.
+   * A creation ends as the provisioner's operation ends. If the provisioner lost the operation, or didn't answer the
+   * request that started it, the site is provisioned again.
    */
   async function followCreation(operation: OperationRow, site: string): Promise<StepOutcome> {
     const { provisioner_operation: id } = operation;
@@ -82,9 +82,9 @@ export function followSteps(
   }
 
   /**
-   * A fault of the host holds a creation back, and doesn't end it: the name, the ports and the domains stay with it. The
-   * provisioner tries the site further; where it has stopped, the site is provisioned again, so that a new operation shows
-   * whether the manifest is at fault.
+   * A host fault delays a creation, but doesn't end it: the container keeps its name, ports and domains. While the
+   * provisioner keeps trying, this step waits. If the provisioner has stopped, the site is provisioned again, so that a
+   * new operation shows whether the manifest is at fault.
    */
   async function followHeld(operation: OperationRow, site: string, failure: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
@@ -96,7 +96,7 @@ export function followSteps(
 
   async function startAgain(operation: OperationRow, site: string): Promise<StepOutcome> {
     const desired = await desiredManifest(site);
-    // Git no longer has the site. The projection will start its removal.
+    // Git no longer asks for the site. The projection will start its removal.
     if (desired === null) return 'wait';
     const { manifest, revision } = desired;
     try {
@@ -119,7 +119,7 @@ export function followSteps(
     });
   }
 
-  /** A restoration never fails, because git wants the site: it shows what prevents it until the site is up. */
+  /** A restoration never fails, because git asks for the site. Until the site is up, it shows the obstacle. */
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status?.ready && UP.includes(status.reason)) return active(operation);
@@ -127,7 +127,10 @@ export function followSteps(
     return 'wait';
   }
 
-  /** Whether the site is gone. An unknown site counts only where git is readable and the provisioner has observed its host. */
+  /**
+   * Whether the site is gone. An unknown site counts only where git is readable and the provisioner has observed its
+   * host.
+   */
   async function isForgotten(site: string, request: CallContext): Promise<boolean> {
     if ((await repo.head()) === null || !(await provisioner.ready(request))) return false;
     return (await provisioner.site(site, request)) === null;
@@ -211,7 +214,7 @@ function failureOf({ reason, steps }: ProvisionerOperation): string {
   );
 }
 
-/** The provisioner refuses this manifest, and would refuse it again. A newer tombstone is no fault of the manifest. */
+/** Whether the provisioner would refuse this manifest again. `superseded` means only that git has changed since. */
 function isRefusal(error: unknown): error is ProvisionerError {
   return (
     error instanceof ProvisionerError &&

@@ -21,7 +21,7 @@ export function provisionSteps(
 ): Record<Extract<SagaStep, 'commit' | 'provision' | 'withdraw'>, StepFunction> {
   const { db, repo, provisioner, log } = context;
 
-  /** The commit of the step before. */
+  /** The commit that the step `commit` made. */
   async function committedRevision({ container_id }: OperationRow): Promise<string | null> {
     const { revision } = await db
       .selectFrom('containers')
@@ -54,8 +54,8 @@ export function provisionSteps(
     },
 
     /**
-     * Without an answer, the site is followed too: the request may have arrived, and git asks for the site in any case.
-     * Only the provisioner's own answer, or a connection that was never made, ends the creation here.
+     * If the provisioner doesn't answer, the creation continues with `follow`, because the request may have arrived and
+     * git asks for the site. Only a refusal by the provisioner, or a connection that was never made, ends it here.
      */
     async provision(operation) {
       const manifest = plannedManifest(operation);

@@ -8,9 +8,9 @@ import { hostnamesOfOthers } from './hostnames.repository.ts';
 const LONGEST_CHANGE_MINUTES = 10;
 
 /**
- * Claims domains for a container, in the caller's transaction. Resolves to the domains that it can't have: another
- * container holds them, as a domain or as a hostname, or they are in a registrable domain of another client. Names are
- * claimed in sorted order, so that concurrent claims of the same names can't deadlock.
+ * Claims domains for a container, in the caller's transaction. Resolves to the domains that the container can't have:
+ * another container has them as a domain or a hostname, or they are in a registrable domain of another client. Claims
+ * in sorted order, so that concurrent claims of the same names can't deadlock.
  */
 export async function claimDomains(
   db: Database,
@@ -48,7 +48,7 @@ export async function claimForChange(
 ): Promise<string[]> {
   if (domains.length === 0) return [];
   return await db.transaction().execute(async (trx) => {
-    // The same order of locks as in the projection: the container, its registrable domains, its names.
+    // Locks in the same order as the projection: the container, its registrable domains, its names.
     await lockContainer(trx, container);
     const foreign = await foreignNames(trx, container, domains);
     const names = namesOf(domains).filter((name) => !foreign.includes(name));

@@ -3,12 +3,12 @@ import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.
 import type { Database } from '../db/database.ts';
 
 /**
- * Which of `names` the container can't have, because another client has a name in the same registrable domain. If two
- * clients have names in it since before this rule, it belongs to the one with the older container. A name that the
- * container holds already stays with it.
+ * Which of `names` the container can't have, because their registrable domain belongs to another client. A registrable
+ * domain belongs to the client with the oldest container that has a name in it. A container keeps the names that it
+ * already has.
  *
- * Call it in the transaction that claims the names: until its end, no concurrent transaction claims names in the same
- * registrable domains. Their locks are taken in sorted order, so that concurrent claims can't deadlock.
+ * Call this in the transaction that claims the names. It locks the registrable domains until the transaction ends, in
+ * sorted order, so that concurrent claims can't deadlock.
  */
 export async function domainsOfOtherClients(
   db: Database,

@@ -79,9 +79,9 @@ export async function findContainerFor(
 }
 
 /**
- * Locks the row until the transaction ends. Every transaction that writes more than one table of a container takes this
- * lock first, before its operation, claims, ports and site records, so that no two of them wait for each other. Inserts
- * of rows that refer to the container don't wait for it: no transaction changes its key.
+ * Locks the row until the transaction ends. To avoid deadlocks, a transaction that writes several tables of a container
+ * takes this lock first, before it writes operations, claims, ports and site records. Inserts of rows that refer to the
+ * container don't wait for the lock, because it doesn't cover the key.
  */
 export async function lockContainer(db: Database, id: string): Promise<ContainerRow> {
   return await db

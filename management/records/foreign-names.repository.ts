@@ -5,8 +5,8 @@ const OTHERS = '(another site)';
 const TOKEN = /\b(?:lt|ct)_[A-Za-z0-9]{16,64}\b/g;
 
 /**
- * A text about a container as its client may read it: ids, hostnames, domains and tokens of other clients' sites are
- * replaced. The provisioner writes its messages for operators, and some name the other site of a conflict.
+ * A text about a container in a form that its client may read: the ids, hostnames, domains and tokens of other clients'
+ * sites are replaced. The provisioner writes its messages for operators, so they may name the other site of a conflict.
  */
 export async function withoutForeignNames(db: Database, container: string, text: string): Promise<string> {
   const { rows } = await sql<{ name: string; is_own: boolean }>`
@@ -27,16 +27,16 @@ export async function withoutForeignNames(db: Database, container: string, text:
   const foreign = rows.filter(({ is_own }) => !is_own).map(({ name }) => name);
   const tokens = await foreignTokens(db, container, text);
   if (foreign.length === 0 && tokens.length === 0) return text;
-  // Own names come first, so that a part of one is never taken for the name of another site.
+  // Longer names first. With the own names in the pattern, no part of an own name is replaced.
   const names = [...new Set([...own, ...foreign, ...tokens])].sort((a, b) => b.length - a.length);
-  // Names consist of letters, digits, - and dots; tokens have a _ besides.
+  // Names consist of letters, digits, - and dots; tokens also have a _. Only the dots need an escape.
   const pattern = names.map((name) => name.replaceAll('.', '\\.')).join('|');
   return text.replace(new RegExp(`(?<![a-z0-9-])(?:${pattern})(?![a-z0-9-])`, 'gi'), (name) =>
     own.includes(name.toLowerCase()) ? name : OTHERS,
   );
 }
 
-/** The tokens in a text that aren't those of the container. */
+/** The tokens in a text that aren't the container's own. */
 async function foreignTokens(db: Database, container: string, text: string): Promise<string[]> {
   const tokens = text.match(TOKEN) ?? [];
   if (tokens.length === 0) return [];

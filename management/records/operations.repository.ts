@@ -22,7 +22,7 @@ export async function findRunning(db: Database, id: string): Promise<OperationRo
     .executeTakeFirst();
 }
 
-/** Step of a container's running operation; `null`: none runs. */
+/** The step of a container's running operation; `null` if none is running. */
 export async function runningStep(db: Database, container: string): Promise<SagaStep | null> {
   const running = await db
     .selectFrom('operations')
@@ -43,8 +43,8 @@ export async function runningOperations(db: Database): Promise<Pick<OperationRow
 }
 
 /**
- * Writes in one statement, and only while the operation is at `step`. Resolves to the operation as written; `undefined`:
- * it was cancelled, or another process has moved it. A `revision` is recorded on its container.
+ * Writes in one statement, and only while the operation is at `step`. Resolves to the operation as written;
+ * `undefined`: it was cancelled, or another process has moved it. A `revision` is recorded on its container.
  */
 export async function moveOperation(
   db: Database,
@@ -52,7 +52,7 @@ export async function moveOperation(
   { revision, ...values }: Updateable<Tables['operations']> & { readonly revision?: string | undefined },
 ): Promise<OperationRow | undefined> {
   return await db
-    // A removal locks the container too before it cancels the operation.
+    // Locks the container first, like a removal, which then cancels the operation.
     .with('locked', (inner) =>
       inner
         .selectFrom('containers')

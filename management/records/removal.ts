@@ -14,7 +14,7 @@ export async function startRemoval(db: Database, container: string, cause: Cause
   });
 }
 
-/** The same for a container that the transaction has locked. */
+/** Like `startRemoval`, for a container that the transaction has already locked. */
 export async function removeLocked(trx: Database, container: string, cause: Cause): Promise<void> {
   if (!(await moveContainer(trx, container, 'deprovisioning', cause))) return;
   await cancelRunning(trx, container);

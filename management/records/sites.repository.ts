@@ -49,7 +49,7 @@ export async function recordSite(
   if (rows.length > 0) await db.insertInto('site_domains').values(rows).execute();
 }
 
-/** Ids of the live sites that have a record, so that git has, or had, their files. */
+/** The ids of live sites with a site record. Git has, or had, their files. */
 export async function recordedSites(db: Database): Promise<ReadonlySet<string>> {
   const rows = await db
     .selectFrom('sites')

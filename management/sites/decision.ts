@@ -10,10 +10,10 @@ export interface KnownSite {
   readonly siteId: string;
   readonly status: ContainerStatus;
   readonly reason: StatusReason | null;
-  /** More of the reason, in words. */
+  /** The details of the reason, in words. */
   readonly detail: string | null;
   readonly manifest: ManifestView;
-  /** Revision and blob of its file that were projected last. */
+  /** The revision and the blob of the site's file that were projected last. */
   readonly revision: string | null;
   readonly blob: string | null;
   /** There is a site record: the provisioner has accepted the site at least once. */
@@ -23,8 +23,8 @@ export interface KnownSite {
 }
 
 /**
- * Whether a site's file is projected: its text is new, or it was refused before and the obstacle may be gone. `later`: it
- * is, once the operation has settled.
+ * Whether a site's file must be projected: its text is new, or it was refused before and the obstacle may be gone.
+ * `later`: it must be projected when the running operation has settled.
  */
 export function isDue(
   site: Pick<KnownSite, 'blob' | 'reason' | 'step'> | undefined,
@@ -40,17 +40,17 @@ export function isDeleted({ isRecorded, status, step }: KnownSite): boolean {
   return isRecorded && LIVE.includes(status) && !isUnsettled(step);
 }
 
-/** Why a site that has no file in git isn't removed; `null`: it is. */
+/** Why a site without a file in git isn't removed; `null` if it is removed. */
 export function removalObstacle(site: string, absence: Absence | undefined): string | null {
-  if (absence === undefined) return `why ${site}.yaml is missing is unknown`;
+  if (absence === undefined) return `it is unknown why ${site}.yaml is missing`;
   if (!absence.isProven) return absence.detail;
   const isProtected = absence.last?.state === 'present' && absence.last.protect;
   return isProtected ? `${site} is protected: restore ${site}.yaml and set protect: false first` : null;
 }
 
 /**
- * How a version of a site's file is applied. `remember`: it is a tombstone, and the site isn't live anyway. `ignore`: it
- * is invalid, and the site is unknown.
+ * How a version of a site's file is applied. `remember`: it is a tombstone, and the site isn't live anyway. `ignore`:
+ * it is invalid, and the site is unknown.
  */
 type ProjectionDecision = 'remember' | 'ignore' | 'adopt' | 'refuse' | 'remove' | 'edit' | 'restore';
 
@@ -62,7 +62,7 @@ export function decideProjection(
   if (isAbsent && (site === undefined || !LIVE.includes(site.status))) return 'remember';
   if (site === undefined) return parsed.ok ? 'adopt' : 'ignore';
   if (!parsed.ok || parsed.manifest.container !== site.id) return 'refuse';
-  // The provisioner removes no protected site, either.
+  // The provisioner doesn't remove a protected site either.
   if (isAbsent) return parsed.manifest.protect ? 'refuse' : 'remove';
   return LIVE.includes(site.status) ? 'edit' : 'restore';
 }
@@ -70,7 +70,7 @@ export function decideProjection(
 /** Why a file is refused, in words. */
 export function describeRefusal(path: string, parsed: ParsedManifest): string {
   if (parsed.ok && parsed.manifest.state === 'absent' && parsed.manifest.protect) {
-    return `${path}: is protected; set protect: false before you remove the site`;
+    return `${path}: the site is protected; set protect: false before you remove it`;
   }
   if (parsed.ok) return `${path}: names a container other than that of this site`;
   return parsed.problems

@@ -17,7 +17,7 @@ const CONVERGED: readonly string[] = ['Ready', 'Suspended', 'SourceUnavailable']
 
 interface HealthVerdict {
   readonly health: Health;
-  /** What keeps the container from being as git says, or being repaired; `null`: nothing does. */
+  /** What keeps the host from applying or repairing what git says; `null`: nothing. */
   readonly obstacle: HostObstacle | null;
 }
 

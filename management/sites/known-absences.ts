@@ -1,7 +1,7 @@
 import type { Absence } from '../../gitops/sites-repo/absences.ts';
 import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 
-/** Reads once per revision why sites are missing: those that wait for a repair are checked every few seconds. */
+/** Caches, for one revision, why sites are missing, because missing sites are checked every few seconds. */
 export class KnownAbsences {
   readonly #repo: Pick<SitesRepo, 'absences'>;
   #revision = '';

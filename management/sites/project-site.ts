@@ -99,7 +99,7 @@ export async function startRestore(parts: Parts, version: ManifestVersion): Prom
   });
 }
 
-/** Starts the removal of a site by its tombstone, or (without a blob) because git has deleted its file. */
+/** Starts the removal of a site, because of its tombstone or (`blob: null`) because git has deleted its file. */
 export async function applyRemoval(
   { db }: Parts,
   site: KnownSite,
@@ -116,7 +116,7 @@ export async function applyRemoval(
   });
 }
 
-/** What a pass has read of a site is outdated: the pass must read again. */
+/** What the pass has read of a site is outdated: run another pass. */
 export class OutdatedPass extends Error {
   override name = 'OutdatedPass';
   constructor(site: string) {
@@ -125,8 +125,9 @@ export class OutdatedPass extends Error {
 }
 
 /**
- * Locks the container, and compares with what the pass has read: another process may have projected another revision
- * since. `null`: it was this one, and there is nothing to do. Throws `OutdatedPass` where it was a different one.
+ * Locks the container and compares its site record with what the pass has read, because another process may have
+ * projected the site since. Resolves to `null` if that process projected this version, so that nothing is left to do.
+ * Throws `OutdatedPass` if it projected a different version.
  */
 async function lockUnchanged(
   trx: Database,

@@ -24,34 +24,35 @@ import { applyEdit, applyRemoval, OutdatedPass, refuseVersion, startRestore } fr
 
 /** Milliseconds between two checks for sites that wait for something other than a commit. */
 const RETRY_MS = 2_000;
-/** Pauses between passes that fail, at most. */
+/** The pauses between passes that fail. */
 const RETRIES = { firstMs: RETRY_MS, longestMs: 60_000 };
-/** Passes of one run, where other processes project at the same time. */
+/** The most passes of one run. Further passes are needed if other processes project at the same time. */
 const MAX_PASSES = 5;
 
 /** What a pass could not project. */
 interface PassOutcome {
-  /** Sites with an error. */
+  /** Sites whose projection threw an error. */
   readonly failed: Set<string>;
-  /** Another process has changed one of its sites meanwhile. */
+  /** Another process changed a site during the pass. */
   isOutdated: boolean;
-  /** A creation or its rollback must settle first. */
+  /** At least one site waits until its creation or the rollback of it has settled. */
   isEarly: boolean;
 }
 
 /**
  * Projects git into the database: edits, reverts and deletions by operators and by the API alike. Level-triggered: a
- * pass compares the newest revision with what was projected last. In one process, passes run one at a time; among
- * processes, each site is compared again under its lock. A pass that isn't complete is tried again without a commit.
+ * pass compares the newest revision with what was projected last. Within a process, passes run one at a time. Because
+ * other processes project too, each site is compared again under its lock. An incomplete pass is repeated without
+ * waiting for a commit.
  */
 export class Projection {
   readonly #context: Context;
   readonly #onOperation: () => void;
   readonly #mutex = limit(1);
   readonly #absences: KnownAbsences;
-  /** Passes in a row that have failed. */
+  /** The number of consecutive failed passes. */
   #failures = 0;
-  /** By `clock.now()`; `null`: the last pass was complete. */
+  /** The time of the next retry by `clock.now()`; `null`: the last pass was complete. */
   #retryAt: number | null = null;
 
   constructor(context: Context, onOperation: () => void) {
@@ -61,8 +62,8 @@ export class Projection {
   }
 
   /**
-   * Resolves when the database matches the revision that is the newest at the time of the call, apart from the sites that
-   * it resolves to: these could not be projected, and are tried again.
+   * Brings the database to the newest revision at the time of the call. Resolves to the sites that could not be
+   * projected; they are tried again later.
    */
   async run(): Promise<ReadonlySet<string>> {
     return await this.#mutex(() => this.#runPasses());
@@ -87,8 +88,8 @@ export class Projection {
   }
 
   /**
-   * An obstacle can disappear without a commit, for example when the host reports that another site is gone; so can the
-   * cause of a failure.
+   * Obstacles and causes of failures can disappear without a commit, for example when the host reports that another
+   * site is gone. So this checks regularly whether another run is due.
    */
   async #retry(signal: AbortSignal): Promise<void> {
     const { db, clock, log } = this.#context;
@@ -128,7 +129,7 @@ export class Projection {
   async #pass(): Promise<PassOutcome> {
     const { db, repo } = this.#context;
     const outcome: PassOutcome = { failed: new Set(), isOutdated: false, isEarly: false };
-    // Read before git: the file of a site that has a record by now is in the listing, unless it was deleted.
+    // Must be read before git: if a recorded site has no file in the later listing, its file was deleted.
     const recorded = await recordedSites(db);
     const head = await repo.head();
     // An unreadable branch doesn't mean that every site was deleted.
@@ -149,21 +150,21 @@ export class Projection {
     const missing = [...known.values()].filter(
       (site) => !present.has(site.siteId) && recorded.has(site.siteId) && isDeleted(site),
     );
-    // A removal is never started from an old listing: git may have the site again.
+    // Never start a removal from an outdated listing: git may have the site again.
     if (missing.length > 0 && (await repo.head()) !== head) outcome.isOutdated = true;
     else await this.#projectMissing(missing, head, outcome);
     if (outcome.failed.size === 0 && !outcome.isOutdated) await settleOverdueClaims(db);
     return outcome;
   }
 
-  /** Only what a commit removed is a removal: a moved or replaced file, or a rewritten branch, is none. */
+  /** Removes sites whose file a commit removed. A moved or replaced file, or a rewritten branch, is no removal. */
   async #projectMissing(
     missing: readonly KnownSite[],
     revision: string,
     outcome: PassOutcome,
   ): Promise<void> {
     const { db } = this.#context;
-    // Forget the blob, so that the site is projected again even if git restores the same text.
+    // The blob is forgotten, so that the site is projected again even if git restores the same text.
     const at = { revision, blob: null };
     const absences = await this.#absences.at(
       revision,
@@ -182,7 +183,7 @@ export class Projection {
     }
   }
 
-  /** Projects one site. Its failure holds up no other site. */
+  /** Projects one site, and catches its failure, so that the other sites are still projected. */
   async #attempt(outcome: PassOutcome, site: string, project: () => Promise<void>): Promise<void> {
     try {
       await project();

@@ -4,13 +4,13 @@ import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 
 export const containerParams = z.strictObject({ id: z.uuid() });
 
-/** Of every change of a container. */
+/** The headers of every request that changes a container. */
 export const changeHeaders = z.looseObject({
   'if-match': z
     .string()
     .max(1024)
     .optional()
-    .meta({ description: '`etag` of a GET: refuses the change where the container was changed since' }),
+    .meta({ description: '`etag` of a GET: the change is refused if the container has changed since' }),
 });
 
 export const statusReason = z.enum(Object.keys(STATUS_REASONS) as [StatusReason, ...StatusReason[]]); // Object.keys drops the key type
@@ -25,11 +25,12 @@ export const containerView = z
     status: z.enum(STATUSES),
     statusReason: statusReason.nullable(),
     statusDetail: z.string().nullable().meta({ description: 'the reason in more detail' }),
-    suspended: z
-      .boolean()
-      .meta({ description: 'changes are recorded, but wait until it is resumed; `statusDetail` names them' }),
+    suspended: z.boolean().meta({
+      description:
+        'changes are committed, but not applied until the site is resumed; `statusDetail` names them',
+    }),
     health: z.enum(HEALTHS).meta({ description: 'health of what runs for it on its host' }),
-    image: z.string().meta({ description: 'of the tag server, by its digest' }),
+    image: z.string().meta({ description: 'the tag server’s image, pinned by digest' }),
     features: z.record(z.string(), z.boolean()),
     modules: z.record(z.string(), z.unknown()),
     hostnames: z.object({ edge: z.string(), origin: z.string(), preview: z.string() }),

@@ -4,12 +4,12 @@ import type { ManifestView } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { ContainerView } from './container-view.ts';
 
-/** One tag of a list. Weak ones are marked. (RFC 9110, 8.8.3) */
+/** One tag of a list. The first group matches only for weak tags (RFC 9110, 8.8.3). */
 const TAGS = /(W\/)?("[^"]*")/g;
 
 /**
- * `"<manifest>.<whole answer>"`, a strong validator of two digests. A change compares only the first one: it isn't
- * refused because the status has changed since the caller read the container.
+ * `"<manifest>.<whole answer>"`, a strong validator of two digests. `If-Match` compares only the first digest, so that
+ * a change isn't refused merely because the status has changed since the caller read the container.
  */
 export function containerEtag(manifest: ManifestView, view: ContainerView): string {
   return `"${manifestDigest(manifest)}.${digest(JSON.stringify(view))}"`;
@@ -17,7 +17,7 @@ export function containerEtag(manifest: ManifestView, view: ContainerView): stri
 
 /**
  * Throws `precondition_failed` unless an `If-Match` names a container with this manifest. The comparison is strong: a
- * weak tag never matches (RFC 9110, 13.1.1). Without the header, everything matches.
+ * weak tag never matches (RFC 9110, 13.1.1). Without the header, nothing is compared.
  */
 export function demandMatch(ifMatch: string | undefined, manifest: ManifestView): void {
   if (ifMatch === undefined || ifMatch.trim() === '*') return;
@@ -37,7 +37,7 @@ export function isKnown(ifNoneMatch: string | undefined, etag: string): boolean 
   return ifNoneMatch.trim() === '*' || [...ifNoneMatch.matchAll(TAGS)].some(([, , tag]) => tag === etag);
 }
 
-/** Over canonical JSON, because git and the database keep the members in different orders. */
+/** A digest of canonical JSON, because git and the database keep the members in different orders. */
 function manifestDigest(manifest: ManifestView): string {
   return digest(canonicalJson(manifest));
 }

@@ -51,9 +51,9 @@ export function presentContainer(
 }
 
 /**
- * The best address for a domain's pages to load from: a custom domain that is first-party to them, because browsers keep
- * its cookies longer and fewer lists block it; else the edge hostname. Of several, one under
- * the domain itself comes first.
+ * The address from which a domain's pages load: a custom domain that is first-party to them, else the edge hostname.
+ * Browsers keep cookies of a first-party host longer, and fewer block lists name it. Of several custom domains, the
+ * first one under the domain itself is preferred.
  */
 function loaderUrl(
   domain: string,
@@ -67,7 +67,7 @@ function loaderUrl(
     : customPublicUrl.replace('{host}', custom);
 }
 
-/** A suspension shows at once, before the host has reported what waits. */
+/** Shows a suspension at once, even before the host has reported which changes wait. */
 function reasonOf({ status, status_reason, status_detail, manifest }: ContainerWithOperation) {
   if (!manifest.suspend || status_reason !== null || !LIVE.includes(status)) {
     return { statusReason: status_reason, statusDetail: status_detail };

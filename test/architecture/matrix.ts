@@ -17,7 +17,7 @@ export const isRoot = (path: string): boolean =>
 const ANY_PACKAGE = ['npm/**', 'node/**'];
 /** What the verification worker is asked and answers: who asks it parses with the same schemas. */
 const VERIFICATION = 'edge/verification/contract.ts';
-/** The headers that a client must not send: the edge and the host's proxy drop the same ones. */
+/** The headers that a client must not send. The edge and the host's proxy drop the same headers. */
 const REQUEST_HEADERS = 'edge/http/request-headers.ts';
 const ZOD_MINI = 'npm/zod/mini';
 /** The worker's runtime has none of these, and its parts know nothing of the parts behind it. */

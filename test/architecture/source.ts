@@ -7,7 +7,7 @@ export interface SourceFile {
   readonly text: string;
 }
 
-/** Any node of the ESTree (with TypeScript's own nodes) that the parser answers. */
+/** A node of the tree that the parser returns: ESTree with TypeScript's nodes. */
 export interface Node {
   readonly type: string;
   readonly start: number;
@@ -24,10 +24,10 @@ export function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 }
 
-/** Each file is parsed once, however many rules read it. */
+/** The parsed files, so that each file is parsed once for all rules. */
 const PARSED = new WeakMap<SourceFile, Node[]>();
 
-/** All nodes of a file, outer before inner; throws where it doesn't parse. */
+/** All nodes of a file, outer before inner. Throws if the file doesn't parse. */
 export function parse(file: SourceFile): Node[] {
   const known = PARSED.get(file);
   if (known !== undefined) return known;
@@ -38,7 +38,7 @@ export function parse(file: SourceFile): Node[] {
   return nodes;
 }
 
-/** A node and all inside it. */
+/** A node and all nodes inside it. */
 export function descend(node: Node): Node[] {
   const inner = Object.values(node).flatMap((member) => (Array.isArray(member) ? member : [member]));
   return [node, ...inner.filter(isNode).flatMap(descend)];
@@ -57,7 +57,7 @@ export function importsOf(file: SourceFile): Import[] {
   });
 }
 
-/** What a node imports, as in `Import`; `null` where it is no import. */
+/** What a node imports, in the form of `Import.target`; `null` if it isn't an import. */
 export function importTarget(path: string, node: Node): string | null {
   const specifier = isNode(node.source) ? node.source.value : undefined;
   return IMPORTING.has(node.type) && typeof specifier === 'string' ? resolve(path, specifier) : null;

@@ -14,10 +14,10 @@ const LIMIT_MS = 50;
 const LIMIT_SECONDS = 2;
 const BROKEN = 3_000;
 
-/** What broken manifests cost the others: blocked time of the event loop, and the delay of other sites. */
+/** What broken manifests cost other sites: time for which the event loop is blocked, and delay. */
 export const brokenManifests: Suite = async (bench) => {
   const texts = hostileManifests();
-  // The first text starts a thread, which a daemon does once.
+  // The first text starts the parser's thread. A daemon does this only once.
   for (const { text } of texts.slice(0, 2)) await blockedBy(text);
   await bench('worst manifest of 256 KiB: blocked loop, against 50 ms', {
     unit: '×',
@@ -48,7 +48,7 @@ export const brokenManifests: Suite = async (bench) => {
   });
 };
 
-/** Milliseconds for which the event loop was busy with the text, apart from the time in which it waited. */
+/** Milliseconds for which the text kept the event loop busy, without the time in which the loop was idle. */
 async function blockedBy(text: string): Promise<number> {
   await new Promise(setImmediate);
   const before = performance.eventLoopUtilization();
@@ -56,7 +56,7 @@ async function blockedBy(text: string): Promise<number> {
   return performance.eventLoopUtilization(before).active;
 }
 
-/** One commit with new broken manifests, and a change of the site `site-1`. */
+/** Makes one commit with new broken manifests and a change of the site `site-1`. */
 function breakMany(bed: TestBed, round: number): string {
   const good = formatManifest(bed.manifest(1, { name: `Round ${round}` }));
   const file = (path: string, text: string) =>

@@ -11,7 +11,7 @@ import { type TestBed, testBed } from './gitops-bed.ts';
 const namespaces = z.object({ result: z.array(z.object({ id: z.string() })) });
 const POLL = { timeoutMs: 600_000, intervalMs: 20 };
 
-/** The reconciler alone: git on disk, Cloudflare's emulator and the daemon in a process each. */
+/** The reconciler alone, with git on disk. Cloudflare's emulator and the daemon each have a process of their own. */
 export const gitops: Suite = async (bench) => {
   await provisions(bench);
   await naiveLoop(bench, 100);
@@ -19,7 +19,7 @@ export const gitops: Suite = async (bench) => {
   await passes(bench, 10_000);
 };
 
-/** First provision, a pass with nothing to do, one change, and a cold start, with so many sites in one zone. */
+/** With `count` sites in one zone: the first provision, a pass without changes, one change, and a cold start. */
 async function passes(bench: Bench, count: number): Promise<void> {
   await using bed = await testBed();
   const name = (what: string) => `${what}, ${count.toLocaleString('en')} sites`;
@@ -70,8 +70,8 @@ async function passes(bench: Bench, count: number): Promise<void> {
 }
 
 /**
- * From the move of the branch until the site's plan exists, by the daemon's own log. Beside it the lower bound: the
- * same calls made again, all at once, and the fetch that a remote would take.
+ * Measures the time from the move of the branch until the site's plan exists, by the daemon's log. The control is the
+ * lower bound: the same calls, all at once, and the git fetch that a remote would need.
  */
 async function planReady(
   bench: Bench,
@@ -89,7 +89,7 @@ async function planReady(
       let at: number | null = null;
       for await (const line of { [Symbol.asyncIterator]: () => ({ next: () => log.next() }) }) {
         if (line.message === 'applying' && line.revision === revision) at = line.at;
-        // The next change comes only now; otherwise one plan would contain both.
+        // Don't make the next change before this one is applied; otherwise one plan would contain both.
         if (at !== null && line.reason === 'Ready') return at - mtimeMs;
       }
       throw new Error('the daemon ended');
@@ -147,7 +147,7 @@ async function quietPass(bench: Bench, name: string, daemon: RunningDaemon, bed:
   await bench('  resident memory', { unit: 'MiB', run: () => residentMiB });
 }
 
-/** A hundred requests at once, against a hundred commits by git's own plumbing, one after the other. */
+/** Compares a hundred concurrent requests with a hundred sequential commits by git's plumbing. */
 async function provisions(bench: Bench): Promise<void> {
   const count = 100;
   await using bed = await testBed(true);
@@ -179,7 +179,7 @@ async function provisions(bench: Bench): Promise<void> {
   await bench('  until all are applied', { unit: 's', run: () => seconds(() => ready(daemon, count, head)) });
 }
 
-/** The simplest script: read a site's file by git, create its eight resources by one call each, then the next site. */
+/** The simplest script: for each site, read its file with git and create its eight resources with one call each. */
 async function naiveLoop(bench: Bench, count: number): Promise<void> {
   await using bed = await testBed();
   await bed.push(0, count);
@@ -222,7 +222,7 @@ async function naiveLoop(bench: Bench, count: number): Promise<void> {
   await bench('  calls', { unit: 'calls', run: () => taken.length });
 }
 
-/** What a script would do: write a tree with one more file, commit it, move the branch. */
+/** What a script would do for each site: commit a tree and move the branch. */
 function plumbing(dir: string, count: number): number {
   const path = join(mkdtempSync(join(dir, 'plain-')), 'plain.git');
   const git = (args: string[], input?: string) => {
@@ -266,7 +266,7 @@ async function applied(daemon: RunningDaemon, site: string, revision: string): P
   }, POLL);
 }
 
-/** No pass is under way any more: neither passes nor calls grow between two polls. */
+/** Waits until no pass is running: for five polls, the numbers of passes and calls stay the same. */
 async function settled(daemon: RunningDaemon, bed: TestBed): Promise<void> {
   let last = '';
   let same = 0;

@@ -147,7 +147,7 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
         { timeoutMs: 600_000, intervalMs: 100 },
       );
     },
-    /** Ends the provisioner and starts it again; resolves when it has observed everything. */
+    /** Ends the provisioner and starts it again. Resolves when it has observed everything. */
     async restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
       await end(provisioner, signal);
       provisioner = run();

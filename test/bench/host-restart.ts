@@ -6,12 +6,12 @@ import { hostBed } from './host-bed.ts';
 
 const INSTANCE = 'bench-again';
 
-/** Restarts of the provisioner while visitors send 200 requests a second through nginx to a container. */
+/** Restarts the provisioner while visitors send 200 requests a second through nginx to a container. */
 export const hostRestart: Suite = async (bench) => {
   const docker = new Docker();
   await using built = await tagServerImage(docker, INSTANCE);
   await using bed = await hostBed({ instance: INSTANCE, loopbackSubnet: '127.89', image: built.image });
-  // Also after a failure, none of our containers remain.
+  // Removes the bench's containers even after a failure.
   await using _cleaning = { [Symbol.asyncDispose]: () => removeContainers(docker, INSTANCE) };
   const site = bed.manifest(0);
   await bed.push([site]);

@@ -8,7 +8,7 @@ import type { Bench, Suite } from './bench.ts';
 
 const PROCESSES = 3;
 const MIXED = 1_000;
-/** Mutations that are open at once. */
+/** The number of concurrent mutations. */
 const AT_ONCE = 30;
 const STREAMS = 400;
 const CHANGES = 100;

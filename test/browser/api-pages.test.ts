@@ -13,7 +13,7 @@ describeWith('chromium', 'the pages of the management API', () => {
   });
   afterAll(() => world?.close());
 
-  test('show every endpoint in a browser without other network access, and violate no policy of their own', async () => {
+  test('show every endpoint without other network access, and don’t violate their own security policy', async () => {
     await using browser = await launchChromium({ hosts: { '127.0.0.1': '127.0.0.1', '*': '127.0.0.1:9' } });
     const page = await browser.newPage();
     const foreign: string[] = [];

@@ -176,7 +176,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_ga', value: 'GA1.1.2.2' }] });
     });
 
-    test('a malformed id is replaced once, and not at each view', async () => {
+    test('a malformed id is replaced once, not at each page view', async () => {
       await using browser = await chromium.newContext();
       const { site, domain, open } = await shop(host);
       const garbage = { name: '_fpid', value: 'garbage' };
@@ -191,7 +191,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(kept.filter(({ value }) => value === first?.id)).toHaveLength(1);
     });
 
-    test('an id that another site has set for the zone of the edge is not the visitor’s', async () => {
+    test('ignores an id that another site has set for the edge’s zone', async () => {
       await using browser = await launchChromium({ ...stage.browser, thirdPartyCookies: true });
       const { site, open } = await shop(host);
       const planted = 'e'.repeat(32);

@@ -142,10 +142,10 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     ['no bootstrap', /^\/boot/, 'pending'],
     ['no web tag', /^\/c\//, 'edge'],
   ])(
-    'it accepts connections and answers %s: the page’s load event doesn’t wait for it',
+    'an edge that accepts connections and answers %s doesn’t delay the page’s load event',
     async (_name, held, gtm) => {
       stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
-      // The load event waits for this image, until the request is held.
+      // This image delays the load event until the request is held.
       const image = Promise.withResolvers<Route>();
       await using at = await open(
         ({ snippet }) => `${snippet()}<img src="/last.png">`,
@@ -159,7 +159,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     },
   );
 
-  test('nor does it wait for a vendor that answers nothing', async () => {
+  test('a vendor that answers nothing doesn’t delay it either', async () => {
     stage.fault = on(/./, 'refuse');
     const asked = Promise.withResolvers<void>();
     await using at = await open(undefined, (browser) => browser.route(VENDOR, () => asked.resolve()));

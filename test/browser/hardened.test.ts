@@ -13,27 +13,27 @@ const NOTE_VIOLATIONS = `window.violations = [];
   document.addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI }) =>
     violations.push(effectiveDirective + ' ' + blockedURI));`;
 
-/** Google's `strict` policy (csp.withgoogle.com): only scripts with the nonce, and the ones that they load. */
+/** Google's `strict` policy (csp.withgoogle.com): allows scripts with the nonce and the scripts that they load. */
 const STRICT = `script-src 'nonce-${NONCE}' 'strict-dynamic' https: 'unsafe-inline'; object-src 'none'; base-uri 'none'`;
 
 /** The narrowest policy that allows tags. */
 const narrow = (...connect: string[]) =>
   `default-src 'none'; script-src 'nonce-${NONCE}'; connect-src ${connect.join(' ')}; base-uri 'none'`;
 
-/** Only scripts of the named trusted-types policies. A web tag's own policies must be named, too. */
+/** Allows only script URLs from the named trusted-types policies. A web tag's own policies must also be named. */
 const trusting = (...makers: string[]) =>
   `${STRICT}; require-trusted-types-for 'script'; trusted-types ${makers.join(' ')}`;
 
-/** The common lists' rules for tag managers: EasyPrivacy's by host, others by the script's name. */
+/** Rules of common block lists for tag managers: EasyPrivacy blocks by host, others by the script's name. */
 const LISTED = [/^https:\/\/www\.googletagmanager\.com\//, /\/gtm\.js(?:\?|$)/];
 
-/** Like uBlock Origin's substitute for gtm.js: it runs the page's callbacks and does not tag. */
+/** Like uBlock Origin's substitute for gtm.js, this runs the page's callbacks but sends no tags. */
 const STUB = `(() => {
   const layer = window.dataLayer = window.dataLayer || [];
   layer.push = (item) => { if (item && typeof item.eventCallback === 'function') item.eventCallback(); };
 })()`;
 
-describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot', () => {
+describeWith('chromium', 'the snippet on pages and in browsers with strict rules', () => {
   let stage: BrowserStage;
   let chromium: Visitors;
   beforeAll(async () => {
@@ -49,7 +49,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     await stage.close();
   });
 
-  /** The signals of a site's page that the tag server got. */
+  /** The signals from a site's page that reached the tag server. */
   const signals = ({ manifest }: BrowserSite) =>
     eventually(async () => {
       const found = (await stage.detections()).find(
@@ -90,7 +90,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(errors).toEqual([]);
     });
 
-    test('one that blocks requests to the edge: the vendor’s script, once', async () => {
+    test('that blocks requests to the edge: the page loads the vendor’s script once', async () => {
       const before = stage.direct();
       await using browser = await chromium.newContext();
       const { page, site, errors } = await open(browser, () => narrow("'self'"));
@@ -101,7 +101,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(errors).toEqual([]);
     });
 
-    test('scripts of named policies only, and the edge fails: the vendor’s script, once', async () => {
+    test('that allows named policies only, while the edge fails: the page loads the vendor’s script once', async () => {
       stage.fault = (path) => (path.startsWith('/boot') ? 'fail' : undefined);
       const before = stage.direct();
       await using browser = await chromium.newContext();
@@ -113,7 +113,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(errors).toEqual([]);
     });
 
-    test('a default policy: it gets every script URL, and no other policy is needed', async () => {
+    test('with a default trusted-types policy: it gets every script URL, and no other policy is needed', async () => {
       await using browser = await chromium.newContext();
       const maker = `<script nonce="${NONCE}">window.made = [];
         trustedTypes.createPolicy('default', { createScriptURL: (url) => { made.push(url); return url; } });
@@ -131,7 +131,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       ]);
     });
 
-    test('other policies only: nothing tags, so the policies above are enforced', async () => {
+    test('that allows other policies only: no tag runs, which proves that browsers enforce these policies', async () => {
       await using browser = await chromium.newContext();
       const { page, asked } = await open(browser, () => trusting('other'));
       await eventually(async () =>
@@ -143,7 +143,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(asked.filter((url) => url.includes('/l/'))).toEqual([]);
     });
 
-    test('without the nonce nothing runs, so the policies above are enforced', async () => {
+    test('on a page without the nonce: nothing runs, which proves that browsers enforce these policies', async () => {
       await using browser = await chromium.newContext();
       const { page } = await open(
         browser,
@@ -161,7 +161,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       { 'cross-origin-embedder-policy': 'require-corp', 'cross-origin-opener-policy': 'same-origin' },
     ],
     ['sends no referrer', { 'referrer-policy': 'no-referrer' }],
-  ])('a page that %s: from the edge, and no blocker is seen', async (_name, headers) => {
+  ])('a page that %s loads everything from the edge, and no blocker is reported', async (_name, headers) => {
     const before = stage.direct();
     await using browser = await chromium.newContext();
     const site = await stage.site();
@@ -174,11 +174,11 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
     expect(errors).toEqual([]);
   });
 
-  test('a page whose body does not exist yet tags and reports', async () => {
+  test('a page without a body yet runs its tags and reports signals', async () => {
     await using browser = await chromium.newContext();
     const site = await stage.site();
     stage.fault = (path) => (path === '/late.js' ? 'hold' : undefined);
-    // A parser-blocking script, which is common in shops.
+    // Shops often have a script that blocks the parser.
     stage.serve('/', `${site.snippet()}<script src="${site.url.edge}/late.js"></script><p>A shop`);
     const page = await browser.newPage();
     await page.goto(`${site.url.shop}/`, { waitUntil: 'commit' });
@@ -201,7 +201,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       return { ...opened, site, end };
     }
 
-    test('with the common lists: the site’s own edge tags and reports the blocker', async () => {
+    test('with common block lists: tags run through the site’s own edge, and the blocker is reported', async () => {
       const before = stage.direct();
       await using browser = await chromium.newContext();
       await block(browser, ...LISTED);
@@ -216,7 +216,7 @@ describeWith('chromium', 'the snippet on pages and in browsers that forbid a lot
       expect(stage.direct() - before).toBe(0);
     });
 
-    test('that blocks the edge, too: nothing tags, and the page works', async () => {
+    test('that also blocks the edge: no tag runs, and the page works', async () => {
       await using browser = await chromium.newContext();
       await block(browser, ...LISTED, /\.example\.net\//);
       const { page, end, asked } = await open(browser);

@@ -19,7 +19,7 @@ afterEach(() => {
   stage.upstream.reply = () => ({});
 });
 
-/** The `Set-Cookie` lines that arrive of those that the site's origin answers. */
+/** Which of the `Set-Cookie` lines of the site's origin reach the client. */
 async function arriving(lines: readonly string[], headers: Record<string, string> = {}) {
   stage.upstream.reply = () => ({ status: 204, headers: { 'set-cookie': [...lines], 'x-own': '1' } });
   const answer = await stage.send(site.host, '/g/collect', { headers });
@@ -67,12 +67,12 @@ describe('a cookie of the tag server', () => {
     expect(await arriving([line])).toEqual([]);
   });
 
-  test('is judged line by line', async () => {
+  test('is dropped or kept line by line', async () => {
     const lines = ['a=1; Domain=edge.test', 'b=2; Domain=acme.example', 'c=3', 'd=4; Domain=co.uk'];
     expect(await arriving(lines)).toEqual([lines[1], lines[2]]);
   });
 
-  test('is judged alike on a custom domain', async () => {
+  test('is judged by the same rules on a custom domain', async () => {
     const hop = { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-host': 'metrics.acme.example' };
     expect(await arriving(['a=1; Domain=example', 'b=2; Domain=acme.example'], hop)).toEqual([
       'b=2; Domain=acme.example',
@@ -80,7 +80,7 @@ describe('a cookie of the tag server', () => {
   });
 });
 
-/** All ways to make a browser send `_fpid=…`. */
+/** Spellings of `Set-Cookie` that make a browser send `_fpid=…`. */
 const IDS = [
   `_fpid=${'e'.repeat(32)}; Domain=acme.example; Path=/`,
   `_fpid=${'e'.repeat(32)}`,
@@ -106,7 +106,7 @@ describe('the visitor’s id', () => {
     expect(answer.headers['set-cookie']).toEqual(['own=1; Domain=acme.example']);
   });
 
-  test('is the bootstrap’s own only, whatever hooks and members add to it', async () => {
+  test('is set only by the bootstrap itself, whatever hooks and plugin members add', async () => {
     const answer = await stage.boot(
       site,
       { url: 'https://shop.acme.example/' },

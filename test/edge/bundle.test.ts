@@ -5,7 +5,8 @@ import { bundleEdge, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
 import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.ts';
 
 describe('the edge’s bundle', () => {
-  // What a start of the worker costs grows with it (the bench of starts measures that): raised only for a rule that needs it.
+  // A larger bundle makes each start of the worker slower (the bench of starts measures this).
+  // Raise a limit only if a rule needs it.
   test('is under 60 KB minified and 20.5 KB gzipped', async () => {
     const bundle = await bundleEdge();
     expect(Buffer.byteLength(bundle)).toBeLessThan(60_000);
@@ -20,7 +21,7 @@ describe('the edge’s bundle', () => {
 
 describe('wrangler.jsonc', () => {
   test.each(['wrangler.jsonc', 'edge/verification/wrangler.jsonc'])(
-    '%s: no log of Cloudflare’s holds requests: their queries, addresses and secrets',
+    '%s: Cloudflare logs no requests, which contain queries, addresses and secrets',
     async (path) => {
       const text = await readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
       const config = JSON.parse(text.replace(/^\s*\/\/.*$/gm, ''));

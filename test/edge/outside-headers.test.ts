@@ -15,8 +15,8 @@ afterEach(() => {
 });
 
 /**
- * A container with a template like those that fetch values from a store: it builds the address of the call, and its key, from
- * headers of the request that the host of the container is meant to set.
+ * A container whose template calls a store. Like real templates, it builds the address and the key of the call from
+ * request headers that only the container's host should set.
  */
 async function callingTemplate(request: Received) {
   const text = (name: string, otherwise: string) => String(request.headers[name] ?? otherwise);
@@ -27,7 +27,7 @@ async function callingTemplate(request: Received) {
   return { body: answer === null ? 'the container asked its own store' : await answer.text() };
 }
 
-describe('headers that the host of a container is meant to set', () => {
+describe('headers that only the host of a container should set', () => {
   test.each([
     ['a hit', 'GET', '/g/collect?v=2'],
     ['a hit of a server', 'POST', '/mp/collect'],
@@ -60,7 +60,7 @@ describe('headers that the host of a container is meant to set', () => {
     }
   });
 
-  test('the report of a detection has none of them', async () => {
+  test('are not in the report of a detection', async () => {
     const site = await stage.site();
     const sent = await stage.send(site.host, '/mark-session-detection', {
       method: 'POST',

@@ -15,7 +15,7 @@ afterEach(() => {
 });
 
 describe('a tag server', () => {
-  test('that accepts a request and never answers: 502 after the time limit', async () => {
+  test('that accepts a request but never answers is a 502 after the time limit', async () => {
     const site = await stage.site();
     stage.upstream.take = () => undefined;
     expect(await stage.send(site.host, '/g/collect')).toMatchObject({
@@ -24,7 +24,7 @@ describe('a tag server', () => {
     });
   });
 
-  test('that never answers does not keep a request of the background', async () => {
+  test('that never answers doesn’t keep a background request open', async () => {
     const site = await stage.site();
     stage.upstream.take = () => undefined;
     const sent = await stage.send(site.host, '/mark-session-detection', {
@@ -40,15 +40,15 @@ describe('a tag server', () => {
 });
 
 test.each([
-  ['says so', { 'content-length': String(5_000_000) }],
-  ['only sends it', {}],
-])('a vendor’s script that is too large is not buffered: it %s', async (_name, length) => {
+  ['says so in content-length', { 'content-length': String(5_000_000) }],
+  ['is too large only when it arrives', {}],
+])('a vendor’s script that is too large is not buffered if it %s', async (_name, length) => {
   const site = await stage.site();
   const { headers } = vendorScript();
   stage.upstream.take = (_incoming, outgoing) => {
     outgoing.on('error', () => undefined);
     outgoing.writeHead(200, { ...headers, ...length });
-    // Without an end: only a limit ends it.
+    // The answer has no end: only a limit ends it.
     const piece = Buffer.alloc(65_536, ' ');
     const more = () => {
       while (!outgoing.destroyed && outgoing.write(piece));
@@ -63,7 +63,7 @@ test.each([
 describe('an error', () => {
   test.each([
     ['an unknown path', 'POST /unknown', 'text/plain', 1_000_000, '404'],
-    ['a body that says it is too large', 'POST /boot', 'application/json', 1_000_000, '413'],
+    ['a body whose content-length is too large', 'POST /boot', 'application/json', 1_000_000, '413'],
     ['a site’s own path with the wrong method', 'PUT /boot', 'text/plain', 1000, '405'],
   ])('does not wait for the end of the client’s body: %s', async (_name, line, type, length, status) => {
     const site = await stage.site();
@@ -71,7 +71,7 @@ describe('an error', () => {
     socket.write(
       `${line} HTTP/1.1\r\nhost: ${site.host}\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\nbegun`,
     );
-    // The body never ends; its whole answer arrives all the same.
+    // The request's body never ends, but the whole answer arrives.
     let received = '';
     while (!/\r\n\r\n\{.*\}/s.test(received)) received += String((await once(socket, 'data'))[0]);
     expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
@@ -79,7 +79,7 @@ describe('an error', () => {
     socket.destroy();
   });
 
-  test('of a body in pieces that becomes too large is answered before its end', async () => {
+  test('because of a chunked body that becomes too large is answered before the body ends', async () => {
     const site = await stage.site();
     const socket = connect(stage.port, '127.0.0.1');
     const piece = 'x'.repeat(70_000);

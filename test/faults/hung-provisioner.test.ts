@@ -5,7 +5,9 @@ import type { RunningDaemon } from '../support/gitops/daemon.ts';
 import { creation, World } from '../support/management/world.ts';
 import { signal } from '../support/signal.ts';
 
-/** Management with a real provisioner, whose process is stopped and continued later: it gets each request then. */
+/**
+ * Management with a real provisioner whose process is stopped. When it continues, it gets the requests of that time.
+ */
 let on: Stage;
 let daemon: RunningDaemon;
 let world: World;
@@ -53,7 +55,7 @@ const subjects = async (site: string) => (await world.repo.history(site)).map(({
 const reasonOf = async (site: string) =>
   (await daemon.sites()).sites.find((status) => status.site === site)?.reason;
 
-test('a creation that a hung provisioner doesn’t answer is 202, and comes up once the provisioner continues', async () => {
+test('a creation that a hung provisioner doesn’t answer is 202, and completes when the provisioner continues', async () => {
   const made = await create();
   expect([made.status, made.body.status]).toEqual([202, 'provisioning']);
   signal(daemon.pid, 'SIGCONT');
@@ -63,7 +65,7 @@ test('a creation that a hung provisioner doesn’t answer is 202, and comes up o
   expect(await subjects(made.body.siteId)).toEqual([`Create ${made.body.siteId}`]);
 });
 
-test('a container that is removed meanwhile stays removed: a late request doesn’t undo its tombstone', async () => {
+test('a late request doesn’t undo the tombstone of a container that was removed meanwhile', async () => {
   const { body } = await create();
   const { siteId: site } = body;
   const removed = await world.call('DELETE', `/server-containers/${body.id}`, { as: 'owner' });
@@ -72,7 +74,7 @@ test('a container that is removed meanwhile stays removed: a late request doesn�
   await becomes(body.id, 'removed');
   expect(await subjects(site)).toEqual([`Remove ${site}`, `Create ${site}`]);
   expect(await reasonOf(site)).toBe('Removed');
-  // Its domain and its ports are free for the next one.
+  // The next container can get its domain and its ports.
   const next = await create({ name: `Next ${count}` });
   expect([next.status, next.body.code]).toEqual([422, 'idempotency_key_reused']);
   const other = await world.call('POST', '/server-containers', {

@@ -20,7 +20,7 @@ const holder = () =>
     }),
   );
 
-test('a second daemon of one host refuses to start while the first lives, and changes nothing', async () => {
+test('a second daemon of one host refuses to start while the first one runs, and changes nothing', async () => {
   await on.push({ acme: on.manifest('acme', 0) });
   await using first = await startDaemon(remote());
   await converged(first);
@@ -35,10 +35,10 @@ test('a second daemon of one host refuses to start while the first lives, and ch
   expect(on.snapshot()).toEqual(before);
 });
 
-test('a daemon killed at any side effect of the lease has it after the next start', async () => {
+test('a daemon that is killed at any side effect of the host lease has the lease after its next start', async () => {
   await on.push({ acme: on.manifest('acme', 0) });
   const mirror = join(on.dir, 'state', 'sites.git');
-  // The first daemon is killed around the write of its id, before it has any lease.
+  // The first daemon is killed before or after it writes its id, when it has no lease yet.
   for (const moment of ['before', 'after'] as const) {
     const child = standby();
     on.gate.watch(({ kind }, when) => kind === 'state' && when === moment && child.kill('SIGKILL'));

@@ -9,7 +9,7 @@ import type { RunningDaemon } from '../support/gitops/daemon.ts';
 const SITES = Array.from({ length: 12 }, (_, number) => `site-${number}`);
 
 describe.each([
-  ['a daemon that runs on', async (daemon: RunningDaemon) => daemon],
+  ['a daemon that keeps running', async (daemon: RunningDaemon) => daemon],
   [
     'a daemon that starts again',
     async (daemon: RunningDaemon, on: Stage) => {
@@ -30,7 +30,7 @@ describe.each([
     daemon = await on.start();
     await eventually(async () => expect((await daemon.figures()).ready).toBe(SITES.length));
     await converged(daemon);
-    // The state that the next daemon starts with; it is written shortly after the sites are ready.
+    // The next daemon starts with this state, which is written shortly after the sites are ready.
     await eventually(
       () => {
         const { sites } = JSON.parse(readFileSync(join(on.dir, 'state', 'state.json'), 'utf8'));
@@ -45,7 +45,7 @@ describe.each([
     await on.close();
   });
 
-  test.each(ACCIDENTS)('removes nothing where $name, and continues when it is repaired', async (accident) => {
+  test.each(ACCIDENTS)('removes nothing if $name, and continues after the repair', async (accident) => {
     let writes = 0;
     on.gate.watch(({ kind }) => {
       if (kind === 'world') writes += 1;
@@ -53,7 +53,7 @@ describe.each([
     });
     await accident.happen(whole);
     daemon = await next(daemon, on);
-    // Several passes: the second confirms what the first one saw.
+    // Several passes, because the second pass confirms what the first pass observed.
     for (let round = 0; round < 3; round += 1) {
       const before = await daemon.figures();
       await daemon.call('POST', '/sync');
@@ -70,7 +70,7 @@ describe.each([
     expect(writes).toBe(0);
     expect(on.snapshot()).toEqual(world);
     if ((await on.repo.head().catch(() => 'unreadable')) === null) {
-      // A branch that was created again would contain one site only.
+      // If the request created the branch again, the branch would contain only this site.
       const { status } = await daemon.call('POST', '/provision', on.manifest('alone', SITES.length));
       expect(status).toBe(503);
       expect(await on.repo.head()).toBeNull();

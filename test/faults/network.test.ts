@@ -6,13 +6,13 @@ import { type NetworkLab, startNetworkLab } from '../support/containers/network-
 
 const SITE = 'shop-1';
 const MOMENTS = ['before', 'after'] as const;
-/** In the order of a first start, and of the removal of the only site. */
+/** Effects in the order of a first start, then of the removal of the only site. */
 const UP = ['write the rules', 'create a network', 'start a container', 'start a container'];
 const DOWN = ['remove a container', 'remove a container', 'remove a network', 'remove the rules'];
 const reached = z.object({ cut: z.string() });
 
 describeWith('docker', 'a host that is killed with SIGKILL while it isolates a site', () => {
-  // As root only: it writes the firewall of a network namespace.
+  // Needs root, because it writes the firewall of a network namespace.
   describe.skipIf(process.getuid?.() !== 0)('in a network namespace of its own, as root', () => {
     let lab: NetworkLab;
     let before: string;
@@ -26,7 +26,7 @@ describeWith('docker', 'a host that is killed with SIGKILL while it isolates a s
       await host.call('apply');
     });
 
-    /** Everything that isolates, without ids. */
+    /** All networks and rules that isolate, without their ids. */
     async function snapshot() {
       const networks = (await lab.docker.listNetworks()).filter(({ Name }) => Name.startsWith('tagyard-'));
       const containers = await lab.docker.listContainers({ all: true });
@@ -54,7 +54,7 @@ describeWith('docker', 'a host that is killed with SIGKILL while it isolates a s
       return reached.parse(message).cut;
     }
 
-    test('reaches the same state at the next start, at each effect of a first start and of a removal', async () => {
+    test('reaches the same state at its next start, whichever effect of a first start or a removal was cut', async () => {
       const whole = await lab.startHost();
       await whole.call('apply', SITE);
       const expected = await snapshot();

@@ -377,7 +377,7 @@ describe('a remote', () => {
     expect(await fresh.readSite(revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
   });
 
-  test('that is away while an object of the mirror is lost takes no other object with it', async () => {
+  test('that can’t be reached while the mirror has lost an object causes the loss of no other object', async () => {
     const repo = await open();
     const { revision: older } = await put(repo, 'acme', 'x: 1\n');
     const { revision } = await put(repo, 'beta', 'x: 1 # another\n');

@@ -81,7 +81,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** As age-keygen writes it. */
+/** A key file in the format of age-keygen. */
 async function keygenFile(): Promise<string> {
   const identity = await generateIdentity();
   const recipient = await identityToRecipient(identity);

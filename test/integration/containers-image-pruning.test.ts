@@ -31,7 +31,7 @@ describeWith('docker', 'images that no site asks for any more', () => {
   });
   afterEach(() => stack.disposeAsync());
 
-  /** A small image of its own, pulled from a registry. */
+  /** Pulls a small, unique image from a registry. */
   async function pulled(name: string): Promise<string> {
     const local = `tagyard-test/pruning-${process.pid}:${name}`;
     const tar = pack();
@@ -61,7 +61,7 @@ describeWith('docker', 'images that no site asks for any more', () => {
     return NAMES.filter((name) => digests.has(images[name] ?? ''));
   };
 
-  test('are removed after the set days, apart from the last one and those in use', async () => {
+  test('are removed after the configured days, except the last one and those in use', async () => {
     for (const name of NAMES) {
       expect(await build().prune(of(name))).toEqual([]);
       now += DAY_MS;
@@ -75,16 +75,16 @@ describeWith('docker', 'images that no site asks for any more', () => {
       await user.remove();
     }
     expect(await build().prune(of('newest'))).toEqual([images.oldest]);
-    // The way back of the last change, whatever its age.
+    // The image before the last change is kept for a rollback, whatever its age.
     now = 400 * DAY_MS;
     expect(await build().prune(of('newest'))).toEqual([]);
     expect(await present()).toEqual(['newer', 'newest']);
-    // One that a site asks for again is kept, and the other one is the way back.
+    // An image that a site asks for again is kept, and the other one is kept for a rollback.
     expect(await build().prune(of('newer'))).toEqual([]);
     expect(await present()).toEqual(['newer', 'newest']);
   });
 
-  test('are kept if they have a tag, and for all days anew if the record of them is lost', async () => {
+  test('are kept if they have a tag; if their record is lost, the days are counted from the start', async () => {
     await build().prune(of(...NAMES));
     await docker
       .getImage(images.oldest ?? '')

@@ -14,7 +14,7 @@ const SITES = ['shop-1', 'shop-2'];
 const [SHOP = '', NEIGHBOUR = ''] = SITES;
 
 describeWith('docker', 'a container of a site', () => {
-  // As root only: it writes the firewall of a network namespace.
+  // Needs root, because it writes the firewall of a network namespace.
   describe.skipIf(process.getuid?.() !== 0)('in a network namespace of its own, as root', () => {
     let lab: NetworkLab;
     let host: Awaited<ReturnType<NetworkLab['startHost']>>;
@@ -27,7 +27,7 @@ describeWith('docker', 'a container of a site', () => {
       await host[Symbol.asyncDispose]();
     });
 
-    /** The places of the lab by name, as a container of `SHOP` would call them. */
+    /** The addresses of the lab by name, as seen from a container of `SHOP`. */
     async function places() {
       const neighbour = await lab.addressOf(await lab.nameOf(NEIGHBOUR));
       const own = await lab.addressOf(await lab.nameOf(SHOP));
@@ -68,7 +68,7 @@ describeWith('docker', 'a container of a site', () => {
     test('reaches the internet and its preview host, and no neighbour, host, private or metadata address', async () => {
       host = await lab.startHost();
       await host.call('apply', ...SITES);
-      // The same places from a container that nothing isolates: each of them would answer.
+      // The control: a container without isolation reaches every one of these addresses.
       const Entrypoint = [lab.node, '--eval', 'setInterval(() => {}, 1000)'];
       const { id } = await lab.docker.createContainer({ Image: lab.image, name: 'control', Entrypoint });
       const control = lab.docker.getContainer(id);
@@ -76,7 +76,7 @@ describeWith('docker', 'a container of a site', () => {
       const open = await lab.reaches('control', await places());
       await control.remove({ force: true });
       const closed = Object.entries(open).filter(([, reached]) => !reached);
-      // Docker itself separates networks, and has no IPv6 here.
+      // Excluded: what Docker itself blocks. It separates networks, and has no IPv6 here.
       expect(
         closed.map(([place]) => place).filter((place) => !/IPv6|a neighbour|preview port/.test(place)),
       ).toEqual([]);
@@ -95,7 +95,7 @@ describeWith('docker', 'a container of a site', () => {
         const event = host.call('event');
         await lab.exec(command, '--flush');
         await lab.exec(command, '--policy', 'FORWARD', 'ACCEPT');
-        // A firewall sends no events. It is checked again and again.
+        // A firewall sends no events, so the provisioner checks it regularly.
         await event;
         const drift = SITES.map((site) => `network update ${site}`);
         expect(await host.call('plan', ...SITES)).toEqual(drift);
@@ -105,7 +105,7 @@ describeWith('docker', 'a container of a site', () => {
       await expectIsolated();
     });
 
-    test('is isolated although the host accepts the packets by rules of its own', async () => {
+    test('is isolated even if the host’s own rules accept the packets', async () => {
       host = await lab.startHost();
       await host.call('apply', ...SITES);
       for (const chain of ['INPUT', 'FORWARD', 'DOCKER-USER']) {
@@ -120,7 +120,7 @@ describeWith('docker', 'a container of a site', () => {
       expect(await host.call('plan', ...SITES)).toEqual([]);
     });
 
-    test('is started again if it was put into a further network', async () => {
+    test('is started again if it was connected to a further network', async () => {
       host = await lab.startHost();
       await host.call('apply', ...SITES);
       await lab.docker.getNetwork('bridge').connect({ Container: await lab.nameOf(SHOP) });
@@ -148,7 +148,7 @@ describeWith('docker', 'a container of a site', () => {
       await expectIsolated();
     });
 
-    test('has a network that is gone with its site, and the rules with the last one', async () => {
+    test('has a network that is removed with its site; the rules are removed with the last site', async () => {
       host = await lab.startHost();
       const before = await lab.exec('iptables', '-S');
       await host.call('apply', ...SITES);
@@ -165,7 +165,7 @@ describeWith('docker', 'a container of a site', () => {
       expect(await lab.exec('ip6tables', '-S')).not.toContain('TAGYARD');
     });
 
-    test('has a subnet that no other network has, also beyond Docker’s own 31, and after a restart', async () => {
+    test('has a subnet of its own, even with more than Docker’s 31 networks, and after a restart', async () => {
       host = await lab.startHost({ range: '10.213.0.0/20' });
       // The host reaches this range by a route, and Docker has a network in the next one.
       await lab.exec('ip', 'route', 'add', '10.213.0.64/26', 'via', '203.0.113.2');

@@ -51,7 +51,7 @@ function conformance(
         },
         async breakObserve() {
           await rename(sites, `${sites}.away`);
-          // Reading it fails with ELOOP. A missing folder would be lost, which is another case.
+          // Reading this link fails with ELOOP. A missing folder is another case.
           await symlink(sites, sites);
           return async () => {
             await rm(sites);

@@ -99,7 +99,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     }
   });
 
-  test('passes no header of a stranger by which a template would choose whom it calls', async () => {
+  test('passes no header of a direct request from which a template would choose the address that it calls', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server))]);
@@ -351,7 +351,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     const entry = fileURLToPath(new URL('../support/proxy/nginx-boundaries.ts', import.meta.url));
     const plain = JSON.stringify({ ...settings, certificates: undefined });
     const { stdout } = await execa(process.execPath, [entry, plain, tls, copies, JSON.stringify(batches)]);
-    // It outlives the process that started it, and holds the ports.
+    // nginx outlives the process that started it, and holds the ports.
     await stopNginx(settings.prefix);
     const report = JSON.parse(stdout);
     expect(report.outcomes).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);

@@ -117,7 +117,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect((await ask(backend.endpoint(), { host: 'tags.acme.example' })).status).toBe(200);
   });
 
-  test('takes over from an nginx of our own, which ends', async () => {
+  test('takes over from the provisioner’s own nginx, which ends', async () => {
     const { systemConfig: _, ...alone } = settings;
     const own = nginxBackend(alone);
     cleanups.push(() => own.close());

@@ -80,11 +80,11 @@ describeWith('nginx', 'the tree of an nginx', () => {
     ],
   ];
 
-  describe.each(DAMAGES)('where %s', (_what, damage) => {
-    test('is written anew, while nginx serves every site, and no site counts as changed', async () => {
+  describe.each(DAMAGES)('if %s', (_what, damage) => {
+    test('the tree is restored while nginx serves every site, and no site counts as changed', async () => {
       const backend = await start();
       await install(backend, 'acme', 'beta');
-      // Another generation with the same vhosts: what the newest one loses is left in the one before.
+      // Another generation with the same vhosts, so that the one before still has what the newest one loses.
       await install(backend, 'gamma');
       await backend.install([put(`gamma/${hostOf('gamma')}`, null)]);
       await damage();
@@ -98,7 +98,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
       );
     });
 
-    test('doesn’t keep the next process from its start, with nginx running or not', async () => {
+    test('the next process starts, whether nginx is running or not', async () => {
       const first = await start();
       await install(first, 'acme', 'beta');
       await install(first, 'gamma');
@@ -115,7 +115,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     });
   });
 
-  test('is written anew from git if nothing is left of it, and nginx serves on until then', async () => {
+  test('is written from git if nothing of it is left, and nginx keeps serving until then', async () => {
     const first = await start();
     await install(first, 'acme', 'beta');
     await first.close();
@@ -134,7 +134,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     expect(await runningMaster(settings.prefix)).toBe(master);
   });
 
-  test('is freed of a vhost that became garbage, which blocks no other site and is kept aside', async () => {
+  test('moves a vhost that became garbage to a folder of its own, and blocks no other site', async () => {
     const backend = await start();
     await install(backend, 'acme', 'beta');
     const [acme] = await backend.installed();
@@ -149,7 +149,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     expect(await statusOf(backend, 'acme')).toBe(200);
   });
 
-  test('has files beside it that are not ours: they are named, and nginx doesn’t read them', async () => {
+  test('may have foreign files beside it: they are named, and nginx doesn’t read them', async () => {
     const backend = await start();
     await install(backend, 'acme');
     expect(await backend.strangers?.()).toEqual([]);
@@ -178,7 +178,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     );
   });
 
-  test('that nginx is about to read is not known yet: no other site counts as changed, and its own neither', async () => {
+  test('that nginx is about to read counts as not observed: no site counts as changed', async () => {
     const backend = await start();
     const containers = { slots: new Slots('127.94'), originPort: backend.endpoint().tlsPort };
     const applier = proxyApplier({ backend, identity: IDENTITY, containers, certificates: home.ca });

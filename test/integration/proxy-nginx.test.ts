@@ -88,7 +88,7 @@ describeWith('nginx', 'an nginx of its own', () => {
   });
 
   test.each(['SIGTERM', 'SIGKILL'] as const)(
-    'loses no request of 200 a second when its owner ends by %s, and is adopted by the next one',
+    'loses none of 200 requests a second when the provisioner ends by %s, and is adopted by the next one',
     async (ending) => {
       const { backend: first } = await start();
       const { endpoint, change } = await origin(first, 'acme');
@@ -114,7 +114,7 @@ describeWith('nginx', 'an nginx of its own', () => {
       expect(report.failures).toEqual([]);
       expect(report.sent).toBeGreaterThan(0);
       expect(adopted).toEqual(endpoint);
-      // Nothing was started and nothing reloaded.
+      // Nothing was started or reloaded.
       expect([await master(), await workersOf(pid)]).toEqual([pid, workers]);
       expect(await intact(backend)).toEqual({ acme: true });
       await install(backend, 'beta');
@@ -123,7 +123,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     },
   );
 
-  test('ends where the embedded proxy takes over its ports', async () => {
+  test('ends when the embedded proxy takes over its ports', async () => {
     const { backend, endpoint } = await start();
     const { change } = await origin(backend, 'acme');
     await backend.install([change]);
@@ -137,19 +137,19 @@ describeWith('nginx', 'an nginx of its own', () => {
     expect(await runningMaster(settings.prefix)).toBeNull();
   });
 
-  test.each(['the one that started it', 'one that adopted it'])(
-    'is missed by %s, and is started again when it was killed',
+  test.each(['the process that started it', 'a process that adopted it'])(
+    'is started again after it was killed, and %s notices the loss',
     async (who) => {
       let { backend } = await start();
       await install(backend, 'acme');
-      if (who === 'one that adopted it') {
+      if (who === 'a process that adopted it') {
         await backend.close();
         ({ backend } = await start());
       }
       const event = backend.events(AbortSignal.timeout(15_000))[Symbol.asyncIterator]().next();
       sendSignal(await master(), 'SIGKILL', settings.prefix);
       expect(await event).toEqual({ done: false, value: undefined });
-      // Without a repair of any site: three of them in ten minutes would be a repair loop.
+      // No site counts as repaired: three repairs in ten minutes would be a repair loop.
       await eventually(async () => expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true }));
       await serves(backend, 'acme');
       expect(await install(backend, 'acme')).toEqual([{ status: 'fulfilled', value: { changed: false } }]);

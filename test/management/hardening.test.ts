@@ -69,7 +69,7 @@ describe('limits', () => {
   });
 });
 
-test('x-forwarded-for is not believed unless its sender is a trusted proxy', async () => {
+test('x-forwarded-for is trusted only from a trusted proxy', async () => {
   await world.stop();
   Object.assign(world.settings, { trustedProxies: [] });
   Object.assign(world.settings.limits, { perAddress: 3 });
@@ -93,7 +93,7 @@ describe('/metrics', () => {
     return [answer?.statusCode, answer?.body.includes('tagyard_ports_free')];
   };
 
-  test('is open to direct requests from this machine only, while it has no token', async () => {
+  test('without a token, answers only direct requests from this machine', async () => {
     expect(await read({})).toEqual([200, true]);
     expect(await read({ 'x-forwarded-for': '192.0.2.1' })).toEqual([403, false]);
     expect(await read({ 'x-forwarded-for': '127.0.0.1' })).toEqual([403, false]);
@@ -101,7 +101,7 @@ describe('/metrics', () => {
     expect([answer?.statusCode, answer?.json().code]).toEqual([403, 'forbidden']);
   });
 
-  test('takes its own token, and no other', async () => {
+  test('accepts its own token and no other', async () => {
     await world.stop();
     Object.assign(world.settings, { metricsToken: 'metrics-token-of-tests' });
     await world.start();
@@ -143,7 +143,7 @@ test.each([
   }
 });
 
-test('an empty JSON body is no fault where the address takes none', async () => {
+test('an empty JSON body is accepted if the route takes no body', async () => {
   const answer = await world.management?.app.inject({
     method: 'DELETE',
     url: '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7',

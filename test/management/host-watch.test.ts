@@ -89,7 +89,7 @@ describe('trouble on the host', () => {
     await shows({ health: 'healthy', statusReason: null });
   });
 
-  test('a suspension in git shows in the answer of a change, and then with what waits', async () => {
+  test('shows a suspension in the answer to a change, and later also which changes wait', async () => {
     const text = (await world.file(site)) ?? '';
     const commit = (edited: string) =>
       world.repo.commit({

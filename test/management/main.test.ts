@@ -129,7 +129,7 @@ test.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
   expect(errors.trim().split('\n')).toHaveLength(1);
 });
 
-test('listens on the address of the settings', async () => {
+test('listens on the address that the settings name', async () => {
   const { child } = start({ MANAGEMENT_ADDRESS: '127.0.0.2' });
   const [{ url }] = await once(child, 'message');
   expect(new URL(url).hostname).toBe('127.0.0.2');
@@ -146,7 +146,7 @@ test('exits with a message of one line where its port is taken', async () => {
   expect(errors).toBe(`management: port ${port} is taken; set MANAGEMENT_PORT to another one, or to 0\n`);
 });
 
-test('exits with a message where its age recipient is damaged', async () => {
+test('exits with a message if its age recipient is damaged', async () => {
   const { exited } = start({ AGE_RECIPIENT: `${env.AGE_RECIPIENT?.slice(0, -4)}qqqq` });
   expect(await exited).toMatchObject({
     code: 1,

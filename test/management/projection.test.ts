@@ -227,7 +227,7 @@ describe('a file that is missing, but was not removed,', () => {
     await shows({ status: 'removed' });
   });
 
-  test('because the branch was rewritten: its site stays', async () => {
+  test('because the branch was rewritten, doesn’t remove its site', async () => {
     await world.git(clone, 'pull', '--quiet', '--rebase');
     const own = await world.git(clone, 'log', '--format=%H', '--reverse', '--', `${site}.yaml`);
     await world.git(clone, 'reset', '--quiet', '--hard', `${own.split('\n')[0]}^`);
@@ -236,7 +236,7 @@ describe('a file that is missing, but was not removed,', () => {
     await shows({ status: 'active', statusDetail: `no commit of this branch removed ${site}` });
   });
 
-  test('because a protected site was deleted: it stays until it isn’t protected', async () => {
+  test('because a protected site was deleted, doesn’t remove the site until the protection ends', async () => {
     await operate((text) => text.replace('state: present', 'state: present\nprotect: true'));
     await operate(() => 'site: [');
     await shows({ statusReason: 'invalid_manifest' });

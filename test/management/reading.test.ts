@@ -73,7 +73,7 @@ test.each<['POST' | 'PATCH' | 'DELETE', string, object?]>([
   expect(await world.file('acme-shop')).toBe(before);
 });
 
-test('the answer to a change has the tag for the next one', async () => {
+test('the answer to a change has the tag for the next change', async () => {
   const change = (name: string, ifMatch: string) =>
     world.call('PATCH', at(), { as: 'owner', body: { name }, headers: { 'if-match': ifMatch } });
   const first = await change('First', '*');
@@ -152,7 +152,7 @@ describe('many streams', () => {
     await world.start();
   });
 
-  test('cost no query while nothing happens, and one for all of them when something does', async () => {
+  test('cost no query while nothing happens, and one query for all streams when an event occurs', async () => {
     await eventually(async () => {
       const { body } = await world.call('GET', at(), { as: 'viewer' });
       expect(body.health).toBe('healthy');
@@ -168,7 +168,7 @@ describe('many streams', () => {
       asked.mock.calls
         .map(([query]) => query.sql)
         .filter((text) => /container_events|client_memberships/.test(text));
-    // The background work of the process runs many times meanwhile.
+    // Meanwhile the background work of the process runs many times.
     const polls = world.provisioner.polls;
     await eventually(() => expect(world.provisioner.polls).toBeGreaterThan(polls + 10));
     expect(queries()).toEqual([]);
@@ -185,7 +185,7 @@ describe('many streams', () => {
     for (const stream of streams) stream.stop.abort();
   });
 
-  test('of one subject are limited', async () => {
+  test('are limited for each subject', async () => {
     const { limits } = world.settings;
     Object.assign(limits, { streamsPerSubject: 2 });
     const authorization = `Bearer ${await world.issuer.token('viewer')}`;

@@ -14,7 +14,7 @@ beforeAll(async () => {
     expect((await world.call('GET', `/server-containers/${id}`, { as: 'owner' })).body.status).toBe('active'),
   );
   await world.stop();
-  // Seven rows of each kind that are 40 days old, beside those of today.
+  // Seven rows of each kind are 40 days old; the others are from today.
   await sql`insert into audit_log (at, actor, action, request_id)
     select now() - interval '40 days', 'old', 'old', 'old' from generate_series(1, 7)`.execute(world.owner);
   await sql`insert into container_events (at, container_id, kind, status)
@@ -50,7 +50,7 @@ test('the last 30 days can’t be deleted', async () => {
   await expect(pruneHistory(world.db, 'audit', 29)).rejects.toThrow('30 days');
 });
 
-test('a running API deletes by its settings, and shows the newest operation still', async () => {
+test('a running API deletes history by its settings, and still shows the newest operation', async () => {
   await sql`insert into audit_log (at, actor, action, request_id)
     values (now() - interval '40 days', 'old', 'old', 'old')`.execute(world.owner);
   Object.assign(world.settings, { retentionDays: { audit: 31, events: 0, operations: 31 } });

@@ -96,7 +96,7 @@ describe('a provisioner that doesn’t answer', () => {
     client = await world.client();
   });
 
-  test('is asked again: the creation is 202 meanwhile, also for a repeated request', async () => {
+  test('is asked again; meanwhile the creation is 202, also for a repeated request', async () => {
     world.provisioner.unanswered = 2;
     const { status, body } = await create('late');
     expect([status, body.status]).toEqual([202, 'provisioning']);
@@ -108,7 +108,7 @@ describe('a provisioner that doesn’t answer', () => {
     ]);
   });
 
-  test('and refuses later: the site gets a tombstone, and all is released when nothing of it is left', async () => {
+  test('and refuses later: the site gets a tombstone, and its names and ports are released when it is gone', async () => {
     world.provisioner.unanswered = 1;
     const { body } = await create();
     world.provisioner.refuse = { status: 422, code: 'wrong_host' };
@@ -119,7 +119,7 @@ describe('a provisioner that doesn’t answer', () => {
     await eventually(async () => expect([await world.leased(), await claims()]).toEqual([0, []]));
   });
 
-  test('names the commit that a call rests on', async () => {
+  test('gets the commit on which a call is based', async () => {
     const { body } = await create();
     expect(world.provisioner.calls).toContainEqual(
       expect.objectContaining({ path: '/provision', query: { revision: body.revision } }),
@@ -127,7 +127,7 @@ describe('a provisioner that doesn’t answer', () => {
   });
 });
 
-test('answers a creation in time while its commit takes long, and a repeated request when it is known', async () => {
+test('answers a creation in time although its commit takes long, and a repeated request by the outcome', async () => {
   await world.close();
   world = await World.open({ remote: true, settings: { answerMs: 300 } });
   client = await world.client();
@@ -142,7 +142,7 @@ test('answers a creation in time while its commit takes long, and a repeated req
   expect(await create('slow')).toMatchObject({ status: 202, body: { id: body.id, status: 'active' } });
 });
 
-test('answers a repeated request with the container, where git has brought back a failed one', async () => {
+test('answers a repeated request with the container if git has restored a failed one', async () => {
   world.provisioner.refuse = { status: 422, code: 'wrong_host' };
   const failed = await create('again');
   expect(failed.status).toBe(502);
@@ -159,7 +159,7 @@ test('answers a repeated request with the container, where git has brought back 
   expect(await create('again')).toMatchObject({ status: 202, body: { id: failed.body.container } });
 });
 
-describe('a fault of the host', () => {
+describe('a host fault', () => {
   const SITE = 'acme-shop';
   async function held() {
     world.provisioner.auto = false;
@@ -174,7 +174,7 @@ describe('a fault of the host', () => {
     return body;
   }
 
-  test('holds a creation back, which keeps its name, ports and domains until the host is well', async () => {
+  test('delays a creation, which keeps its name, ports and domains until the host works again', async () => {
     const { id, siteId } = await held();
     expect(siteId).toBe(SITE);
     expect(await world.file(SITE)).not.toContain('state: absent');
@@ -184,7 +184,7 @@ describe('a fault of the host', () => {
     await becomes(id, { status: 'active', statusReason: null, statusDetail: null, siteId: SITE });
   });
 
-  test('is followed by a new attempt where the host has stopped, which may be the site’s own failure', async () => {
+  test('is followed by a new attempt if the host has stopped trying; that attempt may show the site’s own failure', async () => {
     const { id } = await held();
     world.provisioner.sites.set(SITE, { reason: 'Failed', message: 'the token is invalid' });
     await eventually(() => expect(world.provisioner.operations.size).toBe(2));
@@ -193,7 +193,7 @@ describe('a fault of the host', () => {
     expect(await world.file(SITE)).toContain('state: absent');
   });
 
-  test('doesn’t keep a creation from being removed', async () => {
+  test('doesn’t prevent the removal of the container', async () => {
     const { id } = await held();
     const removed = await world.call('DELETE', `/server-containers/${id}`, { as: 'owner' });
     expect(removed.status).toBe(202);

@@ -44,7 +44,7 @@ const shows = (as: Tenant, id: string, expected: object) =>
   });
 
 describe('a registrable domain', () => {
-  test('belongs to the client that had it first, with all that is under it', async () => {
+  test('belongs, with all names under it, to the client that had it first', async () => {
     await made('ada', 'acme.example');
     const theirs = await made('bob', 'bob.example');
     for (const refused of [
@@ -66,13 +66,13 @@ describe('a registrable domain', () => {
     expect((await create('bob', 'other.acme.example')).body.code).toBe('domain_in_use');
   });
 
-  test('under a private suffix is one of many', async () => {
+  test('is a name under a private suffix, not the suffix itself', async () => {
     await made('ada', 'acme.github.io');
     expect((await create('bob', 'www.acme.github.io')).body.code).toBe('domain_in_use');
     await made('bob', 'bob.github.io');
   });
 
-  test('that a longer name only ends with is another one', async () => {
+  test('doesn’t include a name that merely ends with the same letters', async () => {
     await made('ada', 'acme.example');
     await made('bob', 'not-acme.example');
   });
@@ -91,7 +91,7 @@ describe('a registrable domain', () => {
   test('that two clients had before the upgrade stays with both; only the older one gets further names', async () => {
     const older = await made('ada', 'acme.example');
     const younger = await made('bob', 'bob.example');
-    // As an older release has recorded it.
+    // The state that an older release recorded.
     await world.owner
       .insertInto('domain_claims')
       .values({ domain: 'shop.acme.example', container_id: younger })
@@ -112,7 +112,7 @@ describe('a registrable domain', () => {
     expect((await add('ada', older, 'new.acme.example')).status).toBe(200);
   });
 
-  test('that an operator’s edit takes from its client stays with it; the rest of the edit applies', async () => {
+  test('stays with its client if an operator’s edit adds it to another client’s site; the rest of the edit applies', async () => {
     await made('ada', 'acme.example');
     const theirs = await made('bob', 'bob.example');
     await commitAs(theirs, (manifest) => ({
@@ -155,7 +155,7 @@ describe('the image', () => {
   const set = (as: string, id: string, body: object) =>
     world.call('PATCH', `/server-containers/${id}`, { as, body });
 
-  test('is shown, and changed by operators only, from the repositories of the settings', async () => {
+  test('is shown; only operators may change it, and only to one from the allowed repositories', async () => {
     const id = await made('ada', 'acme.example');
     const { body: before } = await world.call('GET', `/server-containers/${id}`, { as: 'ada' });
     expect(before.image).toBe(world.settings.image);
@@ -169,9 +169,9 @@ describe('the image', () => {
       status: 200,
       body: { image: allowed },
     });
-    // The same image as before is no change.
+    // The same image as before doesn't count as a change.
     expect((await set('ada', id, { name: 'Other', image: allowed })).body).toMatchObject({ name: 'Other' });
-    // An operator does nothing else without a membership.
+    // Without a membership, an operator may change nothing else.
     expect((await set('root', id, { image: image('registry.example/gtm'), name: 'Mine' })).status).toBe(404);
   });
 });
@@ -216,7 +216,7 @@ describe('what a client reads', () => {
       `nginx: /sites.3/${hersShown.siteId}.conf:7 for ${hersShown.hostnames.origin}`,
       `token ${hersShown.loaderToken} of ${hers} in ${site}`,
     ].join('; ');
-    // While it runs, and while it fails.
+    // The messages are checked while the site runs, and while it fails.
     world.provisioner.sites.set(site, { reason: 'NameTaken', message: said });
     await shows('bob', theirs, { statusReason: 'host_trouble' });
     const { statusDetail } = (await world.call('GET', `/server-containers/${theirs}`, { as: 'bob' })).body;
@@ -239,7 +239,7 @@ describe('what a client reads', () => {
       for (const path of ['', '/events', '/verifications'])
         answers.push(await world.call('GET', `/server-containers/${id}${path}`, { as: 'bob' }));
     }
-    // What is asked for is repeated in no answer.
+    // No answer repeats what the request asked for.
     for (const call of [
       create('bob', 'acme.example', { name: 'Secret Project' }),
       add('bob', theirs, 'shop.acme.example'),

@@ -43,7 +43,7 @@ const commit = (edit: (text: string) => string | null, which = site) =>
     edit: (text) => edit(text ?? ''),
   });
 
-/** The database refuses rows of a table while the work runs. */
+/** Makes the database refuse rows of a table while the work runs. */
 async function whileRefused(table: string, condition: string, work: () => Promise<void>): Promise<void> {
   const { owner } = world;
   await sql
@@ -62,7 +62,7 @@ async function whileRefused(table: string, condition: string, work: () => Promis
   }
 }
 
-test('a change that can’t be projected fails and keeps its names; it shows later without a further commit', async () => {
+test('a change that can’t be projected fails and keeps its names; it is projected later without a new commit', async () => {
   const rival = await create(`rival.plain${count}.example`);
   const name = `m.plain${count}.example`;
   await whileRefused('containers', `new.manifest->>'name' = 'Refused'`, async () => {
@@ -70,7 +70,7 @@ test('a change that can’t be projected fails and keeps its names; it shows lat
     expect([patched.status, patched.body.code]).toEqual([503, 'projection_failed']);
     const added = await change('POST', '/custom-domains', { domain: name });
     expect(added.status).toBe(503);
-    // Another change of the same site ends, and releases only what it had claimed itself.
+    // Another change of the same site ends, and releases only its own claims.
     const taken = await change('POST', '/custom-domains', { domain: name }, rival.id);
     expect([taken.status, taken.body.code]).toEqual([409, 'domain_in_use']);
     // Other sites are projected as before.
@@ -80,7 +80,7 @@ test('a change that can’t be projected fails and keeps its names; it shows lat
   await shows({ name: 'Refused', customDomains: [name] });
 });
 
-test('a removal that can’t be projected holds up no other removal, and is done later', async () => {
+test('a removal that can’t be projected delays no other removal, and is projected later', async () => {
   const other = await create(`other${count}.example`);
   const refused = `new.kind = 'deprovision' and new.container_id = '${id}'`;
   await whileRefused('operations', refused, async () => {
@@ -92,7 +92,7 @@ test('a removal that can’t be projected holds up no other removal, and is done
   await shows({ status: 'removed' });
 });
 
-test('a commit that was made while a creation was not settled is projected afterwards', async () => {
+test('a commit that was made before a creation had settled is projected afterwards', async () => {
   const held = Promise.withResolvers<void>();
   world.provisioner.gate = held.promise;
   const domain = `early${count}.example`;
@@ -169,7 +169,7 @@ test.each([
   await shows({ name, customDomains: [domain] });
 });
 
-test('names of callers may contain anything: what is recorded is plain', async () => {
+test('names of callers may contain any character; the record has plain text', async () => {
   const token = await world.issuer.token('owner', {
     name: 'A\0da\ud800\u202e',
     email: 'a\0da@example.test\nx',
@@ -185,7 +185,7 @@ test('names of callers may contain anything: what is recorded is plain', async (
   expect((await world.call('GET', '/server-containers', { token: unfit })).status).toBe(401);
 });
 
-test('a text of the host that no column can hold is recorded without it, and holds up no other site', async () => {
+test('a host’s text that no column can store is recorded without the bad characters, and delays no other site', async () => {
   const next = await create(`next${count}.example`);
   for (const one of [site, next.siteId]) {
     world.provisioner.sites.set(one, { reason: 'Failed', message: `${one}: a\0b\ud800\nc` });

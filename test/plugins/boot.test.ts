@@ -19,7 +19,7 @@ const viaCustomDomain = (host: string) => ({
   'x-forwarded-host': host,
   'x-forwarded-proto': 'https',
 });
-/** Cookies of the edge hostname: no page of the site sees them. */
+/** Cookies of the edge hostname. No page of the site sees them. */
 const foreignCookie = (id: string) => ({ cookie: `other=1; _fpid=${id}` });
 /** Cookies of a first-party host. */
 const cookie = (id: string) => ({ ...viaCustomDomain('m.site1-0.example'), ...foreignCookie(id) });
@@ -74,7 +74,7 @@ describe('_fpid', () => {
     ['new if it is too long', { fpid: `${known}a` }, {}, null, true],
     ['new if only the edge hostname has a cookie', {}, foreignCookie(known), null, true],
     [
-      'read from the body if the edge hostname has another',
+      'read from the body, although the edge hostname has another id',
       { fpid: known },
       foreignCookie('b'.repeat(32)),
       known,

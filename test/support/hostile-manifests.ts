@@ -3,12 +3,12 @@ import { formatManifest } from '../../gitops/manifest/load.ts';
 import { manifestInput } from './manifest.ts';
 
 const VALID = formatManifest(manifestInput());
-/** Room for the end of what is filled in. */
+/** Octets that are reserved for the end of a text. */
 const SPARE = 64;
 
 /**
- * Texts of up to `bytes` that are expensive for some part of a parser, by what they are made of. `valid`: the text is a
- * valid manifest all the same.
+ * Texts of up to `bytes` octets that are expensive for some part of a parser, named by their contents. `valid`: the
+ * text is still a valid manifest.
  */
 export function hostileManifests(
   bytes = MAX_BYTES,

@@ -16,10 +16,10 @@ export interface Operator extends Disposable {
   read(site: string): Promise<string>;
   /** The folder of the clone. */
   readonly clone: string;
-  /** Runs git in the clone, up to date with the remote if `refresh` ran before. */
+  /** Runs git in the clone. Call `refresh` first to update the clone from the remote. */
   git(...args: string[]): Promise<string>;
   refresh(): Promise<string>;
-  /** Commits everything in the clone and pushes it; answers the new revision. */
+  /** Commits everything in the clone and pushes it. Resolves to the new revision. */
   publishAll(subject: string): Promise<string>;
 }
 

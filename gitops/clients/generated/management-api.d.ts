@@ -41,7 +41,7 @@ export interface paths {
         delete: operations["removeContainer"];
         options?: never;
         head?: never;
-        /** Change name, features or modules; operators: the image */
+        /** Change name, features or modules; operators may also change the image */
         patch: operations["changeContainer"];
         trace?: never;
     };
@@ -219,14 +219,14 @@ export interface components {
             statusReason: ("provisioner_unreachable" | "provisioner_refused" | "provisioning_failed" | "sites_repo_unavailable" | "site_taken" | "port_taken" | "domain_in_use" | "checks_failed" | "suspended" | "host_trouble" | "invalid_manifest") | null;
             /** @description the reason in more detail */
             statusDetail: string | null;
-            /** @description changes are recorded, but wait until it is resumed; `statusDetail` names them */
+            /** @description changes are committed, but not applied until the site is resumed; `statusDetail` names them */
             suspended: boolean;
             /**
              * @description health of what runs for it on its host
              * @enum {string}
              */
             health: "unknown" | "healthy" | "degraded";
-            /** @description of the tag server, by its digest */
+            /** @description the tag server’s image, pinned by digest */
             image: string;
             features: {
                 [key: string]: boolean;
@@ -356,14 +356,14 @@ export interface components {
             statusReason: ("provisioner_unreachable" | "provisioner_refused" | "provisioning_failed" | "sites_repo_unavailable" | "site_taken" | "port_taken" | "domain_in_use" | "checks_failed" | "suspended" | "host_trouble" | "invalid_manifest") | null;
             /** @description the reason in more detail */
             statusDetail: string | null;
-            /** @description changes are recorded, but wait until it is resumed; `statusDetail` names them */
+            /** @description changes are committed, but not applied until the site is resumed; `statusDetail` names them */
             suspended: boolean;
             /**
              * @description health of what runs for it on its host
              * @enum {string}
              */
             health: "unknown" | "healthy" | "degraded";
-            /** @description of the tag server, by its digest */
+            /** @description the tag server’s image, pinned by digest */
             image: string;
             features: {
                 [key: string]: boolean;
@@ -833,7 +833,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `etag` of a GET: refuses the change where the container was changed since */
+                /** @description `etag` of a GET: the change is refused if the container has changed since */
                 "if-match"?: string;
             };
             path: {
@@ -924,7 +924,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `projection_failed`: The change is committed, and not shown yet; it is tried again, don’t repeat it; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
+            /** @description `projection_failed`: The change is committed, but the database doesn’t show it yet; don’t repeat the request; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -939,7 +939,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `etag` of a GET: refuses the change where the container was changed since */
+                /** @description `etag` of a GET: the change is refused if the container has changed since */
                 "if-match"?: string;
             };
             path: {
@@ -990,7 +990,7 @@ export interface operations {
                             enabled?: boolean;
                         };
                     };
-                    /** @description for operators only: the tag server’s image by its digest, from an allowed repository; the new container is healthy before the old one is removed */
+                    /** @description for operators only: the tag server’s image, pinned by digest, from an allowed repository; the old container is removed after the new one is healthy */
                     image?: string;
                 };
             };
@@ -1086,7 +1086,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `projection_failed`: The change is committed, and not shown yet; it is tried again, don’t repeat it; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
+            /** @description `projection_failed`: The change is committed, but the database doesn’t show it yet; don’t repeat the request; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1152,7 +1152,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `too_many_streams`: The caller has as many event streams open as it may have; `rate_limited`: Too many requests in a minute */
+            /** @description `too_many_streams`: The caller has too many event streams open; `rate_limited`: Too many requests in a minute */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -1185,7 +1185,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `etag` of a GET: refuses the change where the container was changed since */
+                /** @description `etag` of a GET: the change is refused if the container has changed since */
                 "if-match"?: string;
             };
             path: {
@@ -1283,7 +1283,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `projection_failed`: The change is committed, and not shown yet; it is tried again, don’t repeat it; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
+            /** @description `projection_failed`: The change is committed, but the database doesn’t show it yet; don’t repeat the request; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1300,7 +1300,7 @@ export interface operations {
                 domain: string;
             };
             header?: {
-                /** @description `etag` of a GET: refuses the change where the container was changed since */
+                /** @description `etag` of a GET: the change is refused if the container has changed since */
                 "if-match"?: string;
             };
             path: {
@@ -1400,7 +1400,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `projection_failed`: The change is committed, and not shown yet; it is tried again, don’t repeat it; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
+            /** @description `projection_failed`: The change is committed, but the database doesn’t show it yet; don’t repeat the request; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1415,7 +1415,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `etag` of a GET: refuses the change where the container was changed since */
+                /** @description `etag` of a GET: the change is refused if the container has changed since */
                 "if-match"?: string;
             };
             path: {
@@ -1521,7 +1521,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `projection_failed`: The change is committed, and not shown yet; it is tried again, don’t repeat it; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
+            /** @description `projection_failed`: The change is committed, but the database doesn’t show it yet; don’t repeat the request; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1538,7 +1538,7 @@ export interface operations {
                 domain: string;
             };
             header?: {
-                /** @description `etag` of a GET: refuses the change where the container was changed since */
+                /** @description `etag` of a GET: the change is refused if the container has changed since */
                 "if-match"?: string;
             };
             path: {
@@ -1629,7 +1629,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `projection_failed`: The change is committed, and not shown yet; it is tried again, don’t repeat it; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
+            /** @description `projection_failed`: The change is committed, but the database doesn’t show it yet; don’t repeat the request; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1644,7 +1644,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `etag` of a GET: refuses the change where the container was changed since */
+                /** @description `etag` of a GET: the change is refused if the container has changed since */
                 "if-match"?: string;
             };
             path: {
@@ -1745,7 +1745,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `projection_failed`: The change is committed, and not shown yet; it is tried again, don’t repeat it; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
+            /** @description `projection_failed`: The change is committed, but the database doesn’t show it yet; don’t repeat the request; `sites_repo_unavailable`: The sites repository can’t be read or written; `auth_unavailable`: The keys that verify tokens can’t be fetched */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1760,7 +1760,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `etag` of a GET: refuses the change where the container was changed since */
+                /** @description `etag` of a GET: the change is refused if the container has changed since */
                 "if-match"?: string;
             };
             path: {

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 
 const STATEMENTS = [
-  // A removed site has no hostnames: the unique constraints hold for existing sites only, and another may use them.
+  // A removed site has no hostnames, so that another site may use them: unique constraints ignore nulls.
   sql`alter table sites alter column edge_hostname drop not null,
     alter column origin_hostname drop not null, alter column preview_hostname drop not null`,
   sql`update sites set edge_hostname = null, origin_hostname = null, preview_hostname = null

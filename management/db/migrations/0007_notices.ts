@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * Notices for event streams, sent when a transaction commits (PostgreSQL, NOTIFY): `event <container> <seq>` for each new
- * event, and `member <client> <subject>` where a membership has changed or ended.
+ * Notices for event streams. PostgreSQL sends them when the transaction commits (NOTIFY): `event <container> <seq>` for
+ * each new event, and `member <client> <subject>` when a membership has changed or ended.
  */
 const STATEMENTS = [
   sql`create function notify_event() returns trigger language plpgsql as $$

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 
 const STATEMENTS = [
-  // Finds every claim under a registrable domain. Byte order, so that a range of prefixes is a range of the index.
+  // Finds every claim under a registrable domain. In byte order, all names with one prefix are one range of the index.
   sql`create index domain_claims_reversed on domain_claims ((reverse(domain) collate "C"))`,
 ];
 

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * The API's role has no right to delete history. This function deletes only what is over 30 days old, so that a caller
- * who gets the role can't hide what was done with it. At most `most` rows, so that no lock is held for long.
+ * The API's role has no right to delete history except through this function. The function deletes only rows that are
+ * over 30 days old, so that an intruder with the role can't hide recent actions. It deletes at most `most` rows, so
+ * that no lock is held for long.
  */
 const STATEMENTS = [
   sql`create function prune_history(kind text, days integer, most integer)
@@ -22,7 +23,7 @@ const STATEMENTS = [
         delete from container_events where seq in (
           select seq from container_events where at < oldest order by seq limit most);
       elsif kind = 'operations' then
-        -- A container shows its newest operation.
+        -- Keeps a container's newest operation, because the API shows it.
         delete from operations where id in (
           select old.id from operations as old
           where old.updated_at < oldest and old.status <> 'running'

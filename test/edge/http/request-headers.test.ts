@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { COMMON_CLAIMS, isClaim } from '../../../edge/http/request-headers.ts';
 
 describe('headers that a client must not send to a container', () => {
-  test('all that a proxy drops by name are recognised, in every spelling that a server takes for the same', () => {
+  test('recognises all headers that a proxy drops by name, in every spelling that a server treats as the same name', () => {
     const spellings = COMMON_CLAIMS.flatMap((name) => [
       name,
       name.replaceAll('-', '_'),

@@ -7,7 +7,7 @@ test('a short name is its own stem', () => {
   expect(isCut(name)).toBe(false);
 });
 
-test('a long name is cut to a stem of its own, whose stem is itself', () => {
+test('a long name is cut to a unique stem, and the stem of that stem is itself', () => {
   const [one, other] = ['a', 'b'].map((end) => fileStem(`${'x'.repeat(240)}.${end}`));
   expect(one).not.toBe(other);
   expect(one).toHaveLength(200);

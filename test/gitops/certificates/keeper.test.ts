@@ -12,13 +12,13 @@ import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 const ADDRESS = '192.0.2.1';
-/** Together with the site's own two names, two more than are observed at once. */
+/** The keeper checks 16 names at once. With its own two names, the site has two more. */
 const CUSTOM_DOMAINS = 16;
 
 describe('the certificate keeper', () => {
   let home: string;
   let keeper: CertificateKeeper;
-  /** Names that were resolved. */
+  /** The names that the keeper has resolved. */
   let resolved: Set<string>;
   beforeEach(async () => {
     home = await mkdtemp(join(tmpdir(), 'tagyard-keeper-'));
@@ -96,7 +96,7 @@ describe('the certificate keeper', () => {
     });
   });
 
-  test('forgets a name with its timer when git no longer has it', async () => {
+  test('forgets a name and its timer when git no longer has the name', async () => {
     let ahead = 0;
     const checked: string[] = [];
     await open(
@@ -110,7 +110,7 @@ describe('the certificate keeper', () => {
     await eventually(() => expect(keeper.names('acme')).toHaveLength(3));
     keeper.follow(desired('acme', 0));
     expect(keeper.names('acme').map(({ host }) => host)).not.toContain('t0.acme.example');
-    // Every name is due now, and each new desired state starts the checks of due names.
+    // Now every name is due. Each new desired state starts the checks of due names.
     ahead = 86_400_000;
     checked.length = 0;
     keeper.follow(desired('beta', 0));
@@ -120,7 +120,7 @@ describe('the certificate keeper', () => {
     expect(checked).not.toContain('t0.acme.example');
   });
 
-  test('checks other names after names were removed during their check', async () => {
+  test('still checks other names after the names under check were removed', async () => {
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
     await open(async (name) => {
       if (name.includes('acme')) await answered;

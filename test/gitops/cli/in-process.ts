@@ -5,8 +5,8 @@ import { program } from '../../../gitops/cli/program.ts';
 import { SECRET } from '../../support/gitops/memory-daemon.ts';
 
 /**
- * Runs a verb against the provisioner at `url` in this process, which takes a tenth of the time of a process of its own.
- * The exit code is the one that the command would have; `stderr` has the message of its error.
+ * Runs a verb against the provisioner at `url` in this process. That takes a tenth of the time of a separate process.
+ * `exitCode` is the exit code that the command would have; `stderr` has its error message.
  */
 export async function tagyardHere(url: string, args: readonly string[], env: Record<string, string> = {}) {
   const output: string[] = [];

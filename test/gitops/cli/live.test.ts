@@ -36,7 +36,7 @@ const applied = async (...names: string[]) => {
   for (const [number, name] of names.entries()) await daemon.push(name, daemon.manifest(name, number));
   for (const name of names) await daemon.reaches(name, 'Ready');
 };
-/** Changes an object in its target and keeps its mark, like a person in the provider's dashboard. */
+/** Changes an object in its target but keeps its mark, as a person in the provider's dashboard would. */
 function hijack(target: string, key: string): void {
   const { mark } = daemon.world(target).get(key) ?? { mark: null };
   daemon.world(target).set(key, { mark, hash: 'changed' });
@@ -102,7 +102,7 @@ describe('tagyard plan', () => {
     expect(daemon.objectCount('one')).toBeGreaterThan(0);
   });
 
-  test('announces no deletion for a site whose names another site has', async () => {
+  test('announces no deletion for a site whose names belong to another site', async () => {
     await applied('one', 'two');
     await daemon.push('two', daemon.manifest('two', 1, { hostnames: daemon.manifest('one', 0).hostnames }));
     await daemon.reaches('two', 'NameTaken');
@@ -124,7 +124,7 @@ describe('tagyard approve', () => {
     });
   });
 
-  test('says what holds the changes all the same', async () => {
+  test('says what still holds the changes', async () => {
     await applied('one');
     await daemon.close();
     await open({ policy: 'upsert_only' });
@@ -157,7 +157,7 @@ describe('tagyard doctor finds a part that doesn’t work', () => {
       expect(stdout).toMatch(new RegExp(`^failed +${name} .*${words}`, 'm'));
       expect(stdout).not.toContain('are well');
     }
-    // An answer that needs a token is an answer.
+    // An answer that asks for a token also counts as an answer.
     const { exitCode, stdout } = await tagyard(['doctor'], { [variable]: url });
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('are well') });
   });
@@ -207,13 +207,13 @@ describe('a provisioner that doesn’t answer', () => {
     'doctor',
     'doctor one',
   ];
-  test.each(VERBS)('ends %s with an error that names it', async (words) => {
+  test.each(VERBS)('makes `%s` end with an error that names the provisioner', async (words) => {
     const { exitCode, stderr } = await tagyardHere(silent.url, words.split(' '), { TAGYARD_TIMEOUT: '0.2' });
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`the provisioner at ${silent.url} did not answer`);
   });
 
-  test('does not keep doctor from asking the other parts', async () => {
+  test('doesn’t stop doctor from asking the other parts', async () => {
     const { exitCode, stdout, stderr } = await tagyardOf(silent.url)(['doctor'], {
       TAGYARD_TIMEOUT: '0.2',
       MANAGEMENT_URL: 'http://127.0.0.1:1',

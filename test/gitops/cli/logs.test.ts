@@ -82,7 +82,7 @@ beforeAll(async () => {
     await send(`${site}.localhost`, path, id);
   }
   await written(1);
-  // Restart the runtime: it reads the objects that the last one wrote.
+  // Restart the runtime: the new one reads the objects that the old one wrote.
   await edge.close();
   edge = await startEdge();
   daemon = await memoryDaemon();
@@ -182,13 +182,13 @@ describe('tagyard logs', () => {
     await expect(run(['nosuch'])).rejects.toThrow('no such site');
   });
 
-  test('says so where the bucket can’t be read', async () => {
+  test('reports a bucket that can’t be read', async () => {
     await expect(run(['shop'], { ...env, CLOUDFLARE_API_TOKEN: 'wrong' })).rejects.toThrow('status 401');
     const elsewhere = { ...env, CLOUDFLARE_ACCOUNT_ID: '0'.repeat(32) };
     await expect(run(['shop'], elsewhere)).rejects.toThrow('status 403');
   });
 
-  test('without settings reads what the instance of this home wrote', async () => {
+  test('reads the logs of this home’s instance if no settings are given', async () => {
     const { CLOUDFLARE_API_URL: url = '', CLOUDFLARE_ACCOUNT_ID: account = '' } = env;
     const away = { url: 'http://127.0.0.1:1' };
     const running: Run = {

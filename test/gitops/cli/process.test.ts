@@ -56,7 +56,7 @@ describe('a revert that removes the site', () => {
     expect(await stateOf('one')).toBe(state);
   });
 
-  test('is also one that restores a tombstone', async () => {
+  test('is also a revert that restores a tombstone', async () => {
     await applied('one', 'two');
     await daemon.call('POST', '/deprovision?wait=20', { site: 'one' });
     const { revision } = await daemon.push('one', daemon.manifest('one', 0));
@@ -67,7 +67,7 @@ describe('a revert that removes the site', () => {
     expect(await stateOf('one')).toBe('absent');
   });
 
-  test('does not ask where nothing would be removed', async () => {
+  test('needs no confirmation if nothing would be removed', async () => {
     await applied('one', 'two');
     await daemon.push('one', daemon.manifest('one', 0, { name: 'A mistake' }));
     expect((await tagyard(['revert', 'one'])).exitCode).toBe(0);
@@ -88,7 +88,7 @@ describe('an error of the API', () => {
     expect(stderr).toContain('\n  what: unknown key');
   });
 
-  test('is an error too if it is no JSON, no problem, or an answer of another release', async () => {
+  test('is also an error if the answer isn’t JSON, isn’t a problem document, or comes from another release', async () => {
     let [status, body] = [200, 'hello'];
     const server = createServer((_request, response) => response.writeHead(status).end(body));
     await new Promise<void>((done) => server.listen({ port: 0, host: '127.0.0.1' }, done));
@@ -171,7 +171,7 @@ describe('.env', () => {
   });
 });
 
-test('apply ends where an operation doesn’t', async () => {
+test('apply ends even if an operation doesn’t', async () => {
   await applied('one');
   const gate = Promise.withResolvers<void>();
   daemon.control.before = () => gate.promise;

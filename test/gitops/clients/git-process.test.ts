@@ -38,7 +38,7 @@ const starters = (parent: number): number[] =>
           readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/git-process.ts')
         );
       } catch {
-        return false; // ended meanwhile
+        return false; // the process has ended
       }
     });
 
@@ -49,13 +49,13 @@ const starter = (parent: number): number => {
 };
 
 describe('git', () => {
-  test('answers calls by their own output, however many run at once', async () => {
+  test('answers each call with its own output, however many calls run at once', async () => {
     const texts = Array.from({ length: 40 }, (_, index) => `text ${index}`);
     const outputs = await Promise.all(texts.map((input) => git(directory, ['echo'], { input })));
     expect(outputs.map(String)).toEqual(texts);
   });
 
-  test('is started by a new process when the one that started it is killed', async () => {
+  test('is started by a new helper process when the old helper is killed', async () => {
     await git(directory, ['version']);
     const first = starter(process.pid);
     const running = git(directory, ['hang']);
@@ -63,12 +63,12 @@ describe('git', () => {
     const failed = expect(running).rejects.toThrow('ended before git did');
     signal(first, 'SIGKILL');
     await failed;
-    await writeFile(join(directory, 'hang'), ''); // ends the git that lost its parent
+    await writeFile(join(directory, 'hang'), ''); // ends the git process whose parent was killed
     expect(String(await git(directory, ['version']))).toContain('git version');
     expect(starter(process.pid)).not.toBe(first);
   });
 
-  test('is finished if the process that asked for it is killed, and nothing stays behind', async () => {
+  test('runs to its end if the process that asked for it is killed, and no process remains', async () => {
     const script = join(directory, 'asks.ts');
     const out = join(directory, 'out');
     await writeFile(
@@ -89,7 +89,7 @@ describe('git', () => {
     await eventually(() => expect(existsSync(`/proc/${orphan}`)).toBe(false));
   });
 
-  test('does not keep a process alive that has its answer', async () => {
+  test('doesn’t keep a process alive after the process has its answer', async () => {
     const script = join(directory, 'answered.ts');
     await writeFile(
       script,

@@ -29,7 +29,7 @@ test('answers the bytes of the output, and fails with the error output and the e
   await expect(git(at('nowhere'), ['status'])).rejects.toBeInstanceOf(GitError);
 });
 
-test('of a hundred calls at once, sixteen have a process', async () => {
+test('of a hundred concurrent calls, sixteen have a process', async () => {
   const [log, open] = [at('log'), at('open')];
   writeFileSync(log, '');
   const probe = `echo start >> ${log}; until [ -e ${open} ]; do sleep 0.02; done; echo end >> ${log}`;
@@ -45,7 +45,7 @@ test('of a hundred calls at once, sixteen have a process', async () => {
 });
 
 describe('a slow remote', () => {
-  /** The remote sends so many bytes every 50 ms. */
+  /** A remote that sends this many bytes every 50 ms. */
   function slowRemote(bytesAtOnce: number): void {
     const inRemote = (args: readonly string[], input: string | Buffer) =>
       execFileSync('git', ['-C', at('remote.git'), ...args], { input, encoding: 'utf8' }).trim();
@@ -70,14 +70,14 @@ describe('a slow remote', () => {
   const fetch = (silenceMs: number) => git(at('mirror.git'), FETCH, { silenceMs });
   const large = () => execFileSync('git', ['-C', at('mirror.git'), 'for-each-ref'], { encoding: 'utf8' });
 
-  test('may take longer than the limit of silence, because progress counts as life', async () => {
+  test('may take longer than the limit without progress, if it makes progress', async () => {
     // Sixty times 50 ms.
     slowRemote(2_000);
     await fetch(2_000);
     expect(large()).toContain('refs/heads/main');
   });
 
-  test('that says nothing is ended, and the error says so', async () => {
+  test('that sends nothing is ended, and the error says so', async () => {
     writeFileSync(at('silent'), '#!/bin/sh\nexec cat > /dev/null\n', { mode: 0o755 });
     slowRemote(2_000);
     execFileSync('git', ['-C', at('mirror.git'), 'config', 'remote.origin.uploadpack', at('silent')]);

@@ -19,7 +19,7 @@ const page = (domain: string, number: number) => ({
 });
 const acme = (extra: Partial<ManifestInput> = {}) =>
   daemon.manifest('acme', 1, { domains: [page('acme.example', 1001)], ...extra });
-/** A site of another client with a domain below acme's, whose name comes first in every listing. */
+/** A site of another client with a domain below acme's. Its name sorts first in every listing. */
 const rival = (extra: Partial<ManifestInput> = {}) =>
   daemon.manifest('aaa-rival', 2, {
     client: OTHER_CLIENT,
@@ -28,7 +28,7 @@ const rival = (extra: Partial<ManifestInput> = {}) =>
   });
 
 describe('a registrable domain in which two clients have sites', () => {
-  test('stays with the one that claimed it first, over restarts and with all state lost', async () => {
+  test('stays with the client that claimed it first, after restarts and after a loss of all state', async () => {
     await daemon.push('acme', acme());
     await daemon.reaches('acme', 'Ready');
     await daemon.push('aaa-rival', rival());
@@ -53,7 +53,7 @@ describe('a registrable domain in which two clients have sites', () => {
     await daemon.reaches('aaa-rival', 'Ready');
   });
 
-  test('stays with a later site of the client that has it, when that client’s first site is gone', async () => {
+  test('stays with its client’s later site when the client’s first site is gone', async () => {
     await daemon.push('acme', acme());
     await daemon.push('aaa-rival', rival());
     await daemon.push('acme-2', daemon.manifest('acme-2', 3, { domains: [page('two.acme.example', 1003)] }));
@@ -64,10 +64,10 @@ describe('a registrable domain in which two clients have sites', () => {
     await daemon.reaches('acme-2', 'Ready');
   });
 
-  test('is open to both if both were applied before the upgrade, and to no third', async () => {
+  test('is open to both clients if both were applied before the upgrade, but not to a third', async () => {
     await daemon.push('acme', acme());
     const { revision } = await daemon.push('aaa-rival', rival());
-    // The state of an older release, which applied both.
+    // The state that an older release recorded after it applied both.
     const status = (site: string) => ({ ...daemon.loop.status(site), applied: revision });
     await daemon.reaches('acme', 'Ready');
     await daemon.reaches('aaa-rival', 'NameTaken');
@@ -84,7 +84,7 @@ describe('a registrable domain in which two clients have sites', () => {
     await daemon.reaches('acme', 'Ready');
   });
 
-  test('is refused to the other client’s request, and open to its own', async () => {
+  test('is refused to another client’s request, and open to its own client', async () => {
     await daemon.push('acme', acme());
     await daemon.reaches('acme', 'Ready');
     expect(await daemon.call('POST', '/provision', rival())).toMatchObject({
@@ -95,7 +95,7 @@ describe('a registrable domain in which two clients have sites', () => {
     expect((await daemon.call('POST', '/provision', own)).status).toBe(202);
   });
 
-  test('differs from a private suffix above it, which has no owner', async () => {
+  test('is the name under a private suffix, so two clients may have names under one suffix', async () => {
     await daemon.push('acme', acme({ domains: [page('acme.github.io', 1001)] }));
     await daemon.push('aaa-rival', rival({ domains: [page('rival.github.io', 1002)] }));
     await daemon.reaches('acme', 'Ready');
@@ -124,7 +124,7 @@ describe('claims of several domains', () => {
   const two = site('two', 2, ['a.example', 'b.example']);
   const three = site('three', 3, ['b.example']);
 
-  test('a site that lost one domain holds none', () => {
+  test('a site that lost one domain has a claim to none', () => {
     expect(judge([one, two, three])).toEqual([['two', 'a.example', 'one']]);
     expect(judge([two, one, three])).toEqual([
       ['one', 'a.example', 'two'],
@@ -132,7 +132,7 @@ describe('claims of several domains', () => {
     ]);
   });
 
-  test('a domain that was applied is kept against an older claim, and a further one is not', () => {
+  test('a site keeps an applied domain against an older claim, but gets no further domain', () => {
     expect(judge([one, two, three], { two: ['a.example', 'b.example'] })).toEqual([
       ['one', 'a.example', 'two'],
       ['three', 'b.example', 'two'],

@@ -23,7 +23,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-/** One commit that writes these files; answers its id. */
+/** Commits these files at once. Resolves to the commit's id. */
 function commit(files: ReadonlyMap<string, string>, from = ''): string {
   const parts = [...files].map(
     ([path, text]) => `M 100644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`,
@@ -34,7 +34,7 @@ function commit(files: ReadonlyMap<string, string>, from = ''): string {
   return execFileSync('git', ['rev-parse', 'main'], { cwd: bare, encoding: 'utf8' }).trim();
 }
 
-/** How many git processes the work starts: a `git` before the real one in PATH writes a line for each. */
+/** How many git processes the work starts. A `git` before the real git in PATH writes a line for each. */
 async function processesOf(work: () => Promise<unknown>): Promise<number> {
   const bin = join(dir, 'bin');
   const calls = join(dir, 'calls');

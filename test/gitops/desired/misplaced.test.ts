@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const at = (...path: string[]) => join(op.clone, ...path);
-/** Moves the manifest in the clone; the target's folder exists. */
+/** Moves the manifest in the clone to a folder that exists. */
 const move = (to: string) => renameSync(at('one.yaml'), at(to));
 const folder = (name: string) => mkdirSync(at(name));
 
@@ -100,7 +100,7 @@ describe.each<[string, string, () => unknown]>([
     }
     expect(daemon.applied.filter(({ op }) => op === 'delete')).toEqual([]);
     expect(daemon.objectCount('one')).toBe(before);
-    // In force means repaired, too.
+    // A version in force is also repaired.
     const [key = ''] = daemon.of('dns', 'one');
     daemon.world('dns').delete(key);
     await daemon.fullPass();
@@ -126,7 +126,7 @@ test('a moved manifest that is deleted at its new place is a removal', async () 
   await eventually(() => expect(daemon.objectCount('one')).toBe(0));
 });
 
-test('a revert of the commit that moved a manifest back removes nothing', async () => {
+test('reverting the commit that moved a manifest back removes nothing', async () => {
   await op.refresh();
   folder('old');
   move('old/one.yaml');
@@ -141,7 +141,7 @@ test('a revert of the commit that moved a manifest back removes nothing', async 
   expect(daemon.objectCount('one')).toBe(before);
 });
 
-test('all manifests in a submodule, a folder or behind a link are no removal', async () => {
+test('removing a manifest and adding a submodule in the same commit is no proven removal', async () => {
   await daemon.push('three', daemon.manifest('three', 2));
   await daemon.reaches('three', 'Ready');
   await op.refresh();
@@ -158,7 +158,7 @@ test('all manifests in a submodule, a folder or behind a link are no removal', a
   });
 });
 
-test('a file that is only copied under another name waits for an approval, and creates nothing', async () => {
+test('renaming a manifest to any other name waits for an approval, and creates nothing', async () => {
   await op.refresh();
   await op.git('mv', 'one.yaml', 'kept-for-later');
   await op.publishAll('By hand');
@@ -171,7 +171,7 @@ test('a file that is only copied under another name waits for an approval, and c
   await op.publishAll('Remove');
   await eventually(() => expect(daemon.objectCount('one')).toBe(0));
 
-  // A backup of a removed site is no site.
+  // A backup of a removed site doesn't count as a site.
   folder('backup');
   writeFileSync(at('backup', 'one.yaml'), 'x: 1\n');
   const revision = await op.publishAll('Back up');
@@ -180,7 +180,7 @@ test('a file that is only copied under another name waits for an approval, and c
   expect(daemon.objectCount('one')).toBe(0);
 });
 
-test('files of other programs with such endings are no sites', async () => {
+test('files of other programs with such endings don’t count as sites', async () => {
   await op.refresh();
   mkdirSync(at('.github', 'workflows'), { recursive: true });
   writeFileSync(at('.github', 'workflows', 'ci.yml'), 'on: push\n');
@@ -191,7 +191,7 @@ test('files of other programs with such endings are no sites', async () => {
   expect(daemon.loop.statuses().map(({ site }) => site)).toEqual(['one', 'two']);
 });
 
-test('an executable manifest is a manifest', async () => {
+test('an executable manifest is valid', async () => {
   await op.refresh();
   await op.git('update-index', '--chmod=+x', 'one.yaml');
   await op.git('commit', '--quiet', '--message', 'Executable');
@@ -220,12 +220,12 @@ test.each<[string, string | null]>([
   expect(daemon.objectCount('one')).toBe(before);
 });
 
-test('a rewritten branch stays unaccepted while nothing can be observed', async () => {
+test('a rewritten branch isn’t accepted while nothing can be observed', async () => {
   const { revision } = await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
   await daemon.hasRead(revision);
   await op.refresh();
   daemon.control.fault = (_target, when) => (when === 'observe' ? new Error('not reachable') : undefined);
-  // The new history has a commit that removes the file, so that only the rewrite itself guards the site.
+  // The new history has a commit that removes the file. So the only guard of the site is the rewrite itself.
   await op.git('reset', '--quiet', '--hard', 'HEAD~1');
   await op.git('rm', '--quiet', 'one.yaml');
   await op.git('commit', '--quiet', '--message', 'Remove');

@@ -46,7 +46,7 @@ function superviseScript(script: string, options: Partial<SupervisorOptions> = {
   return { supervised, processes, ends, failures, until };
 }
 
-test('restarts a process that ends, and counts its failures in a row', async () => {
+test('restarts a process that ends, and counts its consecutive failures', async () => {
   const { supervised, processes, ends, failures, until } = superviseScript(
     "console.log('one'); console.error('two'); process.exitCode = 3",
   );
@@ -57,7 +57,7 @@ test('restarts a process that ends, and counts its failures in a row', async () 
   expect(supervised.lastLines().slice(0, 2).toSorted()).toEqual(['one', 'two']);
 });
 
-test('counts a failure as the first one after a minute of service', async () => {
+test('restarts the count of failures after a minute of service', async () => {
   let time = 0;
   const { failures, until } = superviseScript('', {
     now() {
@@ -69,7 +69,7 @@ test('counts a failure as the first one after a minute of service', async () => 
   expect(failures.slice(0, 3)).toEqual([1, 1, 1]);
 });
 
-test('counts the time until a process is ready as no service', async () => {
+test('doesn’t count the time until a process is ready as service', async () => {
   let time = 0;
   const { failures, until } = superviseScript('', {
     readiness: { timeoutMs: 60_000, onReady: () => undefined },

@@ -22,7 +22,7 @@ describe('the disk', () => {
   const folder = async () =>
     stack.adopt(await mkdtemp(join(tmpdir(), 'tagyard-disk-')), (path) => rm(path, { recursive: true }));
 
-  test('passes where there is room, and keeps no file', async () => {
+  test('passes if there is enough space, and keeps no file', async () => {
     const path = await folder();
     expect(await checkDisk(path, 1)).toMatchObject({
       status: 'passed',
@@ -31,7 +31,7 @@ describe('the disk', () => {
     expect(await readdir(path)).toEqual([]);
   });
 
-  test('fails where less is free than needed', async () => {
+  test('fails if less space is free than needed', async () => {
     const check = await checkDisk(await folder(), Number.MAX_SAFE_INTEGER);
     expect(check).toMatchObject({
       name: 'disk',
@@ -123,7 +123,7 @@ describe('the edge', () => {
     });
   });
 
-  test('fails where it does not answer, or stops in the middle', async () => {
+  test('fails if it doesn’t answer, or stops in the middle of an answer', async () => {
     const silent = await serve(() => undefined);
     expect(await checkEdge(silent, { lookup, timeoutMs: LIMIT_MS })).toMatchObject({
       status: 'failed',

@@ -42,7 +42,7 @@ test.each([
   expect(git(['log', '-1', '--format=%(trailers:key=Reverts,valueonly)', 'main'])).toBe(merge);
 });
 
-test('a revert of a merge that didn’t change the file of the branch is refused', async () => {
+test('refuses to revert a merge that didn’t change the file on the branch', async () => {
   await daemon.push('acme', text('Same'));
   const base = git(['rev-parse', 'main']);
   const merge = commit(text('Same'), base, commit(text('Other'), base));
@@ -56,7 +56,7 @@ test('a diff answers after a force-push and a gc that removed what was applied',
   await daemon.push('acme', text('Applied'));
   await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ reason: 'Ready' }));
   const applied = git(['rev-parse', 'main']);
-  // Nothing of the new revision is applied: it is invalid.
+  // The new revision is invalid, so it isn't applied.
   const rewritten = commit('site: 1\n');
   git(['update-ref', 'refs/heads/main', rewritten]);
   await daemon.hasRead(rewritten);

@@ -38,7 +38,7 @@ test('shows the changes without their contents, and what holds them', () => {
   });
 });
 
-test('after an approval, only what no approval lifts holds the changes', () => {
+test('after an approval, only blocks that no approval lifts hold the changes', () => {
   const one = change('shop', 'a', { op: 'delete' });
   const blocked = [
     { reason: 'too_many_sites', detail: 'many', sites: ['shop'] },

@@ -176,7 +176,7 @@ describe('a failure', () => {
 
   test.each([
     ['of a target', null, of(new TerminalError('the token is invalid'), new RetryableError('500')), true],
-    ['of anything unexpected', null, of(new Error('EACCES')), true],
+    ['of an unexpected kind', null, of(new Error('EACCES')), true],
     ['of the site', null, of(own), false],
     ['of both', null, of(new RetryableError('500'), own), false],
     ['by a freeze', { reason: 'Frozen', message: 'why' }, [], true],

@@ -271,10 +271,10 @@ describe('the HTTP interface', () => {
     });
   });
 
-  test('undoes no newer removal by a late call that rests on an older revision', async () => {
+  test('a late call for an older revision doesn’t undo a newer removal', async () => {
     const { revision } = await push('acme', manifest('acme', 1));
     const late = () => call('POST', `/provision?revision=${revision}&wait=10`, manifest('acme', 1));
-    // Git holds the site: nothing is committed, also where an operator has changed it since.
+    // Git has the site: nothing is committed, even if an operator has changed it since.
     await push('acme', manifest('acme', 1, { name: 'By hand' }));
     const head = await daemon.repo.head();
     expect(await late()).toMatchObject({ status: 200, body: { revision: head } });

@@ -15,7 +15,7 @@ afterEach(async () => {
   await daemon.close();
 });
 
-test('while a remote is unreachable for an hour the last revision stays enforced, and the daemon continues when it is back', async () => {
+test('enforces the last revision while the remote is unreachable for an hour, and continues when it is reachable again', async () => {
   // The daemon's clock is an hour ahead at the end, five minutes at a time.
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
@@ -44,7 +44,7 @@ test('while a remote is unreachable for an hour the last revision stays enforced
     expect(body.problem).toContain('newer revisions are unknown');
     expect(body.sites).toMatchObject([{ ready: true, reason: 'SourceUnavailable' }, { reason: 'Removed' }]);
     expect(body.sites[0].message).toMatch(/^the sites repository has been unreadable for \d+ s/);
-    // An object of the site is removed from outside: it comes back, although no newer revision can be read.
+    // Remove an object of the site from outside. It comes back, although no newer revision can be read.
     const [lost = ''] = daemon.of('containers', 'one');
     if (minutes < 10) {
       daemon.world('containers').delete(lost);
@@ -88,7 +88,7 @@ test('while a remote is unreachable for an hour the last revision stays enforced
   expect((await daemon.call('GET', '/sites')).body).toMatchObject({ problem: null });
 });
 
-test('a restart while the remote is unreachable enforces the revision that was fetched last', async () => {
+test('enforces the revision that was fetched last after a restart while the remote is unreachable', async () => {
   daemon = await memoryDaemon({ pollSeconds: 0.05 });
   await daemon.push('one', daemon.manifest('one', 1));
   await daemon.reaches('one', 'Ready');
@@ -104,7 +104,7 @@ test('a restart while the remote is unreachable enforces the revision that was f
   );
 });
 
-test('a remote that doesn’t answer delays no repair, and its answer is applied when it comes', async () => {
+test('a remote that doesn’t answer delays no repair; its answer is applied when it arrives', async () => {
   daemon = await memoryDaemon({ pollSeconds: 0.05 });
   await daemon.push('one', daemon.manifest('one', 1));
   await daemon.reaches('one', 'Ready');
@@ -133,7 +133,7 @@ test.each([
   daemon = await memoryDaemon();
   await daemon.push('one', daemon.manifest('one', 1));
   await daemon.reaches('one', 'Ready');
-  // The site is unknown to git: what can't be read doesn't confirm its removal.
+  // Git can't confirm the removal of this site, because the branch can't be read.
   const mark = formatMark({ instance: 'test', host: 'tag-1' }, 'ghost', '0123abcd');
   daemon.world('containers').set('ghost.example.net', { mark, hash: 'x' });
   await breakIt(daemon.sitesRepo);

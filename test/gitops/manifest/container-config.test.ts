@@ -63,7 +63,7 @@ describe('a pasted configuration is brought to the canonical form', () => {
 
   test.each([
     [
-      'an id that is none',
+      'an id that isn’t a container id',
       'id=foo&env=1&auth=x',
       'has a wrong id: it must be a container id like GTM-ABC1234',
     ],
@@ -73,7 +73,7 @@ describe('a pasted configuration is brought to the canonical form', () => {
       'has a wrong env: it must be the number of an environment, 1 or more',
     ],
     [
-      'an environment that is no number',
+      'an environment that isn’t a number',
       'id=GTM-A&env=live&auth=x',
       'has a wrong env: it must be the number of an environment, 1 or more',
     ],

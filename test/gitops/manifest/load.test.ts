@@ -56,7 +56,7 @@ describe('parseManifest', () => {
       /at most 238 characters/,
     ],
     [
-      'a custom domain whose file would have too long a name',
+      'a custom domain whose file name would be too long',
       text.replace('customDomains: []', `customDomains: [${'a.'.repeat(110)}acme-shop.example]`),
       'customDomains.0',
       'a.a.a',

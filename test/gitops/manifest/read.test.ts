@@ -22,7 +22,7 @@ test('keys are counted before anything else', () => {
   });
 });
 
-test('of many problems the first ones are reported, and how many more there are', () => {
+test('reports the first of many problems, and the number of the others', () => {
   const keys = Array.from({ length: 100 }, (_, number) => `k${number}: 1\n`).join('');
   const parsed = parseManifest(`${formatManifest(manifestInput())}${keys}`, 'acme-shop.yaml');
   const problems = parsed.ok ? [] : parsed.problems;
@@ -31,7 +31,7 @@ test('of many problems the first ones are reported, and how many more there are'
   expect(problems[19]).toEqual({ path: '', message: 'and 81 more problems' });
 });
 
-test('the largest manifest that has a meaning is valid', async () => {
+test('the largest useful manifest is valid', async () => {
   const numbers = (count: number) => Array.from({ length: count }, (_, number) => number);
   const digits = (number: number) => String(number).padStart(16, '0');
   const text = formatManifest(
@@ -55,7 +55,7 @@ test('the largest manifest that has a meaning is valid', async () => {
   expect(await readManifest(text, 'acme-shop.yaml')).toMatchObject({ ok: true });
 });
 
-test('a text that takes long is parsed beside the event loop, several at a time', async () => {
+test('texts that take long are parsed outside the event loop, several at a time', async () => {
   const [{ text = '' } = {}] = hostileManifests().filter(({ what }) => what === 'empty comments');
   let done = 0;
   let ticks = 0;
@@ -64,7 +64,7 @@ test('a text that takes long is parsed beside the event loop, several at a time'
     done += 1;
     return parsed;
   });
-  // A parser in this thread would be done at the first of them.
+  // A parser in this thread would have finished before the first of them.
   for (; done < parsing.length; ticks += 1) await new Promise(setImmediate);
   expect(ticks).toBeGreaterThan(10);
   for (const parsed of await Promise.all(parsing))

@@ -8,7 +8,7 @@ import {
 } from '../../../gitops/manifest/secrets.ts';
 
 const [first, second] = [await generateIdentity(), await generateIdentity()];
-/** As age-keygen writes it. */
+/** A key file in the format of age-keygen. */
 const keygen = async (identity: string) =>
   `# created: 2026-11-22T07:00:00Z\n# public key: ${await identityToRecipient(identity)}\n${identity}\n`;
 const [firstFile, secondFile] = [await keygen(first), await keygen(second)];
@@ -25,7 +25,7 @@ describe('an age key file', () => {
     expect((await decryptSecret(keyFile, armored)).reveal()).toBe('a secret');
   });
 
-  test('does not decrypt for another identity', async () => {
+  test('doesn’t decrypt with another identity', async () => {
     const armored = await encryptSecret(await identityToRecipient(first), 'a secret');
     await expect(decryptSecret(second, armored)).rejects.toThrow();
   });

@@ -6,7 +6,7 @@ import { loadedManifest } from '../../support/manifest.ts';
 const at = (holder: string, port = 20000) => ({ site: 'shop', port, holder });
 
 describe('slots', () => {
-  test('are as many as there are containers: 1,000 sites with 16 replicas through three swaps', () => {
+  test('suffice for 1,000 sites with 16 replicas through three swaps, without duplicates', () => {
     const slots = new Slots('127.77');
     const taken = new Map<string, string>();
     const collisions: string[] = [];
@@ -21,7 +21,7 @@ describe('slots', () => {
           originPort: 443,
         })) {
           for (const slot of new Set([`${address}:${port}`, `${boundAddress}:${port}`])) {
-            // A container on demand has two, and keeps both as long as its spec is the same.
+            // A container on demand has two slots, and keeps both while its spec is unchanged.
             if ((taken.get(slot) ?? hash) !== hash) collisions.push(slot);
             taken.set(slot, hash);
           }
@@ -32,7 +32,7 @@ describe('slots', () => {
     expect(taken.size).toBe(1_000 * 3 * 17 + 500 * 3);
   });
 
-  test('are constant for a holder, and apart from those of the same port', () => {
+  test('stay the same for a container, and differ from all others with the same port', () => {
     const slots = new Slots('127.77');
     expect(slots.addressOf(at('a'))).toBe('127.77.0.1');
     expect(slots.addressOf(at('b'))).toBe('127.77.0.2');
@@ -41,20 +41,20 @@ describe('slots', () => {
     expect(slots.edition('shop')).toBe(0);
   });
 
-  test('are those of the containers that exist, whatever was assigned before', () => {
+  test('are taken from the existing containers, whatever was assigned before', () => {
     const slots = new Slots('127.77');
     slots.addressOf(at('a'));
     slots.addressOf({ ...at('b'), site: 'other' });
     slots.found(at('a'), '127.77.0.2');
     expect(slots.addressOf(at('a'))).toBe('127.77.0.2');
     expect(slots.addressOf(at('b'))).toBe('127.77.0.3');
-    // What was computed from the old slots is outdated.
+    // Resources that were computed from the old slots are outdated.
     expect([slots.edition('shop'), slots.edition('other')]).toEqual([1, 1]);
     slots.found(at('a'), '127.77.0.2');
     expect(slots.edition('shop')).toBe(1);
   });
 
-  test('begin after those that exist, and ignore addresses of another subnet', () => {
+  test('begin after the existing slots, and ignore addresses of other subnets', () => {
     const slots = new Slots('127.77');
     slots.found(at('old'), '127.77.3.254');
     slots.found(at('elsewhere'), '127.78.9.9');

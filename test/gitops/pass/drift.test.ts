@@ -3,7 +3,7 @@ import { splitDrift } from '../../../gitops/pass/drift.ts';
 import { Inventory } from '../../../gitops/pass/inventory.ts';
 import { change, resource } from '../../support/gitops/plans.ts';
 
-test('a change that Tagyard itself causes is no drift, although the same content was applied', () => {
+test('a change that Tagyard itself causes isn’t drift, although the same content was applied before', () => {
   const resources = [{ target: 'kv', key: 'a', state: 'applied', hash: '0123456789abcdef' } as const];
   const inventory = new Inventory([{ site: 'shop', resources }]);
   const update = change('shop', 'a', { op: 'update' });

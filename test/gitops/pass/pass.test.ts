@@ -190,7 +190,7 @@ test('a container that vanishes during its site’s run is replaced right after 
   };
   await daemon.push('one', daemon.manifest('one', 0, { name: 'Another' }));
   await isSwitching.promise;
-  // The run has applied the container already. The engine's event asks for a full pass.
+  // The run has already applied the container. The engine's event triggers a full pass.
   const [container = ''] = daemon.of('containers', 'one');
   daemon.world('containers').delete(container);
   await daemon.fullPass();

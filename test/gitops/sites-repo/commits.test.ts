@@ -24,14 +24,14 @@ test('later edits of a site start from the earlier ones, and each is a commit', 
   expect(outcomes(['r1', 'r2'])).toEqual([fulfilled('r1', true), fulfilled('r2', true)]);
 });
 
-test('an edit that keeps the text makes no commit; its result is the revision that has the text', async () => {
+test('an edit that keeps the text makes no commit, and resolves to the revision that has the text', async () => {
   const same = edit('shop', (text) => text);
   const { commits, outcomes } = await foldEdits([same, edit('other', () => 'new'), same], 'r0', texts);
   expect(commits).toHaveLength(1);
   expect(outcomes(['r1'])).toEqual([fulfilled('r0', false), fulfilled('r1', true), fulfilled('r1', false)]);
 });
 
-test('an edit that throws fails alone', async () => {
+test('an edit that throws doesn’t affect other edits', async () => {
   const failure = new Error('refused');
   const refused = edit('shop', () => {
     throw failure;
@@ -56,7 +56,7 @@ test('an edit gets null for a site that was deleted or never existed, and return
   expect(commits.map(({ text }) => text)).toEqual([null]);
 });
 
-test('the first edit of an empty repository makes a commit even without a text', async () => {
+test('the first edit of an empty repository makes a commit even if it returns no text', async () => {
   const none = edit('shop', () => null);
   const { commits, outcomes } = await foldEdits([none, none], null, new Map());
   expect(commits).toHaveLength(1);

@@ -30,7 +30,7 @@ test.each([
   expect(credentials === undefined ? clean.env : [name, password]).toEqual(credentials ?? {});
 });
 
-/** What every user of the machine sees of the processes of this test. */
+/** What every user of the machine can see of this test's processes. */
 function visibleArguments(): string {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids

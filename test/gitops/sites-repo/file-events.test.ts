@@ -61,7 +61,7 @@ test.each<[string, Line[], object]>([
   expect(eventsOf(...lines)).toMatchObject([{ revision: a, ...expected }]);
 });
 
-test('events are in the order of the commits, and a page says where the next one begins', () => {
+test('events are in the order of the commits, and each page names the start of the next page', () => {
   const output = [
     commit(a, `${b} ${c}`, ['100644', '100644', a, b, 'shop.yaml']),
     commit(b, c),
@@ -75,7 +75,7 @@ test('events are in the order of the commits, and a page says where the next one
   expect(parseEvents(Buffer.from(''), new Set())).toMatchObject({ commits: 0, next: null });
 });
 
-test('a path can have the form of a commit’s id, and any character', () => {
+test('a path may have the form of a commit’s id, and may contain any character', () => {
   const events = eventsOf(added(a, c), added('x\ny\t', b), added('shop.yaml', b));
   expect(events).toMatchObject([{ blob: b }]);
 });

@@ -30,8 +30,8 @@ const leaseFile = () =>
 describe.each([
   ['local', (at: string) => at],
   ['remote', (at: string) => pathToFileURL(at).href],
-])('a lease in a %s repository', (_kind, urlOf) => {
-  /** A daemon with this id; `cache` is where its mirror is. */
+])('a host lease in a %s repository', (_kind, urlOf) => {
+  /** A daemon with this id; `cache` is the folder of its mirror. */
   async function daemon(holder: string, takeoverTerm?: number, cache = holder) {
     const repo = await openSitesRepo({
       url: urlOf(bare),
@@ -46,7 +46,7 @@ describe.each([
     return { lease, pass };
   }
 
-  test('of two daemons that start at once, one has it, and the error names the other', async () => {
+  test('is taken by one of two daemons that start at once; the other’s error names the holder', async () => {
     const both = await Promise.all([daemon('one'), daemon('two')]);
     const results = await Promise.allSettled(both.map(({ pass }) => pass()));
     const refused = results.filter((result) => result.status === 'rejected');
@@ -60,13 +60,13 @@ describe.each([
     expect(leaseFile()).toMatchObject({ term: 1 });
   });
 
-  test('a restart of the holder keeps it with its term', async () => {
+  test('and its term are kept over a restart of the holder', async () => {
     await (await daemon('one')).pass();
     await (await daemon('one')).pass();
     expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
   });
 
-  test('an operator’s takeover counts for that term only, and the former holder stops acting', async () => {
+  test('a takeover is valid for the named term only, and the former holder stops acting', async () => {
     const one = await daemon('one');
     await one.pass();
     await expect((await daemon('two', 2)).pass()).rejects.toThrow(LeaseHeldError);
@@ -79,7 +79,7 @@ describe.each([
     await expect((await daemon('three', 1)).pass()).rejects.toThrow(LeaseHeldError);
   });
 
-  test('while git is away the holder may act, and another daemon can’t take it', async () => {
+  test('while git can’t be reached, the holder may act, and no other daemon can take the lease', async () => {
     const one = await daemon('one');
     await one.pass();
     const two = await daemon('two', 1);
@@ -92,7 +92,7 @@ describe.each([
     expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
   });
 
-  test('of a process that has ended on this machine, another daemon takes it', async () => {
+  test('is taken by another daemon if the holder’s process has ended on this machine', async () => {
     const script = `const { openSitesRepo } = await import('${MODULE}');
       const repo = await openSitesRepo({ url: '${urlOf(bare)}', cacheDir: '${join(dir, 'ended')}' });
       await repo.head();
@@ -104,7 +104,7 @@ describe.each([
   });
 });
 
-test('a daemon that may only read the remote acts without a lease, and says so once', async () => {
+test('a daemon that may only read the remote acts without a lease, and logs this once', async () => {
   mkdirSync(join(bare, 'hooks'), { recursive: true });
   writeFileSync(join(bare, 'hooks', 'pre-receive'), '#!/bin/sh\necho read only >&2\nexit 1\n', {
     mode: 0o755,

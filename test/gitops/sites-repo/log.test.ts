@@ -31,7 +31,7 @@ test.each([
   expect(args.includes('--first-parent')).toBe(firstParent);
 });
 
-test('control characters in a commit are shown, and forge neither fields nor entries', () => {
+test('control characters in a commit are made visible, and can’t forge fields or entries', () => {
   const forged = 'Ada\x1fx\x1e\x1b[31m';
   const text = `${['r1', 'now', forged, 'a@b', 'x\u009b\u202e', 'Actor: \x1b[2J'].join('\0')}\0\n`;
   expect(parseLog(text)).toEqual([

@@ -47,7 +47,7 @@ describe.each([
     });
 
   test.each(['config.lock', 'HEAD.lock', 'packed-refs.lock', 'refs/heads/main.lock'])(
-    '%s starts, reads and commits, and names the lock',
+    '%s: the repository opens, reads and commits, and names the lock',
     async (name) => {
       await put(await open(), 'x: 1\n');
       const lock = join(own(), name);
@@ -57,7 +57,7 @@ describe.each([
       expect(await repo.head()).toBe(revision);
       expect((await repo.readSite(revision, 'acme'))?.text).toBe('x: 2\n');
       await repo.indexHistory();
-      // Git needs not every file that it can lock.
+      // Git doesn't need every file that it can lock.
       expect(notices).toEqual(existsSync(lock) ? [] : [expect.stringContaining(lock)]);
       if (name.startsWith('refs/')) expect(notices).toHaveLength(1);
     },

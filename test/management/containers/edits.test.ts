@@ -110,7 +110,7 @@ describe('a rotation', () => {
     );
   });
 
-  test('drops those that are not accepted any more', () => {
+  test('drops tokens that are no longer accepted', () => {
     const later = rotate(rotated(10), 10, '2031-01-31', '2030-01-31');
     expect(later.previousLoaderTokens).toEqual([{ token: 'lt_0000000000000009', until: '2031-01-31' }]);
   });

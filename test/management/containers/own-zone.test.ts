@@ -45,7 +45,7 @@ test.each([
   );
 });
 
-test('a zone that is a public suffix of its own protects itself and what is above it', () => {
+test('a zone that is itself a public suffix protects itself and the names above it', () => {
   const hosted = { edgeDomain: 'github.io', originDomain: 'o.example.net', platformDomains: [] };
   expect(() => refuseOwnZone(hosted, ['acme.github.io'], pathOf)).toThrow('is in github.io');
 });

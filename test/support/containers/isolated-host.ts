@@ -18,9 +18,9 @@ import { Slots } from '../../../gitops/manifest/slots.ts';
 import { loadedManifest } from '../manifest.ts';
 
 /**
- * The appliers of networks and containers as a process of its own, because they must run in the network namespace of
- * their engine. It applies the sites that its parent names, and answers. With `cut`, it stops for ever at an effect, so
- * that the parent can kill it there.
+ * A process with the appliers of networks and containers. It is separate because they must run in the network namespace
+ * of their engine. It applies the sites that its parent names, then answers. With `cut` it stops for ever at one
+ * effect, so that the parent can kill it there.
  */
 const settings = z.object({
   socketPath: z.string(),
@@ -28,7 +28,7 @@ const settings = z.object({
   instance: z.string(),
   originPort: z.number(),
   range: z.string(),
-  /** False: as releases without networks ran containers. */
+  /** False: containers run without a network of their own, as in older releases. */
   ownNetwork: z.boolean(),
   cut: z.object({ index: z.number(), moment: z.enum(['before', 'after']) }).optional(),
 });

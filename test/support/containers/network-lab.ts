@@ -15,11 +15,11 @@ import type { IsolatedHostRequest, IsolatedHostSettings } from './isolated-host.
 
 export const INSTANCE = 'lab';
 export const ORIGIN_PORT = 8443;
-/** Every listener of the lab but the preview server's has this port. */
+/** The port of every listener of the lab, except the preview server's. */
 export const PORT = 9000;
 export const RANGE = '10.213.0.0/16';
 
-/** Addresses outside the host. All of them answer, so whatever a container can't reach was refused on the way. */
+/** Addresses outside the host. All of them answer, so if a container can't reach one, it was blocked on the way. */
 export const OUTSIDE = {
   public: '198.51.100.7',
   private10: '10.99.0.7',
@@ -43,8 +43,8 @@ const outcomes = z.record(z.string(), z.boolean());
 const reply = z.object({ id: z.number(), result: z.unknown().optional(), error: z.string().optional() });
 
 /**
- * A machine of its own: a network namespace with a Docker engine that may write its firewall, and a second one that is
- * the world. Needs root. Nothing of the real machine's network is touched.
+ * A simulated machine: a network namespace with a Docker engine that may write its firewall. A second namespace is the
+ * outside world. Needs root. Doesn't change the real machine's network.
  */
 export async function startNetworkLab() {
   await using stack = new AsyncDisposableStack();
@@ -127,7 +127,7 @@ export async function startNetworkLab() {
     await stop();
   });
   await start();
-  // Docker's bridge exists from now on. A preview server answers there, on the proxy's port.
+  // Docker's bridge exists now. A preview server answers on it, on the proxy's port.
   await listen(machine, HOST.docker, ORIGIN_PORT);
   const image = await buildDemoImage({ docker, repository: 'tagyard-test/lab' });
   const { Config } = await docker.getImage(image).inspect();

@@ -8,7 +8,7 @@ import type { DatabaseUrls } from './postgresql.ts';
 import { VERIFIER_SECRET } from './verifier.ts';
 import { type Answer, SECRET, type World } from './world.ts';
 
-/** Processes of the API beside each other, on the database, repository and provisioner of one stopped world. */
+/** Several processes of the API on the database, repository and provisioner of one stopped world. */
 export class ManagementProcesses {
   readonly #children: ChildProcess[] = [];
   readonly #urls: string[] = [];
@@ -63,7 +63,7 @@ export class ManagementProcesses {
     return processes;
   }
 
-  /** Sends a request to one of the processes; they take part in order. */
+  /** Sends a request to the next process, in rotation. */
   async call(
     at: number,
     method: string,
@@ -83,7 +83,7 @@ export class ManagementProcesses {
     return { status: answer.status, headers: {}, body: text === '' ? null : JSON.parse(text) };
   }
 
-  /** Ends all processes. Resolves to the number of deadlocks that PostgreSQL has broken; it counts at a session's end. */
+  /** Ends all processes. Resolves to the number of PostgreSQL's deadlocks, which are counted when a session ends. */
   async stop(): Promise<number> {
     await Promise.all(
       this.#children.map(async (child) => {
@@ -108,7 +108,7 @@ interface Target {
   readonly domain: string;
 }
 
-/** Mutations of a container that may run at the same time, by name. Each is repeated with another `round`. */
+/** Mutations of a container that may run concurrently, by name. Each is repeated with another `round`. */
 export const MUTATIONS: Readonly<
   Record<string, (target: Target, round: number) => [method: string, path: string, body?: object]>
 > = {

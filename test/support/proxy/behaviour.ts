@@ -145,7 +145,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       ['an empty secret', { 'x-tagyard-hop-secret': '' }],
       ['a wrong secret in the old name', { 'x-tagyard-hop': 'wrong-secret-of-the-tests-0123456789' }],
       [
-        'a wrong secret, but the right one in the old name',
+        'a wrong secret, but the right secret in the header’s old name',
         { 'x-tagyard-hop-secret': 'guess', 'x-tagyard-hop': HOP_SECRET },
       ],
     ])('states what it knows itself with %s', async (_case, hop) => {
@@ -298,7 +298,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       ]);
     });
 
-    test('serves at once after a restart of the machine what was applied before, on the same ports', async () => {
+    test('serves at once after a restart of the machine: the same sites on the same ports', async () => {
       await backend.close();
       await stopNginx(settings.prefix);
       await expect(ask(endpoint, { host: ORIGIN })).rejects.toThrow(/ECONNREFUSED/);

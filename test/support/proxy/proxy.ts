@@ -28,7 +28,7 @@ export async function proxyHome(identity: Identity = IDENTITY) {
     identity,
     ca: ca.caFile,
   };
-  /** Also ends an nginx that runs there: it outlives its backend. */
+  /** Also ends an nginx that runs there, because nginx outlives its backend. */
   const remove = async () => {
     await stopNginx(settings.prefix);
     await rm(directory, { recursive: true, force: true });

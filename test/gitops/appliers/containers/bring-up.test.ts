@@ -125,7 +125,7 @@ describe('bringing a container up', () => {
     expect(host.renewed).toEqual([]);
   });
 
-  test('starts one again that is not in its place, although it is healthy', async () => {
+  test('starts a healthy container again if it isn’t in its slot or network', async () => {
     await using host = setup();
     await host.runtime.add(launchOf(wanted()), { inPlace: false });
     await host.bringUp(wanted());

@@ -87,7 +87,7 @@ describe('a container on demand', () => {
     expect(host.busy).toEqual([NAME]);
   });
 
-  test('is asked for where it is gone: its loss may have been missed', async () => {
+  test('is reported as missing if it is gone when a client connects: the event of its loss may have been missed', async () => {
     await using host = await setup('127.60', { isStopped: true });
     await host.runtime.remove((await host.found()).id);
     const client = connect(host.spec.port, host.spec.address);

@@ -33,7 +33,7 @@ test.each<[string, readonly ListedRecord[], 'update' | 'conflict']>([
   if (outcome === 'update') expect(change?.observed?.ref).toEqual({ keep: 'moved', surplus: [] });
 });
 
-test('a record that was edited says what is there instead; one as applied says nothing', () => {
+test('an edited record has its present content as `found`; an unchanged record has none', () => {
   const identity = { instance: 'test', host: 'tag-1' };
   const origin = desired.find(({ key }) => key === 'acme-shop-origin.example.net/A');
   const comment = formatMark(identity, 'acme-shop', origin?.hash ?? '');

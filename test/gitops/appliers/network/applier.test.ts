@@ -44,7 +44,7 @@ function host(state: FirewallState) {
   return { applier, all, changes };
 }
 
-test('without the right to change the firewall, networks are there, and the lack is reported', async () => {
+test('without the right to change the firewall, networks exist, and the missing right is reported', async () => {
   const { applier, changes } = host({ kind: 'denied', reason: 'no right' });
   for (const change of await changes('shop')) await applier.apply(change, signal);
   expect(await changes('shop')).toEqual([]);
@@ -54,14 +54,14 @@ test('without the right to change the firewall, networks are there, and the lack
   });
 });
 
-test('a broken firewall is drift of each site, and nothing is lacking', async () => {
+test('a changed firewall is drift of each site, and no missing right is reported', async () => {
   const { applier, changes } = host({ kind: 'broken' });
   for (const change of await changes('shop')) await applier.apply(change, signal);
   expect((await changes('shop')).map(({ op }) => op)).toEqual(['update']);
   expect(applier.shortfall?.()).toBeNull();
 });
 
-test('a network that doesn’t isolate is replaced, and a full range is an error that says so', async () => {
+test('a network that doesn’t isolate is replaced, and a range without free subnets is an error', async () => {
   const { applier, all, changes } = host({ kind: 'intact' });
   for (const change of await changes('shop', 'other')) await applier.apply(change, signal);
   const [shop] = [...all.values()];

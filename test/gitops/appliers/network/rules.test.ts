@@ -62,14 +62,14 @@ describe('the firewall’s rules', () => {
     expect(restoreInput(names, desired, new Map())).not.toContain('-D ');
   });
 
-  test('are removed completely, and nothing is written where none is', () => {
+  test('are removed completely, and nothing is written if there are none', () => {
     const lines = removeInput(names, written())?.split('\n');
     for (const chain of [names.forward, names.input]) expect(lines).toContain(`-X ${chain}`);
     expect(lines?.filter((line) => line.startsWith('-D '))).toHaveLength(3);
     expect(removeInput(names, new Map([['INPUT', []]]))).toBeNull();
   });
 
-  test('are read as they are printed', () => {
+  test('are read in the form in which iptables prints them', () => {
     const text = `# Warning: a table of another program is present\n-P INPUT ACCEPT\n-N ${names.input}\n-A INPUT ${jump} ${names.input}\n`;
     expect(parseChains(text)).toEqual(
       new Map([
@@ -93,7 +93,7 @@ describe('the firewall’s rules', () => {
     }
   });
 
-  test('have names within the limits of chains and of interfaces, and apart from another host’s', () => {
+  test('have names that fit chains and interfaces, and that differ from another host’s', () => {
     expect(names.forward.length).toBeLessThanOrEqual(28);
     expect(bridgeName(names, { start: 0xffffffc0, bits: 26 })).toHaveLength(15);
     expect(names.bridgePrefix).not.toBe(other.bridgePrefix);

@@ -15,7 +15,7 @@ test.each([
   ['one address of it is taken', ['10.1.0.0/16'], ['10.1.0.7'], '10.1.0.64/26'],
   ['a larger network covers the start', ['10.1.0.0/16'], ['10.0.0.0/15', '10.1.0.0/26'], null],
   [
-    'an overlap is in no order',
+    'an overlap in either order',
     ['10.1.0.0/16'],
     ['10.1.1.0/24', '10.1.0.0/24', '10.1.0.0/23'],
     '10.1.2.0/26',
@@ -28,7 +28,7 @@ test.each([
   expect(found === null ? null : formatRange(found)).toBe(expected);
 });
 
-test('1,024 subnets of a /16 overlap in no pair, and then there is none', () => {
+test('a /16 has 1,024 subnets without overlap, and no further one', () => {
   const taken: Range[] = [];
   for (let next = freeSubnet([range('10.213.0.0/16')], taken); next !== null; ) {
     expect(taken.some((other) => next !== null && overlap(next, other))).toBe(false);
@@ -42,6 +42,6 @@ test.each(['10.0.0.0/33', '10.0.0.256', 'fd00::/8', 'here', ''])('%j is no range
   expect(parseRange(text)).toBeNull();
 });
 
-test('a range begins at its first address', () => {
+test('a range is normalised to its first address', () => {
   expect(formatRange(range('10.1.2.3/16'))).toBe('10.1.0.0/16');
 });

@@ -115,7 +115,7 @@ describe('a file that went bad by itself', () => {
     expect(refused.size).toBe(0);
   });
 
-  test('is set aside if it isn’t ours, and blocks nothing', async () => {
+  test('is set aside if it has no ownership mark, and blocks no other file', async () => {
     const { test } = checker({ names: true });
     const changes = [{ name: 'c.conf', text: 'good' }];
     const { files, strange } = await isolate(base, changes, test, (text) => text !== 'bad since');

@@ -33,13 +33,13 @@ describe('the logs of nginx', () => {
     expect(await readFile(path('acme.log.2'), 'utf8')).toContain('second');
   });
 
-  test('are opened again if the process that rotated them was killed before nginx did', async () => {
+  test('are reopened if the process that rotated them was killed before nginx reopened them', async () => {
     await writeFile(path('acme.log.1'), 'nginx still writes to this one');
     expect(await keep()).toBe(true);
     expect(await readdir(join(directory, 'sites'))).toEqual(['acme.log.1']);
   });
 
-  test('and their rotated ones take no more than the limit', async () => {
+  test('take no more than the limit together with the rotated logs', async () => {
     for (const bytes of [3, 4]) {
       await writeFile(path('acme.log'), 'x'.repeat(bytes));
       // A third of ten bytes.

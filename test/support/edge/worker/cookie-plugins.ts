@@ -3,7 +3,7 @@ import { definePlugin } from '../../../../plugins/contract.ts';
 import { PLUGINS } from '../../../../plugins/index.ts';
 import TestWorker from './worker.ts';
 
-/** An answer with the visitor's id in several spellings, a foreign cookie and one of its own. */
+/** An answer with the visitor's id in several spellings, a foreign cookie and the site's own cookie. */
 function setting(): Response {
   const response = new Response('set');
   const id = 'e'.repeat(32);
