@@ -14,7 +14,7 @@ import type { World } from './world.ts';
 const ANSWER_MS = 2000;
 /** A machine that does something else for a moment is no fault of a part: only one that never answers in time is. */
 const ATTEMPTS = 5;
-const SETTLE_MS = 90_000;
+const SETTLE_MS = 60_000;
 /** The edge caches what KV says, and so does the browser's side of the proxy during a reload. */
 const TRUTH_MS = 15_000;
 
@@ -125,11 +125,15 @@ export class Checks {
     await eventually(
       async () => {
         const { revision, sites, problem } = await statuses();
-        if (revision !== (await repository.head()))
+        const { revision: planned, changes, blocked } = await plan();
+        // A rewritten history that waits for an approval keeps the old revision: docs/reconciler.md, rule 4.
+        const isHeld = blocked.some(({ reason }) => reason === 'history_rewritten');
+        const head = await repository.head();
+        if (planned !== head || (revision !== head && !isHeld)) {
           throw new Error(`${problem ?? 'an older revision'} is applied`);
+        }
         const active = sites.find(({ reason }) => reason === 'Progressing' || reason === 'Removing');
         if (active !== undefined) throw new Error(`${active.site} is ${active.reason}: ${active.message}`);
-        const { changes } = await plan();
         const reasons = new Map(sites.map(({ site, reason }) => [site, reason]));
         const open = changes.find(
           ({ site, held }) => held.length === 0 && !WAITING.has(reasons.get(site) ?? 'Progressing'),

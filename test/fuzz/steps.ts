@@ -170,9 +170,9 @@ const ownManifest = fc.record({ name: site, change: fc.constantFrom(...MANIFEST_
 );
 
 const edit: fc.Arbitrary<Edit> = fc.oneof(
-  { weight: 6, arbitrary: ownManifest },
+  { weight: 5, arbitrary: ownManifest },
   {
-    weight: 5,
+    weight: 7,
     arbitrary: fc.record({
       op: fc.constant('put' as const),
       path,
