@@ -38,6 +38,7 @@ export default defineConfig({
       project('services', REAL),
       project('containers', REAL),
       project('faults', REAL),
+      project('fuzz', REAL),
     ],
   },
 });

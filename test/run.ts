@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { createVitest, type Vitest } from 'vitest/node';
 import { limit } from '../gitops/base/limit.ts';
-import { POOLS, type Pool } from './suites.ts';
+import { ALONE, POOLS, type Pool } from './suites.ts';
 import {
   allRequired,
   componentsOf,
@@ -16,13 +16,14 @@ const CLOSE_DEADLINE_MS = 30_000;
 
 /** A pool with the files of it that the filters select. */
 interface Selection {
+  readonly pool: Pool;
   readonly vitest: Vitest;
   readonly files: readonly string[];
 }
 
 /**
  * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` run beside each
- * other, as many as there are cores, the longest first. The last lines say how long each suite took and what was left out. Exit code 1 where a test failed, none ran,
+ * other, as many as there are cores, the longest first; those that must be alone run after them. The last lines say how long each suite took and what was left out. Exit code 1 where a test failed, none ran,
  * or (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
  */
 const started = Date.now();
@@ -33,11 +34,11 @@ process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 
 // As many pools at once as there are cores: with more of them, tests wait for a core until they time out.
 const perCore = limit(availableParallelism());
+const run = async ({ vitest, files }: Selection) => files.length > 0 && (await vitest.start(filters));
 await Promise.all(
-  selections.map(({ vitest, files }) =>
-    perCore(async () => files.length > 0 && (await vitest.start(filters))),
-  ),
+  selections.filter(({ pool }) => !ALONE.has(pool)).map((one) => perCore(async () => await run(one))),
 );
+for (const one of selections.filter(({ pool }) => ALONE.has(pool))) await run(one);
 const outcomes = selections.flatMap(({ vitest }) => vitest.state.getTestModules().map(readModule));
 const stray = selections.flatMap(({ vitest }) => vitest.state.getUnhandledErrors()).length;
 const hung = await Promise.all(selections.map(({ vitest }) => close(vitest)));
@@ -70,7 +71,7 @@ async function select(pool: Pool): Promise<Selection> {
     cache: false,
   });
   const specifications = await vitest.globTestSpecifications(filters);
-  return { vitest, files: specifications.map(({ moduleId }) => moduleId) };
+  return { pool, vitest, files: specifications.map(({ moduleId }) => moduleId) };
 }
 
 /** Probes only what the selected files need. */

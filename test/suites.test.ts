@@ -28,6 +28,7 @@ describe('the suites', () => {
     ['test/browser/shop.test.ts', 'browser', 'containers'],
     ['test/faults/management.test.ts', 'database', 'services'],
     ['test/faults/cloudflare.test.ts', 'outages', 'faults'],
+    ['test/fuzz/fuzz.test.ts', 'fuzz', 'fuzz'],
   ])('%s is one of %s, in the project %s', (path, name, project) => {
     expect(suiteOf(path)).toMatchObject({ name, project });
   });

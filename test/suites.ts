@@ -20,8 +20,12 @@ export const POOLS = {
   services: ['services'],
   /** No component. `unit` is the quick loop; `daemons` start whole daemons, workerd, git or this runner many times. */
   unit: ['unit', 'daemons'],
+  /** A whole instance whose parts must answer in time. */
+  fuzz: ['fuzz'],
 } as const;
 export type Pool = keyof typeof POOLS;
+/** These pools run after all others, one by one, with nothing beside them. */
+export const ALONE: ReadonlySet<Pool> = new Set(['fuzz']);
 export type Project = (typeof POOLS)[Pool][number];
 
 export interface Suite {
@@ -113,6 +117,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/faults/{instance,host,host-move}.test.ts'],
     budget: 80,
   },
+  { name: 'fuzz', project: 'fuzz', files: ['test/fuzz/*.test.ts'], budget: 90 },
   { name: 'outages', project: 'faults', files: ['test/faults/**/*.test.ts'], budget: 150 },
 ];
 

@@ -1,0 +1,99 @@
+import { act } from './actions.ts';
+import { Checks } from './checks.ts';
+import { shrink } from './shrink.ts';
+import { type Step, stepsOf } from './steps.ts';
+import { Violation } from './violation.ts';
+import { startWorld } from './world.ts';
+
+export interface FuzzOptions {
+  readonly seed: number;
+  readonly seconds: number;
+  /** How long a failure is made smaller. */
+  readonly shrinkSeconds: number;
+  log(line: string): void;
+}
+
+export interface Failure {
+  readonly violation: Violation;
+  /** The fewest steps found that break the same invariant on a new instance. */
+  readonly steps: readonly Step[];
+}
+
+export interface Outcome {
+  /** Steps that held. */
+  readonly count: number;
+  readonly failure: Failure | null;
+}
+
+/** More steps than an instance makes in a day. */
+const MAX_STEPS = 100_000;
+
+/**
+ * Makes the steps of `seed` on a whole instance until the time has passed, and checks the invariants after each. A
+ * failure is made smaller on new instances.
+ */
+export async function fuzz({ seed, seconds, shrinkSeconds, log }: FuzzOptions): Promise<Outcome> {
+  log(`fuzz: seed ${seed}, ${seconds} s`);
+  let first: { violation: Violation; steps: readonly Step[] } | null = null;
+  let count = 0;
+  {
+    await using world = await startWorld();
+    const checks = new Checks(world);
+    await checks.begin();
+    const end = Date.now() + seconds * 1000;
+    const steps = stepsOf(seed, Math.min(MAX_STEPS, Math.ceil(seconds) * 20));
+    for (const step of steps) {
+      if (Date.now() >= end) break;
+      const violation = await violationOf(async () => {
+        await checks.after(step, await act(world, step));
+      });
+      const outcome = violation === null ? `${checks.ready} ready` : 'FAILS  ';
+      log(`${String(count + 1).padStart(4)} ${outcome} ${JSON.stringify(step)}`);
+      if (violation !== null) {
+        log(violation.message);
+        first = { violation, steps: steps.slice(0, count + 1) };
+        break;
+      }
+      count += 1;
+    }
+  }
+  if (first === null) return { count, failure: null };
+  const { invariant } = first.violation;
+  const deadline = Date.now() + shrinkSeconds * 1000;
+  const smaller = await shrink(first.steps, async (candidate) => {
+    if (Date.now() >= deadline) return false;
+    const found = await replay(candidate);
+    log(`shrink: ${candidate.length} steps ${found?.invariant === invariant ? 'fail, too' : 'hold'}`);
+    return found?.invariant === invariant;
+  });
+  return { count, failure: { violation: first.violation, steps: smaller } };
+}
+
+/** Makes these steps on a new instance; answers what broke. */
+export async function replay(steps: readonly Step[]): Promise<Violation | null> {
+  await using world = await startWorld();
+  const checks = new Checks(world);
+  await checks.begin();
+  return await violationOf(async () => {
+    for (const step of steps) await checks.after(step, await act(world, step));
+  });
+}
+
+async function violationOf(work: () => Promise<void>): Promise<Violation | null> {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    if (error instanceof Violation) return error;
+    throw error;
+  }
+}
+
+/** What a failure prints: enough to run it again. */
+export function describeFailure(seed: number, { violation, steps }: Failure): string {
+  return [
+    `seed ${seed}: ${violation.message}`,
+    `smallest steps found (${steps.length}); run them again with npm run fuzz -- --steps '<this list>':`,
+    JSON.stringify(steps),
+  ].join('\n');
+}

@@ -1,0 +1,37 @@
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import '../support/compile-cache.ts';
+import { describeFailure, fuzz, replay } from './fuzz.ts';
+import type { Step } from './steps.ts';
+
+/**
+ * `npm run fuzz [-- --seed N] [--seconds S] [--shrink-seconds S]`: fuzzes an instance. `--steps '<JSON>'` makes the
+ * steps that a failure has printed, instead. Exit code 1 where an invariant does not hold.
+ */
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    seconds: { type: 'string', default: '600' },
+    'shrink-seconds': { type: 'string', default: '900' },
+    steps: { type: 'string' },
+  },
+});
+
+if (values.steps === undefined) {
+  const seed = z.coerce
+    .number()
+    .int()
+    .parse(values.seed ?? Math.floor(Math.random() * 2 ** 31));
+  const { count, failure } = await fuzz({
+    seed,
+    seconds: z.coerce.number().positive().parse(values.seconds),
+    shrinkSeconds: z.coerce.number().min(0).parse(values['shrink-seconds']),
+    log: (line) => console.log(line),
+  });
+  console.log(failure === null ? `seed ${seed}: ${count} steps held` : describeFailure(seed, failure));
+  process.exitCode = failure === null ? 0 : 1;
+} else {
+  const violation = await replay(JSON.parse(values.steps) as Step[]); // as a failure printed them
+  console.log(violation === null ? 'the steps hold' : violation.message);
+  process.exitCode = violation === null ? 0 : 1;
+}

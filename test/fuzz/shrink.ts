@@ -1,0 +1,20 @@
+/**
+ * Delta debugging: the fewest items found with which `fails` is still true, in their order. Tries the last item alone
+ * first, because each step is checked by itself, and then ever smaller pieces less.
+ */
+export async function shrink<Item>(
+  items: readonly Item[],
+  fails: (items: readonly Item[]) => Promise<boolean>,
+): Promise<readonly Item[]> {
+  const last = items.slice(-1);
+  if (items.length <= 1 || (await fails(last))) return last;
+  let kept = items;
+  for (let size = Math.floor(kept.length / 2); size >= 1; size = Math.floor(size / 2)) {
+    // From the end of the beginning backwards; the last item is the one that failed.
+    for (let end = kept.length - 1; end > 0; end -= size) {
+      const without = [...kept.slice(0, Math.max(0, end - size)), ...kept.slice(end)];
+      if (without.length < kept.length && (await fails(without))) kept = without;
+    }
+  }
+  return kept;
+}
