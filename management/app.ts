@@ -1,7 +1,7 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
-import { answerEarlyFaults, clientErrorHandler } from '../gitops/base/http/client-errors.ts';
 import { type Clock, systemClock } from '../gitops/base/clock.ts';
+import { answerEarlyFaults, clientErrorHandler } from '../gitops/base/http/client-errors.ts';
 import { otherMethods } from '../gitops/base/http/other-methods.ts';
 import { type ProblemService, problemAnswer } from '../gitops/base/http/problem-answer.ts';
 import { requestIdFrom } from '../gitops/base/http/request-id.ts';
