@@ -30,7 +30,7 @@ describe('orders', () => {
     ledger = new Ledger(join(home, 'ledger.json'));
     asked = [];
   });
-  afterEach(() => rm(home, { recursive: true, force: true }));
+  afterEach(() => rm(home, { recursive: true, force: true, maxRetries: 5 }));
 
   const issued = async (host: string): Promise<Issued> => {
     const { cert, key } = await ca.pathsFor(host);
@@ -213,7 +213,7 @@ test('an authority’s refusal keeps its type, message and duration', async () =
     .issue('a.example', new AbortController().signal, NO_WAIT)
     .catch((cause: unknown) => cause);
   server.close();
-  await rm(home, { recursive: true });
+  await rm(home, { recursive: true, maxRetries: 5 });
   if (!(error instanceof AcmeError)) throw new Error('it was not refused', { cause: error });
   expect(error).toMatchObject({ type: 'rateLimited', message: 'too many' });
   expect((error.retryAt ?? 0) - before).toBeGreaterThanOrEqual(7_200_000);

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import type { WorkerState } from '../workers/worker-state.ts';
+import type { WorkerState } from './worker-state.ts';
 import type { CallLimit } from './call-limit.ts';
 import { ApiError } from './envelope.ts';
 import { accountId, listNamespaces, type Namespace, type Zone, zoneRow } from './state.ts';
