@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -38,7 +39,8 @@ describeWith('docker', 'images that no site asks for any more', () => {
     tar.entry({ name: 'file' }, name);
     tar.finalize();
     const [repo = '', tag = ''] = local.split(':');
-    await buffer(await docker.importImage(tar, { repo, tag, changes: ['CMD ["/file"]'] }));
+    const options = { repo, tag, changes: ['CMD ["/file"]'] };
+    await text(await docker.importImage(Readable.from(tar), options));
     const registry = stack.use(await startImageRegistry(docker, local));
     await docker.getImage(local).remove();
     await ensureImage(docker, registry.image, signal);
