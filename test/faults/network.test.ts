@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { describeWith } from '../support/components.ts';
 import { type NetworkLab, startNetworkLab } from '../support/containers/network-lab.ts';
+import { eventually } from '../support/eventually.ts';
 
 const SITE = 'shop-1';
 const MOMENTS = ['before', 'after'] as const;
@@ -65,7 +66,10 @@ describeWith('docker', 'a host that is killed with SIGKILL while it isolates a s
           expect(await killAt(index + 1, moment)).toBe(`${moment} ${effect}`);
           await using next = await lab.startHost();
           await next.call('apply');
-          expect(await lab.exec('iptables', '-S'), `${moment} ${effect}`).toBe(before);
+          // Rules without a network are removed by the check that repeats every few seconds.
+          await eventually(async () =>
+            expect(await lab.exec('iptables', '-S'), `${moment} ${effect}`).toBe(before),
+          );
           expect((await snapshot()).networks).toEqual([]);
           await next.call('apply', SITE);
           expect(await next.call('plan', SITE)).toEqual([]);

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buffer } from 'node:stream/consumers';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -31,7 +32,7 @@ describeWith('docker', 'images that no site asks for any more', () => {
   });
   afterEach(() => stack.disposeAsync());
 
-  /** Pulls a small, unique image from a registry. */
+  /** A small image of its own, pulled from a registry. */
   async function pulled(name: string): Promise<string> {
     const local = `tagyard-test/pruning-${process.pid}:${name}`;
     const tar = pack();
@@ -39,7 +40,7 @@ describeWith('docker', 'images that no site asks for any more', () => {
     tar.finalize();
     const [repo = '', tag = ''] = local.split(':');
     const options = { repo, tag, changes: ['CMD ["/file"]'] };
-    await buffer(await docker.importImage(tar as unknown as NodeJS.ReadableStream, options));
+    await text(await docker.importImage(Readable.from(tar), options));
     const registry = stack.use(await startImageRegistry(docker, local));
     await docker.getImage(local).remove();
     await ensureImage(docker, registry.image, signal);
@@ -61,7 +62,7 @@ describeWith('docker', 'images that no site asks for any more', () => {
     return NAMES.filter((name) => digests.has(images[name] ?? ''));
   };
 
-  test('are removed after the configured days, except the last one and those in use', async () => {
+  test('are removed after the set days, apart from the last one and those in use', async () => {
     for (const name of NAMES) {
       expect(await build().prune(of(name))).toEqual([]);
       now += DAY_MS;
@@ -75,16 +76,16 @@ describeWith('docker', 'images that no site asks for any more', () => {
       await user.remove();
     }
     expect(await build().prune(of('newest'))).toEqual([images.oldest]);
-    // The image before the last change is kept for a rollback, whatever its age.
+    // The way back of the last change, whatever its age.
     now = 400 * DAY_MS;
     expect(await build().prune(of('newest'))).toEqual([]);
     expect(await present()).toEqual(['newer', 'newest']);
-    // An image that a site asks for again is kept, and the other one is kept for a rollback.
+    // One that a site asks for again is kept, and the other one is the way back.
     expect(await build().prune(of('newer'))).toEqual([]);
     expect(await present()).toEqual(['newer', 'newest']);
   });
 
-  test('are kept if they have a tag; if their record is lost, the days are counted from the start', async () => {
+  test('are kept if they have a tag, and for all days anew if the record of them is lost', async () => {
     await build().prune(of(...NAMES));
     await docker
       .getImage(images.oldest ?? '')

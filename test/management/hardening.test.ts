@@ -1,4 +1,4 @@
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -353,10 +353,11 @@ test('is not ready while the sites repository is unreachable', async () => {
 
 test('hides the address of the sites repository and git’s messages from callers', async () => {
   const body = creation(client, 'unwritten.example', { name: 'Unwritten' });
-  // The lock file of a git process that was killed during a write.
+  // Another process writes the branch: a lock that a process has open stays.
   const lock = join(world.bare, 'refs', 'heads', 'main.lock');
-  await writeFile(lock, '');
+  const writer = await open(lock, 'w');
   const refused = await world.call('POST', '/server-containers', { as: 'owner', body });
+  await writer.close();
   await rm(lock);
   expect(refused).toMatchObject({ status: 502, body: { code: 'provisioning_failed' } });
   expect(JSON.stringify(refused.body)).not.toMatch(/git|refs|\//i);

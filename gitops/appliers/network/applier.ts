@@ -48,11 +48,14 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
   let state: FirewallState = { kind: 'intact' };
   /** True if this daemon has networks. Without any there are no rules. */
   let hasNetworks = false;
+  /** The rules were removed since there was a network: a process that ended between the two may have kept them. */
+  let isUnused = false;
 
   const isOurs = ({ mark }: DockerNetwork) => readMark(identity, mark).owner.kind === 'ours';
   const isAsDesired = ({ bridge }: DockerNetwork) => bridge?.startsWith(names.bridgePrefix) ?? false;
 
   async function ensureFirewall(): Promise<void> {
+    isUnused = false;
     if (firewall !== null) state = await firewall.ensure();
   }
 
@@ -107,7 +110,13 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
   async function takeDown({ site, observed }: NetworkChange, signal: AbortSignal): Promise<void> {
     const name = networkName(identity.instance, site);
     if (observed !== undefined) await remove({ id: observed.ref, name }, { force: false }, signal);
-    if (firewall !== null && !(await networks.list(signal)).some(isOurs)) await firewall.remove();
+    await removeUnusedRules(signal);
+  }
+
+  async function removeUnusedRules(signal: AbortSignal): Promise<void> {
+    if (firewall === null || isUnused || (await networks.list(signal)).some(isOurs)) return;
+    const { kind } = await firewall.remove();
+    isUnused = kind === 'intact';
   }
 
   async function followLosses(signal: AbortSignal): Promise<void> {
@@ -119,8 +128,11 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
     for (;;) {
       await clock.sleep(checkEveryMs, { signal, ref: false });
       if (signal.aborted) return;
-      const { kind } = await exclusive(() => watched.check());
-      if (hasNetworks && kind !== state.kind) changes.emit('change');
+      await exclusive(async () => {
+        if (!hasNetworks) return await removeUnusedRules(signal);
+        const { kind } = await watched.check();
+        if (kind !== state.kind) changes.emit('change');
+      }).catch(() => undefined); // the next observation reports it
     }
   }
 

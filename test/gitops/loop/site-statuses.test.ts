@@ -65,7 +65,7 @@ describe('a settled site', () => {
     [
       'a host that isolates nothing',
       done,
-      { shortfall: () => ({ reason: 'NotIsolated', message: 'no right' }) },
+      { shortfall: () => ({ reason: 'NotIsolated' as const, message: 'no right' }) },
       'NotIsolated',
       null,
     ],

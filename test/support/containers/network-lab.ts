@@ -81,7 +81,7 @@ export async function startNetworkLab() {
 
   const children: ChildProcess[] = [];
   stack.defer(async () => {
-    await Promise.all(children.map(end));
+    await Promise.all(children.map((child) => end(child, 'SIGKILL')));
   });
   const listen = async (name: string, address: string, ...ports: number[]) => {
     const script = `
@@ -163,7 +163,8 @@ export async function startNetworkLab() {
       child.send({ id, what, sites } satisfies IsolatedHostRequest);
       return await promise;
     }
-    return { child, call, [Symbol.asyncDispose]: () => end(child) };
+    // A SIGTERM can be lost while execa removes its handler for it.
+    return { child, call, [Symbol.asyncDispose]: () => end(child, 'SIGKILL') };
   }
 
   const lab = {
@@ -217,10 +218,10 @@ async function run(command: string, args: readonly string[]): Promise<string> {
   return (await execa(command, args, { env: ENV })).stdout;
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
-  child.kill();
+  child.kill(signal);
   await ended;
 }
 
