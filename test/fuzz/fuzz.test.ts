@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { describeFailure, fuzz } from './fuzz.ts';
 
-const seed = Number(process.env.TAGYARD_FUZZ_SEED || Math.floor(Math.random() * 2 ** 31));
+const seed = Number(process.env.TAGYARD_FUZZ_SEED || 1);
 const log: string[] = [];
 
 test(`an instance keeps its invariants for a minute of hostile steps (TAGYARD_FUZZ_SEED=${seed})`, {
