@@ -44,10 +44,14 @@ describeWith('docker', 'changes to containers from outside', () => {
     image: built.image,
     ...extra,
   });
-  const planFor = async (manifest = site()) => {
-    const desired = applier.desired(manifest);
-    return applier.plan(desired, await applier.observe(desired, signal));
-  };
+  /** An observation that finds another container at a desired address fails; the next one uses other addresses. */
+  const planFor = (manifest = site()) =>
+    eventually(async () => {
+      const desired = applier.desired(manifest);
+      const plan = applier.plan(desired, await applier.observe(desired, signal));
+      specs = desired.map(({ spec }) => spec);
+      return plan;
+    });
   const converge = async (manifest = site()) => {
     const { changes } = await planFor(manifest);
     const up = changes.filter(({ op }) => op !== 'delete');
