@@ -20,6 +20,7 @@ import { containersBehaviour } from '../support/containers/behaviour.ts';
 import { containersLifecycle } from '../support/containers/lifecycle.ts';
 import { containersSettings, slotUrl } from '../support/containers/stage.ts';
 import { removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
+import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
 import { signalContainer } from '../support/signal.ts';
 import { containerSecret } from '../support/tag-server.ts';
