@@ -166,6 +166,26 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(second.backend, 'acme');
   });
 
+  test('is outdated, not edited, where a newer release or setting writes other files', async () => {
+    const first = await start();
+    await install(first.backend, 'acme', 'beta');
+    const [acme] = await first.backend.installed();
+    await first.backend.close();
+    // The upstream of custom domains is in each of their files, as the templates are.
+    const { backend } = await start({ edgeUpstream: { scheme: 'http', address: '127.0.0.9', port: 9 } });
+    const states = async () => (await backend.installed()).map(({ intact, outdated }) => [intact, outdated]);
+    expect(await states()).toEqual([
+      [false, true],
+      [false, true],
+    ]);
+    const path = (await backend.installed()).find(({ key }) => key === acme?.key)?.path ?? '';
+    await writeFile(path, (await readFile(path, 'utf8')).replace('return 421', 'return 200'));
+    expect(await states()).toEqual([
+      [false, false],
+      [false, true],
+    ]);
+  });
+
   test('isolates one bad vhost among many: its site keeps its last file', async () => {
     const tls = join(home.directory, 'ca');
     const sites = Array.from({ length: 24 }, (_, index) => `site-${index}`);
@@ -242,6 +262,7 @@ describeWith('nginx', 'an nginx of its own', () => {
       'acme/tags.acme.example': false,
       'beta/tags.beta.example': false,
     });
+    expect((await backend.installed()).map(({ outdated }) => outdated)).toEqual([false, true]);
     await install(backend, 'acme', 'beta');
     expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true, 'beta/tags.beta.example': true });
   });
