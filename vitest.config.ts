@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { filesOf, type Project } from './test/suites.ts';
+import './test/support/compile-cache.ts';
 
 const project = (name: Project, settings: object) => ({
   test: { name, include: filesOf(name), ...settings },

@@ -12,7 +12,7 @@ import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo, type SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../support/cloudflare/emulator.ts';
-import { type RunningDaemon, startDaemon } from '../support/gitops/daemon.ts';
+import { type RunningDaemon, standby, startDaemon } from '../support/gitops/daemon.ts';
 import { startGate } from '../support/gitops/gate.ts';
 import { manifestInput } from '../support/manifest.ts';
 
@@ -87,24 +87,27 @@ export async function testBed(withWorld = false): Promise<TestBed> {
       ]);
     },
     start: () =>
-      startDaemon({
-        sitesRepo,
-        stateDir: join(dir, 'state'),
-        instance: 'bench',
-        host: 'tag-1',
-        ageIdentity,
-        secret: 'an infra secret',
-        worldUrl: withWorld ? gate.url : null,
-        wildcard: true,
-        cloudflare: {
-          url,
-          token: EMULATOR_TOKEN,
-          accountId: account,
-          zone: EMULATOR_ZONE,
-          zoneId,
-          script: EMULATOR_SCRIPT,
+      startDaemon(
+        {
+          sitesRepo,
+          stateDir: join(dir, 'state'),
+          instance: 'bench',
+          host: 'tag-1',
+          ageIdentity,
+          secret: 'an infra secret',
+          worldUrl: withWorld ? gate.url : null,
+          wildcard: true,
+          cloudflare: {
+            url,
+            token: EMULATOR_TOKEN,
+            accountId: account,
+            zone: EMULATOR_ZONE,
+            zoneId,
+            script: EMULATOR_SCRIPT,
+          },
         },
-      }),
+        standby({ memory: 'production' }),
+      ),
     async calls() {
       const answer = once(emulator, 'message');
       emulator.send('calls');

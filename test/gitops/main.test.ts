@@ -14,7 +14,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { V8_OPTIONS } from '../../gitops/cli/up/v8-options.ts';
 import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
@@ -47,6 +46,7 @@ beforeEach(async () => {
   writeFileSync(join(dir, 'identity'), `${await generateIdentity()}\n`);
   env = {
     PATH: process.env.PATH,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     TAGYARD_INSTANCE: 'wired',
     HOST_NAME: 'tag-9',
     HOST_ADDRESS: '198.51.100.9',
@@ -82,7 +82,7 @@ afterEach(async () => {
 });
 
 function start(extra: NodeJS.ProcessEnv = {}) {
-  const child = fork(MAIN, { env: { ...env, ...extra }, silent: true, execArgv: [...V8_OPTIONS] });
+  const child = fork(MAIN, { env: { ...env, ...extra }, silent: true });
   children.push(child);
   let errors = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {

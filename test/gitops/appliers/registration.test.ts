@@ -15,7 +15,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { V8_OPTIONS } from '../../../gitops/cli/up/v8-options.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { operationSchema, shownSiteSchema } from '../../../gitops/report/report.ts';
@@ -125,6 +124,7 @@ function extendedSources(): string {
 function start(root: string, extra: NodeJS.ProcessEnv = {}) {
   const env = {
     PATH: process.env.PATH,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     TAGYARD_INSTANCE: 'listed',
     HOST_NAME: 'tag-9',
     HOST_ADDRESS: '198.51.100.9',
@@ -158,7 +158,6 @@ function start(root: string, extra: NodeJS.ProcessEnv = {}) {
     cwd: root,
     env,
     silent: true,
-    execArgv: [...V8_OPTIONS],
   });
   child.stdout?.resume();
   let errors = '';

@@ -1,13 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { eventually } from '../eventually.ts';
 import { mortalReport, type mortalSettings, mortalTask } from './mortal-settings.ts';
 
-const COMPILE_CACHE = join(tmpdir(), 'tagyard-compile-cache');
 const MAIN = fileURLToPath(new URL('mortal-main.ts', import.meta.url));
 
 /** A management process that kills itself at a boundary. The next one is started while the first one runs. */
@@ -60,8 +57,6 @@ export class Mortals {
   async #start(): Promise<ChildProcess> {
     const child = fork(MAIN, [JSON.stringify(this.#settings)], {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
-      // All of the processes run the same program.
-      env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
       execArgv: [],
     });
     this.#all.push(child);
