@@ -31,6 +31,7 @@ const ERROR_SETS = [
 
 /** Variables that are not settings of Tagyard's. */
 const FOREIGN: Readonly<Record<string, string>> = {
+  NODE_COMPILE_CACHE: 'Node’s own',
   NODE_EXTRA_CA_CERTS: 'Node’s own',
 };
 

@@ -47,6 +47,7 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/appliers/registration.test.ts',
       'test/gitops/appliers/containers/{bring-up,health}.test.ts',
       'test/gitops/cli/*.test.ts',
+      'test/gitops/clients/git.test.ts',
       'test/gitops/desired/{claims,contested,unusable}.test.ts',
       'test/gitops/loop/{full-pass-retries,given-up,guards,loop,remote-away,schedule}.test.ts',
       'test/gitops/pass/pass.test.ts',

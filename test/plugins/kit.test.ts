@@ -18,6 +18,7 @@ beforeEach(() => {
     'sites',
     'test/support/edge',
     'test/suites.ts',
+    'test/support/compile-cache.ts',
     'package.json',
     'tsconfig.json',
     'vitest.config.ts',
