@@ -16,7 +16,8 @@ process.on('message', (message) => {
   running += 1;
   void run(message as GitRequest).then((answer) => {
     running -= 1;
-    if (process.connected) process.send?.(answer);
+    // The parent may have ended: then the answer has no receiver, and the other commands still run to their end.
+    if (process.connected) process.send?.(answer, undefined, undefined, () => undefined);
     endOrphan();
   });
 });

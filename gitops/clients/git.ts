@@ -44,9 +44,7 @@ export async function git(
   args: readonly string[],
   options: GitOptions = {},
 ): Promise<Buffer> {
-  starter ??= new GitStarter(() => {
-    starter = undefined;
-  });
+  if (starter === undefined || starter.hasEnded) starter = new GitStarter();
   return await starter.run(directory, args, options);
 }
 
@@ -62,8 +60,9 @@ class GitStarter {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
+  #hasEnded = false;
 
-  constructor(onEnd: () => void) {
+  constructor() {
     this.#child = fork(PROCESS, {
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -72,13 +71,13 @@ class GitStarter {
     this.#child.unref();
     this.#child.channel?.unref();
     this.#child.on('message', (message) => this.#settle(message as GitAnswer));
-    const fail = (reason: string) => {
-      onEnd();
-      for (const { reject } of this.#waiting.values()) reject(new Error(reason));
-      this.#waiting.clear();
-    };
-    this.#child.on('error', (error) => fail(`the process that starts git: ${error.message}`));
-    this.#child.on('exit', () => fail('the process that starts git ended before git did'));
+    this.#child.on('error', (error) => this.#end(`the process that starts git: ${error.message}`));
+    this.#child.on('exit', () => this.#end('the process that starts git ended before git did'));
+  }
+
+  /** A further call needs a new one. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
   }
 
   async run(directory: string, args: readonly string[], options: GitOptions): Promise<Buffer> {
@@ -89,6 +88,12 @@ class GitStarter {
     this.#child.channel?.ref();
     this.#child.send(request);
     return await promise;
+  }
+
+  #end(reason: string): void {
+    this.#hasEnded = true;
+    for (const { reject } of this.#waiting.values()) reject(new Error(reason));
+    this.#waiting.clear();
   }
 
   #settle(answer: GitAnswer): void {
