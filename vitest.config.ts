@@ -1,7 +1,10 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { filesOf, type Project } from './test/suites.ts';
-import './test/support/compile-cache.ts';
+import { COMPILE_CACHE } from './test/support/compile-cache.ts';
+
+// For every process that a test starts.
+process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 const project = (name: Project, settings: object) => ({
   test: { name, include: filesOf(name), ...settings },

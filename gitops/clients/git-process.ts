@@ -21,7 +21,8 @@ const processes = limit(MAX_PROCESSES);
 process.on('message', (message) => {
   const request = message as GitRequest; // `git.ts` sends nothing else
   void processes(() => run(request)).then((answer) => {
-    if (process.connected) process.send?.(answer);
+    // The parent may end while the answer is sent; the callback takes that error.
+    if (process.connected) process.send?.(answer, undefined, undefined, () => undefined);
     endOrphan();
   });
 });

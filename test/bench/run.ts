@@ -1,5 +1,4 @@
 import { writeFileSync } from 'node:fs';
-import '../support/compile-cache.ts';
 import { createRecorder, machine, type Suite } from './bench.ts';
 import { brokenManifests } from './broken-manifests.ts';
 import { edge } from './edge.ts';

@@ -1,8 +1,11 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
-import '../support/compile-cache.ts';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { describeFailure, fuzz, replay } from './fuzz.ts';
 import type { Step } from './steps.ts';
+
+// For every process that it starts.
+process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 /**
  * `npm run fuzz [-- --seed N] [--seconds S] [--shrink-seconds S]`: fuzzes an instance. `--steps '<JSON>'` makes the

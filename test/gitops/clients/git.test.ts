@@ -1,86 +1,120 @@
-import { execFileSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { GitError, git } from '../../../gitops/clients/git.ts';
-import { FETCH } from '../../../gitops/sites-repo/mirror.ts';
 import { eventually } from '../../support/eventually.ts';
+import { signal } from '../../support/signal.ts';
 
-let dir: string;
-const at = (...parts: string[]) => join(dir, ...parts);
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'tagyard-git-client-'));
-  execFileSync('git', ['init', '--quiet', '--bare', at('remote.git')]);
-  execFileSync('git', ['init', '--quiet', '--bare', at('mirror.git')]);
+const GIT = new URL('../../../gitops/clients/git.ts', import.meta.url);
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'tagyard-git-'));
+  await git(directory, ['init', '--quiet', '--bare']);
+  for (const name of ['gate', 'hang']) await promisify(execFile)('mkfifo', [join(directory, name)]);
+  // git runs an alias in the folder of the repository.
+  await appendFile(
+    join(directory, 'config'),
+    '[alias]\n\techo = !cat\n\thang = "!touch hangs && cat hang"\n\tcopy = "!cat gate > out"\n',
+  );
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** An alias of git that runs this shell command. */
-const alias = (command: string) => ['-c', `alias.probe=!${command}`, 'probe'];
+/** The ids of the processes that start git for process `parent`. */
+const starters = (parent: number): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+        return (
+          status.includes(`PPid:\t${parent}\n`) &&
+          readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/git-process.ts')
+        );
+      } catch {
+        return false; // ended meanwhile
+      }
+    });
 
-test('answers the bytes of the output, and fails with the error output and the exit code', async () => {
-  const bytes = Buffer.from([0xff, 0x00, 0x0a]);
-  const id = (await git(at('remote.git'), ['hash-object', '-w', '--stdin'], { input: bytes })).toString();
-  expect(await git(at('remote.git'), ['cat-file', 'blob', id.trim()])).toEqual(bytes);
-  const failing = git(at('remote.git'), ['rev-parse', '--verify', 'nothing']);
-  await expect(failing).rejects.toMatchObject({ exitCode: 128, message: 'fatal: Needed a single revision' });
-  await expect(git(at('nowhere'), ['status'])).rejects.toBeInstanceOf(GitError);
-});
+const starter = (parent: number): number => {
+  const [pid] = starters(parent);
+  if (pid === undefined) throw new Error(`no process starts git for ${parent}`);
+  return pid;
+};
 
-test('of a hundred concurrent calls, sixteen have a process', async () => {
-  const [log, open] = [at('log'), at('open')];
-  writeFileSync(log, '');
-  const probe = `echo start >> ${log}; until [ -e ${open} ]; do sleep 0.02; done; echo end >> ${log}`;
-  const calls = Promise.all(Array.from({ length: 100 }, () => git(at('remote.git'), alias(probe))));
-  const lines = () => readFileSync(log, 'utf8').split('\n').filter(Boolean);
-  await eventually(() => expect(lines().length).toBeGreaterThanOrEqual(16));
-  writeFileSync(open, '');
-  await calls;
-  let running = 0;
-  const most = Math.max(...lines().map((line) => (running += line === 'start' ? 1 : -1)));
-  expect(lines()).toHaveLength(200);
-  expect(most).toBe(16);
-});
-
-describe('a slow remote', () => {
-  /** A remote that sends this many bytes every 50 ms. */
-  function slowRemote(bytesAtOnce: number): void {
-    const inRemote = (args: readonly string[], input: string | Buffer) =>
-      execFileSync('git', ['-C', at('remote.git'), ...args], { input, encoding: 'utf8' }).trim();
-    const blob = inRemote(['hash-object', '-w', '--stdin'], randomBytes(120_000));
-    const tree = inRemote(['mktree'], `100644 blob ${blob}\tlarge.yaml\n`);
-    const person = ['-c', 'user.name=Op', '-c', 'user.email=op@example.test'];
-    inRemote(['update-ref', 'refs/heads/main', inRemote([...person, 'commit-tree', tree], 'Large')], '');
-    const script = `const { spawn } = require('node:child_process');
-      const child = spawn('git-upload-pack', process.argv.slice(2), { stdio: ['inherit', 'pipe', 'inherit'] });
-      (async () => {
-        for await (const chunk of child.stdout) {
-          for (let start = 0; start < chunk.length; start += ${bytesAtOnce}) {
-            process.stdout.write(chunk.subarray(start, start + ${bytesAtOnce}));
-            await new Promise((resolve) => setTimeout(resolve, 50));
-          }
-        }
-      })();`;
-    writeFileSync(at('upload-pack'), `#!${process.execPath}\n${script}\n`, { mode: 0o755 });
-    execFileSync('git', ['-C', at('mirror.git'), 'config', 'remote.origin.url', at('remote.git')]);
-    execFileSync('git', ['-C', at('mirror.git'), 'config', 'remote.origin.uploadpack', at('upload-pack')]);
-  }
-  const fetch = (silenceMs: number) => git(at('mirror.git'), FETCH, { silenceMs });
-  const large = () => execFileSync('git', ['-C', at('mirror.git'), 'for-each-ref'], { encoding: 'utf8' });
-
-  test('may take longer than the limit without progress, if it makes progress', async () => {
-    // Sixty times 50 ms.
-    slowRemote(2_000);
-    await fetch(2_000);
-    expect(large()).toContain('refs/heads/main');
+describe('git', () => {
+  test('gets its input and answers its output byte by byte', async () => {
+    const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 256));
+    const id = await git(directory, ['hash-object', '-w', '--stdin'], { input: bytes });
+    expect(await git(directory, ['cat-file', 'blob', id.toString().trim()])).toEqual(bytes);
   });
 
-  test('that sends nothing is ended, and the error says so', async () => {
-    writeFileSync(at('silent'), '#!/bin/sh\nexec cat > /dev/null\n', { mode: 0o755 });
-    slowRemote(2_000);
-    execFileSync('git', ['-C', at('mirror.git'), 'config', 'remote.origin.uploadpack', at('silent')]);
-    await expect(fetch(200)).rejects.toThrow(/no progress for 0.2 s/);
+  test('answers calls by their own output, however many run at once', async () => {
+    const texts = Array.from({ length: 40 }, (_, index) => `text ${index}`);
+    const outputs = await Promise.all(texts.map((input) => git(directory, ['echo'], { input })));
+    expect(outputs.map(String)).toEqual(texts);
+  });
+
+  test('fails with its exit code and error output', async () => {
+    const error = await git(directory, ['cat-file', 'blob', 'absent']).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(GitError);
+    expect(error).toMatchObject({ exitCode: 128, message: expect.stringContaining('absent') });
+  });
+
+  test('fails without an exit code if its folder is not there', async () => {
+    const error = await git(join(directory, 'none'), ['version']).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(GitError);
+    expect(error).toMatchObject({ exitCode: -1 });
+  });
+
+  test('is started by a new process when the one that started it is killed', async () => {
+    await git(directory, ['version']);
+    const first = starter(process.pid);
+    const running = git(directory, ['hang']);
+    await eventually(() => expect(existsSync(join(directory, 'hangs'))).toBe(true));
+    const failed = expect(running).rejects.toThrow('ended before git did');
+    signal(first, 'SIGKILL');
+    await failed;
+    await writeFile(join(directory, 'hang'), ''); // ends the git that lost its parent
+    expect(String(await git(directory, ['version']))).toContain('git version');
+    expect(starter(process.pid)).not.toBe(first);
+  });
+
+  test('is finished if the process that asked for it is killed, and nothing stays behind', async () => {
+    const script = join(directory, 'asks.ts');
+    const out = join(directory, 'out');
+    await writeFile(
+      script,
+      `import { git } from ${JSON.stringify(GIT.href)};\n` +
+        `void git(${JSON.stringify(directory)}, ['copy']);\n` +
+        `await git(${JSON.stringify(directory)}, ['version']);\nprocess.send?.('asked');\n`,
+    );
+    const asking = fork(script, { execArgv: [] });
+    await once(asking, 'message');
+    await eventually(() => expect(existsSync(out)).toBe(true));
+    const pid = asking.pid ?? 0;
+    const orphan = starter(pid);
+    signal(pid, 'SIGKILL');
+    await once(asking, 'exit');
+    await writeFile(join(directory, 'gate'), 'done');
+    await eventually(async () => expect(await readFile(out, 'utf8')).toBe('done'));
+    await eventually(() => expect(existsSync(`/proc/${orphan}`)).toBe(false));
+  });
+
+  test('does not keep a process alive that has its answer', async () => {
+    const script = join(directory, 'answered.ts');
+    await writeFile(
+      script,
+      `import { git } from ${JSON.stringify(GIT.href)};\n` +
+        `console.log(String(await git(${JSON.stringify(directory)}, ['version'])));\n`,
+    );
+    const { stdout } = await promisify(execFile)(process.execPath, [script]);
+    expect(stdout).toContain('git version');
   });
 });

@@ -1,10 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import type { WorkerState } from './worker-state.ts';
 import type { CallLimit } from './call-limit.ts';
 import { ApiError } from './envelope.ts';
 import { accountId, listNamespaces, type Namespace, type Zone, zoneRow } from './state.ts';
 import type { KvStore, ObjectStore } from './stores.ts';
+import type { WorkerState } from './worker-state.ts';
 
 export interface EmulatorDeps {
   /** From `openState`. `ensureZone` and `ensureNamespace` add zones and namespaces to it. */

@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { GitError, git } from '../../../gitops/clients/git.ts';
+import { FETCH } from '../../../gitops/sites-repo/mirror.ts';
+import { eventually } from '../../support/eventually.ts';
+
+let dir: string;
+const at = (...parts: string[]) => join(dir, ...parts);
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'tagyard-git-client-'));
+  execFileSync('git', ['init', '--quiet', '--bare', at('remote.git')]);
+  execFileSync('git', ['init', '--quiet', '--bare', at('mirror.git')]);
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+/** An alias of git that runs this shell command. */
+const alias = (command: string) => ['-c', `alias.probe=!${command}`, 'probe'];
+
+test('answers the bytes of the output, and fails with the error output and the exit code', async () => {
+  const bytes = Buffer.from([0xff, 0x00, 0x0a]);
+  const id = (await git(at('remote.git'), ['hash-object', '-w', '--stdin'], { input: bytes })).toString();
+  expect(await git(at('remote.git'), ['cat-file', 'blob', id.trim()])).toEqual(bytes);
+  const failing = git(at('remote.git'), ['rev-parse', '--verify', 'nothing']);
+  await expect(failing).rejects.toMatchObject({ exitCode: 128, message: 'fatal: Needed a single revision' });
+  await expect(git(at('nowhere'), ['status'])).rejects.toBeInstanceOf(GitError);
+});
+
+test('of a hundred concurrent calls, sixteen have a process', async () => {
+  const [log, open] = [at('log'), at('open')];
+  writeFileSync(log, '');
+  const probe = `echo start >> ${log}; until [ -e ${open} ]; do sleep 0.02; done; echo end >> ${log}`;
+  const calls = Promise.all(Array.from({ length: 100 }, () => git(at('remote.git'), alias(probe))));
+  const lines = () => readFileSync(log, 'utf8').split('\n').filter(Boolean);
+  await eventually(() => expect(lines().length).toBeGreaterThanOrEqual(16));
+  writeFileSync(open, '');
+  await calls;
+  let running = 0;
+  const most = Math.max(...lines().map((line) => (running += line === 'start' ? 1 : -1)));
+  expect(lines()).toHaveLength(200);
+  expect(most).toBe(16);
+});
+
+describe('a slow remote', () => {
+  /** A remote that sends this many bytes every 50 ms. */
+  function slowRemote(bytesAtOnce: number): void {
+    const inRemote = (args: readonly string[], input: string | Buffer) =>
+      execFileSync('git', ['-C', at('remote.git'), ...args], { input, encoding: 'utf8' }).trim();
+    const blob = inRemote(['hash-object', '-w', '--stdin'], randomBytes(120_000));
+    const tree = inRemote(['mktree'], `100644 blob ${blob}\tlarge.yaml\n`);
+    const person = ['-c', 'user.name=Op', '-c', 'user.email=op@example.test'];
+    inRemote(['update-ref', 'refs/heads/main', inRemote([...person, 'commit-tree', tree], 'Large')], '');
+    const script = `const { spawn } = require('node:child_process');
+      const child = spawn('git-upload-pack', process.argv.slice(2), { stdio: ['inherit', 'pipe', 'inherit'] });
+      (async () => {
+        for await (const chunk of child.stdout) {
+          for (let start = 0; start < chunk.length; start += ${bytesAtOnce}) {
+            process.stdout.write(chunk.subarray(start, start + ${bytesAtOnce}));
+            await new Promise((resolve) => setTimeout(resolve, 50));
+          }
+        }
+      })();`;
+    writeFileSync(at('upload-pack'), `#!${process.execPath}\n${script}\n`, { mode: 0o755 });
+    execFileSync('git', ['-C', at('mirror.git'), 'config', 'remote.origin.url', at('remote.git')]);
+    execFileSync('git', ['-C', at('mirror.git'), 'config', 'remote.origin.uploadpack', at('upload-pack')]);
+  }
+  const fetch = (silenceMs: number) => git(at('mirror.git'), FETCH, { silenceMs });
+  const large = () => execFileSync('git', ['-C', at('mirror.git'), 'for-each-ref'], { encoding: 'utf8' });
+
+  test('may take longer than the limit without progress, if it makes progress', async () => {
+    // Sixty times 50 ms.
+    slowRemote(2_000);
+    await fetch(2_000);
+    expect(large()).toContain('refs/heads/main');
+  });
+
+  test('that sends nothing is ended, and the error says so', async () => {
+    writeFileSync(at('silent'), '#!/bin/sh\nexec cat > /dev/null\n', { mode: 0o755 });
+    slowRemote(2_000);
+    execFileSync('git', ['-C', at('mirror.git'), 'config', 'remote.origin.uploadpack', at('silent')]);
+    await expect(fetch(200)).rejects.toThrow(/no progress for 0.2 s/);
+  });
+});
