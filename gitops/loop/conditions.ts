@@ -1,6 +1,6 @@
 import { APPROVABLE } from '../pass/guards.ts';
 import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
-import type { Reason, ResourceStatus, SiteStatus } from '../report/report.ts';
+import { HOST_FAULTS, type Reason, type ResourceStatus, type SiteStatus } from '../report/report.ts';
 import type { SiteOutcome } from './execute.ts';
 
 /** The status of a site that no pass has covered yet. */
@@ -67,22 +67,12 @@ export function hostObstacle(plan: PassPlan, site: string): SiteObstacle | null 
   return message === undefined ? null : { reason: 'CertificatePending', message, transient: true };
 }
 
-/** Obstacles that lie with the host, its targets or an operator. The manifest itself could be applied. */
-const HOST_REASONS: ReadonlySet<Reason> = new Set([
-  'ObserveFailed',
-  'UndecryptableConfig',
-  'UnsupportedVersion',
-  'Blocked',
-  'Frozen',
-  'CertificatePending',
-]);
-
 /** True if the manifest caused none of the failures. Without failures: true if the obstacle lies with the host. */
 export function isHostFault(
   found: SiteObstacle | null,
   failures: readonly { readonly error: Error }[],
 ): boolean {
-  if (failures.length === 0) return found !== null && HOST_REASONS.has(found.reason);
+  if (failures.length === 0) return found !== null && HOST_FAULTS.includes(found.reason);
   return failures.every(({ error }) => !('isOfSite' in error && error.isOfSite === true));
 }
 

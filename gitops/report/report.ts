@@ -37,6 +37,20 @@ export const REASONS = {
 } as const;
 export type Reason = keyof typeof REASONS;
 
+/** Reasons that lie with the host, its targets or an operator: the manifest itself can be applied. */
+export const HOST_FAULTS: readonly Reason[] = [
+  'ObserveFailed',
+  'UndecryptableConfig',
+  'UnsupportedVersion',
+  'Suspended',
+  'Blocked',
+  'Frozen',
+  'CertificatePending',
+  'NotIsolated',
+  'Drifted',
+  'RepairLoop',
+];
+
 const step = z.object({
   target: z.string(),
   key: z.string(),

@@ -1,6 +1,7 @@
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { readManifest } from '../../gitops/manifest/read.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
+import { HOST_FAULTS, type Reason } from '../../gitops/report/report.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import {
   type CallContext,
@@ -13,23 +14,15 @@ import { lockContainer, moveContainer, setObstacle } from '../records/containers
 import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
-import { failContainer, releaseAll, requestOf, signed } from './provision.steps.ts';
+import { failContainer, isRefusal, releaseAll, requestOf, signed } from './provision.steps.ts';
 
-/** Reasons of a site that is up. `SourceUnavailable` replaces `Ready` while newer revisions can't be read. */
-const UP: readonly string[] = ['Ready', 'SourceUnavailable'];
+/**
+ * Reasons of a site that is served as git says. `SourceUnavailable` replaces `Ready` while newer revisions can't be
+ * read; a site that isn't isolated is served too, and its health shows the fault.
+ */
+const UP: readonly string[] = ['Ready', 'SourceUnavailable', 'NotIsolated'] satisfies Reason[];
 /** Reasons of a site that the provisioner keeps trying, or that waits for the operator or the host. */
-const WAITING: readonly string[] = [
-  'Progressing',
-  'Retrying',
-  'ObserveFailed',
-  'UndecryptableConfig',
-  'UnsupportedVersion',
-  'Blocked',
-  'Frozen',
-  'CertificatePending',
-  'Suspended',
-  'NotIsolated',
-];
+const WAITING: readonly string[] = ['Progressing', 'Retrying', ...HOST_FAULTS] satisfies Reason[];
 
 /** The steps after the provisioner has accepted the site: they wait until it is up, or gone. */
 export function followSteps(
@@ -88,7 +81,7 @@ export function followSteps(
    */
   async function followHeld(operation: OperationRow, site: string, failure: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
-    if (status?.ready && UP.includes(status.reason)) return active(operation);
+    if (status !== null && UP.includes(status.reason)) return active(operation);
     await showObstacle(operation, status?.message ? `${status.reason}: ${status.message}` : failure);
     if (status !== null && WAITING.includes(status.reason)) return 'wait';
     return await startAgain(operation, site);
@@ -122,7 +115,7 @@ export function followSteps(
   /** A restoration never fails, because git asks for the site. Until the site is up, it shows the obstacle. */
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
-    if (status?.ready && UP.includes(status.reason)) return active(operation);
+    if (status !== null && UP.includes(status.reason)) return active(operation);
     if (status?.message) await showObstacle(operation, status.message);
     return 'wait';
   }
@@ -211,15 +204,6 @@ function failureOf({ reason, steps }: ProvisionerOperation): string {
   const failed = steps.find(({ error }) => error !== undefined);
   return (
     reason ?? (failed ? `${failed.target} ${failed.key}: ${failed.error}` : 'the provisioner gave no reason')
-  );
-}
-
-/** Whether the provisioner would refuse this manifest again. `superseded` means only that git has changed since. */
-function isRefusal(error: unknown): error is ProvisionerError {
-  return (
-    error instanceof ProvisionerError &&
-    (error.status === 409 || error.status === 422) &&
-    error.code !== 'superseded'
   );
 }
 

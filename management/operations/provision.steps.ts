@@ -54,8 +54,9 @@ export function provisionSteps(
     },
 
     /**
-     * If the provisioner doesn't answer, the creation continues with `follow`, because the request may have arrived and
-     * git asks for the site. Only a refusal by the provisioner, or a connection that was never made, ends it here.
+     * A creation that the provisioner doesn't answer, or can't accept now (a server error, a wrong secret), continues
+     * with `follow`, because git asks for the site. Only a refusal of this manifest, or a connection that was never
+     * made, ends it here.
      */
     async provision(operation) {
       const manifest = plannedManifest(operation);
@@ -69,11 +70,8 @@ export function provisionSteps(
         return follow(await provisioner.provision(manifest, revision, requestOf(operation)));
       } catch (error) {
         if (!(error instanceof ProvisionerError)) throw error;
-        if (error.kind === 'unanswered') return follow(null);
-        return withdraw(
-          error.kind === 'unreachable' ? 'provisioner_unreachable' : 'provisioner_refused',
-          error,
-        );
+        if (error.kind === 'unreachable') return withdraw('provisioner_unreachable', error);
+        return isRefusal(error) ? withdraw('provisioner_refused', error) : follow(null);
       }
     },
 
@@ -120,6 +118,15 @@ function withdraw(
   error: Error,
 ): StepOutcome {
   return { to: 'withdraw', reason, detail: error.message };
+}
+
+/** Whether the provisioner would refuse this manifest again. `superseded` means only that git has changed since. */
+export function isRefusal(error: unknown): error is ProvisionerError {
+  return (
+    error instanceof ProvisionerError &&
+    (error.status === 409 || error.status === 422) &&
+    error.code !== 'superseded'
+  );
 }
 
 /** The manifest of a running creation. */

@@ -56,13 +56,29 @@ describe('a provisioner that doesn’t accept a site', () => {
   });
 
   test('frees name and domains for the next try, which gets another site id', async () => {
-    world.provisioner.refuse = { status: 500, code: 'internal' };
+    world.provisioner.refuse = { status: 422, code: 'wrong_host' };
     await create();
     world.provisioner.refuse = null;
     const { status, body } = await create();
     expect(status).toBe(202);
     expect(body.siteId).toMatch(/^acme-shop-[a-z0-9]{5}$/);
     await becomes(body.id, { status: 'active' });
+  });
+
+  test.each([
+    [500, 'internal'],
+    [503, 'stopping'],
+    [503, 'sites_repo_unavailable'],
+    [401, 'unauthorised'],
+  ])('answering %d %s for now: the creation keeps its name and completes later', async (status, code) => {
+    world.provisioner.refuse = { status, code };
+    const created = await create();
+    expect([created.status, created.body.status]).toEqual([202, 'provisioning']);
+    world.provisioner.refuse = null;
+    await becomes(created.body.id, { status: 'active', siteId: 'acme-shop' });
+    expect((await world.repo.history('acme-shop')).map(({ subject }) => subject)).toEqual([
+      'Create acme-shop',
+    ]);
   });
 
   test('failing after acceptance: the record fails at once, the ports are released when the site is gone', async () => {
@@ -182,6 +198,12 @@ describe('a host fault', () => {
     expect(await claims()).not.toEqual([]);
     world.provisioner.sites.set(SITE, { reason: 'Ready', message: '' });
     await becomes(id, { status: 'active', statusReason: null, statusDetail: null, siteId: SITE });
+  });
+
+  test('that the site is served despite, such as a missing firewall, doesn’t hold a creation', async () => {
+    const { id } = await held();
+    world.provisioner.sites.set(SITE, { reason: 'NotIsolated', message: 'no right' });
+    await becomes(id, { status: 'active', health: 'degraded', statusReason: 'host_trouble' });
   });
 
   test('is followed by a new attempt if the host has stopped trying; that attempt may show the site’s own failure', async () => {
