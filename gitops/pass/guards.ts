@@ -21,6 +21,8 @@ export interface Removal {
   readonly confirmed: boolean;
   /** Why it isn't confirmed, for a person. */
   readonly detail?: string;
+  /** Why git's history of its file can't be read: then nothing is known of it, and it isn't removed. */
+  readonly unreadable?: string;
   /** Its last readable manifest was protected. */
   readonly protect: boolean;
   /** The host that the site has moved to. */
@@ -67,6 +69,7 @@ const BLOCK_REASONS = [
   'not_taken_over',
   'site_protected',
   'state_lost',
+  'history_unreadable',
   'upsert_only',
 ] as const;
 type BlockReason = (typeof BLOCK_REASONS)[number];
@@ -166,7 +169,7 @@ function approvableBlocks(input: JudgeInput, changes: readonly Change[], known: 
   const sites = sitesOf(vanished);
   const total = input.sites.length + sites.length;
   const allowedSites = maxVanishedSites(total);
-  const unconfirmed = vanished.filter(({ site }) => input.removals.get(site)?.confirmed === false);
+  const unconfirmed = vanished.filter(({ site }) => isUnconfirmed(input.removals.get(site)));
   const hostOf = (site: string) => input.removals.get(site)?.to;
   const isMoved = (site: string) => hostOf(site) !== undefined && !input.removals.get(site)?.protect;
   const shared = new Set(input.targets.flatMap(({ target, isShared }) => (isShared ? [target] : [])));
@@ -222,6 +225,10 @@ function approvableBlocks(input: JudgeInput, changes: readonly Change[], known: 
     .map(([, reason, detail, which]) => ({ reason, detail, changes: which }));
 }
 
+function isUnconfirmed(removal: Removal | undefined): boolean {
+  return removal?.confirmed === false && removal.unreadable === undefined;
+}
+
 /** The deletes of a target, without those of a tombstone, which are deliberate. */
 function removedOf(target: Target, changes: readonly Change[], known: Known): Change[] {
   return changes.filter(
@@ -234,6 +241,7 @@ function removedOf(target: Target, changes: readonly Change[], known: Known): Ch
 function unconditionalBlocks(input: JudgeInput, changes: readonly Change[], known: Known): BlockedChanges[] {
   const deletes = changes.filter(({ op }) => op === 'delete');
   const isRemoved = (site: string) => known.get(site)?.state !== 'present';
+  const unreadableOf = (site: string) => (known.has(site) ? undefined : input.removals.get(site)?.unreadable);
   const isProtected = (site: string) => (known.get(site) ?? input.removals.get(site))?.protect === true;
   const takesOver = ({ site, observed, desired }: Change) =>
     observed?.owner.kind === 'foreign' && observed.owner.site === site && desired?.adopt !== true;
@@ -250,6 +258,14 @@ function unconditionalBlocks(input: JudgeInput, changes: readonly Change[], know
       reason: 'state_lost',
       detail: 'the state of this host was lost; the next pass decides',
       changes: deletes,
+    });
+  }
+  const unreadable = changes.filter(({ site }) => unreadableOf(site) !== undefined);
+  for (const detail of new Set(unreadable.map(({ site }) => unreadableOf(site)))) {
+    blocks.push({
+      reason: 'history_unreadable',
+      detail: `nothing is removed while the history of its manifest can’t be read: ${detail}`,
+      changes: unreadable.filter(({ site }) => unreadableOf(site) === detail),
     });
   }
   if (input.policy === 'upsert_only') {

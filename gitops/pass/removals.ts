@@ -16,8 +16,7 @@ export async function findRemovals(
 ): Promise<Map<string, Removal>> {
   const all = [...sites];
   const missing = all.filter((site) => !onOtherHosts.has(site));
-  const absences: ReadonlyMap<string, Absence> =
-    missing.length === 0 ? new Map() : await repo.absences(missing, revision).catch(unlessUnreadable);
+  const absences = await readAbsences(missing, revision, repo);
   return new Map(
     all.map((site): [string, Removal] => {
       const moved = onOtherHosts.get(site);
@@ -25,15 +24,24 @@ export async function findRemovals(
         const { host, state, protect } = moved;
         return [site, { confirmed: true, protect, ...(state === 'present' ? { to: host } : {}) }];
       }
-      const { isProven = false, detail = '', last = null } = absences.get(site) ?? {};
+      if ('unreadable' in absences) return [site, { confirmed: false, protect: false, ...absences }];
+      const { isProven = false, detail = '', last = null } = absences.found.get(site) ?? {};
       const protect = last?.protect === true && last.state === 'present';
       return [site, { confirmed: isProven, protect, ...(isProven ? {} : { detail }) }];
     }),
   );
 }
 
-/** History that can't be read proves nothing. Other sites are still reconciled. */
-function unlessUnreadable(error: unknown): ReadonlyMap<string, Absence> {
-  if (error instanceof SitesRepoError) return new Map<string, Absence>();
-  throw error;
+/** A history that can't be read proves nothing, not even that a site isn't protected. Other sites are reconciled. */
+async function readAbsences(
+  missing: readonly string[],
+  revision: string,
+  repo: Pick<SitesRepo, 'absences'>,
+): Promise<{ readonly found: ReadonlyMap<string, Absence> } | { readonly unreadable: string }> {
+  try {
+    return { found: missing.length === 0 ? new Map() : await repo.absences(missing, revision) };
+  } catch (error) {
+    if (!(error instanceof SitesRepoError)) throw error;
+    return { unreadable: error.message };
+  }
 }

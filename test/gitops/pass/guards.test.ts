@@ -69,6 +69,16 @@ describe('judge', () => {
     ],
     ['a lost state', input({ sites: sites(20), stateLost: true, changes: gone(1) }), ['state_lost']],
     [
+      'a vanished site of which the history can’t be read, although approved',
+      input({
+        sites: sites(20),
+        removals: new Map([['gone-0', { confirmed: false, protect: false, unreadable: 'bad object' }]]),
+        approved: new Set(gone(1).map(changeId)),
+        changes: gone(1),
+      }),
+      ['history_unreadable'],
+    ],
+    [
       'ten tombstones of ten, which were asked for',
       input({
         sites: sites(10).map((entry) => ({ ...entry, state: 'absent' as const })),

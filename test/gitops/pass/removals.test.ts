@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { findRemovals } from '../../../gitops/pass/removals.ts';
 import type { Absence } from '../../../gitops/sites-repo/absences.ts';
+import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
 import { desiredState } from '../../support/gitops/plans.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
@@ -39,6 +40,17 @@ test.each([
   expect([...removals]).toEqual([[site, expected]]);
   // Git isn't read where the file itself names the other host.
   expect(reads).toEqual(onOtherHosts.has(site as 'moved') ? [] : [[[site], 'r1']]);
+});
+
+test('knows nothing of a site, also whether it is protected, if the history can’t be read', async () => {
+  const repo = {
+    absences: async () => {
+      throw new SitesRepoError('bad object');
+    },
+  };
+  const removals = await findRemovals(['acme', 'moved'], desiredState([], { onOtherHosts }), repo);
+  expect(removals.get('acme')).toEqual({ confirmed: false, protect: false, unreadable: 'bad object' });
+  expect(removals.get('moved')).toMatchObject({ confirmed: true });
 });
 
 test('reads git once for all sites', async () => {
