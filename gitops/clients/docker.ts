@@ -43,6 +43,15 @@ export async function callDocker<T>(doing: string, call: Promise<T>): Promise<T>
   }
 }
 
+/** An engine that takes longer than this for one call is assumed to hang. */
+const CALL_TIMEOUT_MS = 60_000;
+
+/** The signal for one call: aborted with `signal`, or when the engine is assumed to hang. */
+export function within(signal?: AbortSignal): AbortSignal {
+  const timeout = AbortSignal.timeout(CALL_TIMEOUT_MS);
+  return signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+}
+
 /** `null` if the thing doesn't exist (404) or is already in the requested state (304). */
 export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
   try {
@@ -83,11 +92,12 @@ export async function isDockerUsable(options: Docker.DockerOptions = {}): Promis
  * This host's address on Docker's default bridge, which `host-gateway` resolves to: containers can reach a proxy that
  * listens on it. `null` if the network has none, or it isn't an address of this machine.
  */
-export async function dockerBridgeGateway(docker: Docker = new Docker()): Promise<string | null> {
-  const networks = await callDocker(
-    'listing its bridge network',
-    docker.listNetworks({ filters: { name: ['bridge'], driver: ['bridge'] } }),
-  );
+export async function dockerBridgeGateway(
+  docker: Docker = new Docker(),
+  signal?: AbortSignal,
+): Promise<string | null> {
+  const options = { filters: { name: ['bridge'], driver: ['bridge'] }, abortSignal: within(signal) };
+  const networks = await callDocker('listing its bridge network', docker.listNetworks(options));
   const [range] = networks.find(({ Name }) => Name === 'bridge')?.IPAM?.Config ?? [];
   const address = range?.Gateway ?? firstAddress(range?.Subnet);
   return address !== null && (await isOurs(address)) ? address : null;

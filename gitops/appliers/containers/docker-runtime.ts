@@ -11,6 +11,7 @@ import {
   dockerBridgeGateway,
   MARK_LABEL,
   unlessGone,
+  within,
 } from '../../clients/docker.ts';
 import { dockerEvents } from '../../clients/docker-events.ts';
 import { ensureImage } from './docker-image.ts';
@@ -27,8 +28,6 @@ interface DockerRuntimeOptions {
   readonly stopGraceSeconds?: number;
 }
 
-/** An engine that takes longer than this for one call is assumed to hang. */
-const CALL_TIMEOUT_MS = 60_000;
 const SHOWN_LINES = 20;
 /**
  * Events after which a marked container may no longer serve. `health_status` comes from the image's own health check.
@@ -47,7 +46,6 @@ const STARTS_AT_ONCE = availableParallelism();
 /** Runs containers in a Docker engine on this host. They outlive this process. */
 export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
   const { docker, caFile, networkOf, stopGraceSeconds = 10 } = settings;
-  const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
 
   /**
    * Concurrent callers get the result of one listing. Otherwise, a hundred starting containers would cause a hundred
@@ -77,9 +75,9 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
 
   const starts = limit(STARTS_AT_ONCE);
 
-  async function networkFor(site: string) {
+  async function networkFor(site: string, signal: AbortSignal) {
     if (networkOf === undefined) return {};
-    const previewAddress = await dockerBridgeGateway(docker);
+    const previewAddress = await dockerBridgeGateway(docker, signal);
     if (previewAddress === null) throw new RetryableError('Docker’s default bridge network is not up');
     return { network: { name: networkOf(site), previewAddress } };
   }
@@ -88,7 +86,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
   async function run(launch: Launch, signal: AbortSignal): Promise<string> {
     const placement = {
       ...(caFile === undefined ? {} : { caFile }),
-      ...(await networkFor(launch.spec.site)),
+      ...(await networkFor(launch.spec.site, signal)),
     };
     const options = { ...createOptions(launch, placement), abortSignal: within(signal) };
     const container = await callDocker(`creating ${launch.name}`, docker.createContainer(options));

@@ -1,11 +1,9 @@
 import type Docker from 'dockerode';
 import { RetryableError } from '../../base/errors.ts';
-import { callDocker, DockerRefusal, MARK_LABEL, unlessGone } from '../../clients/docker.ts';
+import { callDocker, DockerRefusal, MARK_LABEL, unlessGone, within } from '../../clients/docker.ts';
 import { formatRange, parseRange, type Range } from './ranges.ts';
 
 const BRIDGE_NAME = 'com.docker.network.bridge.name';
-/** An engine that takes longer than this for one call is assumed to hang. */
-const CALL_TIMEOUT_MS = 60_000;
 
 /** A network of the engine, of any owner. */
 export interface DockerNetwork {
@@ -37,7 +35,6 @@ export interface DockerNetworks {
 
 /** The bridge networks of a Docker engine on this host. */
 export function dockerNetworks(docker: Docker): DockerNetworks {
-  const within = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
   return {
     async list(signal) {
       const all = await callDocker('listing networks', docker.listNetworks({ abortSignal: within(signal) }));
@@ -67,9 +64,13 @@ export function dockerNetworks(docker: Docker): DockerNetworks {
     async remove(id, { force }, signal) {
       const network = docker.getNetwork(id);
       if (force) {
-        const found = await unlessGone(callDocker('inspecting a network', network.inspect()));
-        for (const container of Object.keys(found?.Containers ?? {})) {
-          const cut = network.disconnect({ Container: container, Force: true });
+        const connected = { all: true, filters: { network: [id] }, abortSignal: within(signal) };
+        const found = await callDocker(
+          'listing the containers of a network',
+          docker.listContainers(connected),
+        );
+        for (const { Id } of found) {
+          const cut = network.disconnect({ Container: Id, Force: true, abortSignal: within(signal) });
           await unlessGone(callDocker('disconnecting a container', cut));
         }
       }
