@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { type Clock, systemClock } from '../../base/clock.ts';
+import { RetryableError } from '../../base/errors.ts';
 import { CommandError, runCommand } from '../../clients/command.ts';
 import type { Range } from './ranges.ts';
 import {
@@ -14,7 +15,7 @@ import {
   restoreInput,
 } from './rules.ts';
 
-/** `denied`: this process can't read or change the firewall. */
+/** `denied`: this process has no right to read or change the firewall, or the host has no iptables. */
 export type FirewallState =
   | { readonly kind: 'intact' | 'broken' }
   | { readonly kind: 'denied'; readonly reason: string };
@@ -28,6 +29,7 @@ interface FirewallOptions {
   readonly clock?: Clock;
 }
 
+/** Every call throws `RetryableError` for any other failure, such as a lock that another program holds. */
 export interface Firewall {
   /** Compares the present rules with the desired ones. */
   check(): Promise<FirewallState>;
@@ -93,7 +95,7 @@ export function firewall({ names, own, exceptions, clock = systemClock }: Firewa
       await work();
       return { kind: 'intact' };
     } catch (error) {
-      const reason = reasonOf(error);
+      const reason = denialOf(error);
       denied = { reason, until: clock.now() + DENIAL_MS };
       return { kind: 'denied', reason };
     }
@@ -105,7 +107,7 @@ export function firewall({ names, own, exceptions, clock = systemClock }: Firewa
         const observed = await Promise.all(families.map(observe));
         if (observed.every(({ intact }) => intact)) return { kind: 'intact' };
       } catch (error) {
-        return { kind: 'denied', reason: reasonOf(error) };
+        return { kind: 'denied', reason: denialOf(error) };
       }
       if (denied === null || clock.now() >= denied.until) return { kind: 'broken' };
       return { kind: 'denied', reason: denied.reason };
@@ -135,12 +137,16 @@ async function run(command: string, args: readonly string[], input = ''): Promis
   return stdout;
 }
 
-function reasonOf(error: unknown): string {
-  if (!(error instanceof CommandError)) return String(error);
+/** Why this host denies it for good. Throws what may pass. */
+function denialOf(error: unknown): string {
+  if (!(error instanceof CommandError)) throw error;
   if (/permission denied|must be root|not permitted/i.test(error.stderr)) {
     return 'the provisioner has neither root’s rights nor CAP_NET_ADMIN';
   }
-  return error.message;
+  const { cause } = error;
+  if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT')
+    return 'this host has no iptables';
+  throw new RetryableError(`the firewall: ${error.message}`, { cause: error });
 }
 
 function text(chains: Chains): string {

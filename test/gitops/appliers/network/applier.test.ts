@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
@@ -76,16 +79,33 @@ test('a network that doesn’t isolate is replaced, and a range without free sub
   await expect(applier.apply(third, signal)).rejects.toThrow('no subnet is free in CONTAINER_NETWORKS');
 });
 
+const MODULE = fileURLToPath(new URL('../../../../gitops/appliers/network/firewall.ts', import.meta.url));
+/** Prints the outcome of a check and of a change, or the errors' names. */
+const SCRIPT = `
+  const { firewall } = await import(${JSON.stringify(MODULE)});
+  const names = ${JSON.stringify(names)};
+  const exceptions = async () => ({ preview: null, nameservers: [], ranges: [] });
+  const one = firewall({ names, own: [], exceptions });
+  const nameOf = (error) => error.name;
+  console.log(JSON.stringify([await one.check().catch(nameOf), await one.ensure().catch(nameOf)]));`;
+const ARGS = ['--input-type=module', '--eval', SCRIPT];
+
 test.skipIf(process.getuid?.() !== 0)('a process without rights is denied, with the reason', async () => {
-  const module = fileURLToPath(new URL('../../../../gitops/appliers/network/firewall.ts', import.meta.url));
-  const script = `
-    const { firewall } = await import(${JSON.stringify(module)});
-    const names = ${JSON.stringify(names)};
-    const exceptions = async () => ({ preview: null, nameservers: [], ranges: [] });
-    const one = firewall({ names, own: [], exceptions });
-    console.log(JSON.stringify([await one.check(), await one.ensure()]));`;
-  const args = ['--reuid', '65534', '--clear-groups', '--bounding-set=-all', process.execPath];
-  const { stdout } = await execa('setpriv', [...args, '--input-type=module', '--eval', script]);
+  const args = ['--reuid', '65534', '--clear-groups', '--bounding-set=-all', process.execPath, ...ARGS];
+  const { stdout } = await execa('setpriv', args);
   const denied = { kind: 'denied', reason: expect.stringMatching(/CAP_NET_ADMIN|iptables/) };
   expect(JSON.parse(stdout)).toEqual([denied, denied]);
+});
+
+test('a firewall that another program holds is no missing right: the change fails, and is tried again', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tagyard-iptables-'));
+  try {
+    const held = '#!/bin/sh\necho "Another app is currently holding the xtables lock." >&2\nexit 4\n';
+    for (const name of ['iptables', 'ip6tables']) await writeFile(join(folder, name), held, { mode: 0o755 });
+    const env = { PATH: `${folder}:${process.env.PATH}` };
+    const { stdout } = await execa(process.execPath, ARGS, { env });
+    expect(JSON.parse(stdout)).toEqual(['RetryableError', 'RetryableError']);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
