@@ -57,7 +57,7 @@ const environment = z.object({
   RATE_LIMIT_PER_SUBJECT: z.coerce.number().int().min(1).default(1_200),
   /** The most event streams that one subject may have open in one process. */
   STREAMS_PER_SUBJECT: z.coerce.number().int().min(1).default(100),
-  TRUSTED_PROXIES: list.pipe(z.array(trustedProxy)),
+  MANAGEMENT_TRUSTED_PROXIES: list.pipe(z.array(trustedProxy)),
   METRICS_TOKEN: z
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable characters without spaces')

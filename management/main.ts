@@ -73,7 +73,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
         perSubject: env.RATE_LIMIT_PER_SUBJECT,
         streamsPerSubject: env.STREAMS_PER_SUBJECT,
       },
-      trustedProxies: env.TRUSTED_PROXIES,
+      trustedProxies: env.MANAGEMENT_TRUSTED_PROXIES,
       metricsToken: env.METRICS_TOKEN ?? null,
       retentionDays: {
         audit: env.KEEP_AUDIT_DAYS,

@@ -125,9 +125,11 @@ describe('the tree', () => {
     expect(undocumented(Object.keys(errors), readme?.text ?? '')).toEqual([]);
   });
 
-  test('explains in .env.example every setting that it reads, and no other', () => {
+  test('explains in .env.example every setting that it reads, once, and no other', () => {
     const [example] = files('.env.example');
     const explained = settingsIn(example?.text ?? '');
+    // Both daemons may read the same file: one name can't have two meanings.
+    expect(explained.filter((name, index) => explained.indexOf(name) !== index)).toEqual([]);
     const everything = [...sources, ...tests, ...files('.ci/*', '**/*.sh')]
       .map(({ text }) => text)
       .join('\n');

@@ -13,7 +13,7 @@ export function warnOfUntrustedProxy(app: FastifyInstance, trustedProxies: reado
     const { remoteAddress: proxy } = socket;
     log.warn(
       { proxy },
-      'x-forwarded-for is ignored: name the proxies in front of the API in TRUSTED_PROXIES',
+      'x-forwarded-for is ignored: name the proxies in front of the API in MANAGEMENT_TRUSTED_PROXIES',
     );
   });
 }

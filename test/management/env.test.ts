@@ -18,7 +18,7 @@ const required = {
 test('the defaults trust no proxy, allow the repository of the image, and listen on loopback', () => {
   expect(readEnvironment(required)).toMatchObject({
     MANAGEMENT_ADDRESS: '127.0.0.1',
-    TRUSTED_PROXIES: [],
+    MANAGEMENT_TRUSTED_PROXIES: [],
     PLATFORM_DOMAINS: [],
     IMAGE_REPOSITORIES: ['registry.example:5000/gtm'],
     CUSTOM_PUBLIC_URL: 'https://{host}',
@@ -29,7 +29,11 @@ test('the defaults trust no proxy, allow the repository of the image, and listen
 });
 
 test.each<[string, string, unknown]>([
-  ['TRUSTED_PROXIES', 'loopback, 10.0.0.0/8, 2001:db8::1', ['loopback', '10.0.0.0/8', '2001:db8::1']],
+  [
+    'MANAGEMENT_TRUSTED_PROXIES',
+    'loopback, 10.0.0.0/8, 2001:db8::1',
+    ['loopback', '10.0.0.0/8', '2001:db8::1'],
+  ],
   ['PLATFORM_DOMAINS', 'tagyard.example', ['tagyard.example']],
   ['IMAGE_REPOSITORIES', 'gcr.io/gtm,local', ['gcr.io/gtm', 'local']],
   ['KEEP_EVENTS_DAYS', '0', 0],
@@ -39,7 +43,7 @@ test.each<[string, string, unknown]>([
 });
 
 test.each([
-  ['TRUSTED_PROXIES', 'everyone'],
+  ['MANAGEMENT_TRUSTED_PROXIES', 'everyone'],
   ['PLATFORM_DOMAINS', 'https://tagyard.example'],
   ['KEEP_AUDIT_DAYS', '7'],
   ['METRICS_TOKEN', 'short'],

@@ -80,7 +80,7 @@ test('x-forwarded-for is trusted only from a trusted proxy', async () => {
     statuses.push((await world.call('GET', '/server-containers', { as: 'owner', headers })).status);
   }
   expect(statuses).toEqual([200, 200, 200, 429, 429]);
-  expect(world.logs.filter((line) => line.includes('TRUSTED_PROXIES'))).toHaveLength(1);
+  expect(world.logs.filter((line) => line.includes('MANAGEMENT_TRUSTED_PROXIES'))).toHaveLength(1);
   await world.stop();
   Object.assign(world.settings, { trustedProxies: ['loopback'] });
   Object.assign(world.settings.limits, { perAddress: 1e9 });
