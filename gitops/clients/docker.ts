@@ -47,7 +47,7 @@ export async function callDocker<T>(doing: string, call: Promise<T>): Promise<T>
 const CALL_TIMEOUT_MS = 60_000;
 
 /** The signal for one call: aborted with `signal`, or when the engine is assumed to hang. */
-export function within(signal?: AbortSignal): AbortSignal {
+export function limited(signal?: AbortSignal): AbortSignal {
   const timeout = AbortSignal.timeout(CALL_TIMEOUT_MS);
   return signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
 }
@@ -96,7 +96,7 @@ export async function dockerBridgeGateway(
   docker: Docker = new Docker(),
   signal?: AbortSignal,
 ): Promise<string | null> {
-  const options = { filters: { name: ['bridge'], driver: ['bridge'] }, abortSignal: within(signal) };
+  const options = { filters: { name: ['bridge'], driver: ['bridge'] }, abortSignal: limited(signal) };
   const networks = await callDocker('listing its bridge network', docker.listNetworks(options));
   const [range] = networks.find(({ Name }) => Name === 'bridge')?.IPAM?.Config ?? [];
   const address = range?.Gateway ?? firstAddress(range?.Subnet);

@@ -122,7 +122,7 @@ export const MATRIX: readonly Row[] = [
     from: 'management/**',
     may: [
       'management/**',
-      'gitops/{manifest,base,sites-repo}/**',
+      'gitops/{manifest,base,sites-repo,report}/**',
       'plugins/document.ts',
       'plugins/multi_domain/config.ts',
       'plugins/custom_loader/snippet.ts',
@@ -130,7 +130,6 @@ export const MATRIX: readonly Row[] = [
       VERIFICATION,
       ...ANY_PACKAGE,
     ],
-    types: ['gitops/report/**'],
     never: ROOTS,
     because: 'the snippet that a person pastes is the loader’s own, and the API answers it',
   },

@@ -1,3 +1,4 @@
+import getPort from 'get-port';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { z } from 'zod';
 import { describeWith } from '../support/components.ts';
@@ -42,7 +43,10 @@ describeWith('postgresql', 'a management process killed before and after each ef
       answerMs: 500,
     };
     mortals = new Mortals({ ...given, provisionerUrl: world.provisioner.url });
-    nowhere = new Mortals({ ...given, provisionerUrl: 'http://127.0.0.1:9' });
+    nowhere = new Mortals({
+      ...given,
+      provisionerUrl: `http://127.0.0.1:${await getPort({ host: '127.0.0.1' })}`,
+    });
   });
   afterEach(async () => {
     mortals?.end();

@@ -232,7 +232,8 @@ describe('the provisioner’s own process', () => {
       await call('POST', '/sync');
       expect(await certificate()).toMatchObject({ state: 'live', reason: '' });
     }, DEADLINE);
-    expect(readdirSync(join(dir, 'state', 'tls-served'))).toHaveLength(1);
+    const kept = () => readdirSync(join(dir, 'state', 'tls-served'));
+    await eventually(() => expect(kept()).toHaveLength(1), DEADLINE);
   });
 
   test.each<[string, NodeJS.ProcessEnv, string]>([

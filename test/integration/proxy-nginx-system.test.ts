@@ -164,7 +164,10 @@ describeWith('nginx', 'the system’s nginx', () => {
     }, TIMEOUT);
     await writeConfig(line);
     await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ ready: true }), TIMEOUT);
-    expect(await doctor()).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^1 of 1 sites are/) });
+    expect(await doctor()).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^1 of 1 sites are/m),
+    });
     expect(
       (await ask(backend.endpoint(), { host: 'acme-origin.example.net', path: '/healthz' })).status,
     ).toBe(200);

@@ -9,9 +9,9 @@ import {
   callDocker,
   DockerRefusal,
   dockerBridgeGateway,
+  limited,
   MARK_LABEL,
   unlessGone,
-  within,
 } from '../../clients/docker.ts';
 import { dockerEvents } from '../../clients/docker-events.ts';
 import { ensureImage } from './docker-image.ts';
@@ -54,7 +54,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
   const listAll = coalesce<AbortSignal, readonly ContainerInstance[]>(
     async (signals) => {
       const all = await withSharedSignal(signals, (signal) =>
-        callDocker('listing containers', docker.listContainers({ all: true, abortSignal: within(signal) })),
+        callDocker('listing containers', docker.listContainers({ all: true, abortSignal: limited(signal) })),
       );
       const value = all.map((one) => readInstance(one, networkOf));
       return signals.map(() => ({ status: 'fulfilled', value }));
@@ -63,13 +63,13 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
   );
 
   async function stop(id: string, signal: AbortSignal): Promise<void> {
-    const options = { t: stopGraceSeconds, abortSignal: within(signal) };
+    const options = { t: stopGraceSeconds, abortSignal: limited(signal) };
     await unlessGone(callDocker('stopping a container', docker.getContainer(id).stop(options)));
   }
 
   async function remove(id: string, signal: AbortSignal): Promise<void> {
     await stop(id, signal);
-    const options = { force: true, v: true, abortSignal: within(signal) };
+    const options = { force: true, v: true, abortSignal: limited(signal) };
     await unlessGone(callDocker('removing a container', docker.getContainer(id).remove(options)));
   }
 
@@ -88,10 +88,10 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
       ...(caFile === undefined ? {} : { caFile }),
       ...(await networkFor(launch.spec.site, signal)),
     };
-    const options = { ...createOptions(launch, placement), abortSignal: within(signal) };
+    const options = { ...createOptions(launch, placement), abortSignal: limited(signal) };
     const container = await callDocker(`creating ${launch.name}`, docker.createContainer(options));
     try {
-      await callDocker(`starting ${launch.name}`, container.start({ abortSignal: within(signal) }));
+      await callDocker(`starting ${launch.name}`, container.start({ abortSignal: limited(signal) }));
     } catch (error) {
       if (!signal.aborted) await remove(container.id, signal);
       throw error;
@@ -119,14 +119,14 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
     stop,
 
     async resume(id, signal) {
-      const started = docker.getContainer(id).start({ abortSignal: within(signal) });
+      const started = docker.getContainer(id).start({ abortSignal: limited(signal) });
       await unlessGone(callDocker('starting a container again', started));
     },
 
     async death(id, signal) {
       const container = docker.getContainer(id);
       const found = await unlessGone(
-        callDocker('inspecting a container', container.inspect({ abortSignal: within(signal) })),
+        callDocker('inspecting a container', container.inspect({ abortSignal: limited(signal) })),
       );
       if (found === null) return 'it was removed';
       const { Status, ExitCode, OOMKilled } = found.State;
@@ -139,7 +139,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
       const frames = await unlessGone(
         callDocker(
           'reading a container’s log',
-          docker.getContainer(id).logs({ ...options, abortSignal: within(signal) }),
+          docker.getContainer(id).logs({ ...options, abortSignal: limited(signal) }),
         ),
       );
       return frames === null ? [] : demultiplex(frames).split('\n').filter(Boolean);

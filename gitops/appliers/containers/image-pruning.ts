@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
 import { readJsonFile } from '../../base/json-file.ts';
 import type { Log } from '../../base/log.ts';
-import { callDocker, DockerRefusal, within } from '../../clients/docker.ts';
+import { callDocker, DockerRefusal, limited } from '../../clients/docker.ts';
 
 interface ImagePruningOptions {
   readonly docker: Docker;
@@ -82,7 +82,7 @@ export class ImagePruning {
     const { docker } = this.#options;
     const all = await callDocker(
       'listing images',
-      docker.listImages({ digests: true, abortSignal: within() }),
+      docker.listImages({ digests: true, abortSignal: limited() }),
     );
     const untagged = all.filter(({ RepoTags }) => (RepoTags ?? []).every((tag) => tag === '<none>:<none>'));
     const digests = untagged.flatMap(({ RepoDigests }) => RepoDigests ?? []);
@@ -98,7 +98,7 @@ function repositoryOf(image: string): string[] {
 /** True if the image is gone now. False if a container uses it, or the engine refuses for another reason. */
 async function removeUnlessUsed(docker: Docker, image: string): Promise<boolean> {
   try {
-    await callDocker(`removing ${image}`, docker.getImage(image).remove({ abortSignal: within() }));
+    await callDocker(`removing ${image}`, docker.getImage(image).remove({ abortSignal: limited() }));
     return true;
   } catch (error) {
     return error instanceof DockerRefusal && error.status === 404;

@@ -1,6 +1,6 @@
 import type Docker from 'dockerode';
 import { RetryableError } from '../../base/errors.ts';
-import { callDocker, DockerRefusal, MARK_LABEL, unlessGone, within } from '../../clients/docker.ts';
+import { callDocker, DockerRefusal, limited, MARK_LABEL, unlessGone } from '../../clients/docker.ts';
 import { formatRange, parseRange, type Range } from './ranges.ts';
 
 const BRIDGE_NAME = 'com.docker.network.bridge.name';
@@ -37,7 +37,7 @@ export interface DockerNetworks {
 export function dockerNetworks(docker: Docker): DockerNetworks {
   return {
     async list(signal) {
-      const all = await callDocker('listing networks', docker.listNetworks({ abortSignal: within(signal) }));
+      const all = await callDocker('listing networks', docker.listNetworks({ abortSignal: limited(signal) }));
       return all.map(readNetwork);
     },
 
@@ -50,7 +50,7 @@ export function dockerNetworks(docker: Docker): DockerNetworks {
         IPAM: { Driver: 'default', Config: [{ Subnet: formatRange(subnet) }] },
         Options: { [BRIDGE_NAME]: bridge },
         Labels: { [MARK_LABEL]: mark },
-        abortSignal: within(signal),
+        abortSignal: limited(signal),
       };
       try {
         await callDocker(`creating the network ${name}`, docker.createNetwork(options));
@@ -64,18 +64,18 @@ export function dockerNetworks(docker: Docker): DockerNetworks {
     async remove(id, { force }, signal) {
       const network = docker.getNetwork(id);
       if (force) {
-        const connected = { all: true, filters: { network: [id] }, abortSignal: within(signal) };
+        const connected = { all: true, filters: { network: [id] }, abortSignal: limited(signal) };
         const found = await callDocker(
           'listing the containers of a network',
           docker.listContainers(connected),
         );
         for (const { Id } of found) {
-          const cut = network.disconnect({ Container: Id, Force: true, abortSignal: within(signal) });
+          const cut = network.disconnect({ Container: Id, Force: true, abortSignal: limited(signal) });
           await unlessGone(callDocker('disconnecting a container', cut));
         }
       }
       try {
-        await unlessGone(callDocker('removing a network', network.remove({ abortSignal: within(signal) })));
+        await unlessGone(callDocker('removing a network', network.remove({ abortSignal: limited(signal) })));
       } catch (cause) {
         // Docker answers 403 while the network has containers. Their own changes remove them.
         if (!(cause instanceof DockerRefusal) || cause.status !== 403) throw cause;
