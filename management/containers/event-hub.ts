@@ -47,7 +47,7 @@ export class EventHub {
   async follow(signal: AbortSignal): Promise<void> {
     const { db, log } = this.#parts;
     const checking = this.#checkTokens(signal).catch((err: unknown) => {
-      if (!signal.aborted) log.error({ err }, 'the tokens of event streams are no longer checked');
+      if (!signal.aborted) log.fatal({ err }, 'the tokens of event streams are no longer checked');
     });
     await db.listen(
       { onNotice: (notice) => this.#onNotice(notice), onListening: () => this.#catchUp() },
@@ -110,18 +110,20 @@ export class EventHub {
   async #checkTokens(signal: AbortSignal): Promise<void> {
     const { authenticate, clock, settings } = this.#parts;
     for await (const _ of setInterval(settings.followMs, null, { signal, ref: false })) {
+      for (const stream of this.#open) stream.beat(clock.now());
       for (const [authorization, streams] of Map.groupBy(this.#open, ({ of }) => of.authorization)) {
         await this.#endRefused(streams, () => authenticate(authorization));
       }
-      for (const stream of this.#open) stream.beat(clock.now());
     }
   }
 
+  /** Ends the streams also if the check itself fails: their clients connect again, and are checked then. */
   async #endRefused(streams: readonly Subscription[], check: () => Promise<unknown>): Promise<void> {
     try {
       await check();
-    } catch (error) {
-      if (!(error instanceof ManagementProblem)) throw error;
+    } catch (err) {
+      if (!(err instanceof ManagementProblem))
+        this.#parts.log.error({ err }, 'the access of streams can’t be checked');
       for (const stream of streams) stream.end();
     }
   }

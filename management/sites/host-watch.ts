@@ -51,6 +51,8 @@ export function isHealthChange(
  */
 export class HostWatch {
   readonly #context: Pick<Context, 'db' | 'provisioner' | 'settings' | 'log'>;
+  /** By container: the last detail of the provisioner, and how its client sees it. A redaction reads much. */
+  readonly #redacted = new Map<string, { readonly detail: string; readonly shown: string }>();
 
   constructor(context: Pick<Context, 'db' | 'provisioner' | 'settings' | 'log'>) {
     this.#context = context;
@@ -86,18 +88,30 @@ export class HostWatch {
     for (const row of rows) {
       const status = bySite.get(row.site_id);
       const verdict = status === undefined ? null : judgeHealth(status);
-      if (verdict !== null && isHealthChange(row, verdict)) await this.#record(row.id, verdict);
+      if (verdict === null) continue;
+      const shown = await this.#redact(row.id, verdict);
+      if (isHealthChange(row, shown)) await this.#record(row.id, shown);
     }
+    const ids = new Set(rows.map(({ id }) => id));
+    for (const id of this.#redacted.keys()) if (!ids.has(id)) this.#redacted.delete(id);
+  }
+
+  /** The verdict without names of other clients' sites. */
+  async #redact(id: string, { health, obstacle }: HealthVerdict): Promise<HealthVerdict> {
+    if (obstacle === null) return { health, obstacle };
+    const { detail } = obstacle;
+    const known = this.#redacted.get(id);
+    const shown =
+      known?.detail === detail ? known.shown : await withoutForeignNames(this.#context.db, id, detail);
+    this.#redacted.set(id, { detail, shown });
+    return { health, obstacle: { ...obstacle, detail: shown } };
   }
 
   async #record(id: string, verdict: HealthVerdict): Promise<void> {
     await this.#context.db.transaction().execute(async (trx) => {
       const row = await lockContainer(trx, id);
-      const { health, obstacle } = verdict;
-      const detail = obstacle === null ? '' : await withoutForeignNames(trx, id, obstacle.detail);
-      const shown = { health, obstacle: obstacle === null ? null : { ...obstacle, detail } };
-      if (!LIVE.includes(row.status) || !isHealthChange(row, shown)) return;
-      await setHealth(trx, row, shown);
+      if (!LIVE.includes(row.status) || !isHealthChange(row, verdict)) return;
+      await setHealth(trx, row, verdict);
     });
   }
 }
