@@ -201,10 +201,8 @@ export class SitesRepo {
   #collectGarbage(): void {
     if (this.#isCollecting) return;
     this.#isCollecting = true;
-    const settings = [`gc.auto=${this.#gcObjects}`, 'gc.autoPackLimit=20', 'gc.autoDetach=false'];
-    const args = [...settings.flatMap((setting) => ['-c', setting]), 'gc', '--auto', '--quiet'];
     this.#git
-      .run(args)
+      .pack(this.#gcObjects)
       .catch((error: Error) => this.#onNotice(`the sites repository could not be packed: ${error.message}`))
       .finally(() => {
         this.#isCollecting = false;
