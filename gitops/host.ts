@@ -102,6 +102,7 @@ async function openServices(
     certificates,
     ranges,
     now,
+    log,
     drivers: { nginx: nginxBackend, embedded: embeddedBackend },
   });
   stack.defer(() => proxy.close());

@@ -1,5 +1,5 @@
 import { coalesce } from '../../base/coalesce.ts';
-import type { Log } from '../../base/log.ts';
+import { type Log, warner } from '../../base/log.ts';
 import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
 import type { Applier, Change } from '../contract.ts';
@@ -59,6 +59,9 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   const unproven = new Set<string>();
   let housekeeping: Promise<void> | null = null;
   let knownStrangers = '';
+  const warnOnce = warner((message) =>
+    deps.log?.warn({}, `foreign files in the proxy’s folder can’t be listed: ${message}`),
+  );
 
   return {
     ...PROXY,
@@ -102,16 +105,12 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     events: (signal) => backend.events(signal),
   };
 
-  /**
-   * Occasional housekeeping in the background. Changed ranges show as drift in the next observation; logs that can't be
-   * rotated now are rotated later.
-   */
+  /** Occasional housekeeping in the background. Changed ranges show as drift in the next observation. */
   function startHousekeeping(): void {
     void deps.ranges?.refresh();
     if (housekeeping === null) {
-      housekeeping = Promise.all([backend.upkeep?.(), nameStrangers()])
-        .then(() => undefined)
-        .catch(() => undefined)
+      housekeeping = nameStrangers()
+        .then(() => warnOnce(null), warnOnce)
         .finally(() => {
           housekeeping = null;
         });
