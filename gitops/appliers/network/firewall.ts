@@ -130,6 +130,14 @@ export function firewall({ names, own, exceptions, clock = systemClock }: Firewa
   };
 }
 
+/** Whether this process may change the firewall. Reading the rules needs the same right. */
+export async function mayWriteFirewall(): Promise<boolean> {
+  return await list('iptables').then(
+    () => true,
+    () => false,
+  );
+}
+
 async function list(command: Family['command']): Promise<Chains> {
   return parseChains(await run(command, ['-w', LOCK_SECONDS, '-S']));
 }
