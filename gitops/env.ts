@@ -17,7 +17,6 @@ const hostSettings = z.object({
   SITES_REPO: z.string(),
   SITES_BRANCH: z.string().default('main'),
   SITES_POLL_SECONDS: z.coerce.number().positive().default(30),
-  SITES_GC_OBJECTS: z.coerce.number().int().positive().default(500),
   STATE_DIR: z.string(),
   INFRA_SECRET: optionalText,
   INFRA_SECRET_PREVIOUS: optionalText,

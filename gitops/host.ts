@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import Docker from 'dockerode';
 import { Recycling } from './appliers/containers/recycling.ts';
 import type { Applier } from './appliers/contract.ts';
 import { edgeStore } from './appliers/edge/store.ts';
@@ -102,6 +103,7 @@ async function openServices(
     certificates,
     ranges,
     now,
+    log,
     drivers: { nginx: nginxBackend, embedded: embeddedBackend },
   });
   stack.defer(() => proxy.close());
@@ -115,6 +117,8 @@ async function openServices(
       log,
       now,
       stateDir: env.STATE_DIR,
+      // It connects at its first call.
+      docker: new Docker(),
       hostAddress: env.HOST_ADDRESS,
       edgeDomain: env.EDGE_DOMAIN,
       cloudflare: { client, zoneId: env.CLOUDFLARE_ZONE_ID },

@@ -49,7 +49,6 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     cacheDir: env.STATE_DIR,
     branch: env.SITES_BRANCH,
     pollSeconds: env.SITES_POLL_SECONDS,
-    gcObjects: env.SITES_GC_OBJECTS,
     initialized: known !== null && known.revision !== null,
     onNotice: (message) => log.warn(message),
   });

@@ -41,7 +41,6 @@ const environment = z.object({
   SITES_REPO: z.string(),
   SITES_BRANCH: z.string().default('main'),
   SITES_POLL_SECONDS: z.coerce.number().positive().default(30),
-  SITES_GC_OBJECTS: z.coerce.number().int().positive().default(500),
   INFRA_PROVISIONER_URL: z.url(),
   INFRA_SECRET: z.string(),
   /** Set both or neither. Without them, containers can't be verified. */

@@ -41,7 +41,6 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       cacheDir: env.STATE_DIR,
       branch: env.SITES_BRANCH,
       pollSeconds: env.SITES_POLL_SECONDS,
-      gcObjects: env.SITES_GC_OBJECTS,
       initialized: await hasSites(db),
       onNotice: (message) => process.stderr.write(`management: ${message}\n`),
     }),

@@ -23,8 +23,9 @@ interface Selection {
 
 /**
  * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` run beside each
- * other, as many as there are cores, the longest first; those that must be alone run after them. The last lines say how long each suite took and what was left out. Exit code 1 where a test failed, none ran,
- * or (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
+ * other, as many as there are cores, the longest first; those that must be alone run after them. The last lines say how
+ * long each suite took and what was left out. Exit code 1 where a test failed, none ran, or (`TAGYARD_REQUIRE_ALL=1`) a
+ * needed component is missing.
  */
 const started = Date.now();
 const filters = process.argv.slice(2);

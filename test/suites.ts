@@ -108,7 +108,7 @@ export const SUITES: readonly Suite[] = [
   {
     name: 'kills',
     project: 'faults',
-    files: ['test/faults/{kill,drain,network}.test.ts'],
+    files: ['test/faults/{kill,drain}.test.ts'],
     budget: 300,
   },
   {

@@ -17,16 +17,21 @@ export const OLD_HOP_HEADER = 'x-tagyard-hop';
 const CLAIM =
   /^(?:x-)?(?:forward|origina|tagyard|appengine|gclb|geo|akamai|(?:(?:http-)?host|via|cf|cdn|fly|nf|azure|vercel|cloudfront|rewrite-url)\b)|\b(?:ip)?(?:country(?:code)?|region|city(?:latlong)?|latitude|longitude|geo)\b|\b(?:client|socket|real|user)?(?:ip(?:v?[46])?|addr|address)\b/;
 
-/**
- * Headers that a container's templates trust as set by the host, for example the address to call and its API key.
- * Clients may send only those of the preview.
- */
-const FROM_CONTAINER_HOST = /^x-gtm-(?!(?:server-preview|auth|preview|debug)$)/;
+/** The headers of a debug session: the only `x-gtm-*` headers that clients may send. */
+export const PREVIEW_HEADERS = [
+  'x-gtm-auth',
+  'x-gtm-debug',
+  'x-gtm-preview',
+  'x-gtm-server-preview',
+] as const;
+const OF_PREVIEW: ReadonlySet<string> = new Set(PREVIEW_HEADERS);
+/** Headers that a container's templates trust as set by the host, for example the address to call and its API key. */
+const FROM_CONTAINER_HOST = /^x-gtm-/;
 
 /** True if a client must not send a header of this name (lower case) to a container. */
 export function isClaim(name: string): boolean {
   const plain = name.replaceAll(/[^a-z0-9]/g, '-');
-  return CLAIM.test(plain) || FROM_CONTAINER_HOST.test(plain);
+  return CLAIM.test(plain) || (FROM_CONTAINER_HOST.test(plain) && !OF_PREVIEW.has(plain));
 }
 
 /**

@@ -118,6 +118,11 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
    * changes.
    */
   edition?(manifest: LoadedManifest): string;
+  /**
+   * The same applier for one preview of a revision that isn't applied: it assigns nothing that lasts and cleans up
+   * nothing. Only `desired`, `edition`, `observe` and `plan` are called. Absent: the applier itself is like that.
+   */
+  preview?(): Applier<Spec, Ref>;
   observe(
     desired: readonly Resource<Spec>[],
     signal: AbortSignal,

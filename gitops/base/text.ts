@@ -5,7 +5,9 @@
  */
 const HIDDEN =
   /[\p{Cs}\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u115f\u1160\u180e\u200b-\u200d\u2060-\u206f\u2800\u3164\ufeff\uffa0\u{e0000}-\u{e007f}]|\u034f|\u17b4|\u17b5/u;
+const EACH_HIDDEN = new RegExp(HIDDEN.source, 'gu');
 const HIDDEN_RUNS = new RegExp(`(?:${HIDDEN.source})+`, 'gu');
+const LAYOUT = new Set(['\n', '\t']);
 
 /** Why a text that a person entered can't be shown as it is; `null`: it can. */
 export function textProblem(text: string): string | null {
@@ -15,8 +17,38 @@ export function textProblem(text: string): string | null {
 }
 
 /** Replaces each run of hidden characters by a space. For text from elsewhere that is only recorded or shown. */
-export function visibleText(text: string): string {
+export function replaceHidden(text: string): string {
   return text.toWellFormed().replace(HIDDEN_RUNS, ' ');
+}
+
+/**
+ * Escapes hidden characters, for example as `\u001b`: a terminal would obey some of them. For one line of text from
+ * elsewhere (git, a file name, a server).
+ */
+export function escapeHidden(text: string): string {
+  return text.replace(EACH_HIDDEN, escaped);
+}
+
+/** `escapeHidden` in all strings of a value. Keeps line breaks and tabs, except in keys. */
+export function escapeHiddenIn<Value>(value: Value): Value {
+  return convert(value) as Value; // The same shape, with other texts in it.
+}
+
+function convert(value: unknown): unknown {
+  if (typeof value === 'string') {
+    return value.replace(EACH_HIDDEN, (character) =>
+      LAYOUT.has(character) ? character : escaped(character),
+    );
+  }
+  if (Array.isArray(value)) return value.map(convert);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [escapeHidden(key), convert(inner)]));
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  const hex = code.toString(16).padStart(4, '0');
+  return code > 0xffff ? `\\u{${hex}}` : `\\u${hex}`;
 }
 
 /** JSON for a `jsonb` column, which can hold neither NUL nor unpaired surrogates. */

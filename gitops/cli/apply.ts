@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { styleText } from 'node:util';
 import { applyAnswerSchema, type Operation, operationSchema } from '../report/report.ts';
+import { numberOf } from './instance/number.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { CliError } from './output/cli-error.ts';
 import { header, type OutputOptions, print, progress, short } from './output/print.ts';
@@ -52,9 +53,10 @@ export async function apply(
 }
 
 function secondsOf(text: string): number {
-  const seconds = Number(text);
-  if (text.trim() !== '' && Number.isFinite(seconds) && seconds >= 0) return seconds;
-  throw new CliError(`--wait ${text}: give a number of seconds`);
+  return numberOf(text, {
+    isPermitted: (seconds) => seconds >= 0,
+    problem: `--wait ${text}: give a number of seconds`,
+  });
 }
 
 function render({ revision, operations }: { revision: string; operations: readonly Operation[] }): string {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { numberOf } from './instance/number.ts';
 import { type CliContext, callProvisioner, headerText } from './instance/provisioner-client.ts';
 import { ask } from './output/ask.ts';
 import { CliError, ServiceProblem } from './output/cli-error.ts';
@@ -66,9 +67,10 @@ export async function prune(context: CliContext, options: EditOptions & { days: 
 }
 
 function daysOf(text: string): number {
-  const days = Number(text);
-  if (text.trim() !== '' && Number.isFinite(days) && days >= 0 && days <= 36_500) return days;
-  throw new CliError(`--days ${text}: give a number of days from 0 to 36500`);
+  return numberOf(text, {
+    isPermitted: (days) => days >= 0 && days <= 36_500,
+    problem: `--days ${text}: give a number of days from 0 to 36500`,
+  });
 }
 
 async function edit(

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { visibleTexts } from '../base/visible.ts';
+import { escapeHiddenIn } from '../base/text.ts';
 import { claims } from '../desired/claims.ts';
+import { disputedDomains } from '../desired/client-domains.ts';
 import { parseManifest } from '../manifest/load.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { type OutputOptions, print } from './output/print.ts';
@@ -14,14 +15,14 @@ interface Problem {
 }
 
 /**
- * Checks manifests without a provisioner, and that no two of them claim the same name, port or token. Prints one line
- * per problem: `file:line: path: message`. Exit code 1 if there is one; a warning doesn't count.
+ * Checks manifests without a provisioner, and that no two of them claim the same name, port or token, and no two
+ * clients the same domain. Prints one line per problem: `file:line: path: message`. Exit code 1 if there is one; a warning doesn't count.
  */
 export async function validate(files: readonly string[], options: OutputOptions): Promise<void> {
   const checked = await Promise.all(files.map(check));
   const own = checked.flatMap(({ problems }) => problems);
   const valid = checked.flatMap(({ file, manifest }) => (manifest === null ? [] : [{ file, manifest }]));
-  const problems = visibleTexts([...own, ...conflicts(valid)]);
+  const problems = escapeHiddenIn([...own, ...conflicts(valid)]);
   print(options, problems, (shown) =>
     shown
       .map(({ file, line, path, message }) => {
@@ -50,7 +51,7 @@ async function check(file: string): Promise<Checked> {
   }
   const parsed = parseManifest(text, basename(file));
   if (parsed.ok) {
-    for (const { path, message, line } of visibleTexts(parsed.warnings)) {
+    for (const { path, message, line } of escapeHiddenIn(parsed.warnings)) {
       process.stderr.write(`${line === undefined ? file : `${file}:${line}`}: warning: ${path} ${message}\n`);
     }
     return { file, manifest: parsed.manifest, problems: [] };
@@ -66,22 +67,35 @@ async function check(file: string): Promise<Checked> {
 
 type Valid = { readonly file: string; readonly manifest: Manifest };
 
-/** Finds what the provisioner would refuse as `NameTaken`. Ports are unique per host, everything else on all hosts. */
+/**
+ * Finds what the provisioner would refuse as `NameTaken`. Ports are unique per host, everything else on all hosts, and
+ * a registrable domain belongs to one client. The files don't say who was first, so the first file counts as that.
+ */
 function conflicts(valid: readonly Valid[]): Problem[] {
-  const holders = new Map<string, string>();
   const live = new Map<string, Valid>();
   for (const one of valid) {
     // A file that is given twice, or two versions of one site, don't conflict with each other.
     if (one.manifest.state === 'present') live.set(one.manifest.site, live.get(one.manifest.site) ?? one);
   }
-  return [...live.values()].flatMap(({ file, manifest }) => {
-    const problems: Problem[] = [];
+  const disputed = disputedDomains([...live.values()].map(({ manifest }) => manifest));
+  const holders = new Map<string, string>();
+  const owners = new Map<string, Valid>();
+  return [...live.values()].flatMap((one) => {
+    const { file, manifest } = one;
+    const messages: string[] = [];
     for (const name of new Set(claims(manifest))) {
       const scope = name.startsWith('port ') ? ` on ${manifest.host}` : '';
       const holder = holders.get(name + scope);
       if (holder === undefined) holders.set(name + scope, file);
-      else problems.push({ file, line: null, path: '', message: `${name} is also claimed by ${holder}` });
+      else messages.push(`${name} is also claimed by ${holder}`);
     }
-    return problems;
+    for (const domain of disputed.get(manifest.site) ?? []) {
+      const owner = owners.get(domain) ?? one;
+      owners.set(domain, owner);
+      if (owner.manifest.client !== manifest.client) {
+        messages.push(`${domain} belongs to another client, with the site in ${owner.file}`);
+      }
+    }
+    return messages.map((message) => ({ file, line: null, path: '', message }));
   });
 }

@@ -69,18 +69,17 @@ export function contestedNames(
   return found;
 }
 
-/**
- * The sites that lose a name. The younger claimant loses, and the first of its taken names is reported. Between equal
- * ages the site's name decides, so the result is stable.
- */
+/** Orders claimants, the oldest claim first. Between equal ages the site's name decides, so the order is stable. */
+export function byAge(a: Claimant, b: Claimant): number {
+  return a.since[0] - b.since[0] || a.since[1] - b.since[1] || (a.manifest.site < b.manifest.site ? -1 : 1);
+}
+
+/** The sites that lose a name. The younger claimant loses, and the first of its taken names is reported. */
 export function lostClaims(claimants: readonly Claimant[]): LostClaim[] {
-  const byAge = [...claimants].sort(
-    (a, b) =>
-      a.since[0] - b.since[0] || a.since[1] - b.since[1] || (a.manifest.site < b.manifest.site ? -1 : 1),
-  );
+  const oldestFirst = [...claimants].sort(byAge);
   const held = new Map<string, string>();
   const lost: LostClaim[] = [];
-  for (const { manifest } of byAge) {
+  for (const { manifest } of oldestFirst) {
     const names = [...new Set(claims(manifest))];
     const taken = names.find((name) => held.has(name));
     const holder = taken === undefined ? undefined : held.get(taken);

@@ -1,5 +1,5 @@
 import { type Manifest, registrableDomain } from '../manifest/schema.ts';
-import type { Claimant } from './claims.ts';
+import { byAge, type Claimant } from './claims.ts';
 
 /** A claimant, and which of its registrable domains this host has already applied for it. */
 interface DomainClaimant extends Claimant {
@@ -60,15 +60,12 @@ export function lostDomains(
   claimants: readonly DomainClaimant[],
   disputed: ReadonlyMap<string, ReadonlySet<string>>,
 ): LostDomain[] {
-  const byAge = [...claimants].sort(
-    (a, b) =>
-      a.since[0] - b.since[0] || a.since[1] - b.since[1] || (a.manifest.site < b.manifest.site ? -1 : 1),
-  );
+  const oldestFirst = [...claimants].sort(byAge);
   const held = new Map<string, Manifest>();
   const hold = (domain: string, manifest: Manifest) => held.set(domain, held.get(domain) ?? manifest);
-  for (const { manifest, applied } of byAge) for (const domain of applied) hold(domain, manifest);
+  for (const { manifest, applied } of oldestFirst) for (const domain of applied) hold(domain, manifest);
   const lost: LostDomain[] = [];
-  for (const { manifest, applied } of byAge) {
+  for (const { manifest, applied } of oldestFirst) {
     const { site, client } = manifest;
     const fresh = [...(disputed.get(site) ?? [])].filter((domain) => !applied.has(domain));
     const taken = fresh.find((domain) => (held.get(domain)?.client ?? client) !== client);

@@ -3,7 +3,6 @@ import type { LoadedManifest } from '../manifest/containers.ts';
 import { parseManifest } from '../manifest/load.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import type { Reason } from '../report/report.ts';
-import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { SiteBlob } from '../sites-repo/listing.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { claimantOf } from './claim-age.ts';
@@ -189,20 +188,18 @@ export class DesiredStateReader {
     );
   }
 
-  /** The registrable domains of a site's last applied version. Empty if there is none or git no longer has it. */
+  /**
+   * The registrable domains of a site's last applied version. Empty if there is none or git no longer has it. Throws
+   * `SitesRepoError` if it can't be read: domains that were applied would otherwise count as new.
+   */
   async #appliedDomains(site: string): Promise<ReadonlySet<string>> {
     const revision = this.#settings.appliedRevision?.(site) ?? null;
-    if (revision === null) return new Set();
-    try {
-      const file = await this.#repo.readSite(revision, site);
-      const parsed = file === null ? null : parseManifest(file.text, file.path);
-      return parsed?.ok && parsed.manifest.state === 'present'
-        ? registrableDomains(parsed.manifest)
-        : new Set();
-    } catch (error) {
-      if (error instanceof SitesRepoError) return new Set();
-      throw error;
-    }
+    if (revision === null || !(await this.#repo.has(revision))) return new Set();
+    const file = await this.#repo.readSite(revision, site);
+    const parsed = file === null ? null : parseManifest(file.text, file.path);
+    return parsed?.ok && parsed.manifest.state === 'present'
+      ? registrableDomains(parsed.manifest)
+      : new Set();
   }
 
   #stall(sites: Map<string, DesiredSite>, site: string, message: string): void {

@@ -5,34 +5,14 @@ import https from 'node:https';
 import { connect, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { withinTime } from '../base/time-limit.ts';
 import type { PartCheck } from '../report/report.ts';
+import { checkPart } from './check-part.ts';
 
-const TIMEOUT_MS = 3_000;
 /** Least free bytes: an image, a generation of nginx and the daemon's state need less. */
 const LEAST_FREE_BYTES = 256 * 1024 * 1024;
 const LEAST_FREE_FILES = 10_000;
 /** The worker answers this path itself, with a problem document. */
 const EDGE_PATH = '/tagyard-health';
-
-interface PartQuestion {
-  /** Resolves to the detail of a passed check. Throws an error whose message is the detail of a failed check. */
-  ask(signal: AbortSignal): Promise<string>;
-  readonly fix: string;
-  readonly timeoutMs?: number;
-}
-
-/** Asks one part within a time limit: what hangs has failed. */
-async function checkPart(
-  name: string,
-  { ask, fix, timeoutMs = TIMEOUT_MS }: PartQuestion,
-): Promise<PartCheck> {
-  try {
-    return { name, status: 'passed', detail: await withinTime(timeoutMs, ask), fix: null };
-  } catch (error) {
-    return { name, status: 'failed', detail: error instanceof Error ? error.message : String(error), fix };
-  }
-}
 
 /** Checks that the disk of a folder has room, and that the folder accepts a file. Never throws. */
 export async function checkDisk(folder: string, leastFreeBytes = LEAST_FREE_BYTES): Promise<PartCheck> {

@@ -1,11 +1,9 @@
 import { KV_NAMESPACES } from '../../plugins/document.ts';
 import { PROFILES } from '../appliers/edge/store.ts';
-import { withinTime } from '../base/time-limit.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
 import type { PartCheck } from '../report/report.ts';
-
-const TIMEOUT_MS = 3_000;
+import { checkPart } from './check-part.ts';
 
 /** What the worker can't do without, by type as Cloudflare names it. The analytics and the queue are optional. */
 const BINDINGS: ReadonlyMap<string, string> = new Map([
@@ -71,20 +69,22 @@ async function checkWorker(
   script: string,
   { faults, passed, fix }: WorkerQuestion,
 ): Promise<PartCheck> {
-  try {
-    const found = await withinTime(TIMEOUT_MS, faults);
-    if (found.length === 0) return { name, status: 'passed', detail: passed, fix: null };
-    return { name, status: 'failed', detail: found.join('; '), fix };
-  } catch (error) {
-    const meaning = error instanceof CloudflareRefusal ? error.meaning : null;
-    if (meaning === 'unauthorized') {
-      const detail = 'give CLOUDFLARE_API_TOKEN the permission Workers Scripts: Read to check it';
-      return { name, status: 'skipped', detail, fix: null };
-    }
-    if (meaning === 'absent') {
+  return await checkPart(name, {
+    fix,
+    async ask(signal) {
+      const found = await faults(signal);
+      if (found.length > 0) throw new Error(found.join('; '));
+      return passed;
+    },
+    explain(error) {
+      const meaning = error instanceof CloudflareRefusal ? error.meaning : null;
+      if (meaning === 'unauthorized') {
+        const detail = 'give CLOUDFLARE_API_TOKEN the permission Workers Scripts: Read to check it';
+        return { status: 'skipped', detail, fix: null };
+      }
+      if (meaning !== 'absent') return null;
       const remedy = 'Run npx wrangler deploy, or set EDGE_SCRIPT_NAME to the name of the worker.';
-      return { name, status: 'failed', detail: `there is no worker “${script}”`, fix: remedy };
-    }
-    return { name, status: 'failed', detail: error instanceof Error ? error.message : String(error), fix };
-  }
+      return { status: 'failed', detail: `there is no worker “${script}”`, fix: remedy };
+    },
+  });
 }

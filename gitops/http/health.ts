@@ -1,33 +1,30 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import { withinTime } from '../base/time-limit.ts';
+import { checkPart, PART_TIMEOUT_MS } from '../host-report/check-part.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { healthSchema, PartCheck } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
 
-const TIMEOUT_MS = 3_000;
 /** Milliseconds. A pass over ten thousand sites takes seconds; one that runs longer than this hangs. */
 const MAX_PASS_MS = 120_000;
 
 /** `GET /health`: checks the parts of this host, each within a time limit (docs/http.md). */
 export function healthRoutes({ repo, reader, loop, checkParts }: DaemonDeps): FastifyPluginAsyncZod {
-  async function checkRepo(): Promise<PartCheck> {
-    const name = 'sites_repo';
-    try {
-      const head = await withinTime(TIMEOUT_MS, () => repo.head());
-      const detail = head === null ? 'it has no commit yet' : `the newest commit is ${head.slice(0, 8)}`;
-      return { name, status: 'passed', detail, fix: null };
-    } catch (error) {
-      const detail = error instanceof Error ? error.message : String(error);
-      return { name, status: 'failed', detail, fix: 'Check SITES_REPO, and that git can reach it.' };
-    }
-  }
+  const checkRepo = () =>
+    checkPart('sites_repo', {
+      fix: 'Check SITES_REPO, and that git can reach it.',
+      async ask() {
+        const head = await repo.head();
+        return head === null ? 'it has no commit yet' : `the newest commit is ${head.slice(0, 8)}`;
+      },
+    });
 
   /** A site of this host, for the checks that need one; `null`: there is none, or git can't be read. */
   async function anySite(): Promise<LoadedManifest | null> {
     const { revision } = loop;
     if (revision === null) return null;
-    const state = await withinTime(TIMEOUT_MS, () => reader.peek(revision)).catch(() => null);
+    const state = await withinTime(PART_TIMEOUT_MS, () => reader.peek(revision)).catch(() => null);
     for (const { manifest } of state?.sites.values() ?? []) {
       if (manifest?.state === 'present' && loop.status(manifest.site)?.applied != null) return manifest;
     }

@@ -28,8 +28,10 @@ export interface PlannerDeps {
 }
 
 /** What the reconciler knows and the planner doesn't. */
-type PassFacts = Pick<Guards, 'historyRewritten' | 'stateLost' | 'approved'> & {
+export type PassFacts = Pick<Guards, 'historyRewritten' | 'stateLost' | 'approved'> & {
   readonly observeTimeoutMs?: number | undefined;
+  /** The revision isn't applied: the plan has no effect on later ones. */
+  readonly isPreview?: boolean;
 };
 
 /** Plans passes by the settings of this host. Changes nothing. */
@@ -45,7 +47,7 @@ export class Planner {
   async plan(
     desired: DesiredState,
     scope: ReadonlySet<string> | null,
-    { observeTimeoutMs, ...facts }: PassFacts,
+    { observeTimeoutMs, isPreview = false, ...facts }: PassFacts,
   ): Promise<PassPlan> {
     const { appliers, policy = 'sync', drift = {}, frozen, repo, certificates } = this.#deps;
     const { inventory, repairLoops, clock, signal } = this.#deps;
@@ -53,7 +55,7 @@ export class Planner {
       {
         desired,
         scope,
-        appliers,
+        appliers: isPreview ? appliers.map((applier) => applier.preview?.() ?? applier) : appliers,
         cache: this.#cache,
         inventory,
         guards: { ...facts, policy, frozen: (await frozen?.()) ?? null },

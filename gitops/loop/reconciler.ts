@@ -8,7 +8,7 @@ import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { HistoryIndex } from './history-index.ts';
 import type { Operations } from './operations.ts';
 import { passScope } from './pass-scope.ts';
-import type { Planner } from './planner.ts';
+import type { PassFacts, Planner } from './planner.ts';
 import type { Retries } from './retries.ts';
 import type { Schedule } from './schedule.ts';
 import type { SiteRuns } from './site-runs.ts';
@@ -87,7 +87,7 @@ export class Reconciler {
 
   /** The same for a branch that isn't merged: it need not be a descendant of the last revision. */
   async preview(desired: DesiredState): Promise<PassPlan> {
-    return await this.#plan(desired, null, { historyRewritten: false });
+    return await this.#plan(desired, null, { historyRewritten: false, isPreview: true });
   }
 
   /** Throws where the desired state can't be read; nothing has changed then. */
@@ -152,7 +152,7 @@ export class Reconciler {
   async #plan(
     desired: DesiredState,
     scope: ReadonlySet<string> | null,
-    facts: { readonly historyRewritten: boolean; readonly observeTimeoutMs?: number | undefined },
+    facts: Pick<PassFacts, 'historyRewritten' | 'observeTimeoutMs' | 'isPreview'>,
   ) {
     const known = { stateLost: this.#stateLost, approved: this.#approved };
     return await this.#deps.planner.plan(desired, scope, { ...facts, ...known });

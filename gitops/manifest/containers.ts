@@ -35,12 +35,16 @@ export interface ContainerSpec {
   readonly hash: string;
 }
 
+interface AssignedSlots {
+  addressOf(wanted: SlotHolder): string;
+  edition(site: string): number;
+  /** For previews: what the copy assigns is forgotten with it. */
+  copy(): AssignedSlots;
+}
+
 export interface ContainerSettings {
   /** Assigns loopback addresses (`Slots`). All callers of `containerSpecs` must pass the same one. */
-  readonly slots: {
-    addressOf(wanted: SlotHolder): string;
-    edition(site: string): number;
-  };
+  readonly slots: AssignedSlots;
   /** The port on which the proxy answers TLS for preview hostnames. */
   readonly originPort: number;
   /**
@@ -53,8 +57,8 @@ export interface ContainerSettings {
 }
 
 /**
- * The containers of a site. Pure apart from the slots, which are assigned at the first call and constant afterwards. A
- * changed spec has another hash and therefore another slot with the same port: the old and the new container run side
+ * The containers of a site. Pure apart from the slots: they are assigned at the first call and constant until they are
+ * released, because nothing desires or runs the container any more. A changed spec has another hash and therefore another slot with the same port: the old and the new container run side
  * by side during a swap (docs/reconciler.md, rule 8).
  */
 export function containerSpecs(manifest: LoadedManifest, settings: ContainerSettings): ContainerSpec[] {

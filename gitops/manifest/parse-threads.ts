@@ -42,7 +42,11 @@ async function parseIn(thread: Worker, job: ParseJob): Promise<ParsedManifest> {
       reason: 'InvalidManifest',
       problems: [{ path: '', message: `can't be parsed: ${reason}` }],
     });
-  const onMessage = (parsed: ParsedManifest) => resolve(parsed);
+  let hasAnswered = false;
+  const onMessage = (parsed: ParsedManifest) => {
+    hasAnswered = true;
+    resolve(parsed);
+  };
   const onError = (error: Error) => failed(error.message);
   const onExit = (code: number) => failed(`the parser ended with code ${code}`);
   thread.on('message', onMessage).on('error', onError).on('exit', onExit);
@@ -51,7 +55,9 @@ async function parseIn(thread: Worker, job: ParseJob): Promise<ParsedManifest> {
     return await promise;
   } finally {
     thread.off('message', onMessage).off('error', onError).off('exit', onExit);
-    if (thread.threadId !== -1) keepIdle(thread);
+    // A thread that reported an error is ending, but it may not have ended yet.
+    if (hasAnswered) keepIdle(thread);
+    else void thread.terminate();
   }
 }
 

@@ -11,14 +11,17 @@ export interface SlotHolder {
 
 /**
  * Assigns the loopback addresses of containers. No two containers have the same address and port, whether they exist or
- * are only desired. Existing containers win: a restarted process records their addresses by `found`. A process uses all
- * other addresses before it uses one again, so an old container doesn't meet its successor.
+ * are only desired. Existing containers win: a restarted process records their addresses by `found`. `keepOnly` releases
+ * those of all others. A process uses all other addresses before it uses one again, so an old container doesn't meet
+ * its successor.
  */
 export class Slots {
   readonly #subnet: string;
   readonly #ports = new Map<number, { byHolder: Map<string, string>; byAddress: Map<string, SlotHolder> }>();
   readonly #last = new Map<number, number>();
   readonly #editions = new Map<string, number>();
+  /** Holders that the last call of `keepOnly` didn't name. */
+  #unused = new Set<string>();
 
   /** `subnet`: the first two octets, for example `127.77`. */
   constructor(subnet: string) {
@@ -52,6 +55,38 @@ export class Slots {
     }
     this.#assign(holder, address);
     this.#last.set(holder.port, Math.max(this.#last.get(holder.port) ?? 0, index));
+  }
+
+  /**
+   * Releases the addresses of holders that two calls in a row don't name: a plan of a newer revision may be under way.
+   * What was computed from them is outdated. Such an address is assigned again only after all others.
+   */
+  keepOnly(holders: ReadonlySet<string>): void {
+    const unused = this.#unused;
+    this.#unused = new Set();
+    for (const { byHolder, byAddress } of this.#ports.values()) {
+      for (const [address, { holder, site }] of byAddress) {
+        if (holders.has(holder)) continue;
+        if (!unused.has(holder)) {
+          this.#unused.add(holder);
+          continue;
+        }
+        byAddress.delete(address);
+        byHolder.delete(holder);
+        this.#outdate(site);
+      }
+    }
+  }
+
+  /** A copy for resources that are only shown: what it assigns is assigned nowhere else. */
+  copy(): Slots {
+    const copy = new Slots(this.#subnet);
+    for (const [port, { byHolder, byAddress }] of this.#ports) {
+      copy.#ports.set(port, { byHolder: new Map(byHolder), byAddress: new Map(byAddress) });
+    }
+    for (const [port, last] of this.#last) copy.#last.set(port, last);
+    for (const [site, edition] of this.#editions) copy.#editions.set(site, edition);
+    return copy;
   }
 
   /** Changes when an address of the site has changed: what was computed from it is outdated. */

@@ -1,4 +1,4 @@
-import { visible } from '../base/visible.ts';
+import { escapeHidden } from '../base/text.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import type { FileEvent } from './file-events.ts';
 import type { GitDir } from './git-dir.ts';
@@ -50,9 +50,10 @@ function doubt(
   if (event?.gone == null) return `no commit of this branch removed ${site}`;
   const { movedTo, hiddenBy } = event.gone;
   const commit = `the commit ${event.revision.slice(0, 8)}`;
-  if (movedTo !== null && paths.has(movedTo)) return `${commit} renamed ${site}.yaml to ${visible(movedTo)}`;
+  if (movedTo !== null && paths.has(movedTo))
+    return `${commit} renamed ${site}.yaml to ${escapeHidden(movedTo)}`;
   if (hiddenBy !== null && movedTo === null) {
-    return `${commit} removed ${site}.yaml and added ${visible(hiddenBy)}, whose content isn't read`;
+    return `${commit} removed ${site}.yaml and added ${escapeHidden(hiddenBy)}, whose content isn't read`;
   }
   return '';
 }

@@ -1,4 +1,4 @@
-import { visibleText } from '../base/text.ts';
+import { replaceHidden } from '../base/text.ts';
 
 /** Author or committer of a commit. */
 interface Person {
@@ -60,7 +60,7 @@ function person({ name, email }: Person): string {
 }
 
 function oneLine(text: string): string {
-  return visibleText(text).trim();
+  return replaceHidden(text).trim();
 }
 
 function quote(path: string): string {

@@ -1,6 +1,12 @@
 import { wrapGitError } from './errors.ts';
 import { type RepoGit, renewMirror } from './mirror.ts';
 
+/**
+ * Milliseconds for a command that works on the whole repository and reports no progress. A repository of several GB
+ * takes minutes.
+ */
+export const WHOLE_REPO = { silenceMs: 30 * 60_000 };
+
 /** A bare repository. Without index and work tree, no reader or writer ever waits for `index.lock`. */
 export class GitDir {
   readonly path: string;
@@ -16,10 +22,21 @@ export class GitDir {
   }
 
   /** Runs git. Throws `SitesRepoError`. */
-  async run(args: readonly string[], input?: string | Buffer): Promise<Buffer> {
+  async run(
+    args: readonly string[],
+    input?: string | Buffer,
+    options: { readonly silenceMs?: number } = {},
+  ): Promise<Buffer> {
     // File names are literal: git would read some characters as patterns.
     const all = ['--literal-pathspecs', ...args];
-    return await wrapGitError(verbOf(args), () => this.#git(all, input));
+    return await wrapGitError(verbOf(args), () => this.#git(all, input, options));
+  }
+
+  /** Packs the objects if about `looseObjects` of them are loose. */
+  async pack(looseObjects: number): Promise<void> {
+    const settings = [`gc.auto=${looseObjects}`, 'gc.autoPackLimit=20', 'gc.autoDetach=false'];
+    const args = [...settings.flatMap((setting) => ['-c', setting]), 'gc', '--auto', '--quiet'];
+    await this.run(args, undefined, WHOLE_REPO);
   }
 
   /** Runs `work` again, once, after a fetch of all objects: a mirror may have lost some (power cut, bad disk). */

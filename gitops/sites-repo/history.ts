@@ -1,7 +1,7 @@
 import { GitError } from '../clients/git.ts';
 import { SitesRepoError } from './errors.ts';
 import { EVENT_FORMAT, type FileEvent, parseEvents } from './file-events.ts';
-import type { GitDir } from './git-dir.ts';
+import { type GitDir, WHOLE_REPO } from './git-dir.ts';
 import { type HistoryEntry, LOG_FORMAT, parseLog, type VersionRange, versionsLog } from './log.ts';
 import type { SiteFiles } from './site-files.ts';
 
@@ -50,14 +50,8 @@ export class History {
   }
 
   async index(): Promise<void> {
-    await this.#git.run([
-      'commit-graph',
-      'write',
-      '--reachable',
-      '--changed-paths',
-      '--split',
-      '--no-progress',
-    ]);
+    const args = ['commit-graph', 'write', '--reachable', '--changed-paths', '--split', '--no-progress'];
+    await this.#git.run(args, undefined, WHOLE_REPO);
   }
 
   async depth(revision: string): Promise<number> {

@@ -46,8 +46,15 @@ export class HostLease {
   readonly #onNotice: (message: string) => void;
   /** The commit by which this process took the lease. */
   #held: string | null = null;
+  /** The commit before it, which a fetch may still show that began before the push. */
+  #replaced: string | null = null;
   #refusal: LeaseHeldError | null = null;
-  #isUnwritable = false;
+  /** Why the lease could not be written; `null`: it was written, or no attempt was made. */
+  #failure: string | null = null;
+  /** The last commit that was made for a push. */
+  #unpushed: { readonly parent: string | null; readonly term: number; readonly revision: string } | null =
+    null;
+  #isRetrying = false;
 
   constructor(git: GitDir, settings: LeaseSettings, onNotice: (message: string) => void) {
     this.#git = git;
@@ -57,14 +64,21 @@ export class HostLease {
 
   /**
    * Takes or keeps the lease. Call it after a fetch. Throws `LeaseHeldError`, or `SitesRepoError` if git can't be read.
+   * A daemon that can't write the lease acts without it: one that may only read the repository must still work. Each
+   * call then tries again in the background, so that a remote that refuses slowly delays no pass.
    */
   async hold(): Promise<void> {
     for (let lost = 0; lost < MAX_LOST_RACES; lost += 1) {
       const found = await this.#find();
-      if (found !== null && found.revision === this.#held) return;
+      if (found !== null && [this.#held, this.#replaced].includes(found.revision)) return;
       this.#refusal = found === null ? null : this.#refusalOf(found.record);
       this.assertNotLost();
-      if (this.#isUnwritable || (await this.#claim(found))) return;
+      if (this.#failure !== null) {
+        void this.#tryAgain(found);
+        return;
+      }
+      if (await this.#claim(found)) return;
+      if (this.#git.isMirror) await this.#git.run(FETCH);
     }
     throw new SitesRepoError(`the lease of the host ${this.#settings.host} changed too often; try again`);
   }
@@ -103,36 +117,65 @@ export class HostLease {
     );
   }
 
+  async #tryAgain(found: Found | null): Promise<void> {
+    if (this.#isRetrying) return;
+    this.#isRetrying = true;
+    await this.#claim(found)
+      // Git can't be reached. The next pass reports that.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#isRetrying = false;
+      });
+  }
+
   /** False: another daemon was faster. */
   async #claim(found: Found | null): Promise<boolean> {
     const isSame = found?.record.holder === this.#settings.holder;
     const term = (found?.record.term ?? 0) + (isSame ? 0 : 1);
-    const { isMirror } = this.#git;
+    const parent = found?.revision ?? null;
     let revision: string | null = null;
     try {
-      revision = await this.#commit(found?.revision ?? null, term);
+      revision = await this.#commit(parent, term);
       // Without force, a remote refuses a commit that doesn't follow the present one.
-      if (isMirror) await this.#git.run(['push', '--progress', 'origin', `${revision}:${this.#ref}`]);
+      if (this.#git.isMirror) {
+        await this.#git.run(['push', '--progress', 'origin', `${revision}:${this.#ref}`]);
+      }
     } catch (error) {
-      if (isMirror) await this.#git.run(FETCH);
-      const now = await this.#find();
-      if (now?.revision !== revision && now?.revision !== found?.revision) return false;
-      if (now?.revision !== revision || revision === null) this.#actWithout(error);
+      const now = await this.#present();
+      if (now !== revision && now !== parent) return false;
+      if (now !== revision || revision === null) {
+        this.#actWithout(error);
+        return true;
+      }
     }
     this.#held = revision;
+    this.#replaced = parent;
+    this.#failure = null;
     return true;
   }
 
-  /** Continues without the lease, because a daemon that may only read the repository must still work. */
+  /** The commit that the ref names now, at the remote if there is one. */
+  async #present(): Promise<string | null> {
+    if (!this.#git.isMirror) return (await this.#find())?.revision ?? null;
+    const listed = (await this.#git.run(['ls-remote', 'origin', this.#ref])).toString();
+    return /^([0-9a-f]+)\t/.exec(listed)?.[1] ?? null;
+  }
+
   #actWithout(error: unknown): void {
-    this.#isUnwritable = true;
-    const reason = error instanceof Error ? error.message : String(error);
+    const message = error instanceof Error ? error.message : String(error);
+    // git names the file after its process.
+    const reason = message.replace(/fast_import_crash_\d+/, 'fast_import_crash');
+    if (reason === this.#failure) return;
+    this.#failure = reason;
     this.#onNotice(
-      `the lease of the host ${this.#settings.host} can't be written, so a second daemon of this name would not be refused: ${reason}`,
+      `the lease of the host ${this.#settings.host} can't be written, so a second daemon of this name would not be refused; each pass tries again: ${reason}`,
     );
   }
 
+  /** Makes the commit of the lease, once: attempts that fail don't fill the repository. */
   async #commit(parent: string | null, term: number): Promise<string> {
+    const made = this.#unpushed;
+    if (made !== null && made.parent === parent && made.term === term) return made.revision;
     const [ref, force] = this.#git.isMirror ? [UNPUSHED, ['--force']] : [this.#ref, []];
     const { host } = this.#settings;
     const commit = {
@@ -143,7 +186,10 @@ export class HostLease {
       trailers: { Host: host, Term: String(term) },
     };
     const stream = fastImportStream(ref, parent, [commit], Math.floor(Date.now() / 1000));
-    return (await this.#git.run(['fast-import', '--quiet', '--done', ...force], stream)).toString().trim();
+    const args = ['fast-import', '--quiet', '--done', ...force];
+    const revision = (await this.#git.run(args, stream)).toString().trim();
+    if (this.#git.isMirror) this.#unpushed = { parent, term, revision };
+    return revision;
   }
 
   #record(term: number): LeaseRecord {

@@ -1,4 +1,4 @@
-import { visible } from '../base/visible.ts';
+import { escapeHidden } from '../base/text.ts';
 
 /** A site's file in a tree: a regular file `*.yaml` at the root (no link, submodule or folder). */
 export interface SiteBlob {
@@ -85,7 +85,7 @@ const FORM_NAMES = { file: 'a file', link: 'a symbolic link', submodule: 'a subm
 /** What to do about a manifest that isn't where it belongs, for a person. */
 export function describeMisplaced({ site, path: raw, form }: MisplacedFile): string {
   const own = `${site}.yaml`;
-  const path = visible(raw);
+  const path = escapeHidden(raw);
   if (path === own) {
     return `${own} is ${FORM_NAMES[form]}: make it a regular file; to remove the site, set state: absent`;
   }

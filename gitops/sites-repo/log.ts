@@ -1,4 +1,4 @@
-import { visible } from '../base/visible.ts';
+import { escapeHidden } from '../base/text.ts';
 import { EVENT_FORMAT } from './file-events.ts';
 
 /** One commit that touched a site's file. */
@@ -23,7 +23,7 @@ export function parseLog(text: string): HistoryEntry[] {
   return Array.from({ length: Math.floor(values.length / FIELDS) }, (_, index) => {
     const fields = values.slice(index * FIELDS, (index + 1) * FIELDS);
     const [revision = '', at = '', author = '', email = '', subject = ''] = fields.map((field) =>
-      visible(field.trim()),
+      escapeHidden(field.trim()),
     );
     return { revision, at, author, email, subject, trailers: parseTrailers(fields[5] ?? '') };
   });
@@ -33,7 +33,7 @@ function parseTrailers(text: string): Record<string, string> {
   const pairs = text.split('\n').flatMap((line) => {
     const colon = line.indexOf(':');
     return colon > 0
-      ? [[visible(line.slice(0, colon).trim()), visible(line.slice(colon + 1).trim())] as const]
+      ? [[escapeHidden(line.slice(0, colon).trim()), escapeHidden(line.slice(colon + 1).trim())] as const]
       : [];
   });
   return Object.fromEntries(pairs);

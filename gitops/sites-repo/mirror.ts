@@ -14,8 +14,12 @@ const REFSPECS = ['+refs/heads/*:refs/heads/*', '+refs/tagyard/hosts/*:refs/tagy
 export const FETCH = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--prune', 'origin', ...REFSPECS];
 const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetch', 'origin', ...REFSPECS];
 
-/** Runs git in one repository. */
-export type RepoGit = (args: readonly string[], input?: string | Buffer) => Promise<Buffer>;
+/** Runs git in one repository. `silenceMs`: as for `git`. */
+export type RepoGit = (
+  args: readonly string[],
+  input?: string | Buffer,
+  options?: { readonly silenceMs?: number },
+) => Promise<Buffer>;
 
 /** `onCleared` gets a message for each stale lock that was removed; `env` has the credentials. */
 export function gitOf(
@@ -23,9 +27,9 @@ export function gitOf(
   onCleared: (message: string) => void,
   env: Readonly<Record<string, string>> = {},
 ): RepoGit {
-  return (args, input) =>
+  return (args, input, options) =>
     withoutStaleLocks(path, onCleared, () =>
-      git(path, args, { env, ...(input === undefined ? {} : { input }) }),
+      git(path, args, { ...options, env, ...(input === undefined ? {} : { input }) }),
     );
 }
 

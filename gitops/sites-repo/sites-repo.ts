@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
-import { GitError } from '../clients/git.ts';
 import { type Absence, findAbsences } from './absences.ts';
 import { Branch } from './branch.ts';
 import type { Committed, SiteEdit } from './commits.ts';
@@ -166,15 +165,10 @@ export class SitesRepo {
     }
   }
 
-  /** Whether the repository has this commit (a full id). */
+  /** Whether the repository has this commit (a full id). Throws `SitesRepoError` if git can't tell. */
   async has(revision: string): Promise<boolean> {
-    try {
-      await this.#git.run(['cat-file', '-e', `${revision}^{commit}`]);
-      return true;
-    } catch (error) {
-      if (error instanceof SitesRepoError && error.cause instanceof GitError) return false;
-      throw error;
-    }
+    const answer = await this.#git.run(['cat-file', '--batch-check'], `${revision}^{commit}\n`);
+    return !answer.toString().trimEnd().endsWith(' missing');
   }
 
   /**
@@ -201,10 +195,8 @@ export class SitesRepo {
   #collectGarbage(): void {
     if (this.#isCollecting) return;
     this.#isCollecting = true;
-    const settings = [`gc.auto=${this.#gcObjects}`, 'gc.autoPackLimit=20', 'gc.autoDetach=false'];
-    const args = [...settings.flatMap((setting) => ['-c', setting]), 'gc', '--auto', '--quiet'];
     this.#git
-      .run(args)
+      .pack(this.#gcObjects)
       .catch((error: Error) => this.#onNotice(`the sites repository could not be packed: ${error.message}`))
       .finally(() => {
         this.#isCollecting = false;

@@ -24,13 +24,13 @@ export async function withoutStaleLocks<T>(
     } catch (error) {
       const lock = error instanceof GitError ? lockOf(error.message, dir) : null;
       if (lock === null || cleared === MAX_LOCKS) throw error;
-      const holder = await clear(lock, dir);
-      if (holder !== null) {
-        throw new SitesRepoError(`${lock} is held by ${holder}; end it, or wait until it has ended`, {
+      const outcome = await clear(lock, dir);
+      if (typeof outcome === 'object') {
+        throw new SitesRepoError(`${lock} is held by ${outcome.holder}; end it, or wait until it has ended`, {
           cause: error,
         });
       }
-      onCleared(`removed ${lock}: git was interrupted, and no process holds it`);
+      if (outcome === 'removed') onCleared(`removed ${lock}: git was interrupted, and no process holds it`);
     }
   }
 }
@@ -47,10 +47,13 @@ function lockOf(message: string, dir: string): string | null {
   return lock.startsWith(resolve(dir) + sep) ? lock : null;
 }
 
-/** Removes the lock unless a process holds it. Returns that process; `null`: none, or the lock was gone already. */
-async function clear(lock: string, dir: string): Promise<string | null> {
+/**
+ * Removes the lock unless a process holds it. `gone`: git removed it meanwhile, or replaced it by the lock of another
+ * process.
+ */
+async function clear(lock: string, dir: string): Promise<'removed' | 'gone' | { readonly holder: string }> {
   const before = await stat(lock).catch(() => null);
-  if (before === null) return null;
+  if (before === null) return 'gone';
   const youngMs = MIN_AGE_MS - (Date.now() - before.mtimeMs);
   if (youngMs > 0) await new Promise((resume) => setTimeout(resume, Math.min(youngMs, MIN_AGE_MS)));
   // Another lock of the same name belongs to a process that started meanwhile.
@@ -58,10 +61,12 @@ async function clear(lock: string, dir: string): Promise<string | null> {
     const now = await stat(lock).catch(() => null);
     return now?.ino === before.ino && now.mtimeMs === before.mtimeMs;
   };
-  if (!(await isStill())) return null;
+  if (!(await isStill())) return 'gone';
   const holder = await holderOf(lock, dir);
-  if (holder === null && (await isStill())) await rm(lock, { force: true });
-  return holder;
+  if (holder !== null) return { holder };
+  if (!(await isStill())) return 'gone';
+  await rm(lock, { force: true });
+  return 'removed';
 }
 
 /**

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type HostReport, hostReport } from '../../edge/verification/contract.ts';
 import { coalesce } from '../../gitops/base/coalesce.ts';
-import { visibleText } from '../../gitops/base/text.ts';
+import { replaceHidden } from '../../gitops/base/text.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { HEALTHS } from '../lifecycle/status.ts';
 
@@ -11,7 +11,7 @@ const TIMEOUT_MS = 15_000;
 const SYNC_MS = 5_000;
 
 /** A text of the provisioner. It may quote a container's log, so it may contain any character. */
-const text = z.string().transform((lines) => lines.split('\n').map(visibleText).join('\n'));
+const text = z.string().transform((lines) => lines.split('\n').map(replaceHidden).join('\n'));
 const accepted = z.object({ operation: z.object({ id: z.string() }).optional() });
 const operation = z.object({
   status: z.enum(['queued', 'running', 'succeeded', 'failed']),

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { type CryptoKey, errors, type JWTPayload, type JWTVerifyResult, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../../gitops/base/clock.ts';
-import { visibleText } from '../../gitops/base/text.ts';
+import { replaceHidden } from '../../gitops/base/text.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from './errors.ts';
 import { createKeySource, type JwksOptions } from './jwks.ts';
@@ -107,12 +107,12 @@ function actorOf({ sub, name, email }: JWTPayload): Actor {
       detail: 'the token’s subject is not plain Unicode text without control characters',
     });
   }
-  const shown = typeof name === 'string' ? visibleText(name).trim() : '';
+  const shown = typeof name === 'string' ? replaceHidden(name).trim() : '';
   return {
     subject: sub,
     name: shown === '' ? sub : shown,
     email:
-      typeof email === 'string' && email.includes('@') ? visibleText(email).trim() : `${sub}@users.invalid`,
+      typeof email === 'string' && email.includes('@') ? replaceHidden(email).trim() : `${sub}@users.invalid`,
   };
 }
 

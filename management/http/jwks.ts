@@ -32,8 +32,8 @@ type KeySource = (header?: JWSHeaderParameters, token?: FlattenedJWSInput) => Pr
 
 /**
  * The issuer's keys, fetched from its one URL; a token's `kid` only selects among them. While the issuer can't be
- * reached, known keys are used for an hour. Published keys that can't be used are as if unknown. Throws jose's errors. An error that isn't about the token means that the
- * keys can't be fetched.
+ * reached, known keys are used for an hour. Published keys that can't be used are as if unknown. Throws jose's errors.
+ * An error that isn't about the token means that the keys can't be fetched.
  */
 export function createKeySource(url: URL, options: JwksOptions = {}): KeySource {
   const { cooldownMs = 30_000, maxAgeMs = 600_000, staleMs = 3_600_000, pauseMs = 5_000 } = options;

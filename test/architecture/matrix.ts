@@ -74,7 +74,7 @@ export const MATRIX: readonly Row[] = [
     never: ROOTS,
   },
   {
-    from: 'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents}.ts',
+    from: 'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,direct-headers}.ts',
     may: [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json,direct-headers}.ts',
       'gitops/base/errors.ts',

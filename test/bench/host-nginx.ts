@@ -10,7 +10,7 @@ import { containerSpecs } from '../../gitops/manifest/containers.ts';
 import { Slots } from '../../gitops/manifest/slots.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX, NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { IDENTITY, proxyHome } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 import type { Bench, Suite } from './bench.ts';
@@ -76,7 +76,7 @@ async function startBed(count: number) {
   };
   const backend = nginxBackend({
     ...home.settings,
-    bin: NGINX,
+    ...NGINX_SETTINGS,
     workerProcesses: 2,
     shutdownSeconds: 1,
     certificates,

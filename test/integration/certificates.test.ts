@@ -13,7 +13,7 @@ import {
   certificatesDaemon,
   type Options,
 } from '../support/gitops/certificates-daemon.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 
 const ORIGIN = 'acme-shop-origin.example.net';
 const PREVIEW = 'acme-shop-preview.example.net';
@@ -23,7 +23,7 @@ const TIMEOUT = { timeoutMs: 60_000 };
 
 describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
   let daemon: CertificatesDaemon | undefined;
-  const nginx = (settings: ProxySettings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 });
+  const nginx = (settings: ProxySettings) => nginxBackend({ ...settings, ...NGINX_SETTINGS });
   const open = async (
     options: Partial<Options> = {},
     backendOf: (settings: ProxySettings) => ProxyBackend = nginx,

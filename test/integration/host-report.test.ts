@@ -17,7 +17,7 @@ import { manifestSchema } from '../../gitops/manifest/schema.ts';
 import { describeWith } from '../support/components.ts';
 import { type Knot, startKnot } from '../support/dns/knot.ts';
 import { manifestInput } from '../support/manifest.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { ask, HOP_SECRET, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startTlsFront } from '../support/proxy/tls-front.ts';
 import { startUpstream } from '../support/upstream.ts';
@@ -238,7 +238,7 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
 }
 arrivals('the embedded proxy', embeddedBackend);
 describeWith('nginx', 'with nginx', () => {
-  arrivals('nginx', (settings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 }));
+  arrivals('nginx', (settings) => nginxBackend({ ...settings, ...NGINX_SETTINGS }));
 });
 
 describe('a visit of the host itself', () => {

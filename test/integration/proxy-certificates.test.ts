@@ -13,7 +13,7 @@ import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { Slots } from '../../gitops/manifest/slots.ts';
 import { describeWith } from '../support/components.ts';
 import { loadedManifest } from '../support/manifest.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { ask, IDENTITY, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
@@ -179,5 +179,5 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
 certificateBehaviour('the embedded proxy', embeddedBackend);
 
 describeWith('nginx', 'with nginx', () => {
-  certificateBehaviour('nginx', (settings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 }));
+  certificateBehaviour('nginx', (settings) => nginxBackend({ ...settings, ...NGINX_SETTINGS }));
 });

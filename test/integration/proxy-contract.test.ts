@@ -10,7 +10,7 @@ import { Slots } from '../../gitops/manifest/slots.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
 import { describeWith } from '../support/components.ts';
 import { loadedManifest } from '../support/manifest.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { proxyHome } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
@@ -83,9 +83,9 @@ conformance('the proxy applier on the embedded proxy', embeddedBackend, {
 });
 
 describeWith('nginx', 'with nginx', () => {
-  conformance(
-    'the proxy applier on nginx',
-    (settings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 }),
-    { sites: join('current', 'sites'), ending: '.conf', foreign: '# kept by hand\n' },
-  );
+  conformance('the proxy applier on nginx', (settings) => nginxBackend({ ...settings, ...NGINX_SETTINGS }), {
+    sites: join('current', 'sites'),
+    ending: '.conf',
+    foreign: '# kept by hand\n',
+  });
 });

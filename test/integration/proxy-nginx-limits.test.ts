@@ -17,7 +17,7 @@ import { Slots } from '../../gitops/manifest/slots.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX, NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { type Ask, ask, IDENTITY, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
@@ -31,7 +31,7 @@ describeWith('nginx', 'nginx at its limits', () => {
 
   beforeEach(async () => {
     home = await proxyHome();
-    settings = { ...home.settings, bin: NGINX, workerProcesses: 1 };
+    settings = { ...home.settings, ...NGINX_SETTINGS };
     cleanups = [() => home.remove()];
   });
   afterEach(async () => {
@@ -321,12 +321,11 @@ describeWith('nginx', 'nginx at its limits', () => {
 
   test('rotates a full log without losing a line', async () => {
     const server = await upstream();
-    const backend = await start();
+    const backend = await start({ rotationMs: 20 });
     await backend.install([put('acme', origin('acme', server))]);
     const file = join(settings.prefix, 'logs', 'sites', 'acme.log');
     await truncate(file, 65 * KIB * KIB);
-    await backend.upkeep?.();
-    expect((await stat(`${file}.1`)).size).toBe(65 * KIB * KIB);
+    await eventually(async () => expect((await stat(`${file}.1`)).size).toBe(65 * KIB * KIB), TIMEOUT);
     let asked = 0;
     await eventually(async () => {
       asked += 1;

@@ -17,7 +17,7 @@ import { Slots } from '../../gitops/manifest/slots.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { memoryDaemon, SECRET } from '../support/gitops/memory-daemon.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX, NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { ask, proxyHome, put } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
@@ -43,7 +43,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     settings = {
       ...home.settings,
       edgeUpstream: { scheme: 'http', address: upstream.address, port: upstream.port },
-      bin: NGINX,
+      ...NGINX_SETTINGS,
       systemConfig: config,
       reloadTimeoutMs: 10_000,
     };

@@ -11,7 +11,7 @@ import { Slots } from '../../gitops/manifest/slots.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { ask, IDENTITY, proxyHome, put } from '../support/proxy/proxy.ts';
 import { signal as sendSignal } from '../support/signal.ts';
 import { startUpstream } from '../support/upstream.ts';
@@ -26,7 +26,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     home = await proxyHome();
     const edge = await startUpstream({ name: 'edge' });
     const edgeUpstream = { scheme: 'http', address: edge.address, port: edge.port } as const;
-    settings = { ...home.settings, edgeUpstream, bin: NGINX, workerProcesses: 1 };
+    settings = { ...home.settings, edgeUpstream, ...NGINX_SETTINGS };
     cleanups = [() => edge.close(), () => home.remove()];
   });
   afterEach(async () => {

@@ -19,7 +19,7 @@ import { Slots } from '../../gitops/manifest/slots.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { ask, IDENTITY, plainFiles, proxyHome, put } from '../support/proxy/proxy.ts';
 import { signal as sendSignal } from '../support/signal.ts';
 import { startLoad } from '../support/steady-load.ts';
@@ -36,7 +36,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     home = await proxyHome();
     edge = await startUpstream({ name: 'edge' });
     const edgeUpstream = { scheme: 'http', address: edge.address, port: edge.port } as const;
-    settings = { ...home.settings, edgeUpstream, bin: NGINX, workerProcesses: 1, reloadTimeoutMs: 3_000 };
+    settings = { ...home.settings, edgeUpstream, ...NGINX_SETTINGS, reloadTimeoutMs: 3_000 };
     cleanups = [() => edge.close(), () => home.remove()];
   });
   afterEach(async () => {

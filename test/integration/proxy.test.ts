@@ -2,10 +2,10 @@ import { nginxBackend } from '../../gitops/appliers/proxy/nginx/backend.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
 import { describeWith } from '../support/components.ts';
 import { proxyBehaviour } from '../support/proxy/behaviour.ts';
-import { NGINX } from '../support/proxy/nginx.ts';
+import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 
 proxyBehaviour('the embedded proxy', embeddedBackend);
 
 describeWith('nginx', 'with nginx', () => {
-  proxyBehaviour('nginx', (settings) => nginxBackend({ ...settings, bin: NGINX, workerProcesses: 1 }));
+  proxyBehaviour('nginx', (settings) => nginxBackend({ ...settings, ...NGINX_SETTINGS }));
 });

@@ -2,9 +2,14 @@ import { EventEmitter, on } from 'node:events';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { limit } from '../../base/limit.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
-import { type ContainerSpec, containerKey } from '../../manifest/containers.ts';
+import {
+  type ContainerSpec,
+  containerKey,
+  gateHolder,
+  type LoadedManifest,
+} from '../../manifest/containers.ts';
 import type { Slots } from '../../manifest/slots.ts';
-import type { Applier, Change, Resource } from '../contract.ts';
+import type { Applier, Change, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
 import { CONTAINERS, containerName, desiredContainers, keyOfName } from './desired.ts';
@@ -98,15 +103,23 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
 
   async function list(names: ReadonlySet<string>, signal: AbortSignal) {
     const all = await runtime.list(names, signal);
-    readSlots(slots, identity, all);
-    return all;
+    return { all, holders: readSlots(slots, identity, all) };
+  }
+
+  /** Releases the slots of containers that neither exist nor are desired or being changed. */
+  function releaseSlots(holders: Set<string>, desired: readonly Resource<ContainerSpec>[]): void {
+    const changing = [...busy].flatMap((name) => keyOfName(instance, name) ?? []);
+    for (const holder of [...changing, ...desired.map(({ spec }) => containerKey(spec))]) {
+      holders.add(holder).add(gateHolder(holder));
+    }
+    slots.keepOnly(holders);
   }
 
   /** Throws if a spec's slot has changed since the spec was made: such a plan would replace the container. */
-  function requireSlots(desired: readonly Resource<ContainerSpec>[]): void {
+  function requireSlots(assigned: Slots, desired: readonly Resource<ContainerSpec>[]): void {
     for (const { spec } of desired) {
       const { site, port } = spec;
-      if (slots.addressOf({ site, port, holder: containerKey(spec) }) === spec.boundAddress) continue;
+      if (assigned.addressOf({ site, port, holder: containerKey(spec) }) === spec.boundAddress) continue;
       throw new RetryableError(
         'the slots of running containers were just read; the next observation uses them',
       );
@@ -149,25 +162,63 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     if (endpoint !== null) await released(endpoint, signal);
   }
 
+  const specsOf = (desired: readonly Resource<ContainerSpec>[]) =>
+    new Map(desired.map(({ spec }) => [containerName(instance, spec), spec]));
+
+  async function observeAll(
+    all: readonly ContainerInstance[],
+    specs: ReadonlyMap<string, ContainerSpec>,
+    { signal, scope }: { signal: AbortSignal; scope?: Scope | undefined },
+  ) {
+    const found = all.filter(({ name, mark }) => {
+      const { owner } = readMark(identity, mark);
+      return specs.has(name) || (owner.kind === 'ours' && (scope?.sites.has(owner.site) ?? true));
+    });
+    return await Promise.all(
+      found.map((one) => probes(() => observeOne(one, specs.get(one.name)?.onDemand ?? false, signal))),
+    );
+  }
+
+  /** `assigned`: gets the slots of containers that are desired for the first time. */
+  const planning = (assigned: Slots) =>
+    ({
+      ...CONTAINERS,
+      desired: (manifest: LoadedManifest) =>
+        desiredContainers(manifest, { ...desiredSettings, slots: assigned }),
+      edition: ({ site }: LoadedManifest) => `${recycling.edition(site)} ${assigned.edition(site)}`,
+      plan: planResources,
+    }) as const;
+
   return {
-    ...CONTAINERS,
-    desired: (manifest) => desiredContainers(manifest, desiredSettings),
-    edition: ({ site }) => `${recycling.edition(site)} ${slots.edition(site)}`,
-    plan: planResources,
+    ...planning(slots),
 
     async observe(desired, signal, scope) {
-      const specs = new Map(desired.map(({ spec }) => [containerName(instance, spec), spec]));
-      const all = await list(new Set(specs.keys()), signal);
-      requireSlots(desired);
+      const specs = specsOf(desired);
+      const { all, holders } = await list(new Set(specs.keys()), signal);
+      requireSlots(slots, desired);
       await onDemand.keepOnly(new Set([...specs.keys(), ...all.map(({ name }) => name)]), scope?.sites);
-      if (scope === undefined) settings.images?.start(new Set(desired.map(({ spec }) => spec.image)));
-      const found = all.filter(({ name, mark }) => {
-        const { owner } = readMark(identity, mark);
-        return specs.has(name) || (owner.kind === 'ours' && (scope?.sites.has(owner.site) ?? true));
-      });
-      return await Promise.all(
-        found.map((one) => probes(() => observeOne(one, specs.get(one.name)?.onDemand ?? false, signal))),
-      );
+      if (scope === undefined) {
+        settings.images?.start(new Set(desired.map(({ spec }) => spec.image)));
+        releaseSlots(holders, desired);
+      }
+      return await observeAll(all, specs, { signal, scope });
+    },
+
+    preview() {
+      const assigned = slots.copy();
+      return {
+        ...planning(assigned),
+        async observe(desired, signal, scope) {
+          const specs = specsOf(desired);
+          const { all } = await list(new Set(specs.keys()), signal);
+          readSlots(assigned, identity, all);
+          requireSlots(assigned, desired);
+          return await observeAll(all, specs, { signal, scope });
+        },
+        async apply() {
+          throw new TerminalError('a preview applies nothing');
+        },
+      };
     },
 
     async apply({ key, op, desired, observed }: Change<ContainerSpec, ContainerRef>, signal) {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import type { Log } from '../../base/log.ts';
 import { type Identity, networkName } from '../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
@@ -23,6 +23,7 @@ const SLOTS_TIMEOUT_MS = 5_000;
 interface Services {
   readonly identity: Identity;
   readonly stateDir: string;
+  readonly docker: Docker;
   readonly now: () => number;
   readonly log: Log;
   readonly containers: ContainerSettings & { readonly slots: Slots };
@@ -42,14 +43,14 @@ export const containers: Registration<typeof containersSettings, Services> = {
     const isDocker = settings.CONTAINERS_DRIVER === 'docker';
     const keepDays = settings.IMAGE_KEEP_DAYS;
     const pruning = {
-      docker: new Docker(),
+      docker: services.docker,
       file: join(services.stateDir, 'images.json'),
       keepDays,
       now: services.now,
       log: services.log,
     };
     const runtime = isDocker
-      ? dockerRuntime({ docker: new Docker(), networkOf: (site) => networkName(instance, site), ...ca })
+      ? dockerRuntime({ docker: services.docker, networkOf: (site) => networkName(instance, site), ...ca })
       : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, ...ca });
     const applier = containersApplier(
       {

@@ -6,14 +6,20 @@ import type { ContainerInstance } from './runtime.ts';
 
 /**
  * Records the slots of all existing containers, of any owner, so that no other container gets them. A container of an
- * older release has no recorded slot: while it runs, its endpoint counts instead.
+ * older release has no recorded slot: while it runs, its endpoint counts instead. Returns the holders.
  */
-export function readSlots(slots: Slots, identity: Identity, instances: readonly ContainerInstance[]): void {
+export function readSlots(
+  slots: Slots,
+  identity: Identity,
+  instances: readonly ContainerInstance[],
+): Set<string> {
+  const holders = new Set<string>();
   for (const { id, name, mark, slot, endpoint } of instances) {
     const { owner } = readMark(identity, mark);
     const key = owner.kind === 'ours' ? keyOfName(identity.instance, name) : null;
     const site = owner.kind === 'ours' ? owner.site : '';
     const holder = key ?? `container ${id}`;
+    holders.add(holder).add(gateHolder(holder));
     if (slot !== null) {
       const { address, boundAddress, port } = slot;
       slots.found({ site, port, holder }, boundAddress);
@@ -22,4 +28,5 @@ export function readSlots(slots: Slots, identity: Identity, instances: readonly 
       slots.found({ site, port: endpoint.port, holder }, endpoint.address);
     }
   }
+  return holders;
 }

@@ -65,8 +65,12 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
     const site =
       owner.kind === 'ours' ? owner.site : found.name.slice(networkName(identity.instance, '').length);
     const key = isExpected || owner.kind === 'foreign' ? site : `stray/${found.id}`;
-    const intact = isAsDesired(found) && state.kind !== 'broken';
-    return { target: NETWORK.target, key, owner, hash: intact ? hash : null, ref: found.id } as const;
+    const observed = { target: NETWORK.target, key, owner, ref: found.id } as const;
+    if (!isAsDesired(found)) return { ...observed, hash: null, found: 'a network that does not isolate' };
+    if (state.kind !== 'broken') return { ...observed, hash };
+    // One set of rules for all sites, derived from settings, nameservers and the release: no drift of this site.
+    const different = 'in order, but the firewall rules of all sites differ from the desired ones';
+    return { ...observed, hash: null, found: different, outdated: true } as const;
   }
 
   async function bringUp({ site, hash, adopt }: Resource<null>, signal: AbortSignal): Promise<void> {

@@ -63,15 +63,19 @@ export function firewall({ names, own, exceptions, clock = systemClock }: Firewa
     { command: 'iptables', desired: (current) => chainsV4(names, current, own) },
     ...(existsSync(IPV6) ? [{ command: 'ip6tables', desired: () => chainsV6(names) } as const] : []),
   ];
-  /** The written chains as this version of iptables prints them. Its wording may differ from that of `Chains`. */
-  const written = new Map<string, Chains>();
+  /**
+   * By command, the chains that were written last, and as this version of iptables prints them. Its wording may differ
+   * from that of `Chains`.
+   */
+  const written = new Map<Family['command'], { readonly wanted: string; readonly printed: Chains }>();
 
   async function observe({ command, desired }: Family) {
     const present = await list(command);
     const wanted = desired(await exceptions());
-    const known = written.get(`${command}\n${text(wanted)}`);
+    const last = written.get(command);
     const intact =
-      isIntact(names, wanted, present) || (known !== undefined && isIntact(names, known, present));
+      isIntact(names, wanted, present) ||
+      (last?.wanted === text(wanted) && isIntact(names, last.printed, present));
     return { wanted, present, intact };
   }
 
@@ -85,7 +89,7 @@ export function firewall({ names, own, exceptions, clock = systemClock }: Firewa
       chain,
       after.get(chain) ?? [],
     ]);
-    written.set(`${command}\n${text(wanted)}`, new Map(own));
+    written.set(command, { wanted: text(wanted), printed: new Map(own) });
   }
 
   let denied: { readonly reason: string; readonly until: number } | null = null;
@@ -126,6 +130,14 @@ export function firewall({ names, own, exceptions, clock = systemClock }: Firewa
         }
       }),
   };
+}
+
+/** Whether this process may change the firewall. Reading the rules needs the same right. */
+export async function mayWriteFirewall(): Promise<boolean> {
+  return await list('iptables').then(
+    () => true,
+    () => false,
+  );
 }
 
 async function list(command: Family['command']): Promise<Chains> {

@@ -1,4 +1,4 @@
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import type { Identity } from '../../base/ownership.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
 import { dockerEvents } from '../../clients/docker-events.ts';
@@ -17,6 +17,7 @@ import { networkSettings } from './settings.ts';
 
 interface Services {
   readonly identity: Identity;
+  readonly docker: Docker;
   readonly containers: Pick<ContainerSettings, 'originPort' | 'ownNetwork'>;
 }
 
@@ -24,9 +25,8 @@ interface Services {
 export const network: Registration<typeof networkSettings, Services> = {
   ...NETWORK,
   settings: networkSettings,
-  create(settings, { identity, containers }) {
+  create(settings, { identity, docker, containers }) {
     if (!containers.ownNetwork) return NO_NETWORKS;
-    const docker = new Docker();
     const names = firewallNames(identity);
     const ranges = settings.CONTAINER_NETWORKS;
     const exceptions = async () => {

@@ -1,7 +1,7 @@
 import { coalesce } from '../../base/coalesce.ts';
-import type { Log } from '../../base/log.ts';
+import { type Log, warner } from '../../base/log.ts';
 import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
-import type { ContainerSettings } from '../../manifest/containers.ts';
+import type { ContainerSettings, LoadedManifest } from '../../manifest/containers.ts';
 import type { Applier, Change } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';
@@ -59,16 +59,26 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   const unproven = new Set<string>();
   let housekeeping: Promise<void> | null = null;
   let knownStrangers = '';
+  const warnOnce = warner((message) =>
+    deps.log?.warn({}, `foreign files in the proxy’s folder can’t be listed: ${message}`),
+  );
 
-  return {
-    ...PROXY,
-    desired: (manifest) =>
-      proxyResources(manifest, containers, (host, tls) => certificates.edition?.(host, tls)),
-    edition({ site, hostnames, customDomains, tls }) {
-      const names = [hostnames.origin, hostnames.preview, ...customDomains];
-      const editions = names.map((host) => certificates.edition?.(host, tls.mode));
-      return [containers.edition?.(site), containers.slots.edition(site), ...editions].join(' ');
-    },
+  const planning = (settings: ContainerSettings) =>
+    ({
+      ...PROXY,
+      desired: (manifest: LoadedManifest) =>
+        proxyResources(manifest, settings, (host, tls) => certificates.edition?.(host, tls)),
+      edition({ site, hostnames, customDomains, tls }: LoadedManifest) {
+        const names = [hostnames.origin, hostnames.preview, ...customDomains];
+        const editions = names.map((host) => certificates.edition?.(host, tls.mode));
+        return [settings.edition?.(site), settings.slots.edition(site), ...editions].join(' ');
+      },
+      plan: planResources,
+    }) as const;
+
+  const applier: Applier<ProxySpec, string> = {
+    ...planning(containers),
+    preview: () => ({ ...applier, ...planning({ ...containers, slots: containers.slots.copy() }) }),
     async observe(desired, signal, scope) {
       signal.throwIfAborted();
       if (scope === undefined) startHousekeeping();
@@ -83,7 +93,6 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
         return { ...observed, hash: null, found, ...(isOutdated ? { outdated: true as const } : {}) };
       });
     },
-    plan: planResources,
     async apply(change, signal) {
       signal.throwIfAborted();
       namesRemoved ||= change.op !== 'create';
@@ -101,17 +110,14 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     },
     events: (signal) => backend.events(signal),
   };
+  return applier;
 
-  /**
-   * Occasional housekeeping in the background. Changed ranges show as drift in the next observation; logs that can't be
-   * rotated now are rotated later.
-   */
+  /** Occasional housekeeping in the background. Changed ranges show as drift in the next observation. */
   function startHousekeeping(): void {
     void deps.ranges?.refresh();
     if (housekeeping === null) {
-      housekeeping = Promise.all([backend.upkeep?.(), nameStrangers()])
-        .then(() => undefined)
-        .catch(() => undefined)
+      housekeeping = nameStrangers()
+        .then(() => warnOnce(null), warnOnce)
         .finally(() => {
           housekeeping = null;
         });

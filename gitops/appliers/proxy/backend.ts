@@ -89,8 +89,6 @@ export interface ProxyBackend {
   install(changes: readonly ProxyChange[]): Promise<readonly PromiseSettledResult<{ changed: boolean }>[]>;
   /** An item for each unexpected end of the proxy. */
   events(signal: AbortSignal): AsyncIterable<void>;
-  /** Housekeeping that doesn't change what is served; called occasionally, never concurrently. */
-  upkeep?(): Promise<void>;
   /** Paths of files in the proxy's folder that Tagyard neither wrote nor needs. */
   strangers?(): Promise<readonly string[]>;
   /** Call it before the process ends. nginx keeps serving, and a later `start` adopts it. The embedded proxy ends. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { z } from 'zod';
+import type { Log } from '../../base/log.ts';
 import type { Identity } from '../../base/ownership.ts';
 import type { EdgeUpstream, NameLimits, ProxyBackend, ProxySettings } from './backend.ts';
 import type { CertificateSource } from './certificates.ts';
@@ -15,6 +16,7 @@ interface DriverSettings extends ProxySettings {
   readonly limits: NameLimits;
   readonly logBytes: number;
   readonly now: () => number;
+  readonly log: Log;
 }
 
 interface ProxyDriverDeps {
@@ -27,6 +29,7 @@ interface ProxyDriverDeps {
   readonly ranges: Pick<CloudflareRanges, 'current'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  readonly log: Log;
   readonly drivers: Readonly<Record<Environment['PROXY_DRIVER'], (settings: DriverSettings) => ProxyBackend>>;
 }
 

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { visibleTexts } from '../../base/visible.ts';
+import { escapeHiddenIn } from '../../base/text.ts';
 import { CliError } from '../output/cli-error.ts';
 import { callService, problemOf } from './call.ts';
 import { readRun } from './run-file.ts';
@@ -45,7 +45,7 @@ export async function callProvisioner(
   const limit = timeoutMs(context.env, given ?? (method === 'GET' ? QUICK_MS : SLOW_MS));
   const response = await callService(service, request, limit);
   // Names and messages come from git. Anyone who may push can put escape sequences for terminals there.
-  const answer: unknown = visibleTexts(await response.json().catch(() => null));
+  const answer: unknown = escapeHiddenIn(await response.json().catch(() => null));
   if (!response.ok) throw problemOf(service, response.status, answer);
   if (answer !== null) return answer;
   throw new CliError(`${url} did not answer like a provisioner; check INFRA_PROVISIONER_URL`);

@@ -1,4 +1,4 @@
-import { CliError } from '../output/cli-error.ts';
+import { numberOf } from './number.ts';
 
 /** Milliseconds for an answer that needs no work. */
 export const QUICK_MS = 10_000;
@@ -12,9 +12,9 @@ export const SLOW_MS = 120_000;
 export function timeoutMs(env: NodeJS.ProcessEnv, fallbackMs: number): number {
   const text = env.TAGYARD_TIMEOUT;
   if (text === undefined || text === '') return fallbackMs;
-  const seconds = Number(text);
-  if (!Number.isFinite(seconds) || seconds <= 0 || seconds > 86_400) {
-    throw new CliError(`TAGYARD_TIMEOUT=${text}: set it to a number of seconds, at most 86400`);
-  }
+  const seconds = numberOf(text, {
+    isPermitted: (value) => value > 0 && value <= 86_400,
+    problem: `TAGYARD_TIMEOUT=${text}: set it to a number of seconds, at most 86400`,
+  });
   return seconds * 1000;
 }

@@ -1,4 +1,5 @@
 import { execa } from 'execa';
+import { mayWriteFirewall } from '../../appliers/network/firewall.ts';
 import { isDockerUsable } from '../../clients/docker.ts';
 import { CliError } from '../output/cli-error.ts';
 
@@ -26,8 +27,8 @@ export interface Machine {
 }
 
 /**
- * Chooses the proxy and the containers by `TAGYARD_PROXY` and `TAGYARD_CONTAINERS`, by default by what is installed.
- * Throws `CliError` if a requested driver is not installed.
+ * Chooses the proxy, the containers and their isolation by `TAGYARD_PROXY`, `TAGYARD_CONTAINERS` and
+ * `CONTAINER_FIREWALL`, by default by what is installed. Throws `CliError` if a requested driver is not installed.
  */
 export async function chooseDrivers(
   env: NodeJS.ProcessEnv,
@@ -45,32 +46,35 @@ export async function chooseDrivers(
     edge: { name: 'workerd', reason: 'runs the deployed worker in Cloudflare’s own runtime' },
     proxy,
     containers,
-    isolation: await chooseIsolation(machine, containers.name),
+    isolation: await chooseIsolation(
+      machine,
+      containers.name,
+      requested(env, 'CONTAINER_FIREWALL', ['enforce', 'off']),
+    ),
   };
 }
 
 async function chooseIsolation(
   machine: Machine,
   containers: Drivers['containers']['name'],
+  wanted: 'enforce' | 'off' | null,
 ): Promise<Drivers['isolation']> {
   if (containers === 'process') {
     return { name: 'none', reason: 'child processes reach each other, this machine and its network' };
   }
-  if (await machine.mayWriteFirewall()) {
+  if (wanted !== 'off' && (await machine.mayWriteFirewall())) {
     return { name: 'firewall', reason: 'containers reach the internet and their preview host only' };
   }
+  if (wanted === 'enforce') {
+    throw new CliError(
+      'CONTAINER_FIREWALL=enforce, but iptables needs root; start as root or unset the variable',
+    );
+  }
+  const cause = wanted === 'off' ? 'CONTAINER_FIREWALL is off' : 'iptables needs root';
   return {
     name: 'networks',
-    reason:
-      'containers of two sites don’t reach each other, but they reach this machine and private addresses: iptables needs root',
+    reason: `containers of two sites don’t reach each other, but they reach this machine and private addresses: ${cause}`,
   };
-}
-
-/** Reading the rules needs the same right as changing them. */
-async function mayWriteFirewall(): Promise<boolean> {
-  const env = { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` };
-  const result = await execa('iptables', ['-w', '5', '-S', 'INPUT'], { reject: false, timeout: 10_000, env });
-  return !result.failed;
 }
 
 async function chooseProxy(machine: Machine, wanted: 'nginx' | 'embedded' | null): Promise<Drivers['proxy']> {

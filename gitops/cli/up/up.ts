@@ -15,8 +15,8 @@ import { chooseDrivers, type Drivers } from './drivers.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
 import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
 import { assignPorts } from './ports.ts';
+import { replaceMissingImages } from './replace-images.ts';
 import { awaitSettled } from './settled.ts';
-import { takeOverImages } from './take-over.ts';
 
 const RUN_FILE = 'run.json';
 const noop = () => undefined;
@@ -100,7 +100,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
     proxyAddresses: ['127.0.0.1', ...(gateway === null ? [] : [gateway])],
     tagServerImage: docker ? await buildDemoImage() : await processImageId(),
   };
-  if (docker) await takeOver(setup);
+  if (docker) await replaceImages(setup);
   const jwks = await serveJwks(instance, ports.issuer);
   if (stack.disposed) await jwks.close();
   stack.defer(() => jwks.close());
@@ -133,9 +133,9 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
 }
 
 /** Moves sites that child processes ran until now to Docker. Call it before the provisioner starts. */
-async function takeOver({ home, tagServerImage }: Setup): Promise<void> {
+async function replaceImages({ home, tagServerImage }: Setup): Promise<void> {
   const repo = { sitesRepo: home.at('sites.git'), cacheDir: home.at() };
-  for (const site of await takeOverImages(repo, tagServerImage)) {
+  for (const site of await replaceMissingImages(repo, tagServerImage)) {
     process.stdout.write(`${site}: its image is not on this machine; it gets ${tagServerImage}\n`);
   }
 }

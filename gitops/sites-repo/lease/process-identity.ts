@@ -27,11 +27,13 @@ export function ownIdentity(): ProcessIdentity {
   };
 }
 
-/** True only if the process has certainly ended. Always false for a process of another machine. */
+/**
+ * True only if the process has certainly ended: always false for a process of another machine or before another boot.
+ * Cloned machines and images can have the same machine id, but no two boots have the same id.
+ */
 export function hasEnded({ machine, boot, namespace: where, pid, started }: ProcessIdentity): boolean {
   const own = ownIdentity();
-  if (machine === null || boot === null || machine !== own.machine) return false;
-  if (boot !== own.boot) return true;
+  if (machine === null || boot === null || machine !== own.machine || boot !== own.boot) return false;
   return where !== null && where === own.namespace && startOf(pid) !== started;
 }
 

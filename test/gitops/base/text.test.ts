@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { storableJson, textProblem, visibleText } from '../../../gitops/base/text.ts';
+import {
+  escapeHidden,
+  escapeHiddenIn,
+  replaceHidden,
+  storableJson,
+  textProblem,
+} from '../../../gitops/base/text.ts';
 
 test.each([
   'Acme Shop',
@@ -8,7 +14,7 @@ test.each([
   'Café ❤️ 🛒',
   'a'.repeat(120),
 ])('accepts %s', (text) => {
-  expect([textProblem(text), visibleText(text)]).toEqual([null, text]);
+  expect([textProblem(text), replaceHidden(text)]).toEqual([null, text]);
 });
 
 test.each([
@@ -30,7 +36,7 @@ test.each([
   ['a Hangul filler', '\u3164', /zero-width/, ' '],
 ])('refuses %s', (_what, text, problem, visible) => {
   expect(textProblem(text)).toMatch(problem);
-  expect(visibleText(text)).toBe(visible);
+  expect(replaceHidden(text)).toBe(visible);
 });
 
 test.each(['', ' ', '\u00a0\u2003 '])('refuses only spaces', (text) => {
@@ -40,4 +46,23 @@ test.each(['', ' ', '\u00a0\u2003 '])('refuses only spaces', (text) => {
 test('makes JSON that PostgreSQL can hold', () => {
   const value = { a: ['x\0y', 'z\ud800'], b: 1, c: null };
   expect(JSON.parse(storableJson(value))).toEqual({ a: ['x\ufffdy', 'z\ufffd'], b: 1, c: null });
+});
+
+test.each([
+  ['plain text, Ünïcödé 👍', 'plain text, Ünïcödé 👍'],
+  ['\x1b[31mred', '\\u001b[31mred'],
+  ['two\nlines\tand\r', 'two\\u000alines\\u0009and\\u000d'],
+  ['\u009b2J\u202egnp.exe', '\\u009b2J\\u202egnp.exe'],
+  ['zero\u200bwidth\ufeff', 'zero\\u200bwidth\\ufeff'],
+  ['tag \u{e0041}, half \ud800', 'tag \\u{e0041}, half \\ud800'],
+])('shows %j as %s', (text, shown) => {
+  expect(escapeHidden(text)).toBe(shown);
+});
+
+test('shows all texts of a value, and keeps line breaks and tabs', () => {
+  const value = { 'a\x1b': ['x\x1b\n\ty', 1, null, true], b: { c: '\x07' } };
+  expect(escapeHiddenIn(value)).toEqual({
+    'a\\u001b': ['x\\u001b\n\ty', 1, null, true],
+    b: { c: '\\u0007' },
+  });
 });

@@ -252,6 +252,25 @@ describe('tagyard validate', () => {
     expect(hostile.stdout).not.toContain('\x1b');
   });
 
+  test('refuses a domain below that of another client, which the provisioner would refuse', async () => {
+    const path = (name: string) => join(daemon.dir, `${name}.yaml`);
+    const write = (name: string, number: number, domain: string, extra: object = {}) => {
+      const token = `ct_container0tok${number}000`.slice(0, 20);
+      const domains = [{ domain, webTagId: 'GTM-ABC1234', token }];
+      return writeFile(path(name), formatManifest(daemon.manifest(name, number, { domains, ...extra })));
+    };
+    const client = '7c9e6679-7425-40de-944b-e07fc1f90aff';
+    await write('owner', 71, 'acme.example');
+    await write('sister', 72, 'two.acme.example');
+    await write('rival', 73, 'shop.acme.example', { client });
+    const files = ['owner', 'sister', 'rival'].map(path);
+    const { exitCode, stdout } = await tagyard(['validate', ...files], { INFRA_PROVISIONER_URL: '' });
+    expect(stdout).toBe(
+      `${path('rival')}: acme.example belongs to another client, with the site in ${path('owner')}`,
+    );
+    expect(exitCode).toBe(1);
+  });
+
   test('checks files without a provisioner, and names file, line and path', async () => {
     const good = join(daemon.dir, 'good.yaml');
     const bad = join(daemon.dir, 'bad.yaml');

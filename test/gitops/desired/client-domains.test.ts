@@ -1,6 +1,16 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { git } from '../../../gitops/clients/git.ts';
 import { disputedDomains, lostDomains } from '../../../gitops/desired/client-domains.ts';
+import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
+import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
+import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
@@ -101,6 +111,43 @@ describe('a registrable domain in which two clients have sites', () => {
     await daemon.reaches('acme', 'Ready');
     await daemon.reaches('aaa-rival', 'Ready');
   });
+});
+
+test('an applied version that git fails to read ends the read, and one that git no longer has counts as none', async () => {
+  const { repo, sitesRepo, dir } = daemon;
+  const ageIdentity = await generateIdentity();
+  const containerConfig = await encryptSecret(await identityToRecipient(ageIdentity), daemon.config);
+  await daemon.push('acme', acme({ containerConfig }));
+  const applied = (await daemon.push('acme', acme({ containerConfig, name: 'Applied' }))).revision;
+  const [blob = ''] = (await repo.tree(applied)).files.map((file) => file.blob);
+  // The branch is written anew, so its history doesn't contain the applied version.
+  const inNew = `${dir}/new.git`;
+  await initSitesRepo(inNew);
+  const other = await openSitesRepo({ url: inNew, cacheDir: dir });
+  const edit = (site: string, file: ManifestInput) =>
+    other.commit({
+      site,
+      edit: () => formatManifest(file),
+      subject: 'By hand',
+      author: { name: 'Op', email: 'op@example.test' },
+      trailers: {},
+    });
+  await edit('aaa-rival', rival({ containerConfig }));
+  const { revision } = await edit('acme', acme({ containerConfig, name: 'Edited' }));
+  await git(sitesRepo, ['fetch', '--quiet', inNew, '+refs/heads/main:refs/heads/main']);
+  const stalled = async (appliedRevision: string) => {
+    const reader = new DesiredStateReader(repo, {
+      host: 'tag-1',
+      ageIdentity,
+      appliedRevision: (site) => (site === 'acme' ? appliedRevision : null),
+    });
+    const { sites } = await reader.read(revision);
+    return [...sites.values()].filter(({ manifest }) => manifest === null).map(({ site }) => site);
+  };
+  expect(await stalled(applied)).toEqual(['aaa-rival']);
+  expect(await stalled('0123456789'.repeat(4))).toEqual(['acme']);
+  await rm(join(sitesRepo, 'objects', blob.slice(0, 2), blob.slice(2)));
+  await expect(stalled(applied)).rejects.toThrow(SitesRepoError);
 });
 
 describe('claims of several domains', () => {

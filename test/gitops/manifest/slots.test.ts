@@ -54,6 +54,38 @@ describe('slots', () => {
     expect(slots.edition('shop')).toBe(1);
   });
 
+  test('are released once two calls in a row don’t name the holder, and used again last', () => {
+    const slots = new Slots('127.77');
+    slots.addressOf(at('a'));
+    slots.addressOf({ ...at('b'), site: 'removed' });
+    slots.keepOnly(new Set(['a']));
+    expect(slots.addressOf(at('b'))).toBe('127.77.0.2');
+    slots.keepOnly(new Set(['a', 'b']));
+    slots.keepOnly(new Set(['a']));
+    expect([slots.edition('shop'), slots.edition('removed')]).toEqual([0, 0]);
+    slots.keepOnly(new Set(['a']));
+    expect([slots.edition('shop'), slots.edition('removed')]).toEqual([0, 1]);
+    expect(slots.addressOf(at('a'))).toBe('127.77.0.1');
+    expect(slots.addressOf(at('b'))).toBe('127.77.0.3');
+  });
+
+  test('last for any number of specs, because those of the past are released', () => {
+    const slots = new Slots('127.77');
+    for (let spec = 0; spec < 254 * 254 + 10; spec += 1) {
+      slots.addressOf(at(`spec-${spec}`));
+      if (spec % 1000 === 0) slots.keepOnly(new Set([`spec-${spec}`]));
+    }
+    expect(slots.addressOf(at('next'))).toMatch(/^127\.77\./);
+  });
+
+  test('of a copy are assigned nowhere else', () => {
+    const slots = new Slots('127.77');
+    slots.addressOf(at('a'));
+    const copy = slots.copy();
+    expect([copy.addressOf(at('a')), copy.addressOf(at('b'))]).toEqual(['127.77.0.1', '127.77.0.2']);
+    expect(slots.addressOf(at('c'))).toBe('127.77.0.2');
+  });
+
   test('begin after the existing slots, and ignore addresses of other subnets', () => {
     const slots = new Slots('127.77');
     slots.found(at('old'), '127.77.3.254');

@@ -4,7 +4,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
+import { GitDir } from '../../../gitops/sites-repo/git-dir.ts';
+import { History } from '../../../gitops/sites-repo/history.ts';
+import { gitOf, initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
+import { SiteFiles } from '../../../gitops/sites-repo/site-files.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -46,6 +49,30 @@ test('a repository with many loose objects is packed, and loses nothing', async 
     await changes.return(null);
     const found = await Promise.all(revisions.map((revision) => repo.readSite(revision, 'acme')));
     expect(found.map((file) => file?.text)).toEqual(texts);
+  } finally {
+    rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  }
+});
+
+test('packing and indexing may be silent for many minutes, other commands may not', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'tagyard-gc-'));
+  try {
+    await initSitesRepo(dir);
+    const limits: (readonly [verb: string | undefined, minutes: number])[] = [];
+    const run = gitOf(dir, () => undefined);
+    const git = new GitDir(dir, false, (args, input, options) => {
+      const verb = args.find((arg) => ['gc', 'commit-graph', 'rev-parse'].includes(arg));
+      limits.push([verb, (options?.silenceMs ?? 60_000) / 60_000]);
+      return run(args, input, options);
+    });
+    await git.pack(500);
+    await new History(git, new SiteFiles(git)).index();
+    await git.run(['rev-parse', '--git-dir']);
+    expect(limits).toEqual([
+      ['gc', 30],
+      ['commit-graph', 30],
+      ['rev-parse', 1],
+    ]);
   } finally {
     rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
   }

@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
+import { fastImportStream } from '../../../gitops/sites-repo/fast-import.ts';
 import { LeaseHeldError } from '../../../gitops/sites-repo/host-lease.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const MODULE = new URL('../../../gitops/sites-repo/sites-repo.ts', import.meta.url).href;
 
@@ -20,12 +22,20 @@ beforeEach(async () => {
   notices = [];
   await initSitesRepo(bare);
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+afterEach(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
 
 const leaseFile = () =>
   JSON.parse(
     execFileSync('git', ['-C', bare, 'show', 'refs/tagyard/hosts/tag-1:lease.json'], { encoding: 'utf8' }),
   );
+
+/** Makes the repository refuse every push with this text; `null`: accept them again. */
+function refusePushes(text: string | null): void {
+  const hook = join(bare, 'hooks', 'pre-receive');
+  mkdirSync(join(bare, 'hooks'), { recursive: true });
+  if (text === null) rmSync(hook);
+  else writeFileSync(hook, `#!/bin/sh\necho ${text} >&2\nexit 1\n`, { mode: 0o755 });
+}
 
 describe.each([
   ['local', (at: string) => at],
@@ -104,20 +114,82 @@ describe.each([
   });
 });
 
-test('a daemon that may only read the remote acts without a lease, and logs this once', async () => {
-  mkdirSync(join(bare, 'hooks'), { recursive: true });
-  writeFileSync(join(bare, 'hooks', 'pre-receive'), '#!/bin/sh\necho read only >&2\nexit 1\n', {
-    mode: 0o755,
-  });
+/** A daemon behind a URL. */
+async function remoteDaemon(holder: string, takeoverTerm?: number) {
   const repo = await openSitesRepo({
     url: pathToFileURL(bare).href,
-    cacheDir: join(dir, 'cache'),
+    cacheDir: join(dir, holder),
     onNotice: (message) => notices.push(message),
   });
-  const lease = repo.hostLease({ host: 'tag-1', holder: 'one', takeoverTerm: undefined });
-  for (let pass = 0; pass < 2; pass += 1) {
+  const lease = repo.hostLease({ host: 'tag-1', holder, takeoverTerm });
+  return async () => {
     await repo.head();
     await lease.hold();
-  }
+  };
+}
+
+test('a daemon that may only read the remote acts without a lease, and logs each reason once', async () => {
+  refusePushes('read only');
+  const pass = await remoteDaemon('one');
+  for (let passes = 0; passes < 3; passes += 1) await pass();
   expect(notices).toEqual([expect.stringMatching(/can't be written.*read only/s)]);
+  refusePushes('disk full');
+  await eventually(async () => {
+    await pass();
+    expect(notices).toHaveLength(2);
+  });
+  expect(notices[1]).toContain('disk full');
+});
+
+test('a lease that could not be written is written as soon as the remote accepts it', async () => {
+  refusePushes('out of order');
+  const pass = await remoteDaemon('one');
+  await pass();
+  refusePushes(null);
+  await eventually(async () => {
+    await pass();
+    expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
+  });
+  await expect((await remoteDaemon('two'))()).rejects.toThrow(LeaseHeldError);
+});
+
+test('a takeover that can’t be written yet is repeated, and the daemon acts meanwhile', async () => {
+  const one = await remoteDaemon('one');
+  await one();
+  refusePushes('out of order');
+  const two = await remoteDaemon('two', 1);
+  for (let passes = 0; passes < 3; passes += 1) await two();
+  expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
+  refusePushes(null);
+  await eventually(async () => {
+    await two();
+    expect(leaseFile()).toMatchObject({ term: 2, holder: 'two' });
+  });
+  await two();
+  await expect(one()).rejects.toThrow(LeaseHeldError);
+});
+
+test('a process of another boot counts as running, because a cloned machine has the same machine id', async () => {
+  await (await remoteDaemon('one'))();
+  const { process: holder, ...record } = leaseFile();
+  const text = JSON.stringify({ ...record, process: { ...holder, boot: 'of a clone' } });
+  const commit = fastImportStream(
+    'refs/tagyard/hosts/tag-1',
+    null,
+    [
+      {
+        path: 'lease.json',
+        text,
+        subject: 'Act as the host tag-1',
+        author: { name: 'Op', email: 'op@example.test' },
+        trailers: {},
+      },
+    ],
+    1,
+  );
+  execFileSync('git', ['-C', bare, 'fast-import', '--quiet', '--done', '--force'], { input: commit });
+  await expect((await remoteDaemon('two'))()).rejects.toThrow(LeaseHeldError);
+  // The same daemon after a restart of its machine.
+  await (await remoteDaemon('one'))();
+  expect(leaseFile()).toMatchObject({ term: 1, holder: 'one', process: holder });
 });

@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { GitError } from '../../../gitops/clients/git.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo, type SitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
+import { withoutStaleLocks } from '../../../gitops/sites-repo/stale-lock.ts';
 
 let dir: string;
 let bare: string;
@@ -97,4 +99,17 @@ test('a lock of a remote is not removed, and the error names it', async () => {
   staleLock(lock);
   await expect(put(repo, 'x: 2\n')).rejects.toThrow(/main\.lock': File exists/);
   expect(existsSync(lock)).toBe(true);
+});
+
+test('a lock that its process removed meanwhile is not reported as removed', async () => {
+  const lock = join(bare, 'refs', 'heads', 'main.lock');
+  const message = `Unable to create '${lock}': File exists`;
+  let runs = 0;
+  const work = async () => {
+    runs += 1;
+    if (runs === 1) throw new GitError(128, message);
+    return 'done';
+  };
+  expect(await withoutStaleLocks(bare, (notice) => notices.push(notice), work)).toBe('done');
+  expect([runs, notices]).toEqual([2, []]);
 });

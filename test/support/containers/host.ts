@@ -6,7 +6,7 @@ import type { ProxyBackend } from '../../../gitops/appliers/proxy/backend.ts';
 import { nginxBackend } from '../../../gitops/appliers/proxy/nginx/backend.ts';
 import { executeSite, type SiteOutcome } from '../../../gitops/loop/execute.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { NGINX } from '../proxy/nginx.ts';
+import { NGINX_SETTINGS } from '../proxy/nginx.ts';
 import { proxyHome } from '../proxy/proxy.ts';
 import type { containersSettings } from './stage.ts';
 
@@ -21,7 +21,7 @@ export async function containersHost(runtime: Runtime, settings: Settings) {
   const { identity } = settings;
   const home = await proxyHome(identity);
   stack.defer(() => home.remove());
-  const backend: ProxyBackend = nginxBackend({ ...home.settings, bin: NGINX });
+  const backend: ProxyBackend = nginxBackend({ ...home.settings, ...NGINX_SETTINGS });
   await backend.start();
   stack.defer(() => backend.close());
   const edition = (site: string) => settings.recycling.edition(site);

@@ -8,6 +8,9 @@ export const NGINX =
     .map((folder) => join(folder, 'nginx'))
     .find(isThere) ?? 'nginx';
 
+/** For suites that need no other settings of nginx. */
+export const NGINX_SETTINGS = { bin: NGINX, workerProcesses: 1, logBytes: 192 * 1024 * 1024 } as const;
+
 function isThere(path: string): boolean {
   try {
     accessSync(path);

@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RetryableError } from '../../../base/errors.ts';
 import { limit } from '../../../base/limit.ts';
+import { warner } from '../../../base/log.ts';
 import { contentHash, readMark } from '../../../base/ownership.ts';
 import { type ProxyBackend, type ProxyEndpoint, reachableAddress } from '../backend.ts';
 import { isStillCurrent } from '../certificates.ts';
@@ -26,7 +27,6 @@ import { TEMPLATES } from './templates.ts';
 const RELOAD_TIMEOUT_MS = 30_000;
 /** Milliseconds between two checks of the logs' sizes. A site at its limit of requests writes 4 MB in this time. */
 const ROTATION_MS = 30_000;
-const LOG_BYTES = 192 * 1024 * 1024;
 
 interface Started extends Omit<ConvergerDeps, 'main'> {
   /** The main configuration as it must be now. */
@@ -72,12 +72,14 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
   const rotate = () =>
     exclusive(async () => {
       const { generations, daemon } = running();
-      const files = [...((await generations.current())?.files.keys() ?? [])];
-      const sites = new Set(files.map((name) => keyOf(name).split('/')[0] ?? ''));
-      const { now = () => Date.now(), logBytes: maxBytes = LOG_BYTES } = settings;
+      const sites = new Set((await generations.vhostNames()).map((name) => keyOf(name).split('/')[0] ?? ''));
+      const { now = () => Date.now(), logBytes: maxBytes } = settings;
       const kept = { directory: join(prefix, 'logs'), sites, now: now(), maxBytes };
       if (await rotateLogs(kept)) await daemon.reopenLogs();
     });
+  const warnOnce = warner((message) =>
+    settings.log?.warn({}, `the logs of the sites can’t be rotated; the next check tries again: ${message}`),
+  );
 
   return {
     async start() {
@@ -99,7 +101,8 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       await parts.daemon.adopt();
       reviver = reviveNginx(parts.daemon, restore);
       started = parts;
-      rotation = setInterval(() => void rotate().catch(() => undefined), ROTATION_MS).unref();
+      const { rotationMs = ROTATION_MS } = settings;
+      rotation = setInterval(() => void rotate().then(() => warnOnce(null), warnOnce), rotationMs).unref();
       return parts.endpoint;
     },
 
@@ -153,8 +156,6 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
     },
 
     events: (signal) => emissions(running().daemon, 'lost', signal),
-
-    upkeep: () => rotate(),
 
     async close() {
       reviver?.stop();

@@ -1,3 +1,5 @@
+import { PREVIEW_HEADERS } from '../../../../edge/http/request-headers.ts';
+
 /**
  * The only request headers that nginx passes to an origin if the request lacks the hop secret. nginx can't drop headers
  * by pattern, and templates trust any `x-gtm-*` header as set by the host (for example the address to call and its API
@@ -47,10 +49,7 @@ export const DIRECT_HEADERS = [
   'tracestate',
   'user-agent',
   'x-api-key',
-  'x-gtm-auth',
-  'x-gtm-debug',
-  'x-gtm-preview',
-  'x-gtm-server-preview',
+  ...PREVIEW_HEADERS,
   'x-request-id',
   'x-requested-with',
   'x-sgtm-healthz',

@@ -145,6 +145,12 @@ export class Generations {
     for (const [name, text] of files) await writeDurably(join(this.#prefix, ASIDE, name), text);
   }
 
+  /** The names of the current generation's vhost files, without their texts; empty if there is no generation. */
+  async vhostNames(): Promise<string[]> {
+    const names = await readdir(join(this.#prefix, CURRENT, 'sites')).catch(absent);
+    return (names ?? []).filter((name) => name.endsWith('.conf'));
+  }
+
   /** Paths, relative to the prefix, of files that Tagyard didn't write. `isOurs` judges the text of a vhost's file. */
   async strangers(isOurs: (text: string) => boolean): Promise<string[]> {
     const current = await readlink(join(this.#prefix, CURRENT)).catch(noLink);

@@ -7,8 +7,10 @@ import { DIRECT_HEADERS } from './direct-headers.ts';
 import { certificatePaths, type MainSettings, plain, trustedPeers, versionText } from './quote.ts';
 import type { Templates } from './templates.ts';
 
+/** nginx's variable of a request header. */
+const variableOf = (header: string) => `http_${header.replaceAll('-', '_')}`;
 /** Each header with its nginx variable. */
-const DIRECT = DIRECT_HEADERS.map((name) => ({ name, variable: `http_${name.replaceAll('-', '_')}` }));
+const DIRECT = DIRECT_HEADERS.map((name) => ({ name, variable: variableOf(name) }));
 /** Headers that only the host may set. The preview server runs no templates, so dropping the known ones is enough. */
 const CONTAINER_HOST = ['x-gtm-identifier', 'x-gtm-default-domain', 'x-gtm-api-key'] as const;
 
@@ -101,6 +103,3 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     },
   };
 }
-
-/** nginx's variable of a request header. */
-const variableOf = (header: string) => `http_${header.replaceAll('-', '_')}`;

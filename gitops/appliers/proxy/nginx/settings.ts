@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Log } from '../../../base/log.ts';
 import { DEFAULT_LIMITS, type NameLimits, type ProxySettings } from '../backend.ts';
 import { type MainSettings, mainSchema, plain } from './quote.ts';
 
@@ -11,7 +12,10 @@ export interface NginxSettings extends ProxySettings {
   /** Timeout of a start or reload, in milliseconds. After a timeout, the previous tree is restored. */
   readonly reloadTimeoutMs?: number;
   /** Most bytes of a site's log and its rotated files together. */
-  readonly logBytes?: number;
+  readonly logBytes: number;
+  /** Milliseconds between two checks of the logs' sizes; default: 30,000. */
+  readonly rotationMs?: number;
+  readonly log?: Log;
   /** How long connections to old workers stay open, seconds. */
   readonly shutdownSeconds?: number;
   /** A number, or `auto` for one per core. */

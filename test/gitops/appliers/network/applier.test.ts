@@ -57,10 +57,12 @@ test('without the right to change the firewall, networks exist, and the missing 
   });
 });
 
-test('a changed firewall is drift of each site, and no missing right is reported', async () => {
+test('other firewall rules are written in every mode: no drift of each site, and no missing right', async () => {
   const { applier, changes } = host({ kind: 'broken' });
   for (const change of await changes('shop')) await applier.apply(change, signal);
-  expect((await changes('shop')).map(({ op }) => op)).toEqual(['update']);
+  const [update] = await changes('shop');
+  expect(update).toMatchObject({ op: 'update', observed: { outdated: true } });
+  expect(update?.observed?.found).toContain('firewall rules');
   expect(applier.shortfall?.()).toBeNull();
 });
 
@@ -72,6 +74,8 @@ test('a network that doesn’t isolate is replaced, and a range without free sub
   all.set(shop.name, { ...shop, bridge: 'br-of-somewhere' });
   const [update] = await changes('shop', 'other');
   if (update === undefined) throw new Error('nothing to do');
+  expect(update.observed).toMatchObject({ found: expect.stringContaining('does not isolate') });
+  expect(update.observed).not.toHaveProperty('outdated');
   await applier.apply(update, signal);
   expect(all.get(shop.name)?.bridge).toBe(shop.bridge);
   const [third] = (await changes('shop', 'other', 'third')).filter(({ site }) => site === 'third');

@@ -18,6 +18,7 @@ function chosen(env: Record<string, string>) {
     certificates: { pathsFor: async () => null, retain: async () => undefined },
     ranges: { current: () => ['192.0.2.0/24'] },
     now: () => 0,
+    log: { info: () => undefined, warn: () => undefined },
     drivers: { nginx: driver('nginx'), embedded: driver('embedded') },
   };
   const settings = proxySettings.parse({ EDGE_UPSTREAM: 'http://127.0.0.1:8787', ...env });

@@ -63,9 +63,23 @@ describe('chooseDrivers', () => {
     expect((await chooseDrivers({}, on)).isolation).toEqual({ name, reason: expect.stringMatching(reason) });
   });
 
+  test('isolates by networks only where CONTAINER_FIREWALL=off asks for it', async () => {
+    const { isolation } = await chooseDrivers({ CONTAINER_FIREWALL: 'off' }, FULL);
+    expect(isolation).toEqual({ name: 'networks', reason: expect.stringContaining('CONTAINER_FIREWALL') });
+    const enforced = await chooseDrivers({ CONTAINER_FIREWALL: 'enforce' }, FULL);
+    expect(enforced.isolation.name).toBe('firewall');
+    await expect(
+      chooseDrivers({ CONTAINER_FIREWALL: 'enforce' }, machine(true, true, false)),
+    ).rejects.toThrow('CONTAINER_FIREWALL=enforce, but iptables needs root');
+  });
+
   test('gives each choice a reason, and nginx its path', async () => {
     const { proxy, containers } = await chooseDrivers({}, machine(true, false));
-    expect(proxy).toEqual({ name: 'nginx', bin: NGINX.bin, reason: expect.stringContaining('nginx/1.28.0') });
+    expect(proxy).toEqual({
+      name: 'nginx',
+      bin: NGINX.bin,
+      reason: expect.stringContaining('nginx/1.28.0'),
+    });
     expect(containers.reason).toContain('no engine answers');
   });
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Docker from 'dockerode';
 import { expect, test } from 'vitest';
-import { takeOverImages } from '../../gitops/cli/up/take-over.ts';
+import { replaceMissingImages } from '../../gitops/cli/up/replace-images.ts';
 import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
 import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
@@ -14,12 +14,12 @@ import { manifestInput } from '../support/manifest.ts';
 describeWith('docker', 'a start with Docker after one with child processes', () => {
   test('gives sites the image that is here, if theirs is a local one that is not', async () => {
     const docker = new Docker();
-    await using built = await tagServerImage(docker, 'test-take-over');
-    const dir = await mkdtemp(join(tmpdir(), 'tagyard-take-over-'));
+    await using built = await tagServerImage(docker, 'test-replace-images');
+    const dir = await mkdtemp(join(tmpdir(), 'tagyard-replace-images-'));
     const sitesRepo = join(dir, 'sites.git');
     await initSitesRepo(sitesRepo);
     const home = { sitesRepo, cacheDir: dir };
-    expect(await takeOverImages(home, built.image, docker)).toEqual([]);
+    expect(await replaceMissingImages(home, built.image, docker)).toEqual([]);
 
     const missing = `sha256:${'a'.repeat(64)}`;
     const remote = `registry.example.net/tags@${missing}`;
@@ -36,7 +36,7 @@ describeWith('docker', 'a start with Docker after one with child processes', () 
       const author = { name: 'Op', email: 'op@example.test' };
       await repo.commit({ site, edit: () => text, subject: 'By hand', author, trailers: {} });
     }
-    expect(await takeOverImages(home, built.image, docker)).toEqual(['stranded']);
+    expect(await replaceMissingImages(home, built.image, docker)).toEqual(['stranded']);
     const head = (await repo.head()) ?? '';
     const after = new Map((await repo.read(head)).map(({ site, text }) => [site, text]));
     const moved = parseManifest(after.get('stranded') ?? '', 'stranded.yaml');
@@ -45,7 +45,7 @@ describeWith('docker', 'a start with Docker after one with child processes', () 
       expect(after.get(site)).toBe(files[site]);
     }
     // The next start has nothing to do, and a commit can be reverted.
-    expect(await takeOverImages(home, other, docker)).toEqual([]);
+    expect(await replaceMissingImages(home, other, docker)).toEqual([]);
     await rm(dir, { recursive: true });
   });
 });

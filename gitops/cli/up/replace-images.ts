@@ -13,7 +13,7 @@ const LOCAL_ID = /^sha256:[0-9a-f]{64}$/;
  * could never start again: child processes ran them before, or the stand-in's older image was removed. Returns the
  * names of the changed sites.
  */
-export async function takeOverImages(
+export async function replaceMissingImages(
   home: { readonly sitesRepo: string; readonly cacheDir: string },
   image: string,
   docker: Docker = new Docker(),

@@ -1,0 +1,11 @@
+import { CliError } from '../output/cli-error.ts';
+
+/** The number that a person gave as a text. Throws `CliError` with `problem` if it is none or isn't permitted. */
+export function numberOf(
+  text: string,
+  { isPermitted, problem }: { isPermitted(value: number): boolean; readonly problem: string },
+): number {
+  const value = Number(text);
+  if (text.trim() !== '' && Number.isFinite(value) && isPermitted(value)) return value;
+  throw new CliError(problem);
+}
