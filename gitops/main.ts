@@ -7,11 +7,12 @@ import { systemClock } from './base/clock.ts';
 import { acquireLock } from './base/lock.ts';
 import type { CloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
+import { dockerDataRoot } from './clients/docker.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host.ts';
 import { nodeLookup } from './host-report/node-lookup.ts';
-import { checkDisk, checkEdge, checkProxy } from './host-report/part-checks.ts';
+import { checkDisk, checkDockerDisk, checkEdge, checkProxy } from './host-report/part-checks.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { checkWorkerBindings, checkWorkerLogs } from './host-report/worker-checks.ts';
 import { buildDaemon } from './http/app.ts';
@@ -162,6 +163,7 @@ function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint, client
     const skipped: PartCheck = { name: 'edge', status: 'skipped', detail, fix: null };
     return await Promise.all([
       checkDisk(env.STATE_DIR),
+      ...(env.CONTAINERS_DRIVER === 'docker' ? [checkDockerDisk(() => dockerDataRoot())] : []),
       checkProxy({ address, port }),
       url === null ? skipped : checkEdge(url, { lookup }),
       checkWorkerLogs(worker),
