@@ -60,10 +60,6 @@ export class History {
     ]);
   }
 
-  async depth(revision: string): Promise<number> {
-    return Number((await this.#git.run(['rev-list', '--count', revision])).toString());
-  }
-
   async isAncestor(older: string, newer: string): Promise<boolean> {
     try {
       // The merge base of a commit and its ancestor is the ancestor.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SitesRepoError } from './errors.ts';
-import { fastImportStream } from './fast-import.ts';
+import { fastImportStream } from './edits/fast-import.ts';
 import type { GitDir } from './git-dir.ts';
 import { hasEnded, ownIdentity, processIdentity } from './lease/process-identity.ts';
 import { FETCH } from './mirror.ts';

@@ -1,4 +1,4 @@
-import { visibleText } from '../base/text.ts';
+import { visibleText } from '../../base/text.ts';
 
 /** Author or committer of a commit. */
 interface Person {
