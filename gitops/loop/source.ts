@@ -74,7 +74,7 @@ export class Source {
     }
     const { reason } = outcome;
     if (!(reason instanceof SitesRepoError)) throw reason;
-    this.#deps.lease?.assertNotLost();
+    await this.#deps.lease?.assertNotLost();
     this.#problem = { ...(this.#problem ?? startedAt), error: reason };
     const known = await this.#known(accepted, reason);
     if (reason instanceof LateError) this.#follow(newest, known.desired.revision);
