@@ -180,20 +180,6 @@ describeWith('nginx', 'nginx at its limits', () => {
     },
   );
 
-  test('blames the host, not the site, if the system refuses nginx something', async () => {
-    const server = await upstream();
-    const bin = join(home.directory, 'limited-nginx');
-    const limit = join(home.directory, 'limit');
-    await writeFile(limit, '100000');
-    await writeFile(bin, `#!/bin/sh\nulimit -n "$(cat '${limit}')"\nexec ${NGINX} "$@"\n`, { mode: 0o755 });
-    const backend = await start({ bin });
-    await writeFile(limit, '6');
-    await expect(backend.install([put('acme', origin('acme', server))])).rejects.toMatchObject({
-      message: expect.stringContaining('Too many open files'),
-      isOfSite: false,
-    });
-  });
-
   test('serves the longest names that a manifest can have, over TLS, and removes them again', async () => {
     const edge = await upstream();
     const edgeUpstream = { scheme: 'http', address: edge.address, port: edge.port } as const;
