@@ -6,6 +6,7 @@ import type { DockerNetwork } from '../../../../gitops/appliers/network/docker-n
 import type { FirewallState } from '../../../../gitops/appliers/network/firewall.ts';
 import { parseRange } from '../../../../gitops/appliers/network/ranges.ts';
 import { firewallNames } from '../../../../gitops/appliers/network/rules.ts';
+import { testWith } from '../../../support/components.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const identity = { instance: 'unit', host: 'tag-1' };
@@ -76,7 +77,7 @@ test('a network that doesn’t isolate is replaced, and a range without free sub
   await expect(applier.apply(third, signal)).rejects.toThrow('no subnet is free in CONTAINER_NETWORKS');
 });
 
-test.skipIf(process.getuid?.() !== 0)('a process without rights is denied, with the reason', async () => {
+testWith('root', 'a process without rights is denied, with the reason', async () => {
   const module = fileURLToPath(new URL('../../../../gitops/appliers/network/firewall.ts', import.meta.url));
   const script = `
     const { firewall } = await import(${JSON.stringify(module)});
