@@ -3,33 +3,31 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Applier } from './appliers/contract.ts';
 import { type ProxyEndpoint, reachableAddress } from './appliers/proxy/backend.ts';
-import { systemClock } from './base/clock.ts';
 import { acquireLock } from './base/lock.ts';
 import type { CloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
+import { dockerDataRoot } from './clients/docker.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host.ts';
 import { nodeLookup } from './host-report/node-lookup.ts';
-import { checkDisk, checkEdge, checkProxy } from './host-report/part-checks.ts';
+import { checkDisk, checkDockerDisk, checkEdge, checkProxy } from './host-report/part-checks.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { checkWorkerBindings, checkWorkerLogs } from './host-report/worker-checks.ts';
 import { buildDaemon } from './http/app.ts';
 import { acceptedSecrets } from './http/secrets.ts';
+import { holdBeforeStart } from './loop/first-hold.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
 import type { LoadedManifest } from './manifest/containers.ts';
 import { testIdentities } from './manifest/secrets.ts';
 import { frozenBy } from './pass/freeze.ts';
 import type { PartCheck } from './report/report.ts';
-import { SitesRepoError } from './sites-repo/errors.ts';
-import type { HostLease } from './sites-repo/host-lease.ts';
 import { holderId } from './sites-repo/lease/holder-id.ts';
-import { openSitesRepo, type SitesRepo } from './sites-repo/sites-repo.ts';
+import { openSitesRepo } from './sites-repo/sites-repo.ts';
 
 /** For each resolver that a verification uses. */
 const DNS_TIMEOUT_MS = 2_000;
-const LEASE_WAIT_MS = 4_000;
 
 /** Starts the provisioner daemon: environment → clients → application → loop. */
 async function start(env: Env): Promise<{ url: string; checkAll(): void; stop(): Promise<void> }> {
@@ -107,20 +105,6 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
 }
 
 /**
- * Takes the host's lease before the proxy starts, so that a second daemon of this host fails here. If git is
- * unreachable or slow, the daemon starts anyway: the passes take the lease before they change anything.
- */
-async function holdBeforeStart(repo: SitesRepo, lease: HostLease): Promise<void> {
-  const waited = new AbortController();
-  const held = repo.head().then(() => lease.hold());
-  const late = systemClock.sleep(LEASE_WAIT_MS, { signal: waited.signal });
-  await Promise.race([held, late]).catch((error: unknown) => {
-    if (!(error instanceof SitesRepoError)) throw error;
-  });
-  waited.abort();
-}
-
-/**
  * Reads the age key file and tests its identities: with a bad file, every site would fail later. Throws an `Error` that
  * names the file.
  */
@@ -161,6 +145,7 @@ function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint, client
     const skipped: PartCheck = { name: 'edge', status: 'skipped', detail, fix: null };
     return await Promise.all([
       checkDisk(env.STATE_DIR),
+      ...(env.CONTAINERS_DRIVER === 'docker' ? [checkDockerDisk(() => dockerDataRoot())] : []),
       checkProxy({ address, port }),
       url === null ? skipped : checkEdge(url, { lookup }),
       checkWorkerLogs(worker),

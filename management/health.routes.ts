@@ -6,7 +6,10 @@ import type { Context } from './context/context.ts';
 /** A check that takes longer counts as failed. */
 const DEADLINE_MS = 2_000;
 
-/** `/healthz`: the process answers. `/readyz`: database and sites repository answer too; the log names what doesn't. */
+/**
+ * `/healthz`: the process answers. `/readyz`: database and sites repository answer too; the log names what doesn't.
+ * Its answer names the service: another one at this address is not taken for management.
+ */
 export function registerHealth(
   app: FastifyInstance,
   { db, repo, log }: Pick<Context, 'db' | 'repo' | 'log'>,
@@ -29,6 +32,6 @@ export function registerHealth(
     const ready = results.every(([, ok]) => ok);
     return reply
       .status(ready ? 200 : 503)
-      .send({ status: ready ? 'ready' : 'not_ready', ...Object.fromEntries(results) });
+      .send({ service: 'management', status: ready ? 'ready' : 'not_ready', ...Object.fromEntries(results) });
   });
 }

@@ -17,6 +17,7 @@ describe('the components that a test file needs', () => {
     ["describeWith('knot', 'a'); describeWith('pebble', 'b');", ['knot', 'pebble']],
     ["testWith('chromium', 'a case', body);", ['chromium']],
     ["const cases = missing('reference') === null ? read() : [];", ['reference']],
+    ["describeWith(['docker', 'root'], 'a suite', body);", ['docker', 'root']],
     ["describeWith('nginx', 'chromium is not named by it', body);", ['nginx']],
     ['test.for(COMPONENTS)', COMPONENTS],
   ])('%j', (source, needed) => {

@@ -18,13 +18,8 @@ const CLAIM =
   /^(?:x-)?(?:forward|origina|tagyard|appengine|gclb|geo|akamai|(?:(?:http-)?host|via|cf|cdn|fly|nf|azure|vercel|cloudfront|rewrite-url)\b)|\b(?:ip)?(?:country(?:code)?|region|city(?:latlong)?|latitude|longitude|geo)\b|\b(?:client|socket|real|user)?(?:ip(?:v?[46])?|addr|address)\b/;
 
 /** The headers of a debug session: the only `x-gtm-*` headers that clients may send. */
-export const PREVIEW_HEADERS = [
-  'x-gtm-auth',
-  'x-gtm-debug',
-  'x-gtm-preview',
-  'x-gtm-server-preview',
-] as const;
-const OF_PREVIEW: ReadonlySet<string> = new Set(PREVIEW_HEADERS);
+export const DEBUG_HEADERS = ['x-gtm-auth', 'x-gtm-debug', 'x-gtm-preview', 'x-gtm-server-preview'] as const;
+const OF_PREVIEW: ReadonlySet<string> = new Set(DEBUG_HEADERS);
 /** Headers that a container's templates trust as set by the host, for example the address to call and its API key. */
 const FROM_CONTAINER_HOST = /^x-gtm-/;
 

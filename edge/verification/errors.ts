@@ -8,14 +8,15 @@ export const VERIFICATION_ERRORS = {
   body_too_large: [413, 'The request body is over 256 KiB, or has no content-length'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
-/** A refusal as problem+json (RFC 9457). */
+/** A refusal as problem+json (RFC 9457). `service` tells `tagyard doctor` that it is this worker’s. */
 export function refusal(
   code: keyof typeof VERIFICATION_ERRORS,
   requestId: string,
   detail?: string,
 ): Response {
   const [status, title] = VERIFICATION_ERRORS[code];
-  const body = { type: `urn:tagyard:problem:${code}`, title, status, code, requestId };
+  const type = `urn:tagyard:problem:${code}`;
+  const body = { type, title, status, code, service: 'verification', requestId };
   return Response.json(detail === undefined ? body : { ...body, detail }, {
     status,
     headers: {

@@ -65,10 +65,15 @@ function render({ revision, sites, findings, blocked, checks }: Diagnosis): stri
   );
 }
 
-/** Says "well" only if everything was observed. */
+/** Says "well" only if nothing failed, and names what was not checked. */
 function summary({ revision, sites, findings, checks }: Omit<Diagnosis, 'blocked'>): string {
-  const failed = [...new Set(checks.flatMap(({ name, status }) => (status === 'failed' ? [name] : [])))];
+  const named = (wanted: PartCheck['status']) => [
+    ...new Set(checks.flatMap(({ name, status }) => (status === wanted ? [name] : []))),
+  ];
+  const failed = named('failed');
+  const skipped = named('skipped');
   const others = sites - new Set(findings.map(({ site }) => site)).size;
-  if (failed.length === 0) return `${others} of ${sites} sites are well at ${short(revision)}\n`;
-  return `${styleText('red', `failed or not observed: ${failed.join(', ')}`)}; of ${sites} sites, ${others} have no other known problem\n`;
+  const unchecked = skipped.length === 0 ? '' : `; not checked: ${skipped.join(', ')}`;
+  if (failed.length === 0) return `${others} of ${sites} sites are well at ${short(revision)}${unchecked}\n`;
+  return `${styleText('red', `failed or not observed: ${failed.join(', ')}`)}; of ${sites} sites, ${others} have no other known problem${unchecked}\n`;
 }

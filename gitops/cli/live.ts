@@ -1,5 +1,5 @@
 import { healthSchema, type PartCheck, type PlanReport, planReportSchema } from '../report/report.ts';
-import { callService } from './instance/call.ts';
+import { askPart, failedPart, managementPart, verificationPart } from './instance/parts.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
 import { QUICK_MS, timeoutMs } from './instance/timeout.ts';
@@ -38,7 +38,7 @@ async function observeTargets(context: CliContext): Promise<Live> {
     const call = { method: 'POST', path: '/plan', body: { timeout }, timeoutMs: PLAN_MS } as const;
     plan = planReportSchema.parse(await callProvisioner(context, call));
     const unobserved = plan.blocked.filter(({ reason }) => reason === 'observe_failed');
-    return unobserved.map(({ detail }) => failed('targets', detail));
+    return unobserved.map(({ detail }) => failedPart('targets', detail));
   });
   return { plan, checks };
 }
@@ -47,32 +47,13 @@ async function observeTargets(context: CliContext): Promise<Live> {
 async function otherParts({ home, env }: CliContext): Promise<PartCheck[]> {
   const run = env.INFRA_PROVISIONER_URL ? null : await readRun(`${home}/run.json`).catch(() => null);
   const limit = timeoutMs(env, QUICK_MS);
-  const management = env.MANAGEMENT_URL || run?.management.url;
-  const verification = env.VERIFICATION_WORKER_URL || run?.verification.url;
-  return await Promise.all([
-    management === undefined
-      ? skipped('management', 'set MANAGEMENT_URL to check it')
-      : askReady({ name: 'management', url: management, path: '/readyz' }, limit),
-    verification === undefined
-      ? skipped('verification', 'set VERIFICATION_WORKER_URL to check it')
-      : askReady({ name: 'verification', url: verification, path: '/verify' }, limit),
-  ]);
-}
-
-interface Part {
-  readonly name: string;
-  readonly url: string;
-  readonly path: string;
-}
-
-async function askReady({ name, url, path }: Part, limitMs: number): Promise<PartCheck> {
-  if (!URL.canParse(path, url)) return failed(name, `${url} is not a URL`);
-  const [problem] = await asked(name, async () => {
-    const response = await callService({ name, url }, new Request(new URL(path, url)), limitMs);
-    // Anything below 500 is an answer of the part itself.
-    return response.status < 500 ? [] : [failed(name, `${url} answers with status ${response.status}`)];
-  });
-  return problem ?? { name, status: 'passed', detail: `it answers at ${url}`, fix: null };
+  // The secret belongs to the worker that the environment names, not to the instance's own.
+  const { VERIFICATION_WORKER_URL: worker, VERIFICATION_SECRET: secret = '' } = env;
+  const verification = worker
+    ? verificationPart(worker, secret)
+    : verificationPart(run?.verification.url, '');
+  const management = managementPart(env.MANAGEMENT_URL || run?.management.url);
+  return await Promise.all([askPart(management, limit), askPart(verification, limit)]);
 }
 
 /** The checks of `work`, or one failed check of this name if it throws. */
@@ -80,16 +61,10 @@ async function asked(name: string, work: () => Promise<PartCheck[]>): Promise<Pa
   try {
     return await work();
   } catch (error) {
-    return [failed(name, error instanceof CliError ? error.message : `unexpected answer: ${String(error)}`)];
+    return [
+      failedPart(name, error instanceof CliError ? error.message : `unexpected answer: ${String(error)}`),
+    ];
   }
-}
-
-function failed(name: string, detail: string): PartCheck {
-  return { name, status: 'failed', detail, fix: 'Check its process and its log; restart it if it hangs.' };
-}
-
-function skipped(name: string, detail: string): PartCheck {
-  return { name, status: 'skipped', detail, fix: null };
 }
 
 /** The planned changes that repair drift. */

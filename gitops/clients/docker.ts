@@ -69,6 +69,8 @@ type Usable = { readonly ok: true } | { readonly ok: false; readonly reason: str
 
 /** Set for a remote engine only. */
 const modem = z.object({ host: z.string().optional() });
+const remoteHost = (docker: Docker) => modem.parse(docker.modem).host;
+const engineInfo = z.object({ DockerRootDir: z.string() });
 
 /**
  * Checks that containers can run here: a Linux engine behind a local socket, with its default bridge network up. A
@@ -77,7 +79,7 @@ const modem = z.object({ host: z.string().optional() });
 export async function isDockerUsable(options: Docker.DockerOptions = {}): Promise<Usable> {
   try {
     const docker = new Docker({ ...options, timeout: PROBE_MS });
-    const { host } = modem.parse(docker.modem);
+    const host = remoteHost(docker);
     if (host !== undefined) return { ok: false, reason: `the engine is remote, at ${host}` };
     const { Os } = await callDocker('asking for its version', docker.version());
     if (Os !== 'linux') return { ok: false, reason: `the engine runs ${Os} containers` };
@@ -86,6 +88,13 @@ export async function isDockerUsable(options: Docker.DockerOptions = {}): Promis
   } catch (error) {
     return { ok: false, reason: error instanceof Error ? error.message : String(error) };
   }
+}
+
+/** The folder of a local engine's images and containers; `null` if the engine is remote. */
+export async function dockerDataRoot(docker: Docker = new Docker()): Promise<string | null> {
+  if (remoteHost(docker) !== undefined) return null;
+  const info: unknown = await callDocker('asking for its data root', docker.info());
+  return engineInfo.parse(info).DockerRootDir;
 }
 
 /**

@@ -4,40 +4,32 @@ import type { Manifest } from '../manifest/schema.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { Claimant } from './claims.ts';
 
-/** The names that a site claims now, and a function for the names that a version of its manifest claims. */
 interface ClaimedNames {
-  readonly names: ReadonlySet<string>;
+  /** By site, the names that it claims now. */
+  readonly names: ReadonlyMap<string, ReadonlySet<string>>;
+  /** The names that a version of a manifest claims. */
   claimed(manifest: Manifest): Iterable<string>;
 }
 
-/** A site that claims these names, with the age of its claim. Reads the history of its file. */
-export async function claimantOf(
-  manifest: LoadedManifest,
+/** The sites that claim any of `names`, each with the age of its claim. Reads the history of all their files at once. */
+export async function claimantsOf(
+  live: readonly LoadedManifest[],
   { names, claimed }: ClaimedNames,
   revision: string,
-  repo: Pick<SitesRepo, 'versions' | 'depth'>,
-): Promise<Claimant> {
-  const since = (branchOnly: boolean) =>
-    firstClaim({ site: manifest.site, names, claimed, revision, branchOnly }, repo);
-  return { manifest, since: await Promise.all([since(true), since(false)]) };
-}
-
-/** The depth of the commit since which the site has claimed all of `names` without a break. */
-async function firstClaim(
-  claim: ClaimedNames & { site: string; revision: string; branchOnly: boolean },
-  repo: Pick<SitesRepo, 'versions' | 'depth'>,
-): Promise<number> {
-  const { site, names, revision, branchOnly } = claim;
-  let first = revision;
-  for (const [older, text] of await repo.versions(site, { revision, branchOnly })) {
-    if (text === null) break;
-    const parsed = await readManifest(text, `${site}.yaml`);
-    // An invalid version neither makes a claim nor ends one.
-    if (!parsed.ok) continue;
-    if (parsed.manifest.state === 'absent') break;
-    const claimed = new Set(claim.claimed(parsed.manifest));
-    if ([...names].some((name) => !claimed.has(name))) break;
-    first = older;
-  }
-  return await repo.depth(first);
+  repo: Pick<SitesRepo, 'ages'>,
+): Promise<Claimant[]> {
+  const manifests = live.filter(({ site }) => names.has(site));
+  const ages = await repo.ages(
+    manifests.map(({ site }) => site),
+    revision,
+    async (site, text) => {
+      const parsed = await readManifest(text, `${site}.yaml`);
+      // An invalid version neither makes a claim nor ends one.
+      if (!parsed.ok) return null;
+      if (parsed.manifest.state === 'absent') return false;
+      const claims = new Set(claimed(parsed.manifest));
+      return [...(names.get(site) ?? [])].every((name) => claims.has(name));
+    },
+  );
+  return manifests.map((manifest) => ({ manifest, since: ages.get(manifest.site) ?? [0, 0] }));
 }

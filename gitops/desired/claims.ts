@@ -1,14 +1,13 @@
 import type { Manifest } from '../manifest/schema.ts';
+import type { Age } from '../sites-repo/ages.ts';
 
 /**
- * A site, and how long it has claimed the contested names without a break: `since` is the depth of the first such
- * commit. A removal ends the claim. Another site may then take the name, and keeps it after a revert of the removal.
- * The depth on the branch counts first, so a merged commit counts from its merge on. Its own depth decides only between
- * commits of the same merge.
+ * A site, and how long it has claimed the contested names without a break. A removal ends the claim. Another site may
+ * then take the name, and keeps it after a revert of the removal.
  */
 export interface Claimant {
   readonly manifest: Manifest;
-  readonly since: readonly [onBranch: number, anywhere: number];
+  readonly since: Age;
 }
 
 /** `site` claims `name`, which `holder` has claimed for longer. */

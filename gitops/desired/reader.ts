@@ -1,12 +1,11 @@
 import { limit } from '../base/limit.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
-import { parseManifest } from '../manifest/load.ts';
-import type { Manifest } from '../manifest/schema.ts';
+import { readManifest } from '../manifest/read.ts';
 import type { Reason } from '../report/report.ts';
 import type { SiteBlob } from '../sites-repo/listing.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
-import { claimantOf } from './claim-age.ts';
-import { type Claimant, claims, contestedNames, lostClaims } from './claims.ts';
+import { claimantsOf } from './claim-age.ts';
+import { claims, contestedNames, lostClaims } from './claims.ts';
 import { disputedDomains, lostDomains, registrableDomains } from './client-domains.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
 import { readInForce } from './in-force.ts';
@@ -132,7 +131,7 @@ export class DesiredStateReader {
     const among = suspects && live.filter(({ site }) => suspects.has(site));
     const names = contestedNames(live, among);
     if (names.size > 0) {
-      const claimants = await this.#claimants(live, { names, claimed: claims }, revision);
+      const claimants = await claimantsOf(live, { names, claimed: claims }, revision, this.#repo);
       for (const { site, name, holder } of lostClaims(claimants)) {
         this.#stall(sites, site, `${name} is held by the site ${holder}, which claimed it first`);
       }
@@ -147,20 +146,13 @@ export class DesiredStateReader {
     disputed: NamesBySite,
     revision: string,
   ): Promise<void> {
-    const applied = new Map(
-      await Promise.all(
-        [...disputed.keys()].map(async (site) => [site, await this.#appliedDomains(site)] as const),
-      ),
-    );
+    const applied = await this.#appliedDomains([...disputed.keys()]);
     // Applied domains stay valid, so the ages of claims matter only if a site has a new one.
     const isNew = ([site, domains]: [string, ReadonlySet<string>]) =>
       [...domains].some((domain) => !applied.get(site)?.has(domain));
     if (![...disputed].some(isNew)) return;
-    const aged = await this.#claimants(
-      liveManifests(sites),
-      { names: disputed, claimed: registrableDomains },
-      revision,
-    );
+    const claimed = { names: disputed, claimed: registrableDomains };
+    const aged = await claimantsOf(liveManifests(sites), claimed, revision, this.#repo);
     const claimants = aged.map((claimant) => ({
       ...claimant,
       applied: applied.get(claimant.manifest.site) ?? new Set<string>(),
@@ -174,32 +166,21 @@ export class DesiredStateReader {
     }
   }
 
-  /** The sites that claim any of `names`, each with the age of its claim. */
-  async #claimants(
-    live: readonly LoadedManifest[],
-    { names, claimed }: { names: NamesBySite; claimed(manifest: Manifest): Iterable<string> },
-    revision: string,
-  ): Promise<Claimant[]> {
-    return await Promise.all(
-      live.flatMap((manifest) => {
-        const own = names.get(manifest.site);
-        return own === undefined ? [] : [claimantOf(manifest, { names: own, claimed }, revision, this.#repo)];
-      }),
-    );
-  }
-
-  /**
-   * The registrable domains of a site's last applied version. Empty if there is none or git no longer has it. Throws
-   * `SitesRepoError` if it can't be read: domains that were applied would otherwise count as new.
-   */
-  async #appliedDomains(site: string): Promise<ReadonlySet<string>> {
-    const revision = this.#settings.appliedRevision?.(site) ?? null;
-    if (revision === null || !(await this.#repo.has(revision))) return new Set();
-    const file = await this.#repo.readSite(revision, site);
-    const parsed = file === null ? null : parseManifest(file.text, file.path);
-    return parsed?.ok && parsed.manifest.state === 'present'
-      ? registrableDomains(parsed.manifest)
-      : new Set();
+  /** By site, the registrable domains of its last applied version; of none if git no longer has it. */
+  async #appliedDomains(sites: readonly string[]): Promise<Map<string, ReadonlySet<string>>> {
+    const revisions = new Map<string, string>();
+    for (const site of sites) {
+      const revision = this.#settings.appliedRevision?.(site) ?? null;
+      if (revision !== null) revisions.set(site, revision);
+    }
+    const domains = new Map<string, ReadonlySet<string>>();
+    for (const { site, path, text } of await this.#repo.readEach(revisions)) {
+      const parsed = await readManifest(text, path);
+      if (parsed.ok && parsed.manifest.state === 'present') {
+        domains.set(site, registrableDomains(parsed.manifest));
+      }
+    }
+    return domains;
   }
 
   #stall(sites: Map<string, DesiredSite>, site: string, message: string): void {

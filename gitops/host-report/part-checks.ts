@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { rm, statfs, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import https from 'node:https';
@@ -19,13 +20,7 @@ export async function checkDisk(folder: string, leastFreeBytes = LEAST_FREE_BYTE
   return await checkPart('disk', {
     fix: `Free space on the disk of ${folder}, or enlarge it: a full disk stops every change.`,
     async ask() {
-      const { bavail, bsize, ffree, files } = await statfs(folder);
-      const free = bavail * bsize;
-      const room = `${Math.floor(free / 1024 / 1024)} MiB free on the disk of ${folder}`;
-      if (free < leastFreeBytes) throw new Error(`only ${room}`);
-      if (files > 0 && ffree < LEAST_FREE_FILES) {
-        throw new Error(`only ${ffree} more files fit on the disk of ${folder}`);
-      }
+      const room = await roomOf(folder, leastFreeBytes);
       const probe = join(folder, `.write-probe-${randomUUID()}`);
       await writeFile(probe, Buffer.alloc(4096), { flag: 'wx', flush: true }).finally(() =>
         rm(probe, { force: true }),
@@ -33,6 +28,40 @@ export async function checkDisk(folder: string, leastFreeBytes = LEAST_FREE_BYTE
       return room;
     },
   });
+}
+
+/**
+ * Checks that the disk of Docker's images and containers has room. `dataRoot` resolves to their folder, to `null` if the
+ * engine is remote. Never throws.
+ */
+export async function checkDockerDisk(
+  dataRoot: () => Promise<string | null>,
+  leastFreeBytes = LEAST_FREE_BYTES,
+): Promise<PartCheck> {
+  let isElsewhere = false;
+  const check = await checkPart('docker_disk', {
+    fix: 'Check that Docker answers. Free space on that disk (docker system df shows what uses it), or enlarge it.',
+    async ask() {
+      const folder = await dataRoot();
+      // An engine in a virtual machine names a folder of that machine.
+      isElsewhere = folder === null || !existsSync(folder);
+      if (folder === null || isElsewhere) return `Docker’s data root is not on this machine`;
+      return await roomOf(folder, leastFreeBytes);
+    },
+  });
+  return isElsewhere ? { ...check, status: 'skipped' } : check;
+}
+
+/** Says how much is free on the disk of a folder. Throws if that is too little. */
+async function roomOf(folder: string, leastFreeBytes: number): Promise<string> {
+  const { bavail, bsize, ffree, files } = await statfs(folder);
+  const free = bavail * bsize;
+  const room = `${Math.floor(free / 1024 / 1024)} MiB free on the disk of ${folder}`;
+  if (free < leastFreeBytes) throw new Error(`only ${room}`);
+  if (files > 0 && ffree < LEAST_FREE_FILES) {
+    throw new Error(`only ${ffree} more files fit on the disk of ${folder}`);
+  }
+  return room;
 }
 
 /**

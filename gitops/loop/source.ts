@@ -9,6 +9,8 @@ import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 const WAIT_MS = 4_000;
 /** The same after a read that failed or came too late. */
 const WAIT_AGAIN_MS = 1_000;
+/** A remote that is only slow is a problem after this time without an answer, milliseconds. */
+const SLOW_MS = 60_000;
 
 /** Since when the newest revision can't be read, and why. */
 export interface SourceProblem {
@@ -47,17 +49,19 @@ interface SourceReading {
  */
 export class Source {
   readonly #deps: SourceDeps;
-  #problem: { readonly since: Date; readonly sinceMs: number; readonly error: Error } | null = null;
+  #problem: Problem | null = null;
 
   constructor(deps: SourceDeps) {
     this.#deps = deps;
   }
 
-  /** `null`: the newest revision could be read. */
+  /** `null`: the newest revision could be read, or a slow remote may still answer. */
   get problem(): SourceProblem | null {
     if (this.#problem === null) return null;
-    const { since, sinceMs, error } = this.#problem;
-    return { since, seconds: Math.round((this.#deps.clock.now() - sinceMs) / 1000), error };
+    const { since, sinceMs, error, hasFailed } = this.#problem;
+    const ageMs = this.#deps.clock.now() - sinceMs;
+    if (!hasFailed && ageMs < SLOW_MS) return null;
+    return { since, seconds: Math.round(ageMs / 1000), error };
   }
 
   /**
@@ -74,10 +78,10 @@ export class Source {
     }
     const { reason } = outcome;
     if (!(reason instanceof SitesRepoError)) throw reason;
-    this.#deps.lease?.assertNotLost();
-    this.#problem = { ...(this.#problem ?? startedAt), error: reason };
+    await this.#deps.lease?.assertNotLost();
+    this.#note(reason, startedAt);
     const known = await this.#known(accepted, reason);
-    if (reason instanceof LateError) this.#follow(newest, known.desired.revision);
+    if (reason instanceof LateError) this.#follow(newest, known.desired.revision, startedAt);
     return known;
   }
 
@@ -120,15 +124,34 @@ export class Source {
     return outcome;
   }
 
-  #follow(newest: Promise<DesiredState | null>, used: string): void {
+  #note(error: Error, startedAt: Pick<Problem, 'since' | 'sinceMs'>): void {
+    const hasFailed = this.#problem?.hasFailed === true || !(error instanceof LateError);
+    this.#problem = { ...(this.#problem ?? startedAt), error, hasFailed };
+  }
+
+  #follow(
+    newest: Promise<DesiredState | null>,
+    used: string,
+    startedAt: Pick<Problem, 'since' | 'sinceMs'>,
+  ): void {
     newest.then(
       (desired) => {
         this.#problem = null;
         if (desired?.revision !== used) this.#deps.onLateRevision();
       },
-      () => undefined,
+      (error: unknown) => {
+        if (error instanceof SitesRepoError) this.#note(error, startedAt);
+      },
     );
   }
+}
+
+interface Problem {
+  readonly since: Date;
+  readonly sinceMs: number;
+  readonly error: Error;
+  /** False: the remote was only slow. */
+  readonly hasFailed: boolean;
 }
 
 /** The sites repository may still answer. */

@@ -1,9 +1,9 @@
 import type { Clock } from '../base/clock.ts';
 import { coalesce } from '../base/coalesce.ts';
 import type { Branch } from './branch.ts';
-import { type Committed, foldEdits, type SiteEdit } from './commits.ts';
+import { type Committed, foldEdits, type SiteEdit } from './edits/commits.ts';
+import { type FileCommit, fastImportStream } from './edits/fast-import.ts';
 import { SitesRepoError } from './errors.ts';
-import { type FileCommit, fastImportStream } from './fast-import.ts';
 import type { GitDir } from './git-dir.ts';
 import type { History } from './history.ts';
 import type { SiteFiles } from './site-files.ts';

@@ -54,10 +54,6 @@ export class History {
     await this.#git.run(args, undefined, WHOLE_REPO);
   }
 
-  async depth(revision: string): Promise<number> {
-    return Number((await this.#git.run(['rev-list', '--count', revision])).toString());
-  }
-
   async isAncestor(older: string, newer: string): Promise<boolean> {
     try {
       // The merge base of a commit and its ancestor is the ancestor.

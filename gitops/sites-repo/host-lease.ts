@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { fastImportStream } from './edits/fast-import.ts';
 import { SitesRepoError } from './errors.ts';
-import { fastImportStream } from './fast-import.ts';
 import type { GitDir } from './git-dir.ts';
 import { hasEnded, ownIdentity, processIdentity } from './lease/process-identity.ts';
 import { FETCH } from './mirror.ts';
@@ -72,7 +72,7 @@ export class HostLease {
       const found = await this.#find();
       if (found !== null && [this.#held, this.#replaced].includes(found.revision)) return;
       this.#refusal = found === null ? null : this.#refusalOf(found.record);
-      this.assertNotLost();
+      this.#assertNotRefused();
       if (this.#failure !== null) {
         void this.#tryAgain(found);
         return;
@@ -84,9 +84,20 @@ export class HostLease {
   }
 
   /**
-   * For use while git can't be read. Throws `LeaseHeldError` if another daemon had the lease when git was last read.
+   * For use while git can't be read. Throws `LeaseHeldError` if another daemon had the lease when git was last read, by
+   * this process or by one before it.
    */
-  assertNotLost(): void {
+  async assertNotLost(): Promise<void> {
+    this.#assertNotRefused();
+    if (this.#held !== null) return;
+    const found = await this.#find();
+    // Nothing can be taken now, neither from an ended process nor by a takeover.
+    if (found === null || (found.record.holder === this.#settings.holder && !isAlive(found.record.process)))
+      return;
+    throw this.#heldBy(found.record);
+  }
+
+  #assertNotRefused(): void {
     if (this.#refusal !== null) throw this.#refusal;
   }
 
@@ -105,11 +116,16 @@ export class HostLease {
     throw new SitesRepoError(`${this.#ref} is not a lease; delete that ref in the sites repository`);
   }
 
-  #refusalOf({ term, holder, process, since }: LeaseRecord): LeaseHeldError | null {
+  #refusalOf(held: LeaseRecord): LeaseHeldError | null {
+    const { term, holder, process } = held;
     const isOwn = holder === this.#settings.holder;
     // A copy of the state folder has the same id. Then the process that took the lease last has it.
     const isFree = term === this.#settings.takeoverTerm || (isOwn && !isAlive(process));
     if (hasEnded(process) || (this.#held === null && isFree)) return null;
+    return this.#heldBy(held);
+  }
+
+  #heldBy({ term, process, since }: LeaseRecord): LeaseHeldError {
     const { host } = this.#settings;
     return new LeaseHeldError(
       `another daemon acts as the host ${host}: process ${process.pid} on ${process.hostname}, since ${since}. ` +
@@ -139,6 +155,8 @@ export class HostLease {
       // Without force, a remote refuses a commit that doesn't follow the present one.
       if (this.#git.isMirror) {
         await this.#git.run(['push', '--progress', 'origin', `${revision}:${this.#ref}`]);
+        // A restart without git finds here who the holder is.
+        await this.#git.run(['update-ref', this.#ref, revision]);
       }
     } catch (error) {
       const now = await this.#present();

@@ -45,6 +45,31 @@ export class SiteFiles {
     return await this.#lookups({ revision, site });
   }
 
+  /** By site, its file at a revision of its own. What git doesn't have is left out. */
+  async readEach(revisions: ReadonlyMap<string, string>): Promise<SiteFile[]> {
+    if (revisions.size === 0) return [];
+    const lookups = [...revisions].map(([site, revision]) => ({ site, revision }));
+    let isComplete = !this.#git.isMirror;
+    const blobs = await this.#git.retryAfterRefetch(async () => {
+      const names = lookups.flatMap(({ site, revision }) => [revision, `${revision}:${site}.yaml`]);
+      const found = (await this.#git.run(['cat-file', '--batch-check'], `${names.join('\n')}\n`))
+        .toString()
+        .split('\n');
+      const isMissing = lookups.some((_, index) => !/^\S+ commit /.test(found[index * 2] ?? ''));
+      if (isMissing && !isComplete) {
+        isComplete = true;
+        throw new SitesRepoError('the mirror lacks a revision that was applied');
+      }
+      return lookups.flatMap(({ site }, index) => {
+        const blob = /^(\S+) blob /.exec(found[index * 2 + 1] ?? '')?.[1];
+        return blob === undefined ? [] : [{ site, blob }];
+      });
+    });
+    const files: SiteFile[] = [];
+    for await (const batch of this.texts(blobs)) files.push(...batch);
+    return files;
+  }
+
   /** One `cat-file` for all of these. Throws `SitesRepoError` where an object is missing or corrupt. */
   async read(blobs: readonly SiteBlob[]): Promise<SiteFile[]> {
     return await readFiles((args, input) => this.#git.run(args, input), blobs).catch((cause: unknown) => {

@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import { type Absence, findAbsences } from './absences.ts';
+import { type Age, findAges, type Holds } from './ages.ts';
 import { Branch } from './branch.ts';
-import type { Committed, SiteEdit } from './commits.ts';
 import { Committer } from './committer.ts';
 import { redactUrls, withoutCredentials } from './credentials.ts';
+import type { Committed, SiteEdit } from './edits/commits.ts';
 import { SitesRepoError } from './errors.ts';
 import type { SiteFile } from './files.ts';
 import { GitDir } from './git-dir.ts';
@@ -105,6 +106,11 @@ export class SitesRepo {
     return await this.#files.readSite(revision, site);
   }
 
+  /** A site's file at each of these revisions, by site. Sites whose revision or file is gone are left out. */
+  async readEach(revisions: ReadonlyMap<string, string>): Promise<SiteFile[]> {
+    return await this.#files.readEach(revisions);
+  }
+
   /**
    * Commits an edit of one file on top of the newest revision. Where another writer comes first, `edit` runs again on
    * the newer text. Concurrent edits are pushed together, each with a commit of its own.
@@ -143,9 +149,14 @@ export class SitesRepo {
     await this.#history.index();
   }
 
-  /** The number of ancestors: unlike a commit's date, it orders any two commits of a branch. */
-  async depth(revision: string): Promise<number> {
-    return await this.#history.depth(revision);
+  /**
+   * Since when `holds` has been true of each of these sites' files up to a revision, without a break. Starts few git
+   * processes for any number of sites.
+   */
+  async ages(sites: readonly string[], revision: string, holds: Holds): Promise<Map<string, Age>> {
+    return await this.#git.retryAfterRefetch(() =>
+      findAges(sites, revision, holds, { git: this.#git, files: this.#files }),
+    );
   }
 
   /** Takes full ids. An unknown older revision is no ancestor. */

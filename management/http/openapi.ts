@@ -13,7 +13,12 @@ const problemSchema = z
     code: z.enum(Object.keys(MANAGEMENT_ERRORS) as [ManagementErrorCode, ...ManagementErrorCode[]]), // Object.keys drops the key type
     detail: z.string().optional(),
     requestId: z.string(),
-    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    errors: z
+      .array(z.object({ path: z.string(), message: z.string() }))
+      .max(20)
+      .optional(),
+    /** How many fields at fault `errors` omits. */
+    moreErrors: z.number().int().optional(),
     container: z.uuid().optional(),
   })
   .meta({ id: 'Problem', description: 'RFC 9457' });

@@ -13,6 +13,7 @@ import { type TestBed, testBed } from './gitops-bed.ts';
 const LIMIT_MS = 50;
 const LIMIT_SECONDS = 2;
 const BROKEN = 3_000;
+const CONTESTED = 800;
 
 /** What broken manifests cost other sites: time for which the event loop is blocked, and delay. */
 export const brokenManifests: Suite = async (bench) => {
@@ -35,16 +36,49 @@ export const brokenManifests: Suite = async (bench) => {
   await using daemon = await bed.start();
   await applied(daemon, await bed.change(1));
   let round = 0;
+  /** Commits these files with a change of the site `site-1`, and measures until that is applied. */
+  const delay = async (files: (round: number) => readonly File[]) => {
+    round += 1;
+    const good = formatManifest(bed.manifest(1, { name: `Round ${round}` }));
+    const revision = commit(bed, [...files(round), ['site-1.yaml', good]]);
+    const started = performance.now();
+    await applied(daemon, revision);
+    return (performance.now() - started) / 1_000 / LIMIT_SECONDS;
+  };
+  const many = (count: number, file: (number: number) => File) =>
+    Array.from({ length: count }, (_, number) => file(number));
+  const limit = { unit: '×', times: 3 };
+
   await bench(`${BROKEN} new broken manifests: another site applied, against 2 s`, {
-    unit: '×',
-    times: 3,
-    run: async () => {
-      round += 1;
-      const revision = breakMany(bed, round);
-      const started = performance.now();
-      await applied(daemon, revision);
-      return (performance.now() - started) / 1_000 / LIMIT_SECONDS;
-    },
+    ...limit,
+    run: () => delay((at) => many(BROKEN, (number) => [`broken-${at}-${number}.yaml`, `site: [${number}`])),
+  });
+  // Suspended: the bed applies nothing of them, but reads and plans them like others.
+  const rival = (number: number, port: number): File => {
+    const ports = { processing: port, preview: port + 1 };
+    const manifest = bed.manifest(2_000 + number, { site: `rival-${number}`, suspend: true, ports });
+    return [`rival-${number}.yaml`, formatManifest(manifest)];
+  };
+  await bench(`${CONTESTED} manifests on one port: another site applied, against 2 s`, {
+    ...limit,
+    run: () => delay((at) => many(CONTESTED, (number) => rival(number, 50_000 + 2 * at))),
+  });
+  commit(
+    bed,
+    many(CONTESTED, (number) => [`rival-${number}.yaml`, null]),
+  );
+  const valid = (number: number): File => [
+    `valid-${number}.yaml`,
+    formatManifest({ ...bed.manifest(3_000 + number, { suspend: true }), site: `valid-${number}` }),
+  ];
+  await bench(`${BROKEN} valid manifests: another site applied, against 2 s (control)`, {
+    ...limit,
+    times: 1,
+    run: () => delay(() => many(BROKEN, valid)),
+  });
+  await bench(`${BROKEN} manifests that were valid until now: another site applied, against 2 s`, {
+    ...limit,
+    run: () => delay((at) => many(BROKEN, (number) => [`valid-${number}.yaml`, `site: [${at}`])),
   });
 };
 
@@ -56,16 +90,15 @@ async function blockedBy(text: string): Promise<number> {
   return performance.eventLoopUtilization(before).active;
 }
 
-/** Makes one commit with new broken manifests and a change of the site `site-1`. */
-function breakMany(bed: TestBed, round: number): string {
-  const good = formatManifest(bed.manifest(1, { name: `Round ${round}` }));
-  const file = (path: string, text: string) =>
-    `M 100644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`;
-  const broken = Array.from({ length: BROKEN }, (_, number) =>
-    file(`broken-${round}-${number}.yaml`, `site: [${number}`),
+type File = readonly [path: string, text: string | null];
+
+/** Makes one commit; `null` deletes the file. Returns the revision. */
+function commit(bed: TestBed, files: readonly File[]): string {
+  const changes = files.map(([path, text]) =>
+    text === null ? `D ${path}\n` : `M 100644 inline ${path}\ndata ${Buffer.byteLength(text)}\n${text}\n`,
   );
   const head = 'commit refs/heads/main\ncommitter Op <op@example.test> 2000000000 +0000\ndata 1\nx\n';
-  const input = `${head}from refs/heads/main^0\n${broken.join('')}${file('site-1.yaml', good)}\ndone\n`;
+  const input = `${head}from refs/heads/main^0\n${changes.join('')}\ndone\n`;
   const cwd = join(bed.dir, 'sites.git');
   const { status, stderr } = spawnSync('git', ['fast-import', '--quiet', '--done'], { cwd, input });
   if (status !== 0) throw new Error(`git fast-import: ${stderr}`);

@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { copyFile, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { request } from 'undici';
 import { z } from 'zod';
@@ -38,10 +38,12 @@ export interface HostBedOptions {
   readonly instance: string;
   readonly loopbackSubnet: string;
   readonly image: string;
+  /** The sites repository is a remote one, which can be away. Default: a folder. */
+  readonly isRemote?: boolean;
 }
 
 /** A whole host: the provisioner as it is run in production, on Docker and nginx; only Cloudflare is an emulator. */
-export async function hostBed({ instance, loopbackSubnet, image }: HostBedOptions) {
+export async function hostBed({ instance, loopbackSubnet, image, isRemote = false }: HostBedOptions) {
   await using stack = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-host-'));
   stack.defer(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
@@ -63,7 +65,8 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
         PATH: process.env.PATH,
         ...ALLOCATOR,
         TAGYARD_INSTANCE: instance,
-        SITES_REPO: sitesRepo,
+        SITES_REPO: isRemote ? pathToFileURL(sitesRepo).href : sitesRepo,
+        SITES_POLL_SECONDS: '1',
         STATE_DIR: join(dir, 'state'),
         INFRA_SECRET: SECRET,
         HOP_SECRET,
@@ -146,6 +149,24 @@ export async function hostBed({ instance, loopbackSubnet, image }: HostBedOption
         },
         { timeoutMs: 600_000, intervalMs: 100 },
       );
+    },
+    /** Does the work while the remote sites repository can't be reached, and the provisioner has noticed. */
+    async withoutGit<T>(work: () => Promise<T>): Promise<T> {
+      renameSync(sitesRepo, `${sitesRepo}.away`);
+      try {
+        await eventually(
+          async () => {
+            const { problem } = z
+              .object({ problem: z.nullable(z.string()) })
+              .parse(await call('GET', '/sites'));
+            if (problem === null) throw new Error('the provisioner still reads the repository');
+          },
+          { timeoutMs: 120_000, intervalMs: 100 },
+        );
+        return await work();
+      } finally {
+        renameSync(`${sitesRepo}.away`, sitesRepo);
+      }
     },
     /** Ends the provisioner and starts it again. Resolves when it has observed everything. */
     async restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {

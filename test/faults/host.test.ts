@@ -1,39 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import {
-  closeSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, symlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudflare/faulty.ts';
+import { testWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { ask, lifeOf, standing } from '../support/faults/operations.ts';
 import { converged, type Stage, stage } from '../support/faults/stage.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-const MOUNTS = mounts();
-
-/** Mounting needs root, and is not allowed in every container. */
-function mounts(): boolean {
-  const disk = mkdtempSync(join(tmpdir(), 'tagyard-disk-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', disk], { stdio: 'ignore' });
-    execFileSync('umount', [disk]);
-    return true;
-  } catch {
-    return false;
-  } finally {
-    rmSync(disk, { recursive: true });
-  }
-}
 
 /** Fills the disk. */
 function fill(path: string): void {
@@ -89,8 +65,9 @@ describe('a daemon whose host fails', () => {
     expect(after.output().match(/escaped|unhandled/i)).toBeNull();
   });
 
-  test.skipIf(!MOUNTS)(
-    'changes nothing while its whole disk is full, and continues when there is space again (if a disk can be mounted)',
+  testWith(
+    'mount',
+    'changes nothing while its whole disk is full, and continues when there is space again',
     async () => {
       const disk = join(on.dir, 'disk');
       mkdirSync(disk);

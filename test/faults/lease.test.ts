@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -33,6 +34,41 @@ test('a second daemon of one host refuses to start while the first one runs, and
   await converged(next);
   expect(holder()).toMatchObject({ term: 2, process: { pid: next.pid } });
   expect(on.snapshot()).toEqual(before);
+});
+
+test('a daemon that was refused acts neither after a restart while git is away, nor while git is slow', async () => {
+  await on.push({ acme: on.manifest('acme', 0) });
+  await using first = await startDaemon(remote());
+  await converged(first);
+  const second = { ...remote(), stateDir: join(on.dir, 'second') };
+  const refused = /another daemon acts as the host tag-1: process \d+ on/;
+  await expect(startDaemon(second)).rejects.toThrow(refused);
+
+  renameSync(on.sitesRepo, `${on.sitesRepo}.away`);
+  const before = on.snapshot();
+  await expect(startDaemon(second)).rejects.toThrow(refused);
+  // Not even after the holder's end: without git, no daemon can take the lease.
+  await first.kill();
+  await expect(startDaemon(second)).rejects.toThrow(refused);
+  expect(on.snapshot()).toEqual(before);
+  // The holder continues.
+  await using again = await startDaemon(remote());
+  await eventually(async () => expect((await again.figures()).ready).toBe(1));
+  renameSync(`${on.sitesRepo}.away`, on.sitesRepo);
+});
+
+test('a daemon that has just taken the lease acts after a restart while git is away', async () => {
+  await on.push({ acme: on.manifest('acme', 0) });
+  const first = await startDaemon(remote());
+  await converged(first);
+  await first.kill();
+  const second = { ...remote(), stateDir: join(on.dir, 'second') };
+  const taken = await startDaemon(second);
+  await taken.kill();
+  renameSync(on.sitesRepo, `${on.sitesRepo}.away`);
+  await using again = await startDaemon(second);
+  await eventually(async () => expect((await again.figures()).ready).toBe(1));
+  renameSync(`${on.sitesRepo}.away`, on.sitesRepo);
 });
 
 test('a daemon that is killed at any side effect of the host lease has the lease after its next start', async () => {

@@ -12,9 +12,9 @@ const UP = ['write the rules', 'create a network', 'start a container', 'start a
 const DOWN = ['remove a container', 'remove a container', 'remove a network', 'remove the rules'];
 const reached = z.object({ cut: z.string() });
 
-describeWith('docker', 'a host that is killed with SIGKILL while it isolates a site', () => {
+describeWith(['docker', 'root'], 'a host that is killed with SIGKILL while it isolates a site', () => {
   // Needs root, because it writes the firewall of a network namespace.
-  describe.skipIf(process.getuid?.() !== 0)('in a network namespace of its own, as root', () => {
+  describe('in a network namespace of its own, as root', () => {
     let lab: NetworkLab;
     let before: string;
     beforeAll(async () => {

@@ -12,7 +12,7 @@ import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
 const ANSWER_MS = 2000;
-/** A machine that does something else for a moment is no fault of a part: only one that never answers in time is. */
+/** How often a part is asked that refuses, or that is silent while the machine stalls. */
 const ATTEMPTS = 5;
 const SETTLE_MS = 60_000;
 /** The edge caches what KV says, and so does the browser's side of the proxy during a reload. */
@@ -103,14 +103,18 @@ export class Checks {
         for (let attempt = 1; ; attempt += 1) {
           if (part === 'management') await this.#budget.spend();
           const signal = AbortSignal.timeout(ANSWER_MS);
-          const problem = await request(url, { headers, signal })
-            .then(async ({ body, statusCode }) => {
-              const text = await body.text();
-              const isFault = statusCode >= 500 && !(part === 'edge' && statusCode > 500);
-              return isFault ? `status ${statusCode}: ${text.slice(0, 300)}` : null;
-            })
-            .catch((error: unknown) => String(error));
+          const { value: problem, hasStalled } = await this.#world.control.beside(() =>
+            request(url, { headers, signal })
+              .then(async ({ body, statusCode }) => {
+                const text = await body.text();
+                const isFault = statusCode >= 500 && !(part === 'edge' && statusCode > 500);
+                return isFault ? `status ${statusCode}: ${text.slice(0, 300)}` : null;
+              })
+              .catch((error: unknown) => String(error)),
+          );
           if (problem === null) return;
+          if (signal.aborted && !hasStalled)
+            throw new Violation('answers', `${part} did not answer within ${ANSWER_MS / 1000} s`);
           if (attempt === ATTEMPTS)
             throw new Violation('answers', `${part}, asked ${ATTEMPTS} times: ${problem}`);
         }

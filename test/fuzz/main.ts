@@ -1,20 +1,21 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
-import { describeFailure, fuzz, replay } from './fuzz.ts';
+import { CORPUS, describeFailure, fuzz, replay } from './fuzz.ts';
 import type { Step } from './steps.ts';
 
 // For every process that it starts.
 process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 /**
- * `npm run fuzz [-- --seed N] [--seconds S] [--shrink-seconds S]`: fuzzes an instance. `--steps '<JSON>'` makes the
- * steps that a failure has printed, instead. Exit code 1 where an invariant does not hold.
+ * `npm run fuzz [-- --seed N] [--corpus] [--seconds S] [--shrink-seconds S]`: fuzzes an instance. `--steps '<JSON>'`
+ * makes the steps that a failure has printed, instead. Exit code 1 where an invariant does not hold.
  */
 const { values } = parseArgs({
   options: {
     seed: { type: 'string' },
     seconds: { type: 'string', default: '600' },
+    corpus: { type: 'boolean', default: false },
     'shrink-seconds': { type: 'string', default: '900' },
     steps: { type: 'string' },
   },
@@ -27,6 +28,7 @@ if (values.steps === undefined) {
     .parse(values.seed ?? Math.floor(Math.random() * 2 ** 31));
   const { count, failure } = await fuzz({
     seed,
+    corpus: values.corpus ? CORPUS : [],
     seconds: z.coerce.number().positive().parse(values.seconds),
     shrinkSeconds: z.coerce.number().min(0).parse(values['shrink-seconds']),
     log: (line) => console.log(line),

@@ -9,6 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api } from '../support/management/api.ts';
 import { signal } from '../support/signal.ts';
+import { startControl } from './control.ts';
 import { seedManifest } from './manifests.ts';
 import { Repository } from './repository.ts';
 import { SITES } from './steps.ts';
@@ -44,10 +45,11 @@ export interface Process {
 export async function startWorld() {
   await using stack = new AsyncDisposableStack();
   const home = stack.use(temporaryHome());
+  const control = stack.use(await startControl());
   const instance = stack.use(await startInstance(home.path, SETTINGS));
   const world = await settledWorld(home.path, instance);
   const owned = stack.move();
-  return { ...world, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { ...world, control, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 export type World = Awaited<ReturnType<typeof startWorld>>;
 

@@ -22,15 +22,15 @@ const REPOSITORY = 'tagyard-test/engine';
 const SITE = 'acme';
 const TIMEOUT = { timeoutMs: 60_000, intervalMs: 100 };
 
-describeWith('docker', 'containers and an engine that fails', () => {
+describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
   // As root only: a test may stop only an engine of its own.
-  describe.skipIf(process.getuid?.() !== 0)('with an engine of its own, as root', () => {
+  describe('with an engine of its own, as root', () => {
     const settings = containersSettings(INSTANCE, '127.89', { steadyMs: 1_000 });
     let engine: OwnEngine;
     let image: string;
     let daemon: MemoryDaemon;
     /** Called right after a container was started or removed, within the change. */
-    let after: (what: 'start' | 'remove') => Promise<void>;
+    let afterChange: (what: 'start' | 'remove') => Promise<void>;
     beforeAll(async () => {
       engine = await startOwnEngine(new Docker(), INSTANCE);
       // Otherwise a container that gets SIGTERM before its handler is set blocks the engine for ten seconds.
@@ -42,18 +42,18 @@ describeWith('docker', 'containers and an engine that fails', () => {
     });
     afterAll(() => engine[Symbol.asyncDispose]());
     beforeEach(async () => {
-      after = async () => undefined;
+      afterChange = async () => undefined;
       const inner = dockerRuntime({ docker: engine.docker, stopGraceSeconds: 2 });
       const runtime: Runtime = {
         ...inner,
         async start(launch, signal) {
           const id = await inner.start(launch, signal);
-          await after('start');
+          await afterChange('start');
           return id;
         },
         async remove(id, signal) {
           await inner.remove(id, signal);
-          await after('remove');
+          await afterChange('remove');
         },
       };
       daemon = await memoryDaemon({}, [containersApplier(settings, runtime) as never]); // the loop passes it its own changes
@@ -89,7 +89,7 @@ describeWith('docker', 'containers and an engine that fails', () => {
       await push('1');
       await settles('1');
       let restarts = 0;
-      after = async (what) => {
+      afterChange = async (what) => {
         if (what !== moment || restarts > 0) return;
         restarts += 1;
         await engine.stop();

@@ -13,9 +13,9 @@ import {
 const SITES = ['shop-1', 'shop-2'];
 const [SHOP = '', NEIGHBOUR = ''] = SITES;
 
-describeWith('docker', 'a container of a site', () => {
+describeWith(['docker', 'root'], 'a container of a site', () => {
   // Needs root, because it writes the firewall of a network namespace.
-  describe.skipIf(process.getuid?.() !== 0)('in a network namespace of its own, as root', () => {
+  describe('in a network namespace of its own, as root', () => {
     let lab: NetworkLab;
     let host: Awaited<ReturnType<NetworkLab['startHost']>>;
     beforeAll(async () => {

@@ -99,43 +99,86 @@ describeWith('nginx', 'nginx at its limits', () => {
     }
   });
 
-  test('passes no header of a direct request from which a template would choose the address that it calls', async () => {
-    const server = await upstream();
-    const backend = await start();
-    await backend.install([put('acme', origin('acme', server))]);
-    const preview = {
-      'x-gtm-server-preview': 'ZW52LTE',
-      'x-gtm-auth': 'a',
-      'x-gtm-preview': 'p',
-      'x-gtm-debug': 'd',
-    };
-    const headers = {
-      ...preview,
-      cookie: '_ga=1',
-      'x-gtm-identifier': 'evil',
-      'X-GTM-Default-Domain': 'evil.example',
-      'x-gtm-api-key': 'evil',
-      'x-gtm-of-tomorrow': 'evil',
-      x_gtm_identifier: 'evil',
-      x_real_ip: 'evil',
-      x_forwarded_for: 'evil',
-      'x-nf-geo': 'evil',
-      'x-azure-socketip': 'evil',
-    };
-    for (const method of ['GET', 'POST']) {
-      const body = 'x'.repeat(method === 'POST' ? 100_000 : 0);
-      const { status } = await get(backend, 'acme', { headers, method, body, path: '/g/collect?a=%2F&b=1' });
-      expect(status).toBe(200);
-      expect(server.seen.at(-1)).toMatchObject({
-        method,
-        url: '/g/collect?a=%2F&b=1',
-        bodyBytes: body.length,
+  test.each(['origin', 'preview'] as const)(
+    'passes no header of a direct request from which a template would choose the address that it calls: %s',
+    async (kind) => {
+      const server = await upstream();
+      const backend = await start();
+      const { address, port } = server;
+      const vhost = { kind, host: hostOf('acme'), upstreams: [{ address, port }] };
+      await backend.install([put('acme', { site: 'acme', vhosts: [vhost] })]);
+      const preview = {
+        'x-gtm-server-preview': 'ZW52LTE',
+        'x-gtm-auth': 'a',
+        'x-gtm-preview': 'p',
+        'x-gtm-debug': 'd',
+      };
+      const headers = {
+        ...preview,
+        cookie: '_ga=1',
+        forwarded: 'host=visited.example',
+        'x-gtm-identifier': 'evil',
+        'X-GTM-Default-Domain': 'evil.example',
+        'x-gtm-api-key': 'evil',
+        'x-gtm-of-tomorrow': 'evil',
+        x_gtm_identifier: 'evil',
+        x_real_ip: 'evil',
+        x_forwarded_for: 'evil',
+        'x-nf-geo': 'evil',
+        'x-azure-socketip': 'evil',
+      };
+      for (const method of ['GET', 'POST']) {
+        const body = 'x'.repeat(method === 'POST' ? 100_000 : 0);
+        const { status } = await get(backend, 'acme', {
+          headers,
+          method,
+          body,
+          path: '/g/collect?a=%2F&b=1',
+        });
+        expect(status).toBe(200);
+        expect(server.seen.at(-1)).toMatchObject({
+          method,
+          url: '/g/collect?a=%2F&b=1',
+          bodyBytes: body.length,
+        });
+        const arrived = server.seen.at(-1)?.headers ?? {};
+        expect(arrived).toMatchObject({ ...preview, cookie: '_ga=1' });
+        // Pages of the preview need the visited host.
+        expect(arrived.forwarded).toBe(kind === 'preview' ? 'host=visited.example' : undefined);
+        expect(JSON.stringify(arrived)).not.toContain('evil');
+      }
+    },
+  );
+
+  test.each(['origin', 'preview'] as const)(
+    'lets no stranger choose the server that a container’s template calls: %s',
+    async (kind) => {
+      // Answers the address that a widely used template would call.
+      const container = await upstream({
+        handle({ headers }, response) {
+          const text = (name: string, otherwise: string) => String(headers[name] ?? otherwise);
+          const domain = text('x-gtm-default-domain', 'own.example');
+          response.end(
+            `https://${text('x-gtm-identifier', 'own')}.${domain}/${text('x-gtm-api-key', 'own')}`,
+          );
+          return true;
+        },
       });
-      const arrived = server.seen.at(-1)?.headers ?? {};
-      expect(arrived).toMatchObject({ ...preview, cookie: '_ga=1' });
-      expect(JSON.stringify(arrived)).not.toContain('evil');
-    }
-  });
+      const backend = await start();
+      const { address, port } = container;
+      const vhost = { kind, host: hostOf('acme'), upstreams: [{ address, port }] };
+      await backend.install([put('acme', { site: 'acme', vhosts: [vhost] })]);
+      const headers = {
+        'X-Gtm-Identifier': 'evil',
+        'x-gtm-default-domain': 'evil.example',
+        'x-gtm-api-key': 'evil',
+      };
+      for (const path of ['/g/collect', '/gtm/debug']) {
+        const { body } = await get(backend, 'acme', { headers, path });
+        expect(body).toBe('https://own.own.example/own');
+      }
+    },
+  );
 
   test('serves the longest names that a manifest can have, over TLS, and removes them again', async () => {
     const edge = await upstream();

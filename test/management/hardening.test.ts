@@ -346,7 +346,7 @@ test('is not ready while the sites repository is unreachable', async () => {
   await rm(away, { recursive: true });
   expect([broken.status, broken.body]).toEqual([
     503,
-    { status: 'not_ready', database: true, sitesRepo: false },
+    { service: 'management', status: 'not_ready', database: true, sitesRepo: false },
   ]);
   expect((await world.call('GET', '/readyz')).status).toBe(200);
 });

@@ -12,6 +12,8 @@ export const COMPONENTS = [
   'pebble',
   'chromium',
   'reference',
+  'root',
+  'mount',
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
@@ -34,18 +36,25 @@ export const POSTGRESQL_BIN = globSync('/usr/lib/postgresql/*/bin').sort().at(-1
 export const REFERENCE = new URL('../../../shared/', import.meta.url);
 
 /** A command for each component that succeeds only where the component answers, not just where a file is present. */
-const ARGV: Record<Exclude<Component, 'reference'>, readonly [string, ...string[]]> = {
+const ARGV: Record<Exclude<Component, 'reference' | 'root'>, readonly [string, ...string[]]> = {
   nginx: ['nginx', '-v'],
   docker: ['docker', 'info'],
   postgresql: [`${POSTGRESQL_BIN ?? ''}${POSTGRESQL_BIN === undefined ? '' : '/'}postgres`, '--version'],
   knot: ['knotd', '--version'],
   pebble: ['pebble', '-h'],
   chromium: [CHROMIUM, '--version'],
+  // Needs root, and is not allowed in every container.
+  mount: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'],
 };
 
 function probe(component: Component): string | null {
   if (component === 'reference') {
     return existsSync(REFERENCE) ? null : 'the folder ../shared is not beside the project';
+  }
+  if (component === 'root') {
+    return process.getuid?.() === 0
+      ? null
+      : 'the tests don’t run as root, who writes firewalls and starts engines';
   }
   const [command, ...args] = ARGV[component];
   try {

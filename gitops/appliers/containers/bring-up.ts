@@ -38,7 +38,7 @@ const SECOND_CHANCE_MS = 5_000;
  */
 export function buildBringUp(deps: BringUpDeps) {
   const { runtime, identity, startupDeadlineMs, steadyMs, renew, closeGate, clock = systemClock } = deps;
-  const failures = new Failures(deps.giveUpAfter);
+  const failures = new Failures(deps.giveUpAfter, clock);
   const starts = limit(deps.startsAtOnce);
 
   return async function bringUp(resource: Resource<ContainerSpec>, signal: AbortSignal): Promise<void> {
@@ -107,6 +107,7 @@ export function buildBringUp(deps: BringUpDeps) {
     });
     const death = () => runtime.death(id, signal);
     const isHealthy = started === 'healthy';
+    if (isHealthy) failures.started(name);
     const outcome =
       isHealthy && isReplacement
         ? await staysHealthy(endpoint, { forMs: steadyMs, death, clock }, signal)

@@ -1,11 +1,12 @@
+import type { Clock } from '../../base/clock.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../base/errors.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import { redact } from './redact.ts';
 
 /** After so many failed starts the spec itself is assumed to be wrong. */
 const FAILURES_UNTIL_TERMINAL = 3;
-/** The image starts, but then ends or is unhealthy. The usual cause is the site's CONTAINER_CONFIG. */
-const OF_SITE = { isOfSite: true } as const;
+/** A start of another container within this time shows that starts are possible on this host, milliseconds. */
+const LATELY_MS = 120_000;
 const SHOWN_LINES = 5;
 const LONGEST_LINE = 300;
 
@@ -20,16 +21,27 @@ interface StartFailure {
 
 /**
  * Counts the failed starts of each spec and maps each one to an error: retryable at first, terminal once it repeats,
- * given up after `giveUpAfter`. A spec that was healthy before is never given up: the fault is outside it (the network,
- * Google) and temporary.
+ * given up after `giveUpAfter` failures of the site's own. A failure is the site's own if Google refuses its
+ * CONTAINER_CONFIG, or if another container of this host could start lately. Otherwise the host may be the cause: a tag
+ * server that can't reach Google ends at its start. A spec that was healthy before is never given up: the fault is
+ * outside it (the network, Google) and temporary.
  */
 export class Failures {
   readonly #giveUpAfter: number;
-  readonly #counts = new Map<string, number>();
+  readonly #clock: Clock;
+  readonly #counts = new Map<string, { times: number; ofSite: number }>();
   readonly #proven = new Set<string>();
+  /** When each container was last healthy after a start, by name; only recent ones. */
+  readonly #started = new Map<string, number>();
 
-  constructor(giveUpAfter: number) {
+  constructor(giveUpAfter: number, clock: Clock) {
     this.#giveUpAfter = giveUpAfter;
+    this.#clock = clock;
+  }
+
+  /** A new container of this name was healthy. */
+  started(name: string): void {
+    this.#started.set(name, this.#clock.now());
   }
 
   /** The resource of this hash has been healthy. */
@@ -39,26 +51,42 @@ export class Failures {
   }
 
   count(hash: string, { name, spec, what, lines }: StartFailure): RetryableError | TerminalError {
-    const times = (this.#counts.get(hash) ?? 0) + 1;
-    this.#counts.set(hash, times);
+    const count = this.#counts.get(hash) ?? { times: 0, ofSite: 0 };
+    this.#counts.set(hash, count);
+    const isOfSite = refusalOf(lines) !== undefined || this.#couldOtherStart(name);
+    count.times += 1;
+    if (isOfSite) count.ofSite += 1;
+    const { times, ofSite } = count;
     const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec.config, line).slice(0, LONGEST_LINE));
     const output = shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
     const message = [`${name} doesn’t start: ${what}`, output, ...explain(lines)].join('; ');
-    if (times < FAILURES_UNTIL_TERMINAL) return new RetryableError(message, OF_SITE);
+    if (times < FAILURES_UNTIL_TERMINAL) return new RetryableError(message, { isOfSite });
     const repeated = `${message}; ${times} times in a row`;
-    if (times < this.#giveUpAfter || this.#proven.has(hash)) return new TerminalError(repeated, OF_SITE);
+    if (ofSite < this.#giveUpAfter || this.#proven.has(hash)) {
+      return new TerminalError(repeated, { isOfSite });
+    }
     return new GivenUpError(
       `${repeated}. It is not started again until its manifest changes or you run tagyard apply`,
-      OF_SITE,
+      { isOfSite },
     );
+  }
+
+  #couldOtherStart(name: string): boolean {
+    const since = this.#clock.now() - LATELY_MS;
+    for (const [other, at] of this.#started) if (at < since) this.#started.delete(other);
+    return [...this.#started.keys()].some((other) => other !== name);
   }
 }
 
 /** Google's answer to the CONTAINER_CONFIG, which ends the image (docs/facts.md, Startup and run). */
 const REFUSED = /googletagmanager\.com\/server\.js\b.*\b(4\d\d)\b/;
 
+function refusalOf(lines: readonly string[]): string | undefined {
+  return lines.map((line) => REFUSED.exec(line)?.[1]).find((found) => found !== undefined);
+}
+
 function explain(lines: readonly string[]): string[] {
-  const status = lines.map((line) => REFUSED.exec(line)?.[1]).find((found) => found !== undefined);
+  const status = refusalOf(lines);
   if (status === undefined) return [];
   return [
     `Google refuses its CONTAINER_CONFIG (status ${status}): copy the one that Tag Manager shows now into the manifest`,

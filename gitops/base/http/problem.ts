@@ -1,6 +1,9 @@
 /** A service's closed set of error codes, each with its HTTP status and a line of meaning. */
 type ErrorTable = Readonly<Record<string, readonly [status: number, title: string]>>;
 
+/** Most fields at fault that a body lists. A request of 256 KiB can have a hundred thousand. */
+const MAX_ERRORS = 20;
+
 /** A field of a request that is at fault, by its dotted path: `domains.0`. */
 export interface FieldError {
   readonly path: string;
@@ -39,7 +42,8 @@ export class ProblemError<Table extends ErrorTable, Members extends object = obj
 
   /** The body of the answer. Members that are `undefined` are left out by JSON. */
   body(requestId: string): object {
-    const { detail, ...members } = this.#members as ProblemOptions; // what the constructor was given
+    const { detail, errors, ...members } = this.#members as ProblemOptions; // what the constructor was given
+    const more = (errors?.length ?? 0) - MAX_ERRORS;
     return {
       type: `urn:tagyard:problem:${this.code}`,
       title: this.#title,
@@ -47,6 +51,8 @@ export class ProblemError<Table extends ErrorTable, Members extends object = obj
       code: this.code,
       detail,
       requestId,
+      errors: errors?.slice(0, MAX_ERRORS),
+      ...(more > 0 ? { moreErrors: more } : {}),
       ...members,
     };
   }

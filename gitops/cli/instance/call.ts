@@ -12,6 +12,7 @@ const problem = z.object({
   title: z.string().default(''),
   detail: z.string().optional(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
+  moreErrors: z.number().default(0),
 });
 
 /** Fetches within a time limit. Throws `CliError` if the service can't be reached or doesn't answer. */
@@ -40,8 +41,9 @@ export async function callService(
 
 /** Makes an error from an answer other than 2xx. Its message lists every field at fault. */
 export function problemOf({ name }: Service, status: number, body: unknown): ServiceProblem {
-  const { code, title, detail, errors } = problem.safeParse(body).data ?? { code: '', title: '', errors: [] };
+  const { code, title, detail, errors, moreErrors } = problem.safeParse(body).data ?? problem.parse({});
   const message = detail || title || `${name} answered with status ${status}`;
   const fields = errors.map(({ path, message: what }) => `\n  ${path === '' ? '' : `${path}: `}${what}`);
-  return new ServiceProblem(`${message}${fields.join('')}`, code);
+  const more = moreErrors === 0 ? '' : `\n  and ${moreErrors} more`;
+  return new ServiceProblem(`${message}${fields.join('')}${more}`, code);
 }

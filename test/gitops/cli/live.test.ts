@@ -13,15 +13,22 @@ async function open(...given: Parameters<typeof memoryDaemon>): Promise<void> {
   daemon = await memoryDaemon(...given);
   url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
 }
-beforeEach(() => open());
+beforeEach(() => {
+  answer = [503, {}];
+  return open();
+});
 afterEach(() => daemon.close());
 
 let silent: Awaited<ReturnType<typeof silentServer>>;
 let ill: Server;
 let illUrl: string;
+let answer: [status: number, body: object];
 beforeAll(async () => {
   silent = await silentServer();
-  ill = createServer((_request, response) => response.writeHead(503).end());
+  ill = createServer((_request, response) => {
+    const [status, body] = answer;
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  });
   await new Promise<void>((done) => ill.listen({ port: 0, host: '127.0.0.1' }, done));
   illUrl = `http://127.0.0.1:${(ill.address() as AddressInfo).port}`; // it listens on TCP
 });
@@ -157,9 +164,59 @@ describe('tagyard doctor finds a part that doesn’t work', () => {
       expect(stdout).toMatch(new RegExp(`^failed +${name} .*${words}`, 'm'));
       expect(stdout).not.toContain('are well');
     }
-    // An answer that asks for a token also counts as an answer.
+    // The provisioner answers both paths, but it is another service.
     const { exitCode, stdout } = await tagyard(['doctor'], { [variable]: url });
-    expect({ exitCode, stdout }).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('are well') });
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(new RegExp(`^failed +${name} .*${variable}`, 'm'));
+    expect(stdout).not.toContain('are well');
+  });
+
+  test.each([
+    [
+      'management',
+      'MANAGEMENT_URL',
+      { service: 'management', status: 'not_ready', database: false, sitesRepo: true },
+      503,
+      'database',
+    ],
+    ['management', 'MANAGEMENT_URL', { service: 'management', status: 'ready' }, 200, null],
+    ['verification', 'VERIFICATION_WORKER_URL', { service: 'verification', code: 'wrong_secret' }, 401, null],
+    [
+      'verification',
+      'VERIFICATION_WORKER_URL',
+      { service: 'verification', code: 'secret_not_configured' },
+      403,
+      'secret_not_configured',
+    ],
+    [
+      'verification',
+      'VERIFICATION_WORKER_URL',
+      { service: 'verification', code: 'not_found' },
+      404,
+      'not_found',
+    ],
+  ])('%s %s answers %o with status %i', async (name, variable, body, status, words) => {
+    await applied('one');
+    answer = [status, body];
+    const { exitCode, stdout } = await tagyard(['doctor'], { [variable]: illUrl });
+    expect(exitCode).toBe(words === null ? 0 : 1);
+    expect(stdout).toMatch(words === null ? /are well/ : new RegExp(`^failed +${name} .*${words}`, 'm'));
+  });
+
+  test('a wrong VERIFICATION_SECRET', async () => {
+    await applied('one');
+    answer = [401, { service: 'verification', code: 'wrong_secret' }];
+    const env = { VERIFICATION_WORKER_URL: illUrl, VERIFICATION_SECRET: 'another' };
+    const { exitCode, stdout } = await tagyard(['doctor'], env);
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(/^failed +verification .*VERIFICATION_SECRET/m);
+  });
+
+  test('and names what it did not check', async () => {
+    await applied('one');
+    const { exitCode, stdout } = await tagyard(['doctor'], { TAGYARD_HOME: daemon.dir });
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^1 of 1 sites are well at [0-9a-f]+; not checked: management, verification$/m);
   });
 
   test('a target that never answers', async () => {

@@ -5,9 +5,16 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Docker from 'dockerode';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { dockerDataRoot } from '../../../gitops/clients/docker.ts';
 import { nodeLookup } from '../../../gitops/host-report/node-lookup.ts';
-import { checkDisk, checkEdge, checkProxy } from '../../../gitops/host-report/part-checks.ts';
+import {
+  checkDisk,
+  checkDockerDisk,
+  checkEdge,
+  checkProxy,
+} from '../../../gitops/host-report/part-checks.ts';
 import { signal } from '../../support/signal.ts';
 import { silentServer } from '../../support/silent.ts';
 
@@ -46,6 +53,34 @@ describe('the disk', () => {
       status: 'failed',
       detail: expect.stringContaining(path),
     });
+  });
+});
+
+describe('the disk of Docker', () => {
+  test('passes, fails with what is free, and fails if the engine does not answer', async () => {
+    const path = await mkdtemp(join(tmpdir(), 'tagyard-disk-'));
+    stack.defer(() => rm(path, { recursive: true }));
+    expect(await checkDockerDisk(async () => path, 1)).toMatchObject({
+      name: 'docker_disk',
+      status: 'passed',
+    });
+    expect(await checkDockerDisk(async () => path, Number.MAX_SAFE_INTEGER)).toMatchObject({
+      status: 'failed',
+      detail: expect.stringMatching(`^only \\d+ MiB free on the disk of ${path}`),
+    });
+    const { port, close } = await silentServer();
+    await close();
+    const away = new Docker({ host: '127.0.0.1', port });
+    expect(await dockerDataRoot(away)).toBeNull();
+    const down = new Docker({ socketPath: join(path, 'docker.sock') });
+    expect(await checkDockerDisk(() => dockerDataRoot(down))).toMatchObject({
+      status: 'failed',
+      detail: expect.stringContaining('Docker did not answer'),
+    });
+  });
+
+  test.each([null, '/nonexistent'])('is skipped where it is not on this machine: %s', async (root) => {
+    expect(await checkDockerDisk(async () => root)).toMatchObject({ status: 'skipped', fix: null });
   });
 });
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../gitops/base/clock.ts';
 import { formatMark } from '../../../gitops/base/ownership.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
@@ -104,25 +104,66 @@ test('enforces the revision that was fetched last after a restart while the remo
   );
 });
 
-test('a remote that doesn’t answer delays no repair; its answer is applied when it arrives', async () => {
-  daemon = await memoryDaemon({ pollSeconds: 0.05 });
-  await daemon.push('one', daemon.manifest('one', 1));
-  await daemon.reaches('one', 'Ready');
-  const answer = join(daemon.dir, 'answer');
-  const uploadPack = join(daemon.dir, 'upload-pack');
-  const script = `until [ -e ${answer} ]; do sleep 0.02; done\nexec git-upload-pack "$@"`;
-  await writeFile(uploadPack, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  const mirror = join(daemon.dir, 'mirror', 'sites.git');
-  execFileSync('git', ['-C', mirror, 'config', 'remote.origin.uploadpack', uploadPack]);
-  const [lost = ''] = daemon.of('containers', 'one');
-  daemon.world('containers').delete(lost);
-  daemon.loop.sync();
-  await eventually(() => expect(daemon.of('containers', 'one')).toEqual([lost]));
-  expect((await daemon.call('GET', '/sites/one')).body).toMatchObject({ reason: 'SourceUnavailable' });
-  await writeFile(answer, '');
-  await eventually(async () =>
-    expect((await daemon.call('GET', '/sites/one')).body).toMatchObject({ reason: 'Ready' }),
-  );
+describe('a remote that doesn’t answer in time', () => {
+  let aheadMs: number;
+  /** The remote answers while this file exists. */
+  let answer: string;
+  const reason = async () => (await daemon.call('GET', '/sites/one')).body.reason;
+  const ready = async () => (await daemon.call('GET', '/readyz')).status;
+  const repairs = async () => {
+    const [lost = ''] = daemon.of('containers', 'one');
+    daemon.world('containers').delete(lost);
+    daemon.loop.sync();
+    await eventually(() => expect(daemon.of('containers', 'one')).toEqual([lost]));
+  };
+  beforeEach(async () => {
+    aheadMs = 0;
+    const clock = {
+      ...systemClock,
+      now: () => systemClock.now() + aheadMs,
+      // Passes wait for a twentieth of the time.
+      sleep: (ms: number, options?: { signal?: AbortSignal }) => systemClock.sleep(ms / 20, options),
+    };
+    daemon = await memoryDaemon({ pollSeconds: 0.05, clock });
+    await daemon.push('one', daemon.manifest('one', 1));
+    await daemon.reaches('one', 'Ready');
+    answer = join(daemon.dir, 'answer');
+    const uploadPack = join(daemon.dir, 'upload-pack');
+    const script = `until [ -e ${answer} ]; do sleep 0.02; done\nexec git-upload-pack "$@"`;
+    await writeFile(uploadPack, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    const mirror = join(daemon.dir, 'mirror', 'sites.git');
+    execFileSync('git', ['-C', mirror, 'config', 'remote.origin.uploadpack', uploadPack]);
+  });
+
+  test('delays no repair, and is reported after a minute; its answer is applied when it arrives', async () => {
+    await repairs();
+    expect([await reason(), await ready()]).toEqual(['Ready', 200]);
+    aheadMs += 61_000;
+    await repairs();
+    await eventually(async () => expect([await reason(), await ready()]).toEqual(['SourceUnavailable', 503]));
+    await writeFile(answer, '');
+    await eventually(async () => expect([await reason(), await ready()]).toEqual(['Ready', 200]));
+  });
+
+  test('is not reported while it always answers late', async () => {
+    const head = vi.spyOn(daemon.repo, 'head');
+    for (let round = 0; round < 3; round += 1) {
+      await repairs();
+      aheadMs += 40_000;
+      expect([await reason(), await ready()]).toEqual(['Ready', 200]);
+      const answered = head.mock.settledResults.filter(({ type }) => type === 'fulfilled').length;
+      await writeFile(answer, '');
+      await eventually(() =>
+        expect(head.mock.settledResults.filter(({ type }) => type === 'fulfilled').length).toBeGreaterThan(
+          answered,
+        ),
+      );
+      await rm(answer);
+    }
+    expect([await reason(), await ready()]).toEqual(['Ready', 200]);
+    expect(daemon.loop.lastError).toBeNull();
+    await writeFile(answer, '');
+  });
 });
 
 test.each([

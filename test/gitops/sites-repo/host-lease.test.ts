@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { holdBeforeStart } from '../../../gitops/loop/first-hold.ts';
+import { fastImportStream } from '../../../gitops/sites-repo/edits/fast-import.ts';
 import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
-import { fastImportStream } from '../../../gitops/sites-repo/fast-import.ts';
 import { LeaseHeldError } from '../../../gitops/sites-repo/host-lease.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
-import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
+import { openSitesRepo, type SitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const MODULE = new URL('../../../gitops/sites-repo/sites-repo.ts', import.meta.url).href;
@@ -84,7 +85,7 @@ describe.each([
     await two.pass();
     expect(leaseFile()).toMatchObject({ term: 2, holder: 'two' });
     await expect(one.pass()).rejects.toThrow(LeaseHeldError);
-    expect(() => one.lease.assertNotLost()).toThrow(LeaseHeldError);
+    await expect(one.lease.assertNotLost()).rejects.toThrow(LeaseHeldError);
     await two.pass();
     await expect((await daemon('three', 1)).pass()).rejects.toThrow(LeaseHeldError);
   });
@@ -95,11 +96,27 @@ describe.each([
     const two = await daemon('two', 1);
     renameSync(bare, `${bare}.away`);
     await expect(one.pass()).rejects.toThrow(SitesRepoError);
-    expect(() => one.lease.assertNotLost()).not.toThrow();
+    await one.lease.assertNotLost();
     await expect(two.pass()).rejects.toThrow(SitesRepoError);
     renameSync(`${bare}.away`, bare);
     await one.pass();
     expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
+  });
+
+  test('binds a daemon that starts while git is away or slow, whatever it may take later', async () => {
+    await (await daemon('one')).pass();
+    const away: Pick<SitesRepo, 'head'> = { head: () => Promise.reject(new SitesRepoError('away')) };
+    const slow: Pick<SitesRepo, 'head'> = { head: () => new Promise(() => undefined) };
+    // It has read the lease once.
+    await expect((await daemon('two')).pass()).rejects.toThrow(LeaseHeldError);
+    for (const repo of [away, slow]) {
+      for (const takeoverTerm of [undefined, 1]) {
+        const { lease } = await daemon('two', takeoverTerm);
+        await expect(holdBeforeStart(repo, lease, 1)).rejects.toThrow(LeaseHeldError);
+        await expect(lease.assertNotLost()).rejects.toThrow(LeaseHeldError);
+      }
+      await holdBeforeStart(repo, (await daemon('one')).lease, 1);
+    }
   });
 
   test('is taken by another daemon if the holder’s process has ended on this machine', async () => {

@@ -15,6 +15,8 @@ const POLL_MS = 20;
 const VERSION_TIMEOUT_MS = 1_000;
 /** Reading 1,000 sites takes 3 s of CPU, up to a minute on a busy machine. */
 const TEST_TIMEOUT_MS = 180_000;
+/** What nginx says where the system refuses it something (`(24: Too many open files)`), or names don't resolve. */
+const HOST_CAUSE = /\([0-9]+: [^)]+\)|host not found/;
 /** Interval of the checks of a master that isn't our child: its exit emits no event. */
 const WATCH_MS = 2_000;
 
@@ -51,7 +53,8 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   }
 
   /**
-   * Runs `nginx -t` on the staged candidate. A name that two vhosts claim is also a fault, although nginx only warns.
+   * Runs `nginx -t` on the staged candidate. A name that two vhosts claim is also a fault, although nginx only warns. It
+   * is the site's own only if nginx names the site's file.
    */
   async test(): Promise<ConfigFault | null> {
     const { bin, prefix } = this.#settings;
@@ -67,8 +70,9 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
       const message = error.stderr.split('\n').find((line) => line.includes('[emerg]')) ?? error.message;
       const said = message.replace(/^.*\[emerg\] (?:[0-9]+#[0-9]+: )?/, '');
       const file = /\/sites\/([^/:]+\.conf):[0-9]+$/.exec(said.trim())?.[1] ?? null;
+      const isOfSite = file !== null && !HOST_CAUSE.test(said);
       return {
-        error: new TerminalError(`nginx refuses it: ${said}`, { cause: error, isOfSite: true }),
+        error: new TerminalError(`nginx refuses it: ${said}`, { cause: error, isOfSite }),
         file,
       };
     } finally {

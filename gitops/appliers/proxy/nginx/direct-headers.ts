@@ -1,7 +1,7 @@
-import { PREVIEW_HEADERS } from '../../../../edge/http/request-headers.ts';
+import { DEBUG_HEADERS } from '../../../../edge/http/request-headers.ts';
 
 /**
- * The only request headers that nginx passes to an origin if the request lacks the hop secret. nginx can't drop headers
+ * The only request headers that nginx passes to a container if the request lacks the hop secret. nginx can't drop headers
  * by pattern, and templates trust any `x-gtm-*` header as set by the host (for example the address to call and its API
  * key). With the hop secret, the edge has already judged each header.
  */
@@ -49,8 +49,11 @@ export const DIRECT_HEADERS = [
   'tracestate',
   'user-agent',
   'x-api-key',
-  ...PREVIEW_HEADERS,
+  ...DEBUG_HEADERS,
   'x-request-id',
   'x-requested-with',
   'x-sgtm-healthz',
 ] as const;
+
+/** Also to a preview server: the tag server sends the visited host in it, which the preview's pages need. */
+export const PREVIEW_HEADERS = ['forwarded'] as const;

@@ -3,16 +3,14 @@ import { contentHash } from '../../../base/ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
 import { ARRIVAL_PATH, droppedHeaders, HOP_SECRET_HEADERS, type TrustedPeers } from '../policy.ts';
-import { DIRECT_HEADERS } from './direct-headers.ts';
+import { DIRECT_HEADERS, PREVIEW_HEADERS } from './direct-headers.ts';
 import { certificatePaths, type MainSettings, plain, trustedPeers, versionText } from './quote.ts';
 import type { Templates } from './templates.ts';
 
 /** nginx's variable of a request header. */
 const variableOf = (header: string) => `http_${header.replaceAll('-', '_')}`;
-/** Each header with its nginx variable. */
-const DIRECT = DIRECT_HEADERS.map((name) => ({ name, variable: variableOf(name) }));
-/** Headers that only the host may set. The preview server runs no templates, so dropping the known ones is enough. */
-const CONTAINER_HOST = ['x-gtm-identifier', 'x-gtm-default-domain', 'x-gtm-api-key'] as const;
+/** The headers of a request without the hop secret that reach a container, by its kind. */
+const DIRECT = { origin: DIRECT_HEADERS, preview: [...DIRECT_HEADERS, ...PREVIEW_HEADERS] } as const;
 
 export interface Renderer {
   /** Hash of everything that a site's file depends on besides its vhosts and certificates. */
@@ -53,16 +51,8 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     if (vhost.kind !== 'custom') {
       const name = `tagyard_${vhost.kind}_${site}`;
       const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;
-      const direct = vhost.kind === 'origin' ? DIRECT : [];
-      const containerHost = vhost.kind === 'preview' ? CONTAINER_HOST : [];
-      return containers({
-        ...common,
-        direct,
-        containerHost,
-        name,
-        arrival,
-        dropped: droppedHeaders(vhost.kind),
-      });
+      const direct = DIRECT[vhost.kind].map((header) => ({ name: header, variable: variableOf(header) }));
+      return containers({ ...common, direct, name, arrival, dropped: droppedHeaders(vhost.kind) });
     }
     return custom({
       ...common,
@@ -78,7 +68,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   return {
     form: contentHash([
       [templates.containers, templates.custom, templates.challenge],
-      [socket, settings.edge, DIRECT, CONTAINER_HOST],
+      [socket, settings.edge, DIRECT],
       (['origin', 'preview', 'custom'] as const).map(droppedHeaders),
       system ? [templates.treatment, treatment] : null,
     ]),

@@ -146,7 +146,8 @@ describe('bringing a container up', () => {
   });
 
   test('gives a spec up that keeps failing, unless it was healthy before', async () => {
-    const failing = { death: 'exit code 1' };
+    const line = 'https://www.googletagmanager.com/server.js?id=x failed with status 403';
+    const failing = { death: 'exit code 1', lines: [line] };
     const errorsOf = async (host: ReturnType<typeof setup>) => {
       const errors: unknown[] = [];
       for (let time = 0; time < 4; time += 1) {

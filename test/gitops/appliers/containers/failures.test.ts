@@ -3,6 +3,7 @@ import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 import { containerSecret } from '../../../support/tag-server.ts';
 
@@ -17,6 +18,42 @@ const failure = (lines: readonly string[] = []) => ({
   lines,
 });
 
+const clock = fakeClock();
+/** On a host where another container has just started. */
+function failuresOf(giveUpAfter: number): Failures {
+  const failures = new Failures(giveUpAfter, clock);
+  failures.started('another');
+  return failures;
+}
+
+describe('the fault of a failed start', () => {
+  const REFUSED = ['Request to https://www.googletagmanager.com/server.js?id=x failed with status 403'];
+  const NO_DNS = ['getaddrinfo EAI_AGAIN www.googletagmanager.com'];
+
+  test('is the host’s while no other container could start lately, and then nothing is given up', () => {
+    const failures = new Failures(2, clock);
+    failures.started('server');
+    const faults = Array.from({ length: 5 }, () => failures.count('a', failure(NO_DNS)));
+    expect(faults.map(({ isOfSite }) => isOfSite)).toEqual(Array(5).fill(false));
+    expect(faults.some((error) => error instanceof GivenUpError)).toBe(false);
+    expect(faults[4]).toBeInstanceOf(TerminalError);
+  });
+
+  test('is the site’s where another container could start within two minutes', () => {
+    const failures = failuresOf(2);
+    clock.advance(119_000);
+    expect(failures.count('a', failure(NO_DNS)).isOfSite).toBe(true);
+    clock.advance(2_000);
+    expect(failures.count('a', failure(NO_DNS)).isOfSite).toBe(false);
+  });
+
+  test('is the site’s where Google refuses its CONTAINER_CONFIG, on any host', () => {
+    const failures = new Failures(2, clock);
+    expect(failures.count('a', failure(REFUSED)).isOfSite).toBe(true);
+    expect(failures.count('a', failure(REFUSED))).toBeInstanceOf(GivenUpError);
+  });
+});
+
 describe('a container that fails to start', () => {
   test.each([
     ['was never healthy', [], [RetryableError, RetryableError, TerminalError, TerminalError, GivenUpError]],
@@ -27,7 +64,7 @@ describe('a container that fails to start', () => {
       [RetryableError, RetryableError, TerminalError, TerminalError, GivenUpError],
     ],
   ])('causes the expected error at each failure in a row if it %s', (_name, proven, expected) => {
-    const failures = new Failures(5);
+    const failures = failuresOf(5);
     for (const hash of proven) failures.prove(hash);
     const errors = expected.map(() => failures.count('a', failure()));
     expect(errors.map((error) => error.constructor)).toEqual(expected);
@@ -35,7 +72,7 @@ describe('a container that fails to start', () => {
   });
 
   test('is counted from zero again after it was healthy', () => {
-    const failures = new Failures(5);
+    const failures = failuresOf(5);
     for (let time = 0; time < 4; time += 1) failures.count('a', failure());
     failures.prove('a');
     expect(failures.count('a', failure())).toBeInstanceOf(RetryableError);
@@ -43,7 +80,7 @@ describe('a container that fails to start', () => {
 
   test('shows its last five lines without secrets, each up to 300 characters', () => {
     const lines = ['first', ...['2', '3', '4', '5'], `auth=${AUTH} ${'x'.repeat(400)}`];
-    const { message } = new Failures(5).count('a', failure(lines));
+    const { message } = failuresOf(5).count('a', failure(lines));
     expect(message).toMatch(
       /^server doesn’t start: it died \(exit code 1\); it wrote: 2 \| 3 \| 4 \| 5 \| auth=\[secret\] x+$/,
     );
@@ -51,14 +88,14 @@ describe('a container that fails to start', () => {
   });
 
   test('reports that it wrote nothing', () => {
-    expect(new Failures(5).count('a', failure()).message).toContain('it wrote nothing');
+    expect(failuresOf(5).count('a', failure()).message).toContain('it wrote nothing');
   });
 
   test.each([
     ['https://www.googletagmanager.com/server.js?id=x failed with status 403', 'status 403'],
     ['GET https://www.googletagmanager.com/server.js: 404', 'status 404'],
   ])('gives the remedy for a CONTAINER_CONFIG that Google refuses: %s', (line, status) => {
-    const { message } = new Failures(5).count('a', failure(['other', line]));
+    const { message } = failuresOf(5).count('a', failure(['other', line]));
     expect(message).toContain(`Google refuses its CONTAINER_CONFIG (${status})`);
   });
 });

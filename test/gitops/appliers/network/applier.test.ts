@@ -9,6 +9,7 @@ import type { DockerNetwork } from '../../../../gitops/appliers/network/docker-n
 import type { FirewallState } from '../../../../gitops/appliers/network/firewall.ts';
 import { parseRange } from '../../../../gitops/appliers/network/ranges.ts';
 import { firewallNames } from '../../../../gitops/appliers/network/rules.ts';
+import { testWith } from '../../../support/components.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const identity = { instance: 'unit', host: 'tag-1' };
@@ -94,7 +95,7 @@ const SCRIPT = `
   console.log(JSON.stringify([await one.check().catch(nameOf), await one.ensure().catch(nameOf)]));`;
 const ARGS = ['--input-type=module', '--eval', SCRIPT];
 
-test.skipIf(process.getuid?.() !== 0)('a process without rights is denied, with the reason', async () => {
+testWith('root', 'a process without rights is denied, with the reason', async () => {
   const args = ['--reuid', '65534', '--clear-groups', '--bounding-set=-all', process.execPath, ...ARGS];
   const { stdout } = await execa('setpriv', args);
   const denied = { kind: 'denied', reason: expect.stringMatching(/CAP_NET_ADMIN|iptables/) };

@@ -32,6 +32,19 @@ test('detail, errors and the service’s own members are added, the cause is not
   expect(JSON.stringify(error.body('r1'))).not.toContain('secret');
 });
 
+test('at most 20 fields at fault are listed, with the number of the others', () => {
+  const errors = Array.from({ length: 100_000 }, (_, number) => ({
+    path: String(number),
+    message: 'is wrong',
+  }));
+  const bodyOf = (count: number) =>
+    new ProblemError(TABLE, 'not_found', { errors: errors.slice(0, count) }).body('r1');
+  expect(bodyOf(100_000)).toMatchObject({ errors: errors.slice(0, 20), moreErrors: 99_980 });
+  expect(bodyOf(21)).toMatchObject({ errors: errors.slice(0, 20), moreErrors: 1 });
+  expect(bodyOf(20)).toMatchObject({ errors: errors.slice(0, 20) });
+  expect(bodyOf(20)).not.toHaveProperty('moreErrors');
+});
+
 test('issues of zod become dotted paths', () => {
   const result = z.strictObject({ a: z.array(z.string()) }).safeParse({ a: ['x', 1] });
   expect(fieldErrors(result.error?.issues ?? [])).toEqual([

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { foldEdits, type SiteEdit } from '../../../gitops/sites-repo/commits.ts';
+import { foldEdits, type SiteEdit } from '../../../../gitops/sites-repo/edits/commits.ts';
 
 const edit = (site: string, change: SiteEdit['edit']): SiteEdit => ({
   site,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type FileCommit, fastImportStream } from '../../../gitops/sites-repo/fast-import.ts';
+import { type FileCommit, fastImportStream } from '../../../../gitops/sites-repo/edits/fast-import.ts';
 
 const commit = (extra: Partial<FileCommit> = {}): FileCommit => ({
   path: 'shop.yaml',

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import type { PartCheck } from '../../report/report.ts';
+import { CliError } from '../output/cli-error.ts';
+import { callService } from './call.ts';
+
+/** A service that `tagyard doctor` asks directly, not through the provisioner. */
+interface Part {
+  readonly name: string;
+  /** The environment variable that has its address. */
+  readonly variable: string;
+  readonly url: string | undefined;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** What is wrong with an answer of the service itself; `null`: nothing. */
+  faultOf(answer: Answer): string | null;
+}
+
+const answerSchema = z.looseObject({ service: z.string(), code: z.string().default('') });
+type Answer = z.output<typeof answerSchema> & { readonly status: number };
+
+export function managementPart(url: string | undefined): Part {
+  return {
+    name: 'management',
+    variable: 'MANAGEMENT_URL',
+    url,
+    path: '/readyz',
+    faultOf({ status, ...checks }) {
+      if (status === 200) return null;
+      const faulty = Object.entries(checks).flatMap(([name, ok]) => (ok === false ? [name] : []));
+      return `it is not ready: ${faulty.join(', ') || `status ${status}`}`;
+    },
+  };
+}
+
+/** The worker refuses a `GET` with the right secret by the method, and without a secret for that reason. */
+export function verificationPart(url: string | undefined, secret: string): Part {
+  const expected = secret === '' ? 'wrong_secret' : 'method_not_allowed';
+  return {
+    name: 'verification',
+    variable: 'VERIFICATION_WORKER_URL',
+    url,
+    path: '/verify',
+    ...(secret === '' ? {} : { headers: { 'x-secret': secret } }),
+    faultOf({ code }) {
+      if (code === expected) return null;
+      if (code === 'wrong_secret') return 'VERIFICATION_SECRET is not the secret of this worker';
+      return `it refuses requests: ${code}`;
+    },
+  };
+}
+
+/** Asks one part within a time limit. Only an answer of the service itself passes. Never throws `CliError`. */
+export async function askPart(part: Part, limitMs: number): Promise<PartCheck> {
+  const { name, variable, url, path, headers = {} } = part;
+  if (url === undefined) {
+    return { name, status: 'skipped', detail: `set ${variable} to check it`, fix: null };
+  }
+  if (!URL.canParse(path, url)) return failedPart(name, `${url} is not a URL`);
+  try {
+    const request = new Request(new URL(path, url), { headers, redirect: 'manual' });
+    const response = await callService({ name, url }, request, limitMs);
+    const { data } = answerSchema.safeParse(await response.json().catch(() => null));
+    if (data?.service !== name) {
+      const detail = `${url} answers with status ${response.status}, but it is not ${name}: check ${variable}`;
+      return failedPart(name, detail);
+    }
+    const fault = part.faultOf({ ...data, status: response.status });
+    return fault === null
+      ? { name, status: 'passed', detail: `it answers at ${url}`, fix: null }
+      : failedPart(name, `${url}: ${fault}`);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    return failedPart(name, error.message);
+  }
+}
+
+export function failedPart(name: string, detail: string): PartCheck {
+  return { name, status: 'failed', detail, fix: 'Check its process and its log; restart it if it hangs.' };
+}
