@@ -42,7 +42,7 @@ describe('the matrix refuses', () => {
     ['gitops/http/app.ts', `import { up } from '../cli/up.ts';`],
     ['gitops/cli/up.ts', `import '../main.ts';`],
     ['management/app.ts', `import { reconcile } from '../gitops/pass/pass.ts';`],
-    ['management/app.ts', `import { report } from '../gitops/report/report.ts';`],
+    ['management/app.ts', `import { report } from '../gitops/loop/reconciler.ts';`],
     ['management/app.ts', `import { errors } from '../edge/http/errors.ts';`],
     ['sites/demo/shop/app.ts', `import { app } from '../../../management/app.ts';`],
     ['elsewhere/app.ts', `import fastify from 'fastify';`],
@@ -63,7 +63,7 @@ describe('the matrix allows', () => {
     ['edge/host.ts', `import { Miniflare } from 'miniflare';`],
     ['gitops/appliers/plan.ts', `import type { Report } from './report.ts';`],
     ['gitops/embedded/cloudflare/main.ts', `import { host } from '../../../edge/host.ts';`],
-    ['management/app.ts', `import type { Report } from '../gitops/report/report.ts';`],
+    ['management/app.ts', `import { REASONS } from '../gitops/report/report.ts';`],
     ['management/app.ts', `import { snippet } from '../plugins/custom_loader/snippet.ts';`],
   ])('%s: %s', (path, line) => {
     expect(imports(tree(path, line), MATRIX)).toEqual([]);

@@ -1,5 +1,5 @@
 import { healthSchema, type PartCheck, type PlanReport, planReportSchema } from '../report/report.ts';
-import { askPart, failedPart, managementPart, verificationPart } from './instance/parts.ts';
+import { askPart, failedPart, managementService, verificationService } from './instance/parts.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
 import { QUICK_MS, timeoutMs } from './instance/timeout.ts';
@@ -50,9 +50,9 @@ async function otherParts({ home, env }: CliContext): Promise<PartCheck[]> {
   // The secret belongs to the worker that the environment names, not to the instance's own.
   const { VERIFICATION_WORKER_URL: worker, VERIFICATION_SECRET: secret = '' } = env;
   const verification = worker
-    ? verificationPart(worker, secret)
-    : verificationPart(run?.verification.url, '');
-  const management = managementPart(env.MANAGEMENT_URL || run?.management.url);
+    ? verificationService(worker, secret)
+    : verificationService(run?.verification.url, '');
+  const management = managementService(env.MANAGEMENT_URL || run?.management.url);
   return await Promise.all([askPart(management, limit), askPart(verification, limit)]);
 }
 

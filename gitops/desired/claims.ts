@@ -1,5 +1,5 @@
 import type { Manifest } from '../manifest/schema.ts';
-import type { Age } from '../sites-repo/ages.ts';
+import type { ClaimAge } from '../sites-repo/ages.ts';
 
 /**
  * A site, and how long it has claimed the contested names without a break. A removal ends the claim. Another site may
@@ -7,7 +7,7 @@ import type { Age } from '../sites-repo/ages.ts';
  */
 export interface Claimant {
   readonly manifest: Manifest;
-  readonly since: Age;
+  readonly since: ClaimAge;
 }
 
 /** `site` claims `name`, which `holder` has claimed for longer. */

@@ -12,7 +12,7 @@ export type Holds = (site: string, text: string) => Promise<boolean | null>;
  * counts first, so a merged commit counts from its merge on. Its own depth decides only between commits of the same
  * merge.
  */
-export type Age = readonly [onBranch: number, inMerge: number];
+export type ClaimAge = readonly [onBranch: number, inMerge: number];
 
 const GIT_AT_ONCE = 4;
 
@@ -25,7 +25,7 @@ export async function findAges(
   revision: string,
   holds: Holds,
   parts: WalkParts,
-): Promise<Map<string, Age>> {
+): Promise<Map<string, ClaimAge>> {
   const { git, files } = parts;
   const search = new Search(holds, { isNewEnd: true });
   const pages = branchPages(git, { revision });

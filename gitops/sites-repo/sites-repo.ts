@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import { type Absence, findAbsences } from './absences.ts';
-import { type Age, findAges, type Holds } from './ages.ts';
+import { type ClaimAge, findAges, type Holds } from './ages.ts';
 import { Branch } from './branch.ts';
 import { Committer } from './committer.ts';
 import { redactUrls, withoutCredentials } from './credentials.ts';
@@ -153,7 +153,7 @@ export class SitesRepo {
    * Since when `holds` has been true of each of these sites' files up to a revision, without a break. Starts few git
    * processes for any number of sites.
    */
-  async ages(sites: readonly string[], revision: string, holds: Holds): Promise<Map<string, Age>> {
+  async ages(sites: readonly string[], revision: string, holds: Holds): Promise<Map<string, ClaimAge>> {
     return await this.#git.retryAfterRefetch(() =>
       findAges(sites, revision, holds, { git: this.#git, files: this.#files }),
     );

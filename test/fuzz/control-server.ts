@@ -1,7 +1,12 @@
 import { createServer } from 'node:http';
 
+/** An idle server answers so late, milliseconds: its client asks all the time, and needs no pause of its own. */
+const DELAY_MS = 100;
+
 /** The idle server of `control.ts`. It ends with its parent. */
-const server = createServer((_request, response) => response.end('ok'));
+const server = createServer((_request, response) => {
+  setTimeout(() => response.end('ok'), DELAY_MS);
+});
 server.listen(0, '127.0.0.1', () => {
   const address = server.address();
   if (address !== null && typeof address === 'object') process.send?.(`http://127.0.0.1:${address.port}`);

@@ -18,7 +18,7 @@ interface Part {
 const answerSchema = z.looseObject({ service: z.string(), code: z.string().default('') });
 type Answer = z.output<typeof answerSchema> & { readonly status: number };
 
-export function managementPart(url: string | undefined): Part {
+export function managementService(url: string | undefined): Part {
   return {
     name: 'management',
     variable: 'MANAGEMENT_URL',
@@ -33,7 +33,7 @@ export function managementPart(url: string | undefined): Part {
 }
 
 /** The worker refuses a `GET` with the right secret by the method, and without a secret for that reason. */
-export function verificationPart(url: string | undefined, secret: string): Part {
+export function verificationService(url: string | undefined, secret: string): Part {
   const expected = secret === '' ? 'wrong_secret' : 'method_not_allowed';
   return {
     name: 'verification',

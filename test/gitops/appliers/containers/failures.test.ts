@@ -49,8 +49,9 @@ describe('the fault of a failed start', () => {
 
   test('is the site’s where Google refuses its CONTAINER_CONFIG, on any host', () => {
     const failures = new Failures(2, clock);
-    expect(failures.count('a', failure(REFUSED)).isOfSite).toBe(true);
-    expect(failures.count('a', failure(REFUSED))).toBeInstanceOf(GivenUpError);
+    const [first, , third] = [1, 2, 3].map(() => failures.count('a', failure(REFUSED)));
+    expect(first?.isOfSite).toBe(true);
+    expect(third).toBeInstanceOf(GivenUpError);
   });
 });
 
