@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { CORPUS, describeFailure, fuzz } from './fuzz.ts';
+import { CORPUS } from './corpus.ts';
+import { describeFailure, fuzz } from './fuzz.ts';
 
 /** Of the steps after the corpus: new in each run. */
 const seed = Number(process.env.TAGYARD_FUZZ_SEED || Math.floor(Math.random() * 2 ** 31));

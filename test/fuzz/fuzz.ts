@@ -28,18 +28,12 @@ export interface Outcome {
   readonly failure: Failure | null;
 }
 
-/**
- * Steps that every machine makes, however fast it is. Those of seed 565 put a link with a site's name beside its file and
- * then remove the file: only a hundredth of the seeds does so within a minute.
- */
-export const CORPUS: readonly Step[] = [...stepsOf(565, 8), ...stepsOf(1, 16)];
-
 /** More steps than an instance makes in a day. */
 const MAX_STEPS = 100_000;
 
 /**
- * Makes the steps of the corpus and then those of `seed` on a whole instance until the time has passed, and checks the invariants after each. A
- * failure is made smaller on new instances.
+ * Makes the steps of the corpus and then those of `seed` on a whole instance until the time has passed, and checks the
+ * invariants after each. A failure is made smaller on new instances.
  */
 export async function fuzz({ seed, corpus, seconds, shrinkSeconds, log }: FuzzOptions): Promise<Outcome> {
   log(`fuzz: ${corpus.length} steps of the corpus, then seed ${seed}, ${seconds} s`);

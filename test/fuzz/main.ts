@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { COMPILE_CACHE } from '../support/compile-cache.ts';
-import { CORPUS, describeFailure, fuzz, replay } from './fuzz.ts';
+import { CORPUS } from './corpus.ts';
+import { describeFailure, fuzz, replay } from './fuzz.ts';
 import type { Step } from './steps.ts';
 
 // For every process that it starts.

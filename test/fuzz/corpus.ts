@@ -1,0 +1,38 @@
+import { type Edit, type Step, stepsOf } from './steps.ts';
+
+const commit = (...edits: Edit[]): Step => ({ kind: 'tree', way: 'commit', edits });
+const put = (path: string, mode: '120000' | '160000' | '100644'): Edit => ({
+  op: 'put',
+  path,
+  mode,
+  content: { of: 'bytes', latin1: '../acme.yaml', times: 1 },
+});
+const move = (from: string, to: string): Edit => ({ op: 'move', from, to });
+const manifest = (site: string, change: 'protected' | 'unknown key' | 'steals hostnames', other = site): Edit => ({
+  op: 'put',
+  path: `${site}.yaml`,
+  mode: '100644',
+  content: { of: 'manifest', site, change, other },
+});
+/** Puts every site back, so that the next step can break an invariant. */
+const RESTORE: Step = { kind: 'operate', what: 'restore', site: 'acme' };
+
+/** Steps that every machine makes, however fast it is: what has removed or mixed up sites before, and some of seed 1. */
+export const CORPUS: readonly Step[] = [
+  commit(put('acme.yaml', '120000')),
+  RESTORE,
+  commit(put('acme-shop.yaml', '160000')),
+  RESTORE,
+  commit(put('007.yaml/inner', '100644')),
+  RESTORE,
+  commit(move('acme.yaml', 'acme.yaml.disabled'), move('acme-shop.yaml', 'old/acme-shop.yaml')),
+  RESTORE,
+  // A protected site, a version that can't be read, and then its deletion.
+  commit(manifest('acme', 'protected')),
+  commit(manifest('acme', 'unknown key')),
+  commit({ op: 'delete', path: 'acme.yaml' }),
+  RESTORE,
+  commit(manifest('acme-shop', 'steals hostnames', 'acme')),
+  { kind: 'history', how: 'forget', back: 1 },
+  ...stepsOf(1, 12),
+];
