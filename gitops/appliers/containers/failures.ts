@@ -78,7 +78,7 @@ export class Failures {
   }
 }
 
-/** Google's answer to the CONTAINER_CONFIG, which ends the image (docs/facts.md, Startup and run). */
+/** Google's answer to the CONTAINER_CONFIG, which ends the image (docs/facts.md, Start and run). */
 const REFUSED = /googletagmanager\.com\/server\.js\b.*\b(4\d\d)\b/;
 
 function refusalOf(lines: readonly string[]): string | undefined {
