@@ -59,7 +59,7 @@ export class DesiredStateReader {
     return state;
   }
 
-  /** Like `read`, but for a look only: the revision doesn't become the current one, and the cache stays as it is. */
+  /** Like `read`, but only to show it: the revision doesn't become the current one, and the cache stays as it is. */
   async peek(revision: string): Promise<DesiredState> {
     if (this.#current?.revision === revision) return this.#current;
     return (await this.#loadOnce(revision)).state;
