@@ -63,6 +63,7 @@ export const SUITES: readonly Suite[] = [
       'test/management/{validation,verification}.test.ts',
       'test/management/db/*.test.ts',
       'test/sites/demo/tag-server-process.test.ts',
+      'test/conform/command.test.ts',
     ],
     budget: 400,
   },
@@ -100,9 +101,14 @@ export const SUITES: readonly Suite[] = [
   {
     name: 'containers',
     project: 'containers',
-    files: ['test/integration/containers-*.test.ts', 'test/faults/network.test.ts'],
+    files: [
+      'test/integration/containers-*.test.ts',
+      'test/faults/network.test.ts',
+      'test/conform/image.test.ts',
+    ],
     budget: 320,
   },
+  { name: 'conform', project: 'unit', files: ['test/conform/**/*.test.ts'], budget: 5 },
   { name: 'flow', project: 'containers', files: ['test/integration/flow.test.ts'], budget: 90 },
   { name: 'browser', project: 'containers', files: ['test/browser/**/*.test.ts'], budget: 190 },
   {
