@@ -296,7 +296,7 @@ describe('the tag server’s paths', () => {
       proxyPaths: ['/*'],
       modules: { custom_loader: { enabled: false }, adblock_itp_detection: { enabled: false } },
     });
-    for (const path of [`/l/${site.loaderToken}.js`, '/bait/gtm.js']) {
+    for (const path of [`/l/${site.loader}.js`, '/bait/gtm.js']) {
       await stage.send(site.host, path);
       expect(asked(), path).toEqual([]);
     }
