@@ -86,7 +86,7 @@ function canonicalConfig(given: string): string {
   const config = normaliseContainerConfig(given);
   if (config.ok) return config.text;
   throw new ManagementProblem('invalid_container_config', {
-    detail: `containerConfigB64 ${config.problem}`,
+    detail: `containerConfigB64 ${config.problem}: copy it whole from Tag Manager (Admin, Container settings, Manually provision tagging server)`,
     errors: [{ path: 'containerConfigB64', message: config.problem }],
   });
 }

@@ -57,10 +57,14 @@ export class Failures {
 /** Google's answer to the CONTAINER_CONFIG, which ends the image (docs/facts.md, Startup and run). */
 const REFUSED = /googletagmanager\.com\/server\.js\b.*\b(4\d\d)\b/;
 
+/** The image can't read the CONTAINER_CONFIG at all (docs/facts.md, Container configuration). */
+const UNREADABLE = /\bcontainer config\b/i;
+
+const AGAIN = 'copy the one that Tag Manager shows now into the manifest';
+
 function explain(lines: readonly string[]): string[] {
   const status = lines.map((line) => REFUSED.exec(line)?.[1]).find((found) => found !== undefined);
-  if (status === undefined) return [];
-  return [
-    `Google refuses its CONTAINER_CONFIG (status ${status}): copy the one that Tag Manager shows now into the manifest`,
-  ];
+  if (status !== undefined) return [`Google refuses its CONTAINER_CONFIG (status ${status}): ${AGAIN}`];
+  if (!lines.some((line) => UNREADABLE.test(line))) return [];
+  return [`its CONTAINER_CONFIG can’t be read: ${AGAIN}, whole`];
 }
