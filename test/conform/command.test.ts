@@ -39,7 +39,11 @@ describe('npm run conform', () => {
   test('tries nothing without a network', async () => {
     const settings = { CLOUDFLARE_API_TOKEN: 'a-real-token', CLOUDFLARE_ZONE_ID: '0'.repeat(32) };
     const alone = ['unshare', '--net', '--map-root-user'];
-    const { exitCode, rows, having, output } = await runConform(['--cloudflare', '--google'], settings, alone);
+    const { exitCode, rows, having, output } = await runConform(
+      ['--cloudflare', '--google'],
+      settings,
+      alone,
+    );
     expect(exitCode).toBe(3);
     expect(having('not tried')).toHaveLength(cloudflareBehaviours.length + googleBehaviours.length);
     for (const { detail } of rows) {

@@ -24,7 +24,10 @@ function parseOptions(argv: readonly string[]): Options {
   const command = new Command('npm run conform --')
     .description('Tries on the real things what the tests try on their stand-ins.')
     .option('--image <reference>', 'an image of the tag server: pulled, and run by this machine’s Docker')
-    .option('--cloudflare [address]', 'Cloudflare’s API, on the zone CLOUDFLARE_ZONE_ID; or the API at an address')
+    .option(
+      '--cloudflare [address]',
+      'Cloudflare’s API, on the zone CLOUDFLARE_ZONE_ID; or the API at an address',
+    )
     .option('--google [address]', 'Google’s scripts and tag gateway; or the scripts at an address')
     .option('--gateway <address>', 'for --google: the tag gateway at an address')
     .option('--json', 'print the outcome as JSON, at the end')

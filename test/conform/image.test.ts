@@ -49,7 +49,7 @@ describeWith('docker', 'npm run conform -- --image', () => {
     expect(run.having('differs')).toContain(PREFLIGHT);
     expect(run.having('same').length).toBeGreaterThan(0);
     const { detail = '' } = run.rows.find(({ name }) => name === PREFLIGHT) ?? {};
-    expect(detail).toMatch(/200[^]*204/);
+    expect(detail).toMatch(/200[\s\S]*204/);
     expect(detail).toContain('CONTAINER_CONFIG');
     expect(run.output).not.toContain(config);
     expect(run.output).not.toContain('s3cret-c0nf0rm');
@@ -68,7 +68,9 @@ describeWith('docker', 'npm run conform -- --image', () => {
   });
 
   test('tries nothing without Docker, and says so', async () => {
-    const { exitCode, rows } = await runConform(['--image', built.image], { DOCKER_HOST: 'tcp://127.0.0.1:1' });
+    const { exitCode, rows } = await runConform(['--image', built.image], {
+      DOCKER_HOST: 'tcp://127.0.0.1:1',
+    });
     expect(exitCode).toBe(3);
     for (const { detail } of rows) expect(detail).toMatch(/did not answer.*install and start Docker/);
   });

@@ -7,7 +7,14 @@ export class NotTried extends Error {
 }
 
 /** Codes of Node and undici that say something about this machine's network, never about what an address answers. */
-const NETWORK = ['ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'ENETDOWN', 'EHOSTUNREACH', 'UND_ERR_CONNECT_TIMEOUT'];
+const NETWORK = [
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'EHOSTUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+];
 
 /** The reason in an error or in one of its causes; `null`: the error says something about the target. */
 export function reasonNotTried(error: unknown): string | null {

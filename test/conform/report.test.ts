@@ -58,6 +58,19 @@ describe('the output', () => {
     expect(redact('a s3cret/+ and s3cret%2F%2B and id=GTM-A&auth=s3cret/+')).toBe(
       'a [secret] and [secret] and [secret]',
     );
+  });
+
+  test.each(['a', 'ab', 'abc'])('has no secret in base64 in it, after %s', (before) => {
+    const redact = redactor(['s3cret-auth?~']);
+    for (const encoding of ['base64', 'base64url'] as const) {
+      const shown = redact(Buffer.from(`${before}s3cret-auth?~&z=~`).toString(encoding));
+      const parts = shown.split('[secret]');
+      expect(parts).toHaveLength(2);
+      expect(Buffer.from(parts.join(''), encoding).toString()).not.toMatch(/s3c|cre|ret|aut|uth/);
+    }
+  });
+
+  test('has no secret in JSON in it', () => {
     const { tables } = reportJson([report(['differs'], ['a differs! thing'])], redactor(['differs!']));
     expect(tables).toEqual([
       {

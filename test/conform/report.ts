@@ -1,13 +1,26 @@
 import type { Outcome, Row, TableReport } from './table.ts';
 
-/** Replaces each secret in a text; also where a secret is percent-encoded. */
+/** Replaces each secret in a text; also where it is percent-encoded, or a part of something in base64. */
 export function redactor(secrets: readonly string[]): (text: string) => string {
   // The longest first: one secret may contain another.
   const hidden = secrets
-    .flatMap((secret) => [secret, encodeURIComponent(secret)])
     .filter((secret) => secret !== '')
+    .flatMap((secret) => [secret, encodeURIComponent(secret), ...inBase64(secret)])
     .toSorted((a, b) => b.length - a.length);
   return (text) => hidden.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), text);
+}
+
+/** A shorter one would be found in other words. */
+const SHORTEST = 6;
+
+/** The digits that depend on nothing but the secret, for each place that it can have in a group of three bytes. */
+function inBase64(secret: string): string[] {
+  return [0, 1, 2].flatMap((before) => {
+    const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)]);
+    const digits = bytes.toString('base64url');
+    const own = digits.slice(Math.ceil((before * 8) / 6), Math.floor((bytes.length * 8) / 6));
+    return own.length < SHORTEST ? [] : [own, own.replaceAll('-', '+').replaceAll('_', '/')];
+  });
 }
 
 const WIDTH = Math.max(...(['same', 'differs', 'not tried'] satisfies Outcome[]).map(({ length }) => length));
@@ -25,7 +38,9 @@ export function renderRow({ name, source, outcome, detail }: Row): string {
   const shown = lines.slice(0, SHOWN_LINES);
   if (lines.length > shown.length) shown.push(`… ${lines.length - shown.length} more lines (--json has all)`);
   if (outcome === 'differs') shown.push(`source: docs/facts.md, ${source}`);
-  return [`  ${outcome.padEnd(WIDTH)}  ${name}`, ...shown.map((line) => `${indent}${line}`)].join('\n').concat('\n');
+  return [`  ${outcome.padEnd(WIDTH)}  ${name}`, ...shown.map((line) => `${indent}${line}`)]
+    .join('\n')
+    .concat('\n');
 }
 
 /** The last lines of a table: its counts, what it cost, and what could not be removed. */

@@ -32,13 +32,21 @@ const report = z.object({
 type Settings = Readonly<Partial<Record<keyof typeof NO_SETTINGS | 'DOCKER_HOST', string>>>;
 
 /** Starts the command as its own process. `prefix`: a command that starts it. */
-export function startConform(args: readonly string[], settings: Settings = {}, prefix: readonly string[] = []) {
+export function startConform(
+  args: readonly string[],
+  settings: Settings = {},
+  prefix: readonly string[] = [],
+) {
   const [file = process.execPath, ...rest] = [...prefix, process.execPath, MAIN, ...args];
   return execa(file, rest, { reject: false, all: true, env: { ...NO_SETTINGS, ...settings } });
 }
 
 /** Runs the command to its end, with `--json`. `output` is all that it printed. */
-export async function runConform(args: readonly string[], settings: Settings = {}, prefix: readonly string[] = []) {
+export async function runConform(
+  args: readonly string[],
+  settings: Settings = {},
+  prefix: readonly string[] = [],
+) {
   const { exitCode, stdout, all } = await startConform([...args, '--json'], settings, prefix);
   const { tables } = report.parse(JSON.parse(stdout));
   const rows = tables.flatMap((table) => table.rows);

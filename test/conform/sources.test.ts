@@ -27,9 +27,9 @@ describe.each(TABLES)('the behaviours of %s', (_name, behaviours) => {
     const known = headings();
     expect(known).toContain('Tag server image, Health');
     expect(behaviours.length).toBeGreaterThan(0);
-    expect(behaviours.filter(({ source }) => !known.has(source)).map(({ name, source }) => [name, source])).toEqual(
-      [],
-    );
+    expect(
+      behaviours.filter(({ source }) => !known.has(source)).map(({ name, source }) => [name, source]),
+    ).toEqual([]);
   });
 
   test('each have a name of their own', () => {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { systemClock } from '../../../gitops/base/clock.ts';
-import { cloudflareBehaviours } from '../cloudflare/behaviours.ts';
 import type { CloudflareTarget } from '../cloudflare/behaviours.ts';
+import { cloudflareBehaviours } from '../cloudflare/behaviours.ts';
 import type { ConformEnv } from '../env.ts';
 import { NotTried } from '../not-tried.ts';
 import type { OpenTarget, Table } from '../table.ts';
@@ -54,7 +54,9 @@ async function openCloudflare(upstream: string, env: ConformEnv): Promise<OpenTa
   });
   const found = zoneAnswer.safeParse(answer.json);
   if (!found.success) {
-    throw new NotTried(`the zone ${zone} can't be read: ${said(answer)}; check CLOUDFLARE_API_TOKEN and _ZONE_ID`);
+    throw new NotTried(
+      `the zone ${zone} can't be read: ${said(answer)}; check CLOUDFLARE_API_TOKEN and _ZONE_ID`,
+    );
   }
   const { name, account } = found.data.result;
   inventory = buildInventory({

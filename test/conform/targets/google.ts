@@ -26,9 +26,11 @@ async function openGoogle(
   { CONFORM_WEB_TAG_ID: given }: ConformEnv,
 ): Promise<OpenTarget<GoogleTarget>> {
   const tagManager = parse(scripts ?? REAL);
-  await fetch(new URL('/gtm.js', tagManager), { signal: AbortSignal.timeout(PROBE_MS) }).catch((cause: unknown) => {
-    throw new NotTried(unreachable(tagManager.host, cause), { cause });
-  });
+  await fetch(new URL('/gtm.js', tagManager), { signal: AbortSignal.timeout(PROBE_MS) }).catch(
+    (cause: unknown) => {
+      throw new NotTried(unreachable(tagManager.host, cause), { cause });
+    },
+  );
   const containerId = given ?? (scripts === null ? null : MADE_UP);
   if (containerId === null) throw new NotTried('set CONFORM_WEB_TAG_ID (docs/conformance.md)');
   const real = (id: string) => new URL(`https://${id.toLowerCase()}.fps.goog`);

@@ -104,7 +104,8 @@ export function buildInventory({ call, place, prefix }: InventoryOptions) {
 
   function idsBefore(kind: Kind): Promise<ReadonlySet<string>> {
     const known =
-      before.get(kind) ?? listAll(kind).then((items): ReadonlySet<string> => new Set(items.map(({ id }) => id)));
+      before.get(kind) ??
+      listAll(kind).then((items): ReadonlySet<string> => new Set(items.map(({ id }) => id)));
     before.set(kind, known);
     return known;
   }
@@ -122,13 +123,13 @@ export function buildInventory({ call, place, prefix }: InventoryOptions) {
       if (method === 'GET' || method === 'HEAD' || method === 'OPTIONS') return null;
       const kind = KINDS.find(({ path: pattern }) => pattern.test(path));
       if (kind === undefined) return `the run could not undo ${method} ${path}`;
+      const names = kind.label === 'id' ? [path] : namesIn(body, kind.label);
+      const stray = names.find((name) => !name.includes(prefix));
+      if (stray !== undefined) return `${kind.name} ${stray} has not the run's prefix ${prefix}`;
       const old = await idsBefore(kind);
       const ids = `${path} ${kind.label === 'id' ? '' : body}`.match(/[\w-]+/g) ?? [];
       const foreign = ids.find((id) => old.has(id));
-      if (foreign !== undefined) return `${kind.name} ${foreign} was there before the run`;
-      const names = kind.label === 'id' ? [path] : namesIn(body, kind.label);
-      const stray = names.find((name) => !name.includes(prefix));
-      return stray === undefined ? null : `${kind.name} ${stray} has not the run's prefix ${prefix}`;
+      return foreign === undefined ? null : `${kind.name} ${foreign} was there before the run`;
     },
 
     /** Remembers what a call has created. */

@@ -111,7 +111,10 @@ export async function startMeter({ upstream, token, standIn, objection, onAnswer
     /** A call of the run itself. Rejects where there is no answer. */
     async call(method: string, path: string): Promise<Answer> {
       const headers = new Headers({ authorization: `Bearer ${token}` });
-      const { response, bytes } = await pass(method, `${base.pathname}${path}`, { headers, body: Buffer.of() });
+      const { response, bytes } = await pass(method, `${base.pathname}${path}`, {
+        headers,
+        body: Buffer.of(),
+      });
       const retryAfter = retryAfterSeconds(response.headers, Date.now());
       return { status: response.status, json: parseJson(bytes), retryAfter };
     },

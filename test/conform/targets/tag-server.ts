@@ -22,7 +22,8 @@ const MADE_UP: Config = { id: 'GTM-CONFORM', env: '1', auth: 'conformance' };
 const PREVIEW = { RUN_AS_PREVIEW_SERVER: 'true' };
 const START = { timeoutMs: 90_000, intervalMs: 250 };
 /** What Node says where a host can't be reached. */
-const NETWORK = /\bE(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NETUNREACH|HOSTUNREACH)\b|\bUND_ERR_CONNECT/;
+const NETWORK =
+  /\bE(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NETUNREACH|HOSTUNREACH)\b|\bUND_ERR_CONNECT/;
 const REFUSED = /server\.js[^\n]*\b4\d\d\b/;
 
 async function openTagServer(
@@ -39,11 +40,13 @@ async function openTagServer(
   try {
     const own = { CONTAINER_CONFIG: given ?? encode(MADE_UP) };
     const preview = urlOf(await start(run, { ...own, ...PREVIEW }));
-    const tagging = await start(run, own).then(urlOf).catch((cause: unknown) => {
-      const isMadeUp = given === null && cause instanceof Error && REFUSED.test(cause.message);
-      const todo = 'set CONFORM_CONTAINER_CONFIG: Google refuses a made-up container (docs/conformance.md)';
-      return isMadeUp ? new NotTried(todo, { cause }) : cause;
-    });
+    const tagging = await start(run, own)
+      .then(urlOf)
+      .catch((cause: unknown) => {
+        const isMadeUp = given === null && cause instanceof Error && REFUSED.test(cause.message);
+        const todo = 'set CONFORM_CONTAINER_CONFIG: Google refuses a made-up container (docs/conformance.md)';
+        return isMadeUp ? new NotTried(todo, { cause }) : cause;
+      });
     return {
       target: {
         config,
@@ -65,7 +68,10 @@ async function openTagServer(
   }
 }
 
-async function start(run: DockerRun, env: Readonly<Record<string, string>>): Promise<StartedRole | EndedRole> {
+async function start(
+  run: DockerRun,
+  env: Readonly<Record<string, string>>,
+): Promise<StartedRole | EndedRole> {
   const container = await run.start(env);
   const code = await eventually(() => endOrAnswer(container), START);
   if (code === null) return { listens: true, url: container.url, stop: container.remove };
