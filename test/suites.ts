@@ -86,6 +86,7 @@ export const SUITES: readonly Suite[] = [
     budget: 90,
   },
   { name: 'dns', project: 'services', files: ['test/integration/dns-*.test.ts'], budget: 15 },
+  { name: 'lists', project: 'services', files: ['test/integration/block-lists.test.ts'], budget: 10 },
   { name: 'proxy', project: 'services', files: ['test/integration/proxy*.test.ts'], budget: 80 },
   {
     name: 'processes',

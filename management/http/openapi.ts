@@ -15,6 +15,10 @@ const problemSchema = z
     requestId: z.string(),
     errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
     container: z.uuid().optional(),
+    proposal: z
+      .string()
+      .optional()
+      .meta({ description: 'a value that would be accepted in place of the refused one' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457' });
 

@@ -12,6 +12,7 @@ export const COMPONENTS = [
   'pebble',
   'chromium',
   'reference',
+  'blocklists',
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
@@ -33,8 +34,13 @@ export const POSTGRESQL_BIN = globSync('/usr/lib/postgresql/*/bin').sort().at(-1
 /** Public documents and test vectors. They are read from beside the project and never copied into it. */
 export const REFERENCE = new URL('../../../shared/', import.meta.url);
 
+/** EasyList and EasyPrivacy: `BLOCK_LISTS` names their folder, else it is that of Debian's uBlock Origin for Firefox. */
+export const BLOCK_LISTS =
+  process.env.BLOCK_LISTS ??
+  globSync('/usr/share/mozilla/extensions/*/uBlock0@raymondhill.net/assets/thirdparties/easylist')[0];
+
 /** A command for each component that succeeds only where the component answers, not just where a file is present. */
-const ARGV: Record<Exclude<Component, 'reference'>, readonly [string, ...string[]]> = {
+const ARGV: Record<Exclude<Component, 'reference' | 'blocklists'>, readonly [string, ...string[]]> = {
   nginx: ['nginx', '-v'],
   docker: ['docker', 'info'],
   postgresql: [`${POSTGRESQL_BIN ?? ''}${POSTGRESQL_BIN === undefined ? '' : '/'}postgres`, '--version'],
@@ -46,6 +52,11 @@ const ARGV: Record<Exclude<Component, 'reference'>, readonly [string, ...string[
 function probe(component: Component): string | null {
   if (component === 'reference') {
     return existsSync(REFERENCE) ? null : 'the folder ../shared is not beside the project';
+  }
+  if (component === 'blocklists') {
+    return existsSync(`${BLOCK_LISTS}/easyprivacy.txt`)
+      ? null
+      : 'Debian’s webext-ublock-origin-firefox is not installed, and BLOCK_LISTS names no folder with easyprivacy.txt';
   }
   const [command, ...args] = ARGV[component];
   try {

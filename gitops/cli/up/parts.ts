@@ -19,7 +19,7 @@ export interface Setup {
   /** The local CA's certificate (PEM). */
   readonly caFile: string;
   readonly ageIdentityFile: string;
-  /** `{ snippet, edgeUrl }` of the demo site. The shop reads the file at every request. */
+  /** `{ snippet, edgeUrl, webTagId }` of the demo site. The shop reads the file at every request. */
   readonly demoSiteFile: string;
   /** The addresses that the proxy listens on: loopback and, with Docker, the bridge that containers reach. */
   readonly proxyAddresses: readonly string[];
