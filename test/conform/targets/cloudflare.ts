@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { systemClock } from '../../../gitops/base/clock.ts';
-import type { CloudflareTarget } from '../cloudflare/behaviours.ts';
 import { cloudflareBehaviours } from '../cloudflare/behaviours.ts';
+import type { CloudflareTarget } from '../cloudflare/target.ts';
 import type { ConformEnv } from '../env.ts';
 import { NotTried } from '../not-tried.ts';
 import type { OpenTarget, Table } from '../table.ts';

@@ -63,7 +63,11 @@ export async function startFaultyCloudflare(upstream: string) {
     });
     const text = await answer.text();
     if (fault?.kind === 'hold') await fault.until;
-    const headers = { 'content-type': answer.headers.get('content-type') ?? 'text/plain' };
+    const limits = [...answer.headers].filter(([name]) => name.startsWith('x-ratelimit-'));
+    const headers = {
+      ...Object.fromEntries(limits),
+      'content-type': answer.headers.get('content-type') ?? 'text/plain',
+    };
     if (fault?.kind === 'fail after') response.writeHead(fault.status ?? 500).end('upstream error');
     else if (fault?.kind === 'truncate') response.writeHead(200, headers).end(text.slice(0, text.length / 2));
     else if (fault?.kind === 'change') {
