@@ -5,7 +5,7 @@ const SPREAD_DAYS = 2;
 /** How old the server and its container are, which decides its health. */
 export interface Age {
   uptimeMs(): number;
-  /** Time since the container was fetched; infinite in the preview role, which never fetches it. */
+  /** Time since the container was fetched; in the preview role, which never fetches it, since 1970. */
   containerMs(): number;
   /** The container was fetched just now. */
   refresh(): void;
@@ -19,11 +19,11 @@ export function buildAge(now: () => number = () => performance.now()): Age {
   const startedAt = now();
   const serviceMs = (SERVICE_DAYS + SPREAD_DAYS * Math.random()) * DAY_MS;
   let addedMs = 0;
-  let refreshedAt = Number.NEGATIVE_INFINITY;
+  let refreshedAt: number | null = null;
   const uptimeMs = () => now() - startedAt + addedMs;
   return {
     uptimeMs,
-    containerMs: () => now() - refreshedAt,
+    containerMs: () => (refreshedAt === null ? Date.now() : now() - refreshedAt),
     refresh() {
       refreshedAt = now();
     },

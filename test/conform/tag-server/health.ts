@@ -4,7 +4,7 @@ import { ask } from './ask.ts';
 import type { TagServerTarget } from './target.ts';
 
 const SOURCE = 'Tag server image, Health';
-const PATHS = ['/healthz', '/healthy', '/any/prefix/healthy?x=1', '/xhealthz'] as const;
+const PATHS = ['/healthz', '/healthy', '/any/prefix/healthy?x=1', '/gtm/healthz'] as const;
 
 const both = ({ tagging, preview }: TagServerTarget): readonly [role: string, url: string][] => [
   ['processing', tagging],
