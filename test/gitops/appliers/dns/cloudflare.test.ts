@@ -13,7 +13,7 @@ describe('DNS at Cloudflare', () => {
   let world: CloudflareWorld;
   let applier: ReturnType<typeof dnsApplier>;
   beforeEach(async () => {
-    world = await cloudflareWorld();
+    world = await cloudflareWorld({ records: 1000 });
     applier = applierOf();
   });
   afterEach(() => world.close());
