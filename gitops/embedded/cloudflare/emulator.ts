@@ -14,6 +14,7 @@ import { objectEndpoints } from './objects.ts';
 import { domainEndpoints } from './workers/domains.ts';
 import { routeEndpoints } from './workers/routes.ts';
 import { scriptEndpoints } from './workers/scripts.ts';
+import { serviceEndpoints } from './workers/services.ts';
 import { versionEndpoints } from './workers/versions.ts';
 import { zoneEndpoints } from './zones.ts';
 
@@ -81,6 +82,7 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
         routeEndpoints,
         scriptEndpoints,
         versionEndpoints,
+        serviceEndpoints,
         domainEndpoints,
         hostnameEndpoints,
         namespaceEndpoints,

@@ -12,6 +12,7 @@ import { sqliteKvStore } from '../../../gitops/embedded/cloudflare/kv/store.ts';
 import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { missing, REFERENCE } from '../components.ts';
 import { type Exchange, openapiValidator } from '../openapi.ts';
+import { CLOUDFLARE_OVERLAY } from './overlay.ts';
 
 export const EMULATOR_TOKEN = 'emulator-token';
 export const EMULATOR_SCRIPT = 'tagyard-edge';
@@ -32,7 +33,7 @@ export const NO_LIMITS: Limits = {
 /** Without the document the traffic isn't checked, and the last lines of the run say so. */
 const validate =
   missing('reference') === null
-    ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE))
+    ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE), CLOUDFLARE_OVERLAY)
     : () => [];
 
 /**

@@ -63,6 +63,8 @@ const FAULTS = {
   invalidUpload: [400, 10006],
   invalidScriptName: [400, 10016],
   invalidScript: [400, 10021],
+  unknownBinding: [404, 10056],
+  noSubdomain: [400, 10063],
   unknownBoundNamespace: [400, 10041],
   unknownVersion: [404, 10071],
   invalidDeployment: [400, 10210],

@@ -87,12 +87,14 @@ export function scriptEndpoints(app: FastifyInstance, context: EmulatorContext):
     const version = storeUpload(context, name, await readUpload(body, headers['content-type'] ?? ''));
     const versions = [{ version_id: version.id, percentage: 100 }];
     const { annotations } = version;
-    const { id } = scripts.deploy(
+    scripts.deploy(
       name,
       { strategy: 'percentage', versions, ...(annotations === undefined ? {} : { annotations }) },
       'api',
     );
-    return success({ ...describe(name), deployment_id: id, startup_time_ms: 1 });
+    // Clients show it as the version's id.
+    const deployment = version.id.replaceAll('-', '');
+    return success({ ...describe(name), deployment_id: deployment, startup_time_ms: 1 });
   });
   app.delete(path, ({ params }) => {
     scripts.remove(scriptName(context, params));

@@ -52,7 +52,7 @@ export async function readUpload(body: unknown, contentType: string): Promise<Up
   const modules = new Set<string>();
   for (const [name, part] of form) {
     if (name === 'metadata') continue;
-    const content = Buffer.from(typeof part === 'string' ? part : await part.arrayBuffer());
+    const content = typeof part === 'string' ? Buffer.from(part) : Buffer.from(await part.arrayBuffer());
     // A module is found by the name of its file, else by that of its part.
     modules.add(name).add(typeof part === 'string' ? name : part.name);
     hash.update(`${name}\0`).update(content);
