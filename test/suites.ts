@@ -52,6 +52,7 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/appliers/containers/{bring-up,health}.test.ts',
       'test/gitops/cli/*.test.ts',
       'test/gitops/clients/git*.test.ts',
+      'test/gitops/embedded/cloudflare/{certbot,wrangler}.test.ts',
       'test/gitops/desired/{claims,client-domains,contested,many-broken,misplaced,unusable}.test.ts',
       'test/gitops/http/git-history.test.ts',
       'test/gitops/loop/{full-pass-retries,given-up,guards,loop,remote-away,schedule}.test.ts',

@@ -11,6 +11,7 @@ export const COMPONENTS = [
   'knot',
   'pebble',
   'chromium',
+  'certbot',
   'reference',
   'blocklists',
 ] as const;
@@ -31,6 +32,9 @@ export const CHROMIUM = process.env.CHROMIUM_PATH ?? 'chromium';
 /** Debian installs the server's programs outside PATH, in one folder for each major version. */
 export const POSTGRESQL_BIN = globSync('/usr/lib/postgresql/*/bin').sort().at(-1);
 
+/** Debian's own, for the modules of its packages. */
+export const DEBIAN_PYTHON = '/usr/bin/python3';
+
 /** Public documents and test vectors. They are read from beside the project and never copied into it. */
 export const REFERENCE = new URL('../../../shared/', import.meta.url);
 
@@ -47,6 +51,7 @@ const ARGV: Record<Exclude<Component, 'reference' | 'blocklists'>, readonly [str
   knot: ['knotd', '--version'],
   pebble: ['pebble', '-h'],
   chromium: [CHROMIUM, '--version'],
+  certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 
 function probe(component: Component): string | null {

@@ -20,6 +20,11 @@ import { manifestInput } from '../manifest.ts';
 /** Rows as SQLite answers them; their columns differ by statement. */
 const rows = z.array(z.record(z.string(), z.unknown()));
 
+/** What foreign records with structured data say. */
+const SERVICE = { priority: 1, weight: 5, port: 443, target: 'tags.example.net' };
+const AUTHORITY = { flags: 0, tag: 'issue', value: 'ca.example.net' };
+const BINDING = { priority: 1, target: '.', value: 'alpn="h2"' };
+
 /** The world of a daemon, outside the daemon's process, so that it outlives a kill. */
 export async function stage(overrides: (url: string) => Partial<DaemonSettings> = () => ({})) {
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
@@ -110,6 +115,9 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
       const planted = [
         ['POST', `${zone}/dns_records`, { type: 'A', name: 'www', content: '192.0.2.1', proxied: true }],
         ['POST', `${zone}/dns_records`, { type: 'TXT', name: 'acme', content: '"google-site=1"' }],
+        ['POST', `${zone}/dns_records`, { type: 'SRV', name: '_tags._tcp.acme', data: SERVICE }],
+        ['POST', `${zone}/dns_records`, { type: 'CAA', name: 'acme-origin', data: AUTHORITY }],
+        ['POST', `${zone}/dns_records`, { type: 'HTTPS', name: 'acme', data: BINDING }],
         [
           'POST',
           `${zone}/dns_records`,
