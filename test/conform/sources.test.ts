@@ -2,12 +2,14 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Behaviour } from './behaviour.ts';
 import { cloudflareBehaviours } from './cloudflare/behaviours.ts';
+import { quotaBehaviours } from './cloudflare/quotas.ts';
 import { googleBehaviours } from './google/behaviours.ts';
 import { tagServerBehaviours } from './tag-server/index.ts';
 
 const TABLES: readonly (readonly [name: string, behaviours: readonly Behaviour<never>[]])[] = [
   ['the tag server', tagServerBehaviours],
   ['Cloudflare', cloudflareBehaviours],
+  ['Cloudflare’s quotas', quotaBehaviours],
   ['Google', googleBehaviours],
 ];
 

@@ -10,6 +10,7 @@ const PORT = '8080/tcp';
 const CALL_MS = 60_000;
 /** Enough for a few hundred megabytes over a slow line. */
 const PULL_MS = 10 * 60_000;
+const LINE_LENGTH = 1_000;
 const MEMORY = 512 * 2 ** 20;
 
 type Env = Readonly<Record<string, string>>;
@@ -69,7 +70,9 @@ export async function openDockerRun(reference: string, signal: AbortSignal): Pro
       url: `http://127.0.0.1:${NetworkSettings.Ports[PORT]?.[0]?.HostPort ?? 0}`,
       async log() {
         const lines = await runtime.lastLines(created.id, AbortSignal.timeout(CALL_MS));
-        return lines.join('\n').replaceAll(env.CONTAINER_CONFIG || '\0', '[CONTAINER_CONFIG]');
+        // Node prints the line that threw, which is the whole program where that is minified.
+        const shown = lines.map((line) => line.slice(0, LINE_LENGTH));
+        return shown.join('\n').replaceAll(env.CONTAINER_CONFIG || '\0', '[CONTAINER_CONFIG]');
       },
       async exitCode() {
         const { State } = await inspect();
@@ -141,7 +144,7 @@ async function getImage(docker: Docker, reference: string, signal: AbortSignal):
   if (found !== null && isFixed) return;
   const copy = found === null ? '' : `; to try this machine's copy, name it by its id: ${found.Id}`;
   await pull(docker, reference, signal).catch((cause: unknown) => {
-    throw new NotTried(`${reference} can't be pulled: ${messageOf(cause)}${copy}`, { cause });
+    throw new NotTried(`${reference} can't be pulled: ${rootMessageOf(cause)}${copy}`, { cause });
   });
 }
 
@@ -156,4 +159,9 @@ async function pull(docker: Docker, reference: string, signal: AbortSignal): Pro
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** dockerode's own message has what the registry answered. */
+function rootMessageOf(error: unknown): string {
+  return error instanceof Error && error.cause !== undefined ? rootMessageOf(error.cause) : messageOf(error);
 }

@@ -5,8 +5,10 @@ import type { OpenTarget, Table } from '../table.ts';
 import { tagServerBehaviours } from '../tag-server/index.ts';
 import type { EndedRole, StartedRole, TagServerTarget } from '../tag-server/target.ts';
 import { type Container, type DockerRun, openDockerRun } from './docker-run.ts';
+import { excuseFor } from './excuse.ts';
 
 type Config = TagServerTarget['config'];
+type Env = Readonly<Record<string, string>>;
 
 /** An image of the tag server, run by this machine's Docker. */
 export function tagServerTable(reference: string, env: ConformEnv): Table<TagServerTarget> {
@@ -21,11 +23,6 @@ export function tagServerTable(reference: string, env: ConformEnv): Table<TagSer
 const MADE_UP: Config = { id: 'GTM-CONFORM', env: '1', auth: 'conformance' };
 const PREVIEW = { RUN_AS_PREVIEW_SERVER: 'true' };
 const START = { timeoutMs: 90_000, intervalMs: 250 };
-/** What Node says where a host can't be reached. */
-const NETWORK =
-  /\bE(?:NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NETUNREACH|HOSTUNREACH)\b|\bUND_ERR_CONNECT/;
-const REFUSED = /server\.js[^\n]*\b4\d\d\b/;
-
 async function openTagServer(
   reference: string,
   { CONFORM_CONTAINER_CONFIG: given }: ConformEnv,
@@ -33,52 +30,53 @@ async function openTagServer(
 ): Promise<OpenTarget<TagServerTarget>> {
   const config = given === null ? MADE_UP : decode(given);
   const run = await openDockerRun(reference, signal);
-  const close = async () => {
-    const { started, remains } = await run.removeAll();
-    return { costs: [`${started} containers`], remains };
+  /** The address of a server that serves until the end; or why there is none, for the behaviours that use it. */
+  const serve = async (env: Env): Promise<string | Error> => {
+    try {
+      const role = await start(run, env);
+      if (role.listens) return role.url;
+      const excuse = excuseFor(role.output, { isMadeUp: given === null });
+      if (excuse !== null) return new NotTried(excuse);
+      return new Error(`the server ended with exit code ${role.code}:\n${role.output}`);
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
   };
-  try {
-    const own = { CONTAINER_CONFIG: given ?? encode(MADE_UP) };
-    const preview = urlOf(await start(run, { ...own, ...PREVIEW }));
-    const tagging = await start(run, own)
-      .then(urlOf)
-      .catch((cause: unknown) => {
-        const isMadeUp = given === null && cause instanceof Error && REFUSED.test(cause.message);
-        const todo = 'set CONFORM_CONTAINER_CONFIG: Google refuses a made-up container (docs/conformance.md)';
-        return isMadeUp ? new NotTried(todo, { cause }) : cause;
-      });
-    return {
-      target: {
-        config,
-        preview,
-        /** Throws where the processing role can't start. */
-        get tagging() {
-          if (typeof tagging === 'string') return tagging;
-          throw tagging;
-        },
-        startWith: (env) => start(run, env),
+  const own = { CONTAINER_CONFIG: given ?? encode(MADE_UP) };
+  const [preview, tagging] = [await serve({ ...own, ...PREVIEW }), await serve(own)];
+  return {
+    target: {
+      config,
+      get preview() {
+        return addressOf(preview);
       },
-      subject: run.subject,
-      evidence: () => run.logs(),
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+      get tagging() {
+        return addressOf(tagging);
+      },
+      startWith: (env) => start(run, env),
+    },
+    subject: run.subject,
+    evidence: () => run.logs(),
+    async close() {
+      const { started, remains } = await run.removeAll();
+      return { costs: [`${started} containers`], remains };
+    },
+  };
 }
 
-async function start(
-  run: DockerRun,
-  env: Readonly<Record<string, string>>,
-): Promise<StartedRole | EndedRole> {
+function addressOf(served: string | Error): string {
+  if (typeof served === 'string') return served;
+  throw served;
+}
+
+async function start(run: DockerRun, env: Env): Promise<StartedRole | EndedRole> {
   const container = await run.start(env);
   const code = await eventually(() => endOrAnswer(container), START);
   if (code === null) return { listens: true, url: container.url, stop: container.remove };
   const output = await container.log();
   await container.remove();
-  const line = output.split('\n').find((one) => NETWORK.test(one));
-  if (line !== undefined) throw new NotTried(`the container can't reach Google: ${line.trim()}`);
+  const excuse = excuseFor(output, { isMadeUp: false });
+  if (excuse !== null) throw new NotTried(excuse);
   return { listens: false, code, output };
 }
 
@@ -89,11 +87,6 @@ async function endOrAnswer({ url, exitCode }: Container): Promise<number | null>
   const answer = await fetch(`${url}/healthz`);
   await answer.arrayBuffer();
   return null;
-}
-
-function urlOf(role: StartedRole | EndedRole): string {
-  if (role.listens) return role.url;
-  throw new Error(`the server ended with exit code ${role.code}:\n${role.output}`);
 }
 
 const encode = (config: Config): string =>

@@ -63,7 +63,7 @@ export async function startFaultyCloudflare(upstream: string) {
     });
     const text = await answer.text();
     if (fault?.kind === 'hold') await fault.until;
-    const limits = [...answer.headers].filter(([name]) => name.startsWith('x-ratelimit-'));
+    const limits = [...answer.headers].filter(([name]) => name.includes('ratelimit'));
     const headers = {
       ...Object.fromEntries(limits),
       'content-type': answer.headers.get('content-type') ?? 'text/plain',
