@@ -150,7 +150,7 @@ describe('npm run conform -- --cloudflare', () => {
       const { exitCode, stdout } = await run;
       expect(exitCode).toBe(3);
       expect(stdout).toContain('the run was interrupted');
-      expect(stdout).toMatch(/1 things? removed/);
+      expect(stdout).toMatch(/removed at the end: 1/);
       expect(await everything()).toEqual(before);
     },
   );

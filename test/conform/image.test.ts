@@ -58,7 +58,7 @@ describeWith('docker', 'npm run conform -- --image', () => {
 
   test.each([
     ['of a registry that can’t be reached', 'registry.invalid/tag-server:stable', "can't be pulled"],
-    ['that isn’t here', `sha256:${'0'.repeat(64)}`, "can't be pulled"],
+    ['that isn’t here', `sha256:${'0'.repeat(64)}`, 'this machine has no image'],
   ])('tries nothing with an image %s', async (_what, image, reason) => {
     const { exitCode, rows, having } = await runConform(['--image', image]);
     expect(exitCode).toBe(3);

@@ -74,7 +74,7 @@ async function openCloudflare(upstream: string, env: ConformEnv): Promise<OpenTa
       await meter.drain();
       const { removed, remains } = await removeAll();
       await running.disposeAsync();
-      const costs = [`${meter.calls()} calls`, `${removed} things removed at the end`];
+      const costs = [`${meter.calls()} calls`, `removed at the end: ${removed}`];
       return { costs, remains: remains.map((thing) => `${thing} in the zone ${name}: delete it by hand`) };
     },
   };

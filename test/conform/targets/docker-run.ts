@@ -142,6 +142,7 @@ async function getImage(docker: Docker, reference: string, signal: AbortSignal):
   const found = await unlessGone(callDocker('inspecting the image', docker.getImage(reference).inspect()));
   const isFixed = /^sha256:|@sha256:/.test(reference) || found?.RepoDigests?.length === 0;
   if (found !== null && isFixed) return;
+  if (reference.startsWith('sha256:')) throw new NotTried(`this machine has no image ${reference}`);
   const copy = found === null ? '' : `; to try this machine's copy, name it by its id: ${found.Id}`;
   await pull(docker, reference, signal).catch((cause: unknown) => {
     throw new NotTried(`${reference} can't be pulled: ${rootMessageOf(cause)}${copy}`, { cause });
