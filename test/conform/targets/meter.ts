@@ -29,7 +29,7 @@ const NOT_PASSED = ['connection', 'content-encoding', 'content-length', 'keep-al
 const NOT_SENT = [...NOT_PASSED, 'host', 'accept-encoding', 'expect'];
 
 /**
- * An address on loopback for the API: every client that the behaviours use goes through it. It counts the calls, refuses
+ * An address on loopback for the API: every client that the behaviours use calls it. It counts the calls, refuses
  * those that the run could not undo, and after `drain` makes none but those of `call`.
  */
 export async function startMeter({ upstream, token, standIn, objection, onAnswer }: MeterOptions) {
