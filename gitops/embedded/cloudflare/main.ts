@@ -25,7 +25,10 @@ const environment = z.object({
   /** `real`: as slow as the real thing, too. */
   CLOUDFLARE_EMULATOR: z.enum(['home', 'real']).default('home'),
   /** DNS records that a zone can have: of a new free zone, of an older free one, of a paid one. */
-  CLOUDFLARE_EMULATOR_RECORDS: z.coerce.number().pipe(z.literal([200, 1000, 3500])).default(200),
+  CLOUDFLARE_EMULATOR_RECORDS: z.coerce
+    .number()
+    .pipe(z.literal([200, 1000, 3500]))
+    .default(200),
   HOP_SECRET: z.string().min(1),
   TAG_UPSTREAM: z.url(),
   CONFIG_TTL_SECONDS: z.string().default('60'),

@@ -72,18 +72,30 @@ const version = object({
 const wholeVersion = {
   allOf: [
     version,
-    object({ resources: object({ bindings: list(binding), script: object({}), script_runtime: object({}) }) }, [
-      'resources',
-    ]),
+    object(
+      { resources: object({ bindings: list(binding), script: object({}), script_runtime: object({}) }) },
+      ['resources'],
+    ),
   ],
 };
 const portion = object({ percentage: { type: 'number' }, version_id: text }, ['percentage', 'version_id']);
 const strategy = { type: 'string', enum: ['percentage'] };
 const deployment = object(
-  { id: text, created_on: time, source: text, strategy, versions: list(portion), annotations: map, author_email: text },
+  {
+    id: text,
+    created_on: time,
+    source: text,
+    strategy,
+    versions: list(portion),
+    annotations: map,
+    author_email: text,
+  },
   ['id', 'created_on', 'source', 'strategy', 'versions'],
 );
-const secret = object({ name: text, type: { type: 'string', enum: ['secret_text'] }, text }, ['name', 'type']);
+const secret = object({ name: text, type: { type: 'string', enum: ['secret_text'] }, text }, [
+  'name',
+  'type',
+]);
 
 const json = (schema: object) => ({ content: { 'application/json': { schema } } });
 const failure = json({ $ref: '#/components/schemas/workers_api-response-common-failure' });
@@ -135,7 +147,9 @@ export const CLOUDFLARE_OVERLAY: Overlay = {
     [`${one}/secrets/{secret_name}`]: { delete: operation(none) },
     [`${one}/subdomain`]: { get: operation(workersDev), post: operation(workersDev, json(workersDev)) },
     [`${account}/workers/services/{script_name}`]: {
-      get: operation(object({ default_environment: object({ script }, ['script']) }, ['default_environment'])),
+      get: operation(
+        object({ default_environment: object({ script }, ['script']) }, ['default_environment']),
+      ),
     },
   },
   query: [
