@@ -6,7 +6,7 @@ import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
-import { HOME_LIMITS, type Limits, REAL_LIMITS } from './api/limits.ts';
+import { HOME_LIMITS, type ApiLimits, REAL_LIMITS } from './api/limits.ts';
 import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
 import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
@@ -38,7 +38,7 @@ const environment = z.object({
   VERIFICATION_SECRET: z.string().optional(),
 });
 
-function limitsOf(env: z.infer<typeof environment>): Limits {
+function limitsOf(env: z.infer<typeof environment>): ApiLimits {
   const limits = env.CLOUDFLARE_EMULATOR === 'real' ? REAL_LIMITS : HOME_LIMITS;
   return { ...limits, records: env.CLOUDFLARE_EMULATOR_RECORDS };
 }

@@ -81,7 +81,7 @@ export const dnsBehaviours: readonly Behaviour<CloudflareTarget>[] = [
     },
   },
   {
-    name: 'changes only what a PATCH names, and sets defaults for what a PUT leaves out',
+    name: 'changes only what a PATCH names, and sets defaults for what a PUT lacks',
     source,
     async check(target) {
       const name = nameOf(target, 'changed');

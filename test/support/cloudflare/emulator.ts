@@ -1,6 +1,6 @@
 import { type CloudflareOptions, cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
 import type { EmulatorDeps } from '../../../gitops/embedded/cloudflare/api/context.ts';
-import type { Limits } from '../../../gitops/embedded/cloudflare/api/limits.ts';
+import type { ApiLimits } from '../../../gitops/embedded/cloudflare/api/limits.ts';
 import {
   accountId,
   ensureNamespace,
@@ -20,7 +20,7 @@ export const EMULATOR_ZONE = 'example.net';
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** For benches, whose thousands of sites have several accounts' worth of everything. */
-export const NO_LIMITS: Limits = {
+export const NO_LIMITS: ApiLimits = {
   calls: { calls: MANY, seconds: 300 },
   routes: MANY,
   customDomains: MANY,

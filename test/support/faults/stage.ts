@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { z } from 'zod';
-import { type Limits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
+import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
@@ -35,7 +35,7 @@ const WINDOW_MS = 300_000;
  */
 export async function stage(
   overrides: (url: string) => Partial<DaemonSettings> = () => ({}),
-  limits: Partial<Limits> = {},
+  limits: Partial<ApiLimits> = {},
 ) {
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
   let later = 0;

@@ -113,10 +113,10 @@ export function domainEndpoints(app: FastifyInstance, context: EmulatorContext):
     account(params);
     return success(find(params.domain_id));
   });
-  app.delete<One>(`${path}/:domain_id`, async ({ params }, reply) => {
+  app.delete<One>(`${path}/:domain_id`, async ({ params }) => {
     account(params);
     db.prepare('DELETE FROM domains WHERE id = ?').run(find(params.domain_id).id);
     await routesChanged();
-    return reply.type('application/json').send(success(null));
+    return success(null);
   });
 }

@@ -8,7 +8,7 @@ import {
   type TestEmulator,
 } from '../../../support/cloudflare/emulator.ts';
 
-/** The official SDK, which nobody here wrote, against the emulator; its traffic is checked against the contract. */
+/** The official SDK against the emulator; its traffic is checked against the contract. */
 let cloudflare: TestEmulator;
 let sdk: Cloudflare;
 let zone: { zone_id: string };
@@ -127,23 +127,22 @@ test('manages custom hostnames', async () => {
 
 test('uploads a worker, reads and changes its settings, and rolls back to an earlier version', async () => {
   const name = 'of-the-sdk';
-  const upload = async (text: string) =>
-    sdk.workers.scripts.update(name, {
-      ...account,
-      metadata: {
-        main_module: 'worker.js',
-        compatibility_date: '2026-01-01',
-        bindings: [
-          { type: 'plain_text', name: 'PLAIN', text },
-          { type: 'secret_text', name: 'SECRET', text: 'hidden' },
-        ],
-      },
-      files: [
-        await toFile(Buffer.from('export default {}'), 'worker.js', {
-          type: 'application/javascript+module',
-        }),
+  // The SDK's own `update` sends a form with the content type of a script.
+  const upload = async (text: string) => {
+    const metadata = {
+      main_module: 'worker.js',
+      compatibility_date: '2026-01-01',
+      bindings: [
+        { type: 'plain_text', name: 'PLAIN', text },
+        { type: 'secret_text', name: 'SECRET', text: 'hidden' },
       ],
-    });
+    };
+    const body = new FormData();
+    body.set('metadata', JSON.stringify(metadata));
+    const type = 'application/javascript+module';
+    body.set('worker.js', await toFile(Buffer.from('export default {}'), 'worker.js', { type }));
+    await sdk.put(`/accounts/${account.account_id}/workers/scripts/${name}`, { body });
+  };
   await upload('one');
   await upload('two');
   const settings = await sdk.workers.scripts.scriptAndVersionSettings.get(name, account);
