@@ -6,7 +6,7 @@ import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
-import { HOME_LIMITS, type ApiLimits, REAL_LIMITS } from './api/limits.ts';
+import { type ApiLimits, HOME_LIMITS, REAL_LIMITS } from './api/limits.ts';
 import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
 import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
