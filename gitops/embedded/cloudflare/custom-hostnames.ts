@@ -42,7 +42,11 @@ export function hostnameEndpoints(app: FastifyInstance, { db, zone, now, limits 
       ...more,
       status: 'pending',
       ssl: { bundle_method: 'ubiquitous', ...certificate, status: 'pending_validation' },
-      ownership_verification: { type: 'txt', name: `_cf-custom-hostname.${rest.hostname}`, value: certificate.id },
+      ownership_verification: {
+        type: 'txt',
+        name: `_cf-custom-hostname.${rest.hostname}`,
+        value: certificate.id,
+      },
       ownership_verification_http: {
         http_url: `http://${rest.hostname}/.well-known/cf-custom-hostname-challenge/${rest.id}`,
         http_body: token,
@@ -63,7 +67,8 @@ export function hostnameEndpoints(app: FastifyInstance, { db, zone, now, limits 
     if (!parsed.success) throw new ApiError('invalidHostname', 'Invalid list parameters.');
     const { hostname, id, page: number, per_page: perPage } = parsed.data;
     const some = all(zone(request.params)).filter(
-      (found) => (hostname === undefined || found.hostname.includes(hostname)) && (id ?? found.id) === found.id,
+      (found) =>
+        (hostname === undefined || found.hostname.includes(hostname)) && (id ?? found.id) === found.id,
     );
     return page(some, number, perPage);
   });

@@ -6,7 +6,7 @@ import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
-import { HOME_LIMITS, type Limits, REAL_LIMITS } from './api/limits.ts';
+import { type ApiLimits, HOME_LIMITS, REAL_LIMITS } from './api/limits.ts';
 import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
 import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
@@ -25,7 +25,10 @@ const environment = z.object({
   /** `real`: as slow as the real thing, too. */
   CLOUDFLARE_EMULATOR: z.enum(['home', 'real']).default('home'),
   /** DNS records that a zone can have: of a new free zone, of an older free one, of a paid one. */
-  CLOUDFLARE_EMULATOR_RECORDS: z.coerce.number().pipe(z.literal([200, 1000, 3500])).default(200),
+  CLOUDFLARE_EMULATOR_RECORDS: z.coerce
+    .number()
+    .pipe(z.literal([200, 1000, 3500]))
+    .default(200),
   HOP_SECRET: z.string().min(1),
   TAG_UPSTREAM: z.url(),
   CONFIG_TTL_SECONDS: z.string().default('60'),
@@ -35,7 +38,7 @@ const environment = z.object({
   VERIFICATION_SECRET: z.string().optional(),
 });
 
-function limitsOf(env: z.infer<typeof environment>): Limits {
+function limitsOf(env: z.infer<typeof environment>): ApiLimits {
   const limits = env.CLOUDFLARE_EMULATOR === 'real' ? REAL_LIMITS : HOME_LIMITS;
   return { ...limits, records: env.CLOUDFLARE_EMULATOR_RECORDS };
 }

@@ -81,7 +81,7 @@ export const dnsBehaviours: readonly Behaviour<CloudflareTarget>[] = [
     },
   },
   {
-    name: 'changes only what a PATCH names, and sets defaults for what a PUT leaves out',
+    name: 'changes only what a PATCH names, and sets defaults for what a PUT lacks',
     source,
     async check(target) {
       const name = nameOf(target, 'changed');
@@ -166,7 +166,12 @@ export const dnsBehaviours: readonly Behaviour<CloudflareTarget>[] = [
           const query = `?name=${nameOf(target, 'paged')}&per_page=2&page=${page}`;
           const { json } = await call(target, 'GET', `${pathOf(target)}${query}`);
           assert.equal(json?.result_info?.total_count, 3);
-          seen.push(...z.array(record).parse(json?.result).map(({ id }) => id));
+          seen.push(
+            ...z
+              .array(record)
+              .parse(json?.result)
+              .map(({ id }) => id),
+          );
         }
         assert.deepEqual(seen.toSorted(), ids.toSorted());
       });
@@ -178,7 +183,10 @@ export const dnsBehaviours: readonly Behaviour<CloudflareTarget>[] = [
     async check(target) {
       const zones = await succeed(target, 'GET', `/zones?name=${target.zone.name}&per_page=1`);
       assert.deepEqual(
-        z.array(z.object({ id: z.string() })).parse(zones).map(({ id }) => id),
+        z
+          .array(z.object({ id: z.string() }))
+          .parse(zones)
+          .map(({ id }) => id),
         [target.zone.id],
       );
     },

@@ -71,7 +71,9 @@ export const kvBehaviours: readonly Behaviour<CloudflareTarget>[] = [
     check: inNamespace(async (target, path) => {
       const key = `${target.prefix}-absent`;
       const read = await succeed(target, 'POST', `${path}/bulk/get`, { keys: [key] });
-      assert.deepEqual(z.object({ values: z.record(z.string(), z.unknown()) }).parse(read).values, { [key]: null });
+      assert.deepEqual(z.object({ values: z.record(z.string(), z.unknown()) }).parse(read).values, {
+        [key]: null,
+      });
     }),
   },
   {

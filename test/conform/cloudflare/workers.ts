@@ -74,7 +74,11 @@ export const workerBehaviours: readonly Behaviour<CloudflareTarget>[] = [
     source,
     async check(target) {
       const pattern = `${target.prefix}.${target.zone.name}/*/b`;
-      assertRefused(await call(target, 'POST', `/zones/${target.zone.id}/workers/routes`, { pattern }), 400, 10022);
+      assertRefused(
+        await call(target, 'POST', `/zones/${target.zone.id}/workers/routes`, { pattern }),
+        400,
+        10022,
+      );
     },
   },
   {

@@ -1,6 +1,6 @@
 import { type CloudflareOptions, cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
 import type { EmulatorDeps } from '../../../gitops/embedded/cloudflare/api/context.ts';
-import type { Limits } from '../../../gitops/embedded/cloudflare/api/limits.ts';
+import type { ApiLimits } from '../../../gitops/embedded/cloudflare/api/limits.ts';
 import {
   accountId,
   ensureNamespace,
@@ -20,7 +20,7 @@ export const EMULATOR_ZONE = 'example.net';
 
 const MANY = Number.MAX_SAFE_INTEGER;
 /** For benches, whose thousands of sites have several accounts' worth of everything. */
-export const NO_LIMITS: Limits = {
+export const NO_LIMITS: ApiLimits = {
   calls: { calls: MANY, seconds: 300 },
   routes: MANY,
   customDomains: MANY,
@@ -66,10 +66,12 @@ export async function startEmulator({
   });
   const violations: string[] = [];
   const calls: string[] = [];
+  let throttled = 0;
   app.addHook('onSend', async (request, reply, payload) => {
     const template = request.routeOptions.url?.replace(API_PREFIX, '').replace(/:([a-z_]+)/g, '{$1}');
     if (template === undefined) return;
     calls.push(`${request.method} ${template}`);
+    if (reply.statusCode === 429) throttled += 1;
     if (!checked) return;
     const responseType = reply.getHeader('content-type');
     const exchange: Exchange = {
@@ -99,6 +101,8 @@ export async function startEmulator({
     namespaces,
     routes,
     calls,
+    /** How many calls were refused because there were too many. */
+    throttled: () => throttled,
     /** A client that isn't slowed down, of this emulator or of something in front of it. */
     client: (options: Partial<CloudflareOptions> = {}) =>
       cloudflareClient({

@@ -3,7 +3,7 @@ import type { Overlay } from '../openapi.ts';
 /**
  * What the API has beyond the document that the traffic is checked with. Sources: the types of the official SDK
  * (npm cloudflare 7.3.0, resources/workers/scripts), for the last three paths what wrangler 4 calls, and for the query
- * parameters what wrangler 4 and certbot ask for and get.
+ * parameters and the optional member what wrangler 4, certbot and the SDK send.
  */
 const text = { type: 'string' };
 const yes = { type: 'boolean' };
@@ -72,30 +72,43 @@ const version = object({
 const wholeVersion = {
   allOf: [
     version,
-    object({ resources: object({ bindings: list(binding), script: object({}), script_runtime: object({}) }) }, [
-      'resources',
-    ]),
+    object(
+      { resources: object({ bindings: list(binding), script: object({}), script_runtime: object({}) }) },
+      ['resources'],
+    ),
   ],
 };
 const portion = object({ percentage: { type: 'number' }, version_id: text }, ['percentage', 'version_id']);
 const strategy = { type: 'string', enum: ['percentage'] };
 const deployment = object(
-  { id: text, created_on: time, source: text, strategy, versions: list(portion), annotations: map, author_email: text },
+  {
+    id: text,
+    created_on: time,
+    source: text,
+    strategy,
+    versions: list(portion),
+    annotations: map,
+    author_email: text,
+  },
   ['id', 'created_on', 'source', 'strategy', 'versions'],
 );
-const secret = object({ name: text, type: { type: 'string', enum: ['secret_text'] }, text }, ['name', 'type']);
+const secret = object({ name: text, type: { type: 'string', enum: ['secret_text'] }, text }, [
+  'name',
+  'type',
+]);
 
 const json = (schema: object) => ({ content: { 'application/json': { schema } } });
 const failure = json({ $ref: '#/components/schemas/workers_api-response-common-failure' });
 
 /** An operation with its answer's result, and the body of its request where it has one. */
-function operation(result: object, requestBody?: object) {
+function operation(result: object, requestBody?: object, query: readonly string[] = []) {
   const message = object({ code: { type: 'number' }, message: text }, ['code', 'message']);
   const envelope = object(
     { success: { type: 'boolean', enum: [true] }, errors: list(message), messages: list(message), result },
     ['success', 'errors', 'messages', 'result'],
   );
   return {
+    parameters: query.map((name) => ({ in: 'query', name, schema: text })),
     ...(requestBody === undefined ? {} : { requestBody }),
     responses: { 200: json(envelope), '4XX': failure },
   };
@@ -109,7 +122,10 @@ const workersDev = object({ enabled: yes, previews_enabled: yes }, ['enabled']);
 export const CLOUDFLARE_OVERLAY: Overlay = {
   paths: {
     [`${account}/workers/scripts`]: { get: operation(list(script)) },
-    [one]: { put: operation(uploaded, form), delete: operation(none) },
+    [one]: {
+      put: operation(uploaded, form, ['bindings_inherit', 'excludeScript']),
+      delete: operation(none, undefined, ['force']),
+    },
     [`${one}/settings`]: {
       get: operation(object({ ...scriptLevel, ...versionLevel })),
       patch: operation(object({ ...scriptLevel, ...versionLevel }), form),
@@ -120,7 +136,7 @@ export const CLOUDFLARE_OVERLAY: Overlay = {
     },
     [`${one}/versions`]: {
       get: operation(object({ items: list(version) }, ['items'])),
-      post: operation(wholeVersion, form),
+      post: operation(wholeVersion, form, ['bindings_inherit']),
     },
     [`${one}/versions/{version_id}`]: { get: operation(wholeVersion) },
     [`${one}/deployments`]: {
@@ -135,7 +151,9 @@ export const CLOUDFLARE_OVERLAY: Overlay = {
     [`${one}/secrets/{secret_name}`]: { delete: operation(none) },
     [`${one}/subdomain`]: { get: operation(workersDev), post: operation(workersDev, json(workersDev)) },
     [`${account}/workers/services/{script_name}`]: {
-      get: operation(object({ default_environment: object({ script }, ['script']) }, ['default_environment'])),
+      get: operation(
+        object({ default_environment: object({ script }, ['script']) }, ['default_environment']),
+      ),
     },
   },
   query: [
@@ -143,4 +161,5 @@ export const CLOUDFLARE_OVERLAY: Overlay = {
     [`${account}/storage/kv/namespaces`, 'get', 'per_page', { minimum: 1, maximum: 1000 }],
     ['/zones/{zone_id}/custom_hostnames', 'get', 'per_page', { maximum: 1000 }],
   ],
+  optional: [[`${account}/workers/domains`, 'put', 'environment']],
 };

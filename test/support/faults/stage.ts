@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { z } from 'zod';
+import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
@@ -25,10 +26,23 @@ const SERVICE = { priority: 1, weight: 5, port: 443, target: 'tags.example.net' 
 const AUTHORITY = { flags: 0, tag: 'issue', value: 'ca.example.net' };
 const BINDING = { priority: 1, target: '.', value: 'alpn="h2"' };
 
-/** The world of a daemon, outside the daemon's process, so that it outlives a kill. */
-export async function stage(overrides: (url: string) => Partial<DaemonSettings> = () => ({})) {
+/** The window of Cloudflare's calls. Tests kill in seconds what runs for days, so each start of a daemon is a window later. */
+const WINDOW_MS = 300_000;
+
+/**
+ * The world of a daemon, outside the daemon's process, so that it outlives a kill. Its Cloudflare has the limits of a
+ * paid zone: some suites have a hundred sites.
+ */
+export async function stage(
+  overrides: (url: string) => Partial<DaemonSettings> = () => ({}),
+  limits: Partial<ApiLimits> = {},
+) {
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
-  const emulator = await startEmulator();
+  let later = 0;
+  const emulator = await startEmulator({
+    now: () => new Date(Date.now() + later),
+    limits: { ...REAL_LIMITS, records: 3500, ...limits },
+  });
   const names = new Map([...emulator.namespaces].map(([name, { id }]) => [id, name]));
   const gate = await startGate(emulator.url, names);
   const sitesRepo = join(dir, 'sites.git');
@@ -92,6 +106,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
     start(extra: Partial<DaemonSettings> = {}): Promise<RunningDaemon> {
       const child = next;
       next = undefined;
+      later += WINDOW_MS;
       return startDaemon({ ...settings(), ...extra }, child);
     },
     /** Commits files as an operator would, in one push; `null` deletes a file. */

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { ApiError } from './envelope.ts';
-import { type Limits, REAL_LIMITS } from './limits.ts';
+import { type ApiLimits, REAL_LIMITS } from './limits.ts';
 import { type ScriptStore, scriptStore } from './script-store.ts';
 import { accountId, listNamespaces, type Namespace, type Zone, zoneRow } from './state.ts';
 import type { KvStore, ObjectStore } from './stores.ts';
@@ -24,7 +24,7 @@ export interface EmulatorDeps {
   /** The clock of all windows. */
   readonly now?: () => Date;
   /** Default: the real ones. */
-  readonly limits?: Limits;
+  readonly limits?: ApiLimits;
 }
 
 /** What all endpoints use. `zone`, `account`, `store` and `bucket` check a path's parameters, or throw the API's error. */
@@ -32,7 +32,7 @@ export interface EmulatorContext {
   readonly db: DatabaseSync;
   readonly scripts: ScriptStore;
   readonly now: () => Date;
-  readonly limits: Limits;
+  readonly limits: ApiLimits;
   zone(params: unknown): Zone;
   account(params: unknown): void;
   store(params: unknown): KvStore;

@@ -1,7 +1,7 @@
 import type { CallLimit } from './call-limit.ts';
 
 /** What the API refuses to exceed, and how late its writes arrive (docs/facts.md, Cloudflare Workers and API). */
-export interface Limits {
+export interface ApiLimits {
   readonly calls: CallLimit;
   /** Workers routes in a zone. */
   readonly routes: number;
@@ -17,7 +17,7 @@ export interface Limits {
   readonly kvDelayMs: number;
 }
 
-export const REAL_LIMITS: Limits = {
+export const REAL_LIMITS: ApiLimits = {
   calls: { calls: 1200, seconds: 300 },
   routes: 1000,
   customDomains: 100,
@@ -28,4 +28,4 @@ export const REAL_LIMITS: Limits = {
 };
 
 /** As the real ones, but a first try on one machine doesn't wait a minute for the worker. */
-export const HOME_LIMITS: Limits = { ...REAL_LIMITS, kvDelayMs: 1000 };
+export const HOME_LIMITS: ApiLimits = { ...REAL_LIMITS, kvDelayMs: 1000 };

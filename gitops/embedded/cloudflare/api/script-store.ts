@@ -11,7 +11,7 @@ import {
 } from './worker-schemas.ts';
 import type { WorkerState } from './worker-state.ts';
 
-/** The source of a version that nobody uploaded. */
+/** The source of a version that was not uploaded. */
 const EMBEDDED = 'embedded';
 
 const scriptRow = z.object({ name: z.string(), settings: z.string(), created_on: z.string() });

@@ -24,7 +24,6 @@ export const versionSettings = z.object({
   limits: z.looseObject({}).optional(),
   annotations: annotations.optional(),
 });
-export type VersionSettings = z.infer<typeof versionSettings>;
 
 /** The part `metadata` of an upload. */
 export const uploadMetadata = versionSettings.extend({

@@ -3,7 +3,7 @@ import type { KvList, KvListedKey, KvListOptions, KvStore } from '../api/stores.
 const PAGE = 1000;
 
 /** One change of a listing: a key as it will be, or its absence. */
-export interface ListedChange {
+interface ListedChange {
   readonly name: string;
   readonly key: KvListedKey | null;
 }

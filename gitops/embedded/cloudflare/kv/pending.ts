@@ -10,7 +10,9 @@ const pendingRow = z.object({
   metadata: z
     .string()
     .nullable()
-    .transform((text) => (text === null ? undefined : z.record(z.string(), z.unknown()).parse(JSON.parse(text)))),
+    .transform((text) =>
+      text === null ? undefined : z.record(z.string(), z.unknown()).parse(JSON.parse(text)),
+    ),
   /** Seconds since the epoch. */
   expiration: z.number().nullable(),
   /** Milliseconds since the epoch. */

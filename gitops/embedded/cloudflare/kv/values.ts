@@ -9,7 +9,7 @@ const MAX_VALUE_BYTES = 25 * 1024 * 1024;
 const MAX_METADATA_BYTES = 1024;
 const MIN_EXPIRATION_SECONDS = 60;
 
-/** Throws for what the real store rejects (source: Workers KV documentation, "Limits"). */
+/** Throws for what the real store rejects (source: Workers KV documentation, "ApiLimits"). */
 export function checkPair(key: string, value: string, metadata: unknown, ttl: number | undefined): void {
   checkKey(key);
   if (Buffer.byteLength(value) > MAX_VALUE_BYTES)

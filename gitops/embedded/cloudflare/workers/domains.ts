@@ -51,7 +51,10 @@ export function domainEndpoints(app: FastifyInstance, context: EmulatorContext):
 
   function ownerOf({ zone_id, zone_name, hostname }: z.infer<typeof input>) {
     if (zone_id !== undefined) return zone({ zone_id });
-    const zones = db.prepare('SELECT * FROM zones').all().map((row) => zoneRow.parse(row));
+    const zones = db
+      .prepare('SELECT * FROM zones')
+      .all()
+      .map((row) => zoneRow.parse(row));
     const found = zones.find(({ name }) => name === zone_name || hostname.endsWith(`.${name}`));
     if (found === undefined) throw new ApiError('foreignDomain', `Hostname ${hostname} is in no zone.`);
     return found;
@@ -61,20 +64,25 @@ export function domainEndpoints(app: FastifyInstance, context: EmulatorContext):
     account(params);
     const wanted = Object.entries(filters.parse(query));
     return success(
-      all().filter((domain) => wanted.every(([name, value]) => domain[name as keyof typeof domain] === value)), // a filter is named like its member
+      all().filter((domain) =>
+        wanted.every(([name, value]) => domain[name as keyof typeof domain] === value),
+      ), // a filter is named like its member
     );
   });
   app.put(path, async ({ params, body }) => {
     account(params);
     const parsed = input.safeParse(body);
-    if (!parsed.success) throw new ApiError('malformedBody', 'A custom domain needs a hostname and a service.');
+    if (!parsed.success)
+      throw new ApiError('malformedBody', 'A custom domain needs a hostname and a service.');
     const { hostname, service, environment, override_existing_origin: mayOverride } = parsed.data;
     const owner = ownerOf(parsed.data);
-    if (!/^[a-z0-9.-]+$/.test(hostname)) throw new ApiError('invalidDomain', `Hostname ${hostname} is invalid.`);
+    if (!/^[a-z0-9.-]+$/.test(hostname))
+      throw new ApiError('invalidDomain', `Hostname ${hostname} is invalid.`);
     if (hostname !== owner.name && !hostname.endsWith(`.${owner.name}`)) {
       throw new ApiError('foreignDomain', `Hostname ${hostname} does not belong to zone ${owner.name}.`);
     }
-    if (scripts.find(service) === null) throw new ApiError('unknownScript', 'This Worker does not exist on your account.');
+    if (scripts.find(service) === null)
+      throw new ApiError('unknownScript', 'This Worker does not exist on your account.');
     const current = all().find((domain) => domain.hostname === hostname);
     if (current !== undefined && current.service !== service && !mayOverride) {
       throw new ApiError('domainTaken', `Hostname ${hostname} is already configured as a custom domain.`);
@@ -84,9 +92,14 @@ export function domainEndpoints(app: FastifyInstance, context: EmulatorContext):
         const message = `Custom domain limit reached: zone ${owner.name} allows ${limits.customDomains} custom domains.`;
         throw new ApiError('domainQuota', message);
       }
-      const records = db.prepare('SELECT id FROM records WHERE zone = ? AND name = ?').all(owner.id, hostname);
+      const records = db
+        .prepare('SELECT id FROM records WHERE zone = ? AND name = ?')
+        .all(owner.id, hostname);
       if (records.length > 0) {
-        throw new ApiError('domainHasRecords', `Hostname ${hostname} has existing DNS records that conflict.`);
+        throw new ApiError(
+          'domainHasRecords',
+          `Hostname ${hostname} has existing DNS records that conflict.`,
+        );
       }
     }
     const id = current?.id ?? newId();
@@ -100,10 +113,10 @@ export function domainEndpoints(app: FastifyInstance, context: EmulatorContext):
     account(params);
     return success(find(params.domain_id));
   });
-  app.delete<One>(`${path}/:domain_id`, async ({ params }, reply) => {
+  app.delete<One>(`${path}/:domain_id`, async ({ params }) => {
     account(params);
     db.prepare('DELETE FROM domains WHERE id = ?').run(find(params.domain_id).id);
     await routesChanged();
-    return reply.type('application/json').send(success(null));
+    return success(null);
   });
 }

@@ -2,10 +2,10 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { EmulatorContext } from '../api/context.ts';
 import { ApiError, success } from '../api/envelope.ts';
-import { listNamespaces } from '../api/state.ts';
 import type { Version } from '../api/script-store.ts';
-import { formOf, jsonPart, nextBindings, readUpload, shownBindings, type Upload } from './upload.ts';
+import { listNamespaces } from '../api/state.ts';
 import { type Binding, scriptSettings, versionSettings } from '../api/worker-schemas.ts';
+import { formOf, jsonPart, nextBindings, readUpload, shownBindings, type Upload } from './upload.ts';
 
 export const SCRIPT_PATH = '/accounts/:account_id/workers/scripts/:script_name';
 const scriptParams = z.object({ script_name: z.string() });

@@ -24,7 +24,11 @@ export function serviceEndpoints(app: FastifyInstance, context: EmulatorContext)
       created_on: scripts.find(name)?.createdOn,
       modified_on: newest?.created_on,
     };
-    return success({ id: name, default_environment: { environment: 'production', script }, environments: [] });
+    return success({
+      id: name,
+      default_environment: { environment: 'production', script },
+      environments: [],
+    });
   });
 
   // There is no workers.dev on one machine.
@@ -49,7 +53,11 @@ export function serviceEndpoints(app: FastifyInstance, context: EmulatorContext)
     if (newest === undefined) throw new ApiError('unknownVersion', 'The Worker has no version.');
     const { id: _id, number: _number, created_on: _created, annotations: _old, ...kept } = newest;
     const { id } = scripts.addVersion(name, { ...kept, bindings: change(kept.bindings ?? []) });
-    scripts.deploy(name, { strategy: 'percentage', versions: [{ version_id: id, percentage: 100 }] }, 'secret');
+    scripts.deploy(
+      name,
+      { strategy: 'percentage', versions: [{ version_id: id, percentage: 100 }] },
+      'secret',
+    );
   }
   const secretsOf = (name: string) =>
     (scripts.versions(name)[0]?.bindings ?? [])

@@ -87,5 +87,7 @@ export function nextBindings(
 
 /** Bindings as they are answered: without the values of secrets. */
 export function shownBindings(bindings: readonly Binding[]): Binding[] {
-  return bindings.map(({ name, type, ...rest }) => (type === 'secret_text' ? { name, type } : { name, type, ...rest }));
+  return bindings.map(({ name, type, ...rest }) =>
+    type === 'secret_text' ? { name, type } : { name, type, ...rest },
+  );
 }

@@ -2,9 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import type { EmulatorContext } from '../api/context.ts';
 import { ApiError, success } from '../api/envelope.ts';
 import type { Version } from '../api/script-store.ts';
+import { deploymentInput } from '../api/worker-schemas.ts';
 import { SCRIPT_PATH, scriptName, storeUpload } from './scripts.ts';
 import { readUpload, shownBindings } from './upload.ts';
-import { deploymentInput } from '../api/worker-schemas.ts';
 
 const AUTHOR = 'local@tagyard.localhost';
 
@@ -41,7 +41,10 @@ export function versionEndpoints(app: FastifyInstance, context: EmulatorContext)
 
   app.get(`${SCRIPT_PATH}/versions`, ({ params }) => {
     const items = scripts.versions(scriptName(context, params)).map(describe);
-    return success({ items }, { page: 1, per_page: items.length, count: items.length, total_count: items.length });
+    return success(
+      { items },
+      { page: 1, per_page: items.length, count: items.length, total_count: items.length },
+    );
   });
   app.post(`${SCRIPT_PATH}/versions`, async ({ params, body, headers }) => {
     const name = scriptName(context, params);

@@ -122,7 +122,11 @@ describe('DNS at Cloudflare', () => {
     ['a mail exchanger', { type: 'MX', content: 'mail.example.net', priority: 10 }, false],
     [
       'a service',
-      { type: 'SRV', data: { priority: 1, weight: 5, port: 443, target: 'a.example.net' }, content: '1 5 443 a.example.net' },
+      {
+        type: 'SRV',
+        data: { priority: 1, weight: 5, port: 443, target: 'a.example.net' },
+        content: '1 5 443 a.example.net',
+      },
       false,
     ],
     [

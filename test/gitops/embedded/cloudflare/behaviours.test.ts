@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { cloudflareBehaviours } from '../../../conform/cloudflare/behaviours.ts';
 import { quotaBehaviours } from '../../../conform/cloudflare/quotas.ts';
-import { EMULATOR_SCRIPT, EMULATOR_TOKEN, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
+import {
+  EMULATOR_SCRIPT,
+  EMULATOR_TOKEN,
+  startEmulator,
+  type TestEmulator,
+} from '../../../support/cloudflare/emulator.ts';
 import { manualClock } from '../../../support/manual-clock.ts';
 
 describe('the emulator and Cloudflare', () => {

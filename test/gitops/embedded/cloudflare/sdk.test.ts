@@ -1,9 +1,14 @@
 import Cloudflare, { toFile } from 'cloudflare';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { REAL_LIMITS } from '../../../../gitops/embedded/cloudflare/api/limits.ts';
-import { EMULATOR_SCRIPT, EMULATOR_TOKEN, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
+import {
+  EMULATOR_SCRIPT,
+  EMULATOR_TOKEN,
+  startEmulator,
+  type TestEmulator,
+} from '../../../support/cloudflare/emulator.ts';
 
-/** The official SDK, which nobody here wrote, against the emulator; its traffic is checked against the contract. */
+/** The official SDK against the emulator; its traffic is checked against the contract. */
 let cloudflare: TestEmulator;
 let sdk: Cloudflare;
 let zone: { zone_id: string };
@@ -36,7 +41,13 @@ test('reads all pages of the records, and writes them in batches', async () => {
 });
 
 test('gets the API’s errors with their status and code', async () => {
-  const record = { ...zone, type: 'A' as const, name: 'a.example.net', content: '192.0.2.1', ttl: 1 as const };
+  const record = {
+    ...zone,
+    type: 'A' as const,
+    name: 'a.example.net',
+    content: '192.0.2.1',
+    ttl: 1 as const,
+  };
   await sdk.dns.records.create(record);
   const twice = await sdk.dns.records.create(record).catch((error: unknown) => error);
   expect(twice).toBeInstanceOf(Cloudflare.BadRequestError);
@@ -76,8 +87,9 @@ test('waits as long as the emulator says in retry-after', async () => {
 
 test('keeps values in KV, one by one and in bulk', async () => {
   const { id } = await sdk.kv.namespaces.create({ ...account, title: 'of-the-sdk' });
-  await sdk.kv.namespaces.values.update(id, 'a/b', { ...account, value: 'text', metadata: '{"m":1}' });
-  const value = await sdk.kv.namespaces.values.get(id, 'a/b', account);
+  const at = { ...account, namespace_id: id };
+  await sdk.kv.namespaces.values.update('a/b', { ...at, value: 'text', metadata: '{"m":1}' });
+  const value = await sdk.kv.namespaces.values.get('a/b', at);
   expect(await value.text()).toBe('text');
   const body = ['x', 'y'].map((key) => ({ key, value: 'v' }));
   const written = await sdk.kv.namespaces.bulkUpdate(id, { ...account, body });
@@ -115,19 +127,22 @@ test('manages custom hostnames', async () => {
 
 test('uploads a worker, reads and changes its settings, and rolls back to an earlier version', async () => {
   const name = 'of-the-sdk';
-  const upload = async (text: string) =>
-    sdk.workers.scripts.update(name, {
-      ...account,
-      metadata: {
-        main_module: 'worker.js',
-        compatibility_date: '2026-01-01',
-        bindings: [
-          { type: 'plain_text', name: 'PLAIN', text },
-          { type: 'secret_text', name: 'SECRET', text: 'hidden' },
-        ],
-      },
-      files: [await toFile(Buffer.from('export default {}'), 'worker.js', { type: 'application/javascript+module' })],
-    });
+  // The SDK's own `update` sends a form with the content type of a script.
+  const upload = async (text: string) => {
+    const metadata = {
+      main_module: 'worker.js',
+      compatibility_date: '2026-01-01',
+      bindings: [
+        { type: 'plain_text', name: 'PLAIN', text },
+        { type: 'secret_text', name: 'SECRET', text: 'hidden' },
+      ],
+    };
+    const body = new FormData();
+    body.set('metadata', JSON.stringify(metadata));
+    const type = 'application/javascript+module';
+    body.set('worker.js', await toFile(Buffer.from('export default {}'), 'worker.js', { type }));
+    await sdk.put(`/accounts/${account.account_id}/workers/scripts/${name}`, { body });
+  };
   await upload('one');
   await upload('two');
   const settings = await sdk.workers.scripts.scriptAndVersionSettings.get(name, account);
@@ -145,7 +160,11 @@ test('uploads a worker, reads and changes its settings, and rolls back to an ear
   const listed = await sdk.workers.scripts.deployments.list(name, account);
   expect(listed.result).toMatchObject({ deployments: [{ versions }, {}, {}] });
   const wrong = [{ version_id: String(earlier?.id), percentage: 90 }];
-  const refused = sdk.workers.scripts.deployments.create(name, { ...account, strategy: 'percentage', versions: wrong });
+  const refused = sdk.workers.scripts.deployments.create(name, {
+    ...account,
+    strategy: 'percentage',
+    versions: wrong,
+  });
   expect(await refused.catch(code)).toBe(10210);
 
   const names: unknown[] = [];
@@ -157,7 +176,7 @@ test('uploads a worker, reads and changes its settings, and rolls back to an ear
 
 test('puts a worker on a hostname of its own', async () => {
   const domain = { ...account, hostname: 'own.example.net', service: EMULATOR_SCRIPT, zone_id: zone.zone_id };
-  const { id } = await sdk.workers.domains.update({ ...domain, environment: 'production' });
+  const { id } = await sdk.workers.domains.update(domain);
   expect(cloudflare.routes.at(-1)).toEqual(['own.example.net/*']);
   expect((await sdk.workers.domains.list(account)).result).toMatchObject([{ hostname: 'own.example.net' }]);
   await sdk.workers.domains.delete(String(id), account);

@@ -3,7 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { EMULATOR_SCRIPT, EMULATOR_TOKEN, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
+import {
+  EMULATOR_SCRIPT,
+  EMULATOR_TOKEN,
+  startEmulator,
+  type TestEmulator,
+} from '../../../support/cloudflare/emulator.ts';
 import { wranglerWith } from '../../../support/wrangler.ts';
 
 let cloudflare: TestEmulator;
@@ -35,13 +40,28 @@ const named = z.array(z.object({ name: z.string() }));
 const json = (printed: string): unknown => JSON.parse(printed.slice(printed.indexOf('[')));
 
 test('wrangler lists namespaces, and keeps keys in one of them', async () => {
-  const titles = z.array(z.object({ id: z.string(), title: z.string() })).parse(json(await run('kv', 'namespace', 'list')));
+  const titles = z
+    .array(z.object({ id: z.string(), title: z.string() }))
+    .parse(json(await run('kv', 'namespace', 'list')));
   const id = titles.find(({ title }) => title === `${EMULATOR_SCRIPT}-ROUTES`)?.id ?? '';
   const at = ['--remote', '--namespace-id', id];
   await run('kv', 'key', 'put', ...at, 'a/b c', 'one', '--metadata', '{"m":1}');
   expect(await run('kv', 'key', 'get', ...at, '--text', 'a/b c')).toContain('one');
-  await run('kv', 'bulk', 'put', ...at, await file('pairs.json', [{ key: 'x', value: '1' }, { key: 'y', value: '2' }]));
-  expect(named.parse(json(await run('kv', 'key', 'list', ...at))).map(({ name }) => name)).toEqual(['a/b c', 'x', 'y']);
+  await run(
+    'kv',
+    'bulk',
+    'put',
+    ...at,
+    await file('pairs.json', [
+      { key: 'x', value: '1' },
+      { key: 'y', value: '2' },
+    ]),
+  );
+  expect(named.parse(json(await run('kv', 'key', 'list', ...at))).map(({ name }) => name)).toEqual([
+    'a/b c',
+    'x',
+    'y',
+  ]);
 });
 
 test('wrangler deploys a worker twice, gives it a secret and lists its deployments', async () => {

@@ -14,8 +14,7 @@ let worker: KvStore;
 let delayed: DelayedKv;
 const delays: Record<string, number> = { fast: 5_000, slow: 60_000 };
 
-const open = () =>
-  delayedKv({ db, namespace: 'n', worker, clock, delayMs: (key) => delays[key] ?? 30_000 });
+const open = () => delayedKv({ db, namespace: 'n', worker, clock, delayMs: (key) => delays[key] ?? 30_000 });
 
 beforeEach(() => {
   clock = manualClock();
@@ -95,7 +94,11 @@ test('pages keys that the worker sees with keys that it doesn’t see yet', asyn
   const found: string[] = [];
   let cursor: string | undefined;
   do {
-    const page = await delayed.api.list({ prefix: 'p', limit: 10, ...(cursor === undefined ? {} : { cursor }) });
+    const page = await delayed.api.list({
+      prefix: 'p',
+      limit: 10,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
     found.push(...page.keys.map(({ name }) => name));
     cursor = page.cursor;
   } while (cursor !== undefined);
