@@ -29,7 +29,7 @@ export function buildGateway({ id, containerOf = defaultContainer }: GatewayOpti
   const app = fastify();
   const pathOf = ({ params }: FastifyRequest) => `/${(params as { path: string }).path}`; // every route has it
 
-  // Google lets shared caches keep it, so whoever forwards the path must not cache it.
+  // Google lets shared caches keep it, so a server that forwards the path must not cache it.
   app.get(`${PATH}/healthy`, (_request, reply) =>
     reply.header('cache-control', 'public').type('text/plain').send('ok'),
   );

@@ -10,7 +10,7 @@ import { kvDocuments } from '../../../gitops/manifest/documents.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { renderSnippet, type SnippetOptions } from '../../../plugins/custom_loader/snippet.ts';
 import { buildVendor } from '../../../sites/demo/vendor/app.ts';
-import { defaultContainer, type WebContainer } from '../../../sites/demo/vendor/google-tag.ts';
+import type { WebContainer } from '../../../sites/demo/vendor/google-tag.ts';
 import { manifestInput } from '../manifest.ts';
 import { HOP_SECRET, proxyHome, put } from '../proxy/proxy.ts';
 import { startTlsFront } from '../proxy/tls-front.ts';
@@ -53,7 +53,7 @@ export interface BrowserStage {
   /** Forwards the held requests to the edge. */
   release(): void;
   asked(): readonly Asked[];
-  /** What a web container has. Unset: the vendor's default. */
+  /** What a web container has. Unset: no Google tag, so that nothing follows `gtm.js`. */
   webContainer: (id: string) => WebContainer;
   /** The number of browsers' requests to the vendor for `gtm.js`, the snippet's fallback. */
   direct(): number;
@@ -132,7 +132,7 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     },
     edge,
     fault: () => undefined,
-    webContainer: defaultContainer,
+    webContainer: () => ({ googleTag: null, destinations: [], serverContainerUrl: null }),
     async site(input = {}) {
       sites += 1;
       const name = `shop${sites}`;
