@@ -67,7 +67,8 @@ describe('the stand-in behaves as the image does: it', () => {
     for (const { stop } of roles) await stop();
   });
 
-  test.each(tagServerBehaviours)('$name', async ({ check }) => {
+  const rows = tagServerBehaviours.map(({ name, check }) => [name, check] as const);
+  test.each(rows)('%s', async (_name, check) => {
     const [tagging, preview] = roles.map(({ url }) => url);
     if (tagging === undefined || preview === undefined) throw new Error('a role is missing');
     const config = { id: 'GTM-SERVER1', env: '1', auth: AUTH };
