@@ -88,7 +88,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const match = await router(requested.pathname);
     if (match !== undefined) notes.route = match.path;
     const handling =
-      (match === undefined ? undefined : dispatch(call, match)) ?? dispatchDynamic(call, requested.pathname);
+      match === undefined ? dispatchDynamic(call, requested.pathname) : dispatch(call, match);
     if (handling === undefined) throw new EdgeError('not_found');
     return handling;
   }

@@ -52,6 +52,7 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/appliers/containers/{bring-up,health}.test.ts',
       'test/gitops/cli/*.test.ts',
       'test/gitops/clients/git*.test.ts',
+      'test/gitops/embedded/cloudflare/{certbot,wrangler}.test.ts',
       'test/gitops/desired/{claims,client-domains,contested,many-broken,misplaced,unusable}.test.ts',
       'test/gitops/http/git-history.test.ts',
       'test/gitops/loop/{full-pass-retries,given-up,guards,loop,remote-away,schedule}.test.ts',
@@ -63,6 +64,7 @@ export const SUITES: readonly Suite[] = [
       'test/management/{validation,verification}.test.ts',
       'test/management/db/*.test.ts',
       'test/sites/demo/tag-server-process.test.ts',
+      'test/conform/command.test.ts',
     ],
     budget: 400,
   },
@@ -85,6 +87,7 @@ export const SUITES: readonly Suite[] = [
     budget: 90,
   },
   { name: 'dns', project: 'services', files: ['test/integration/dns-*.test.ts'], budget: 15 },
+  { name: 'lists', project: 'services', files: ['test/integration/block-lists.test.ts'], budget: 10 },
   { name: 'proxy', project: 'services', files: ['test/integration/proxy*.test.ts'], budget: 80 },
   {
     name: 'processes',
@@ -100,9 +103,14 @@ export const SUITES: readonly Suite[] = [
   {
     name: 'containers',
     project: 'containers',
-    files: ['test/integration/containers-*.test.ts', 'test/faults/network.test.ts'],
+    files: [
+      'test/integration/containers-*.test.ts',
+      'test/faults/network.test.ts',
+      'test/conform/image.test.ts',
+    ],
     budget: 320,
   },
+  { name: 'conform', project: 'unit', files: ['test/conform/**/*.test.ts'], budget: 5 },
   { name: 'flow', project: 'containers', files: ['test/integration/flow.test.ts'], budget: 90 },
   { name: 'browser', project: 'containers', files: ['test/browser/**/*.test.ts'], budget: 190 },
   {

@@ -26,6 +26,7 @@ export const CHECKS = {
   certificate: 'each certificate is for its name and valid for 14 more days',
   client_address: 'the visitor’s true address arrives, not a claimed one',
   cookie_lifetime: 'how long Safari keeps the cookies of each domain',
+  block_lists: 'which addresses the common blocking lists match',
 } as const;
 export type CheckName = keyof typeof CHECKS;
 export const CHECK_NAMES = Object.keys(CHECKS) as [CheckName, ...CheckName[]]; // Object.keys forgets the key type

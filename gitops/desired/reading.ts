@@ -1,3 +1,4 @@
+import { canonicalContainerConfig } from '../manifest/container-config.ts';
 import type { ParsedManifest } from '../manifest/load.ts';
 import { readManifest } from '../manifest/read.ts';
 import type { Manifest } from '../manifest/schema.ts';
@@ -63,6 +64,17 @@ export function unreadableForm(misplaced: MisplacedFile): UnreadableFile {
   };
 }
 
+/**
+ * The configuration in the canonical form, without which the tag server doesn't start: a person may have encrypted one with
+ * a line break at its end. One that has no such form stays as it is: the site keeps its containers, and the start of new
+ * ones fails with the reason.
+ */
+function startable(decrypted: Secret): Secret {
+  const text = decrypted.reveal();
+  const config = canonicalContainerConfig(text);
+  return config.ok && config.text !== text ? new Secret(config.text) : decrypted;
+}
+
 /** What a valid manifest means for this host. Decrypts its configuration; stalls the site if that fails. */
 export async function readValid(
   { site, blob, path }: Pick<SiteFile, 'site' | 'blob' | 'path'>,
@@ -78,7 +90,7 @@ export async function readValid(
     return { here: { site, blob, manifest: { ...manifest, config: NO_SECRET }, stalled: null } };
   }
   try {
-    const config = await decryptSecret(ageIdentity, manifest.containerConfig);
+    const config = startable(await decryptSecret(ageIdentity, manifest.containerConfig));
     // A copy: the parser's strings are slices that would keep the whole text in memory.
     return { here: { site, blob, manifest: { ...structuredClone(manifest), config }, stalled: null } };
   } catch (error) {

@@ -91,7 +91,7 @@ export const containerPatch = z
     examples({
       'a name': { name: 'Acme Shop' },
       'a feature': { features: { cookie_restoration: true } },
-      'a path of the tag server': { modules: { server_proxy: { paths: ['/data'] } } },
+      'a path of the tag server': { modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } },
       'an image': { image: `gcr.io/cloud-tagging-10302018/gtm-cloud-image@sha256:${'0'.repeat(64)}` },
     }),
   );

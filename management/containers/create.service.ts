@@ -12,6 +12,7 @@ import { claimContainer } from './claim.ts';
 import type { NewContainer } from './containers.schema.ts';
 import { type Draft, newToken } from './draft.ts';
 import { storeAnswer } from './idempotency.repository.ts';
+import { refuseBlockedName } from './neutral-name.ts';
 import { refuseOwnZone } from './own-zone.ts';
 
 /** What runs the operations of containers. */
@@ -41,11 +42,8 @@ export async function createContainer(
 ): Promise<ContainerView> {
   const { db, settings, clock } = context;
   await demandRole(db, body.clientId, caller.subject, 'act');
-  refuseOwnZone(
-    settings,
-    body.pages.map(({ domain }) => domain),
-    (index) => `domains.${index}`,
-  );
+  const domains = body.pages.map(({ domain }) => domain);
+  refuseOwnZone(settings, domains, (index) => `domains.${index}`);
   const config = canonicalConfig(body.containerConfigB64);
   const key =
     idempotencyKey === undefined
@@ -53,6 +51,7 @@ export async function createContainer(
       : { subject: caller.subject, key: idempotencyKey, bodyHash: hash('sha256', JSON.stringify(body)) };
   const before = key === null ? null : await repeatedAnswer(context, key);
   if (before !== null) return createdContainer(before);
+  refuseBlockedName({ name: body.name, domains }, settings);
 
   const draft: Draft = {
     id: randomUUID(),
@@ -86,7 +85,7 @@ function canonicalConfig(given: string): string {
   const config = normaliseContainerConfig(given);
   if (config.ok) return config.text;
   throw new ManagementProblem('invalid_container_config', {
-    detail: `containerConfigB64 ${config.problem}`,
+    detail: `containerConfigB64 ${config.problem}: copy it whole from Tag Manager (Admin, Container settings, Manually provision tagging server)`,
     errors: [{ path: 'containerConfigB64', message: config.problem }],
   });
 }

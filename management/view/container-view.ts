@@ -46,6 +46,9 @@ export const containerView = z
       }),
     ),
     customDomains: z.array(z.string()),
+    warnings: z
+      .array(z.object({ host: z.string(), detail: z.string() }))
+      .meta({ description: 'hosts of the container that a common blocking list names' }),
     revision: z.string().nullable().meta({ description: 'commit of the sites repository' }),
     operation: z
       .object({

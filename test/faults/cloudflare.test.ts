@@ -172,6 +172,41 @@ describe('a daemon whose Cloudflare fails', () => {
   });
 });
 
+describe('a daemon whose Cloudflare allows few calls', () => {
+  let on: Stage;
+  let daemon: RunningDaemon;
+  beforeAll(async () => {
+    on = await stage(undefined, { calls: { calls: 60, seconds: 3 } });
+    daemon = await on.start();
+  });
+  afterAll(async () => {
+    await daemon?.kill();
+    await on?.close();
+  });
+
+  test('waits as long as the refusal says, and brings up every site', async () => {
+    const sites = ['acme', 'beta', 'core', 'dune', 'echo', 'fuji'];
+    for (const [number, site] of sites.entries()) {
+      const body = on.manifest(site, number);
+      expect(await ask(daemon, [{ method: 'POST', path: '/provision', body }])).toEqual([]);
+    }
+    await eventually(
+      async () => {
+        const { sites: shown } = await daemon.sites();
+        expect(shown.map(({ site, ready, message }) => [site, ready, ready || message])).toEqual(
+          sites.map((site) => [site, true, true]),
+        );
+      },
+      { timeoutMs: 60_000, until: () => daemon.exited() },
+    );
+    const whole = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
+    for (const site of sites) expect(standing(on.snapshot(), site)).toEqual(whole);
+    expect(on.emulator.throttled()).toBeGreaterThan(0);
+    // A daemon that calls on is refused again and again.
+    expect(on.emulator.throttled()).toBeLessThan(30);
+  });
+});
+
 /** Selects what `when` selects, after `first` has selected something. */
 function afterThe(first: When, when: When): When {
   let begun = false;

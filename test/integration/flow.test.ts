@@ -76,6 +76,10 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
 
   test('serves loader, boot and script at the edge hostname', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
+    // KV shows each document in its own time.
+    const served = async (path: string) => expect((await call.edge(edgeHost, 'GET', path)).status).toBe(200);
+    await eventually(() => served(`/l/${container.loaderToken}.js`));
+    await eventually(() => served(`/c/${container.domains[0]?.containerToken}.js`));
     const loader = await call.edge(edgeHost, 'GET', `/l/${container.loaderToken}.js`);
     expect(loader).toMatchObject({
       status: 200,

@@ -148,6 +148,38 @@ describe('names of the installation', () => {
     const { body } = await create('bob', 'bob.example', { name: 'Login' });
     expect(body.hostnames.edge).toMatch(/^login-[a-z2-9]{5}\.edge\.example\.net$/);
   });
+
+  test('a name that gives a hostname on a common blocking list is refused, and the proposed one is not', async () => {
+    const refused = await create('bob', 'pots.example', { name: 'Promo' });
+    expect(refused).toMatchObject({
+      status: 422,
+      body: { code: 'blocked_name', proposal: 'pots', errors: [{ path: 'name' }] },
+    });
+    const { status, body } = await create('bob', 'pots.example', { name: refused.body.proposal });
+    expect([status, body.hostnames.edge, body.warnings]).toEqual([202, 'pots.edge.example.net', []]);
+    await shows('bob', body.id, { status: 'active' });
+    const renamed = await world.call('PATCH', `/server-containers/${body.id}`, {
+      as: 'bob',
+      body: { name: 'Promo' },
+    });
+    expect(renamed).toMatchObject({ status: 200, body: { name: 'Promo', siteId: 'pots' } });
+  });
+
+  test('a blocked name under the client’s own domain is only warned of', async () => {
+    const id = await made('bob', 'kettles.example');
+    expect(await addCustom('bob', id, 'sgtm.kettles.example')).toMatchObject({
+      status: 200,
+      body: {
+        customDomains: ['sgtm.kettles.example'],
+        warnings: [
+          {
+            host: 'sgtm.kettles.example',
+            detail: 'EasyPrivacy blocks requests to hosts that begin with “sgtm.”',
+          },
+        ],
+      },
+    });
+  });
 });
 
 describe('the image', () => {

@@ -83,6 +83,7 @@ test.each([
   });
   expect([answer.status, answer.body.code]).toEqual([422, 'invalid_container_config']);
   expect(answer.body.errors).toEqual([{ path: 'containerConfigB64', message }]);
+  expect(answer.body.detail).toContain('copy it whole from Tag Manager');
   expect(JSON.stringify(answer.body)).not.toContain(containerConfigB64);
 });
 

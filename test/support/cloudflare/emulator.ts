@@ -1,5 +1,6 @@
 import { type CloudflareOptions, cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
 import type { EmulatorDeps } from '../../../gitops/embedded/cloudflare/api/context.ts';
+import type { ApiLimits } from '../../../gitops/embedded/cloudflare/api/limits.ts';
 import {
   accountId,
   ensureNamespace,
@@ -11,15 +12,28 @@ import { sqliteKvStore } from '../../../gitops/embedded/cloudflare/kv/store.ts';
 import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { missing, REFERENCE } from '../components.ts';
 import { type Exchange, openapiValidator } from '../openapi.ts';
+import { CLOUDFLARE_OVERLAY } from './overlay.ts';
 
 export const EMULATOR_TOKEN = 'emulator-token';
 export const EMULATOR_SCRIPT = 'tagyard-edge';
 export const EMULATOR_ZONE = 'example.net';
 
+const MANY = Number.MAX_SAFE_INTEGER;
+/** For benches, whose thousands of sites have several accounts' worth of everything. */
+export const NO_LIMITS: ApiLimits = {
+  calls: { calls: MANY, seconds: 300 },
+  routes: MANY,
+  customDomains: MANY,
+  customHostnames: MANY,
+  records: MANY,
+  kvWriteMs: 0,
+  kvDelayMs: 0,
+};
+
 /** Without the document the traffic isn't checked, and the last lines of the run say so. */
 const validate =
   missing('reference') === null
-    ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE))
+    ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE), CLOUDFLARE_OVERLAY)
     : () => [];
 
 /**
@@ -52,10 +66,12 @@ export async function startEmulator({
   });
   const violations: string[] = [];
   const calls: string[] = [];
+  let throttled = 0;
   app.addHook('onSend', async (request, reply, payload) => {
     const template = request.routeOptions.url?.replace(API_PREFIX, '').replace(/:([a-z_]+)/g, '{$1}');
     if (template === undefined) return;
     calls.push(`${request.method} ${template}`);
+    if (reply.statusCode === 429) throttled += 1;
     if (!checked) return;
     const responseType = reply.getHeader('content-type');
     const exchange: Exchange = {
@@ -85,6 +101,8 @@ export async function startEmulator({
     namespaces,
     routes,
     calls,
+    /** How many calls were refused because there were too many. */
+    throttled: () => throttled,
     /** A client that isn't slowed down, of this emulator or of something in front of it. */
     client: (options: Partial<CloudflareOptions> = {}) =>
       cloudflareClient({

@@ -14,6 +14,8 @@ export type Fault =
   | { readonly kind: 'truncate' }
   /** The true answer with its JSON changed. */
   | { readonly kind: 'change'; readonly change: (body: never) => unknown }
+  /** Carried out, and answered later. */
+  | { readonly kind: 'hold'; readonly until: Promise<void> }
   | { readonly kind: 'hang' }
   | { readonly kind: 'drop' };
 
@@ -60,7 +62,12 @@ export async function startFaultyCloudflare(upstream: string) {
       ...(body.length === 0 ? {} : { body }),
     });
     const text = await answer.text();
-    const headers = { 'content-type': answer.headers.get('content-type') ?? 'text/plain' };
+    if (fault?.kind === 'hold') await fault.until;
+    const limits = [...answer.headers].filter(([name]) => name.includes('ratelimit'));
+    const headers = {
+      ...Object.fromEntries(limits),
+      'content-type': answer.headers.get('content-type') ?? 'text/plain',
+    };
     if (fault?.kind === 'fail after') response.writeHead(fault.status ?? 500).end('upstream error');
     else if (fault?.kind === 'truncate') response.writeHead(200, headers).end(text.slice(0, text.length / 2));
     else if (fault?.kind === 'change') {

@@ -8,7 +8,7 @@ import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import type { ContainerSpec } from '../../../gitops/manifest/containers.ts';
 import { eventually } from '../eventually.ts';
-import { containerSecret } from '../tag-server.ts';
+import { containerSecret, FOREIGN_PREVIEW } from '../tag-server.ts';
 import { containersStage, healthOf, PREVIEW, PROCESSING, type RuntimeUnderTest, slotUrl } from './stage.ts';
 
 const DAY_MS = 86_400_000;
@@ -187,7 +187,7 @@ export function containersLifecycle(
     expect(await opsOf(applier, onDemandSite())).toEqual([]);
     const visits = await Promise.all(
       [1, 2, 3].map(async () => {
-        const { statusCode, body } = await request(`${slotUrl(specAt(specs, PREVIEW))}/gtm/debug`, {
+        const { statusCode, body } = await request(`${slotUrl(specAt(specs, PREVIEW))}${FOREIGN_PREVIEW}`, {
           reset: true,
         });
         return [statusCode, (await body.text()).includes('Preview failed to load')];

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { z } from 'zod';
+import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
@@ -20,10 +21,28 @@ import { manifestInput } from '../manifest.ts';
 /** Rows as SQLite answers them; their columns differ by statement. */
 const rows = z.array(z.record(z.string(), z.unknown()));
 
-/** The world of a daemon, outside the daemon's process, so that it outlives a kill. */
-export async function stage(overrides: (url: string) => Partial<DaemonSettings> = () => ({})) {
+/** What foreign records with structured data say. */
+const SERVICE = { priority: 1, weight: 5, port: 443, target: 'tags.example.net' };
+const AUTHORITY = { flags: 0, tag: 'issue', value: 'ca.example.net' };
+const BINDING = { priority: 1, target: '.', value: 'alpn="h2"' };
+
+/** The window of Cloudflare's calls. Tests kill in seconds what runs for days, so each start of a daemon is a window later. */
+const WINDOW_MS = 300_000;
+
+/**
+ * The world of a daemon, outside the daemon's process, so that it outlives a kill. Its Cloudflare has the limits of a
+ * paid zone: some suites have a hundred sites.
+ */
+export async function stage(
+  overrides: (url: string) => Partial<DaemonSettings> = () => ({}),
+  limits: Partial<ApiLimits> = {},
+) {
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
-  const emulator = await startEmulator();
+  let later = 0;
+  const emulator = await startEmulator({
+    now: () => new Date(Date.now() + later),
+    limits: { ...REAL_LIMITS, records: 3500, ...limits },
+  });
   const names = new Map([...emulator.namespaces].map(([name, { id }]) => [id, name]));
   const gate = await startGate(emulator.url, names);
   const sitesRepo = join(dir, 'sites.git');
@@ -87,6 +106,7 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
     start(extra: Partial<DaemonSettings> = {}): Promise<RunningDaemon> {
       const child = next;
       next = undefined;
+      later += WINDOW_MS;
       return startDaemon({ ...settings(), ...extra }, child);
     },
     /** Commits files as an operator would, in one push; `null` deletes a file. */
@@ -110,6 +130,9 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
       const planted = [
         ['POST', `${zone}/dns_records`, { type: 'A', name: 'www', content: '192.0.2.1', proxied: true }],
         ['POST', `${zone}/dns_records`, { type: 'TXT', name: 'acme', content: '"google-site=1"' }],
+        ['POST', `${zone}/dns_records`, { type: 'SRV', name: '_tags._tcp.acme', data: SERVICE }],
+        ['POST', `${zone}/dns_records`, { type: 'CAA', name: 'acme-origin', data: AUTHORITY }],
+        ['POST', `${zone}/dns_records`, { type: 'HTTPS', name: 'acme', data: BINDING }],
         [
           'POST',
           `${zone}/dns_records`,

@@ -5,8 +5,8 @@ import { onlyName, plainPage, selectRecords } from './query.ts';
 import { zoneRecords } from './records.ts';
 
 /** `/zones/{zone_id}/dns_records`. */
-export function dnsEndpoints(app: FastifyInstance, { db, now, zone }: EmulatorContext): void {
-  const records = (params: unknown) => zoneRecords(db, zone(params), now);
+export function dnsEndpoints(app: FastifyInstance, { db, now, limits, zone }: EmulatorContext): void {
+  const records = (params: unknown) => zoneRecords({ db, zone: zone(params), now, limit: limits.records });
   const one = '/zones/:zone_id/dns_records/:dns_record_id';
   type One = { Params: { dns_record_id: string } };
 

@@ -81,6 +81,19 @@ describe('the edge at Cloudflare', () => {
     expect(sizes).toEqual([3, 2]);
   });
 
+  test('writes a document again that was written within the last second', async () => {
+    const [first] = sites(1);
+    if (first === undefined) throw new Error('there is one');
+    await converge(kv(), first);
+    const applier = kvApplier({ ...world, identity, settings: { originPort: 8443 } });
+    const before = world.clock.now();
+    const outcomes = await converge(applier, first);
+    expect(outcomes.map(({ status }) => status)).toContain('fulfilled');
+    expect(outcomes.every(({ status }) => status === 'fulfilled')).toBe(true);
+    expect(world.clock.now() - before).toBeGreaterThanOrEqual(1000);
+    expect((await planOf(applier, first)).changes).toEqual([]);
+  });
+
   test('fails only the key that no bulk call accepts', async () => {
     world.faulty.plan(
       {

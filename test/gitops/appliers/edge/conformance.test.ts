@@ -5,8 +5,8 @@ import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../conformance.ts';
 
-const kvOf = ({ client, store }: CloudflareWorld) =>
-  kvApplier({ client, store, identity: CONFORMANCE_IDENTITY, settings: { originPort: 443 } });
+const kvOf = ({ client, store, clock }: CloudflareWorld) =>
+  kvApplier({ client, store, clock, identity: CONFORMANCE_IDENTITY, settings: { originPort: 443 } });
 
 applierConformance(
   'Workers KV',
