@@ -13,6 +13,7 @@ import type { NewContainer } from './containers.schema.ts';
 import { type Draft, newToken } from './draft.ts';
 import { storeAnswer } from './idempotency.repository.ts';
 import { refuseOwnZone } from './own-zone.ts';
+import { demandRoom } from './room.ts';
 
 /** What runs the operations of containers. */
 export interface OperationRunner {
@@ -53,6 +54,7 @@ export async function createContainer(
       : { subject: caller.subject, key: idempotencyKey, bodyHash: hash('sha256', JSON.stringify(body)) };
   const before = key === null ? null : await repeatedAnswer(context, key);
   if (before !== null) return createdContainer(before);
+  await demandRoom(context, requestId);
 
   const draft: Draft = {
     id: randomUUID(),

@@ -27,6 +27,7 @@ const WAITING: readonly string[] = [
   'Blocked',
   'Frozen',
   'CertificatePending',
+  'QuotaReached',
   'Suspended',
   'NotIsolated',
 ];
