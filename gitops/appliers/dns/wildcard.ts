@@ -22,7 +22,7 @@ export interface ZoneNames {
   readonly identity: Identity;
   /** The records by name. */
   readonly records: ReadonlyMap<string, readonly ListedRecord[]>;
-  /** How many records each name has at or below it: a wildcard stands in only for names without any (RFC 4592). */
+  /** How many records each name has at or below it: a wildcard covers only names without any (RFC 4592). */
   readonly below: ReadonlyMap<string, number>;
 }
 
@@ -84,7 +84,7 @@ function coverOf(spec: RecordSpec, { identity, records }: ZoneNames): Cover {
 }
 
 /** What a wildcard does for a desired name. */
-export interface CoveredName {
+interface CoveredName {
   /** As the plan sees the name; `null`: nothing is there. */
   readonly observed: Observed<DnsRef> | null;
   readonly missing?: MissingWildcard;

@@ -16,7 +16,7 @@ export interface RouteRef {
 interface Wildcard {
   readonly identity: Identity;
   readonly spec: RouteSpec;
-  /** The zone's wildcard route as it was observed, whoever owns it. */
+  /** The zone's wildcard route as it was observed, ours or not. */
   readonly found: WorkersRoute | undefined;
 }
 
