@@ -1,6 +1,6 @@
 import type { Ownership } from '../base/ownership.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
-import type { Quota } from '../report/quotas.ts';
+import type { QuotaFigures } from '../report/quotas.ts';
 import type { Reason } from '../report/report.ts';
 
 /** A kind of thing that an applier applies: `dns`, say. */
@@ -103,6 +103,9 @@ export interface Shortfall {
   readonly reason: Reason;
   readonly message: string;
 }
+
+/** How much of a provider's limit on its things is used. */
+export type Quota = QuotaFigures;
 
 /**
  * Applies one kind of thing.

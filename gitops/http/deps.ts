@@ -5,7 +5,7 @@ import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
-import type { Quota } from '../report/quotas.ts';
+import type { QuotaFigures } from '../report/quotas.ts';
 import type { CertificateStatus, PartCheck } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
@@ -28,7 +28,7 @@ export interface DaemonDeps {
   /** Statuses of a site's certificates, where this host manages them. */
   readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
   /** The provider's limits, as of the last observation. */
-  readonly quotas?: () => readonly Quota[];
+  readonly quotas?: () => readonly QuotaFigures[];
   /** Default: the system's clock. */
   readonly clock?: Clock;
   readonly logger?: FastifyBaseLogger;

@@ -17,17 +17,6 @@ const QUOTAS = {
 } as const;
 const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
 
-/** How much of a provider's limit is used, as of the last observation. */
-export interface Quota {
-  readonly name: (typeof QUOTA_NAMES)[number];
-  /** Things of others included. */
-  readonly used: number;
-  /** `null`: unknown. */
-  readonly limit: number | null;
-  /** How many things a new site adds. */
-  readonly perSite: number;
-}
-
 /** From this part of the limit on, a quota is near. */
 const NEAR = 0.8;
 
@@ -37,8 +26,11 @@ const QUOTA_STATES = ['ok', 'quota_near', 'quota_reached', 'unknown'] as const;
 /** A quota in `GET /sites` and `GET /quotas`. */
 const quotaStatus = z.object({
   name: z.enum(QUOTA_NAMES),
+  /** Things of others included. */
   used: z.number(),
+  /** `null`: unknown. */
   limit: z.number().nullable(),
+  /** How many things a new site adds. */
   perSite: z.number(),
   state: z.enum(QUOTA_STATES),
   /** How much is used, for a person. */
@@ -47,6 +39,9 @@ const quotaStatus = z.object({
   fix: z.string().nullable(),
 });
 export type QuotaStatus = z.infer<typeof quotaStatus>;
+
+/** How much of a provider's limit is used, as of the last observation. */
+export type QuotaFigures = Omit<QuotaStatus, 'state' | 'message' | 'fix'>;
 
 /** The answer of `GET /quotas`. */
 export const quotasSchema = z.object({ quotas: z.array(quotaStatus) });
@@ -62,7 +57,7 @@ interface PendingSite {
 }
 
 /** A quota with its state, pure. `sites`: those whose things aren't all applied yet need room as well. */
-export function statusOf(quota: Quota, sites: readonly PendingSite[]): QuotaStatus {
+export function statusOf(quota: QuotaFigures, sites: readonly PendingSite[]): QuotaStatus {
   const { name, used, limit, perSite } = quota;
   const { target, what, remedy } = QUOTAS[name];
   if (limit === null) {

@@ -1,7 +1,6 @@
 import { QuotaReachedError, TerminalError } from '../../base/errors.ts';
 import { contentHash, formatMark, type Identity } from '../../base/ownership.ts';
-import type { Quota } from '../../report/quotas.ts';
-import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
+import type { Applier, Change, Observed, Quota, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import {
   canonicalRecord,

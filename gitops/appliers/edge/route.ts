@@ -3,8 +3,7 @@ import { QuotaReachedError, TerminalError } from '../../base/errors.ts';
 import type { Identity } from '../../base/ownership.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
-import type { Quota } from '../../report/quotas.ts';
-import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
+import type { Applier, Change, Observed, Quota, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import {
   desiredRoute,
