@@ -6,7 +6,7 @@ import type { GuardDependencies } from './guard.ts';
 import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
-import { readHop } from './http/hops.ts';
+import { isFromProxy, readHop } from './http/hops.ts';
 import { publicUrl } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
 import type { RequestRecord } from './logs/request-record.ts';
@@ -93,6 +93,16 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     return handling;
   }
 
+  /**
+   * A wildcard route also catches hosts of others: their requests reach their own servers untouched. `null`: this
+   * request isn't one, or nothing answers there. Our proxy forwards requests for sites only.
+   */
+  async function passed(request: Request, error: unknown): Promise<Response | null> {
+    const isOfOthers = error instanceof EdgeError && error.code === 'unknown_host';
+    if (!isOfOthers || isFromProxy(request.headers, hopSecret)) return null;
+    return await dependencies.fetch(request).catch(() => null);
+  }
+
   return async (request, waitUntil) => {
     const startedAt = now();
     const given = request.headers.get('x-request-id') ?? '';
@@ -105,9 +115,11 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
       return endingAfter(request, toResponse(failure, requestId));
     };
-    const { cors, handle } = await route(request, waitUntil, notes, guard).catch(
-      (error: unknown): Handling => ({ handle: () => fail(error) }),
-    );
+    const routed = await route(request, waitUntil, notes, guard).catch(async (error: unknown) => {
+      return (await passed(request, error)) ?? { handle: () => fail(error) };
+    });
+    if (routed instanceof Response) return routed;
+    const { cors, handle }: Handling = routed;
     const response = await handle().catch(fail);
     const final = request.method === 'HEAD' ? new Response(null, response) : response;
     const { cf } = request;

@@ -10,6 +10,7 @@ import { dockerDataRoot } from './clients/docker.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host.ts';
+import { checkEdgeNames } from './host-report/edge-names.ts';
 import { nodeLookup } from './host-report/node-lookup.ts';
 import { checkDisk, checkDockerDisk, checkEdge, checkProxy } from './host-report/part-checks.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
@@ -90,6 +91,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     reportSite: siteReporter(env, appliers),
     checkParts: partChecks(env, endpoint, cloudflare),
     certificatesOf: (site) => certificates.statuses(site),
+    quotas: () => appliers.flatMap((applier) => applier.quota?.() ?? []),
     logger: log,
   });
   stack.defer(() => file.flush());
@@ -137,10 +139,15 @@ function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
 
 /** Checks the parts that only this host can reach. */
 function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint, client: CloudflareClient) {
-  const lookup = nodeLookup(dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS));
+  const resolver = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
+  const lookup = nodeLookup(resolver);
+  const { CLOUDFLARE_ZONE_ID: zoneId, EDGE_PUBLIC_URL: edgePublicUrl } = env;
+  const edgeNames = { client, zoneId, edgePublicUrl, lookup: resolver };
   const worker = { client, script: env.EDGE_SCRIPT_NAME };
-  return async (site: LoadedManifest | null): Promise<PartCheck[]> => {
-    const url = site && new URL(env.EDGE_PUBLIC_URL.replace('{host}', site.hostnames.edge));
+  return async (sites: readonly LoadedManifest[]): Promise<PartCheck[]> => {
+    const hosts = sites.map(({ hostnames }) => hostnames.edge);
+    const [first] = hosts;
+    const url = first === undefined ? null : new URL(edgePublicUrl.replace('{host}', first));
     const detail = 'no site is applied yet, so there is no edge hostname to check';
     const skipped: PartCheck = { name: 'edge', status: 'skipped', detail, fix: null };
     return await Promise.all([
@@ -148,6 +155,7 @@ function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint, client
       ...(env.CONTAINERS_DRIVER === 'docker' ? [checkDockerDisk(() => dockerDataRoot())] : []),
       checkProxy({ address, port }),
       url === null ? skipped : checkEdge(url, { lookup }),
+      checkEdgeNames(edgeNames, hosts),
       checkWorkerLogs(worker),
       checkWorkerBindings(worker),
     ]);

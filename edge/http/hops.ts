@@ -10,7 +10,7 @@ const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
  */
 export function readHop(headers: Headers, secret: string | undefined): Hop {
   const address = wellFormed(headers.get('cf-connecting-ip'));
-  if (!isTrusted(headers.get(HOP_HEADER) ?? headers.get(OLD_HOP_HEADER), secret)) {
+  if (!isFromProxy(headers, secret)) {
     return { address, forwardedHost: null, forwardedProto: null };
   }
   // Our proxy adds the last entry of the list. The client may have sent the others.
@@ -27,6 +27,11 @@ export function readHop(headers: Headers, secret: string | undefined): Hop {
 
 function wellFormed(address: string | null): string | null {
   return ADDRESS.test(address ?? '') ? address : null;
+}
+
+/** True if our proxy sent the request: it has the hop secret. */
+export function isFromProxy(headers: Headers, secret: string | undefined): boolean {
+  return isTrusted(headers.get(HOP_HEADER) ?? headers.get(OLD_HOP_HEADER), secret);
 }
 
 /** Compares in a time that depends on the lengths only, so that timing reveals nothing of the secret. */

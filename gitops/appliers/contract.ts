@@ -1,5 +1,6 @@
 import type { Ownership } from '../base/ownership.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
+import type { QuotaFigures } from '../report/quotas.ts';
 import type { Reason } from '../report/report.ts';
 
 /** A kind of thing that an applier applies: `dns`, say. */
@@ -103,6 +104,9 @@ export interface Shortfall {
   readonly message: string;
 }
 
+/** How much of a provider's limit on its things is used. */
+export type Quota = QuotaFigures;
+
 /**
  * Applies one kind of thing.
  * - `desired` and `plan` are pure.
@@ -134,6 +138,8 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   events?(signal: AbortSignal): AsyncIterable<void>;
   /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */
   shortfall?(): Shortfall | null;
+  /** `null`: not observed yet. Without this function, nothing limits the number of its things. */
+  quota?(): Quota | null;
   /** True while it starts things that later targets will point at: those may wait, to batch more changes. */
   isBringingUp?(): boolean;
   close?(): Promise<void>;

@@ -23,6 +23,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
   Progressing: 'Wait; tagyard status shows the progress.',
   Removing: 'Wait; tagyard status shows the progress.',
   Retrying: 'Wait for the next retry. If the same error returns, fix what the message names.',
+  QuotaReached: 'Do what the message says, then run tagyard apply. Other sites are not affected.',
   Failed: 'Fix what the message names (manifest, host or permission), then run tagyard apply.',
   ObserveFailed:
     'Check that the named target answers and that its token is valid. It is read again automatically.',

@@ -12,7 +12,7 @@ const MEANINGS: Record<ApiEndpoint, Readonly<Record<number, CloudflareMeaning>>>
   ips: {},
   zones: {},
   dns: { 81044: 'absent', 81045: 'quota', 81053: 'exists', 81057: 'exists', 81058: 'exists' },
-  routes: { 10009: 'absent', 10013: 'transient', 10020: 'exists' },
+  routes: { 10009: 'absent', 10013: 'transient', 10020: 'exists', 10073: 'quota' },
   scripts: { 10007: 'absent', 10013: 'transient' },
   kv: { 10009: 'absent', 10013: 'transient' },
 };

@@ -1,3 +1,4 @@
+import { QuotaReachedError } from '../base/errors.ts';
 import { APPROVABLE } from '../pass/guards.ts';
 import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
 import { HOST_FAULTS, type Reason, type ResourceStatus, type SiteStatus } from '../report/report.ts';
@@ -87,7 +88,9 @@ export function conditionAfterRun(
     const message = failures
       .map(({ change, error }) => `${change.target} ${change.key}: ${error.message}`)
       .join('; ');
-    return { ready: false, reason: outcome?.terminal ? 'Failed' : 'Retrying', message };
+    const isFull = failures.some(({ error }) => error instanceof QuotaReachedError);
+    const reason = isFull ? 'QuotaReached' : outcome?.terminal ? 'Failed' : 'Retrying';
+    return { ready: false, reason, message };
   }
   const found = obstacle(plan, site);
   if (found !== null) return { ready: false, reason: found.reason, message: found.message };

@@ -27,6 +27,9 @@ const site = z.object({
   health: z.enum(HEALTHS).default('unknown'),
 });
 const sites = z.object({ sites: z.array(site) });
+const quotas = z.object({
+  quotas: z.array(z.object({ state: z.string(), message: text, fix: text.nullable() })),
+});
 const problem = z.object({ code: z.string(), detail: text.optional() });
 
 export type ProvisionerOperation = z.output<typeof operation>;
@@ -143,8 +146,8 @@ export class ProvisionerClient {
   }
 
   /** `null`: it doesn't know the site. */
-  async site(name: string, context: CallContext): Promise<ProvisionerSite | null> {
-    return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context);
+  async site(name: string, context: CallContext, timeoutMs?: number): Promise<ProvisionerSite | null> {
+    return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context, timeoutMs);
   }
 
   /** What only its host can observe of a site; `null`: it doesn't know the site. */
@@ -163,6 +166,13 @@ export class ProvisionerClient {
     }
   }
 
+  /** Why its zone has no room for another site; `null`: it has, or that is unknown. */
+  async fullQuota(context: CallContext, timeoutMs: number): Promise<string | null> {
+    const answer = await this.#call({ method: 'GET', path: '/quotas', context, timeoutMs });
+    const full = quotas.safeParse(answer).data?.quotas.find(({ state }) => state === 'quota_reached');
+    return full === undefined ? null : [full.message, full.fix ?? ''].join('. ');
+  }
+
   /** All sites that it knows. */
   async sites(context: CallContext): Promise<ProvisionerSite[]> {
     return sites.parse(await this.#call({ method: 'GET', path: '/sites', context })).sites;
@@ -172,9 +182,11 @@ export class ProvisionerClient {
     schema: Schema,
     path: string,
     context: CallContext,
+    timeoutMs?: number,
   ): Promise<z.output<Schema> | null> {
+    const limit = timeoutMs === undefined ? {} : { timeoutMs };
     try {
-      return schema.parse(await this.#call({ method: 'GET', path, context }));
+      return schema.parse(await this.#call({ method: 'GET', path, context, ...limit }));
     } catch (error) {
       if (isUnknown(error)) return null;
       throw error;

@@ -15,6 +15,7 @@ import type { ContainerWithOperation } from '../records/containers.repository.ts
 import { claimedNames } from '../records/sites.repository.ts';
 import { demandMatch } from '../view/etag.ts';
 import { refuseOwnZone } from './own-zone.ts';
+import { demandPlaced } from './room.ts';
 
 /** Brings the database up to date with the sites repository. */
 export interface Projector {
@@ -62,6 +63,7 @@ export async function changeContainer(
     claims.filter((name) => !known.includes(name)),
     () => 'domain',
   );
+  if (claims.some((name) => !known.includes(name))) await demandPlaced(context, row.site_id, requestId);
   const changeId = randomUUID();
   const contested = await claimForChange(db, id, changeId, claims);
   if (contested.length > 0) {

@@ -99,7 +99,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           params: containerParams,
           headers: changeHeaders,
           body: newDomain,
-          response: { 200: containerView, ...problems(...refusals, 'domain_in_use') },
+          response: { 200: containerView, ...problems(...refusals, 'domain_in_use', 'quota_reached') },
         },
       },
       (request, reply) => {
@@ -149,7 +149,10 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           params: containerParams,
           headers: changeHeaders,
           body: newCustomDomain,
-          response: { 200: containerView, ...problems(...refusals, 'domain_in_use', 'foreign_domain') },
+          response: {
+            200: containerView,
+            ...problems(...refusals, 'domain_in_use', 'quota_reached', 'foreign_domain'),
+          },
         },
       },
       (request, reply) => {

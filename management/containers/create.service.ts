@@ -14,6 +14,7 @@ import { type Draft, newToken } from './draft.ts';
 import { storeAnswer } from './idempotency.repository.ts';
 import { refuseBlockedName } from './neutral-name.ts';
 import { refuseOwnZone } from './own-zone.ts';
+import { demandRoom } from './room.ts';
 
 /** What runs the operations of containers. */
 export interface OperationRunner {
@@ -52,6 +53,7 @@ export async function createContainer(
   const before = key === null ? null : await repeatedAnswer(context, key);
   if (before !== null) return createdContainer(before);
   refuseBlockedName({ name: body.name, domains }, settings);
+  await demandRoom(context, requestId);
 
   const draft: Draft = {
     id: randomUUID(),

@@ -144,8 +144,9 @@ describe('Cloudflare at home', () => {
     });
     const provider = cloudflareDns({ client, zoneId });
     await converge(kvApplier({ client, store, identity, settings: { originPort } }), manifest);
-    await converge(routeApplier({ client, store, identity, zoneId, scriptName: 'tagyard-edge' }), manifest);
     const zone = 'tagyard.localhost';
+    const routes = { client, store, identity, zoneId, scriptName: 'tagyard-edge', domain: zone };
+    await converge(routeApplier({ ...routes, mode: 'auto', limit: 1_000 }), manifest);
     await converge(dnsApplier({ provider, identity, zone, hostAddress: '127.0.0.1' }), manifest);
 
     const collect = () => statusAt(edge, 'shop.tagyard.localhost', '/g/collect?v=2&en=page_view');

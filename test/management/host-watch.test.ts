@@ -8,6 +8,7 @@ const VERDICTS: Record<Reason, 'well' | 'suspended' | 'trouble' | 'silent'> = {
   Ready: 'well',
   Progressing: 'silent',
   Retrying: 'trouble',
+  QuotaReached: 'trouble',
   Failed: 'trouble',
   ObserveFailed: 'trouble',
   InvalidManifest: 'silent',

@@ -17,6 +17,8 @@ export interface ListedRecord {
 export interface DnsRef {
   readonly keep: string | null;
   readonly surplus: readonly string[];
+  /** A wildcard covers the name: these records are to be deleted. */
+  readonly isCovered?: boolean;
 }
 
 /** Types that decide what a name points to. Others (MX, TXT, ...) may exist beside ours, but not beside a CNAME. */

@@ -31,7 +31,7 @@ export function rfc2136Dns({ client, zone }: { client: Rfc2136Client; zone: stri
     }
   }
   const change = inBatches({
-    send,
+    sender: () => send,
     cost: (item) => updateCommands(item).join('\n').length,
     room: MAX_MESSAGE,
     mayBeOneRecord: (error) => error instanceof UpdateRefusal,

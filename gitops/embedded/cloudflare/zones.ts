@@ -45,6 +45,7 @@ function describe({ id, name, created_on }: Zone, account: string) {
     development_mode: 0,
     owner: { id: account, name: 'local', type: 'user' },
     account: { id: account, name: 'local' },
+    plan: { id: 'free', name: 'Free Website', legacy_id: 'free', is_subscribed: false },
     meta: { step: 4, page_rule_quota: 3, custom_certificate_quota: 0, phishing_detected: false },
     name_servers: [`ns1.${name}`, `ns2.${name}`],
     original_name_servers: null,

@@ -22,7 +22,10 @@ function appliers({ client, clock, emulator }: CloudflareWorld, pageSize: number
   const provider = cloudflareDns({ client, zoneId, pageSize });
   return [
     kvApplier({ client, store, clock, identity, settings: { originPort: 443 } }),
-    routeApplier({ client, store, identity, zoneId, scriptName: EMULATOR_SCRIPT }),
+    routeApplier({
+      ...{ client, store, identity, zoneId, scriptName: EMULATOR_SCRIPT },
+      ...{ domain: EMULATOR_ZONE, mode: 'site', limit: 1_000 },
+    }),
     dnsApplier({ provider, identity, zone: EMULATOR_ZONE, hostAddress: '198.51.100.4' }),
   ];
 }

@@ -31,7 +31,12 @@ describe('the Cloudflare client', () => {
     );
 
   test('names the zone of an id', async () => {
-    expect(await clientOf().zone(zone, signal)).toEqual({ id: zone, name: 'example.net' });
+    expect(await clientOf().zone(zone, signal)).toMatchObject({
+      id: zone,
+      name: 'example.net',
+      plan: { legacy_id: 'free' },
+      created_on: expect.any(String),
+    });
   });
 
   describe('after a 429', () => {

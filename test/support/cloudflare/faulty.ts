@@ -21,7 +21,7 @@ export type Fault =
 
 interface Planned {
   readonly fault: Fault;
-  readonly when: (method: string, path: string) => boolean;
+  readonly when: (method: string, path: string, body: string) => boolean;
   left: number;
 }
 
@@ -35,14 +35,14 @@ export async function startFaultyCloudflare(upstream: string) {
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/' } = request;
     const path = url.slice(prefix.length).split('?')[0] ?? '';
-    calls.push(`${method} ${path}`);
-    const plan = planned.find(({ left, when }) => left > 0 && when(method, path));
+    const index = calls.push(`${method} ${path}`) - 1;
+    const body = Buffer.concat(await request.toArray());
+    const plan = planned.find(({ left, when }) => left > 0 && when(method, path, body.toString()));
     if (plan !== undefined) {
       plan.left -= 1;
-      faulted.push(calls.length - 1);
+      faulted.push(index);
     }
     const fault = plan?.fault;
-    const body = Buffer.concat(await request.toArray());
     if (fault?.kind === 'hang') return;
     if (fault?.kind === 'drop') {
       request.socket.destroy();

@@ -143,6 +143,7 @@ export async function memoryDaemon(
       ageIdentity,
       secrets: [SECRET],
       certificatesOf: (site) => control.certificates(site),
+      quotas: () => real.flatMap((one) => one.quota?.() ?? []),
     });
     loop.start();
     return { operations, loop, app };

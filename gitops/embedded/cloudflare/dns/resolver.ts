@@ -6,21 +6,34 @@ const proxiedFlag = z.object({ proxied: z.boolean() });
 /** A longer chain of aliases is taken for a loop. */
 const MAX_ALIASES = 8;
 
+/** The content of a proxied record without an origin. */
+const ORIGINLESS = '100::';
+
 /**
- * Resolves a name to an address by the zones in `db`, or to `null`. Proxied records are skipped: they lead to the
- * worker, which doesn't fetch from itself.
+ * Resolves a name to the address of its origin by the zones in `db`, or to `null`. Like Cloudflare, it takes a wildcard
+ * for a name that has no record at or below it (RFC 4592 2.2.1, 3.3.1).
  */
 export function zoneResolver(db: DatabaseSync): (host: string) => string | null {
   const recordsOf = db.prepare(
     'SELECT type, content, body FROM records WHERE name = ? ORDER BY type, content',
   );
+  const below = db.prepare('SELECT 1 FROM records WHERE name = ? OR name LIKE ? LIMIT 1');
+  const exists = (name: string) => below.get(name, `%.${name}`) !== undefined;
+  /** The closest name at or above that exists decides: only its own wildcard counts. */
+  function wildcardFor(name: string): string {
+    let labels = name.split('.');
+    while (labels.length > 1 && !exists(labels.join('.'))) labels = labels.slice(1);
+    return ['*', ...labels].join('.');
+  }
   return (host) => {
     let name = host.toLowerCase();
     for (let alias = 0; alias < MAX_ALIASES; alias += 1) {
       const records = recordsOf
-        .all(name)
+        .all(exists(name) ? name : wildcardFor(name))
         .map((found) => row.parse(found))
-        .filter(({ body }) => !proxiedFlag.parse(JSON.parse(body)).proxied);
+        .filter(
+          ({ content, body }) => content !== ORIGINLESS || !proxiedFlag.parse(JSON.parse(body)).proxied,
+        );
       const address = records.find(({ type }) => type === 'A' || type === 'AAAA');
       if (address !== undefined) return address.content;
       const target = records.find(({ type }) => type === 'CNAME');

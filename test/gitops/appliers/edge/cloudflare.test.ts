@@ -3,7 +3,6 @@ import type { Applier } from '../../../../gitops/appliers/contract.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
 import { edgeStore, namespaceTitle, PROFILES } from '../../../../gitops/appliers/edge/store.ts';
-import { wildcardRouteApplier } from '../../../../gitops/appliers/edge/wildcard-route.ts';
 import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/api/state.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
@@ -27,8 +26,11 @@ describe('the edge at Cloudflare', () => {
     identity,
     zoneId: world.emulator.zone.id,
     scriptName: EMULATOR_SCRIPT,
-    zone: 'example.net',
+    domain: 'example.net',
+    mode: 'site' as 'auto' | 'site' | 'wildcard',
+    limit: 1_000,
   });
+  const wildcardRoutes = () => routeApplier({ ...routeOptions(), mode: 'wildcard' });
   const routes = async (): Promise<{ pattern: string }[]> =>
     (await world.emulator.call('GET', `/zones/${world.emulator.zone.id}/workers/routes`)).json.result;
   const sites = (count: number) =>
@@ -50,7 +52,7 @@ describe('the edge at Cloudflare', () => {
     const kvTarget = kv();
     await converge(kvTarget, ...all);
     world.faulty.calls.length = 0;
-    const wildcard = wildcardRouteApplier(routeOptions());
+    const wildcard = wildcardRoutes();
     const [pairs] = await Promise.all([planOf(kvTarget, ...all), planOf(wildcard, ...all)]);
     expect(pairs.changes).toEqual([]);
     expect(world.faulty.calls.filter((call) => call.endsWith('/keys'))).toHaveLength(4);
@@ -171,41 +173,5 @@ describe('the edge at Cloudflare', () => {
     expect(plan.changes).toEqual([]);
     expect(plan.conflicts[0]?.detail).toContain(by);
     expect((await planOf(routeApplier(routeOptions()))).changes).toEqual([]);
-  });
-
-  describe('with one wildcard route for the zone', () => {
-    test('is created for the first site, and kept when the last one is removed', async () => {
-      const applier = wildcardRouteApplier(routeOptions());
-      const { changes } = await planOf(applier, ...sites(3).toReversed());
-      expect(changes).toMatchObject([{ op: 'create', site: 'shop-000', key: '*.example.net/*' }]);
-      await converge(applier, ...sites(3));
-      expect(await planOf(applier, ...sites(3))).toEqual({ changes: [], conflicts: [] });
-      expect(await planOf(applier)).toEqual({ changes: [], conflicts: [] });
-      expect(await routes()).toHaveLength(1);
-    });
-
-    test('replaces the routes of single sites once it exists', async () => {
-      await converge(kv(), ...sites(2));
-      await converge(routeApplier(routeOptions()), ...sites(2));
-      const applier = wildcardRouteApplier(routeOptions());
-      expect((await planOf(applier, ...sites(2))).changes.map(({ op }) => op)).toEqual(['create']);
-      await converge(applier, ...sites(2));
-      expect((await planOf(applier, ...sites(2))).changes.map(({ op, site }) => `${op} ${site}`)).toEqual([
-        'delete shop-000',
-        'delete shop-001',
-      ]);
-      await converge(applier, ...sites(2));
-      expect((await routes()).map(({ pattern }) => pattern)).toEqual(['*.example.net/*']);
-    });
-
-    test('reports a foreign wildcard to every site', async () => {
-      const { emulator } = world;
-      await emulator.call('POST', `/zones/${emulator.zone.id}/workers/routes`, {
-        pattern: '*.example.net/*',
-      });
-      const plan = await planOf(wildcardRouteApplier(routeOptions()), ...sites(2));
-      expect(plan.changes).toEqual([]);
-      expect(plan.conflicts.map(({ site }) => site)).toEqual(['shop-000', 'shop-001']);
-    });
   });
 });

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+
+/** The limits of a provider that are known, with what to do before one is reached. */
+const QUOTAS = {
+  worker_routes: {
+    target: 'route',
+    what: 'Workers routes of the zone',
+    remedy:
+      'Set EDGE_ROUTE_MODE=wildcard (one route for all sites), delete routes, or have Cloudflare raise the limit.',
+  },
+  dns_records: {
+    target: 'dns',
+    what: 'DNS records of the zone',
+    remedy:
+      'Set DNS_RECORD_MODE=wildcard (fewer records a site), delete records, or move the zone to a larger plan.',
+  },
+} as const;
+const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
+
+/** From this part of the limit on, a quota is near. */
+const NEAR = 0.8;
+
+/** `unknown`: the limit is. `quota_reached`: no further site fits. */
+const QUOTA_STATES = ['ok', 'quota_near', 'quota_reached', 'unknown'] as const;
+
+/** A quota in `GET /sites` and `GET /quotas`. */
+const quotaStatus = z.object({
+  name: z.enum(QUOTA_NAMES),
+  /** Things of others included. */
+  used: z.number(),
+  /** `null`: unknown. */
+  limit: z.number().nullable(),
+  /** How many things a new site adds. */
+  perSite: z.number(),
+  state: z.enum(QUOTA_STATES),
+  /** How much is used, for a person. */
+  message: z.string(),
+  /** What to do; `null`: nothing. */
+  fix: z.string().nullable(),
+});
+export type QuotaStatus = z.infer<typeof quotaStatus>;
+
+/** How much of a provider's limit is used, as of the last observation. */
+export type QuotaFigures = Omit<QuotaStatus, 'state' | 'message' | 'fix'>;
+
+/** The answer of `GET /quotas`. */
+export const quotasSchema = z.object({ quotas: z.array(quotaStatus) });
+
+/** What a site's status says of a quota. */
+export const siteConditionSchema = z.object({
+  condition: z.enum(['quota_near', 'quota_reached']),
+  message: z.string(),
+});
+
+interface PendingSite {
+  readonly resources: readonly { readonly target: string; readonly state: string }[];
+}
+
+/** A quota with its state, pure. `sites`: those whose things aren't all applied yet need room as well. */
+export function statusOf(quota: QuotaFigures, sites: readonly PendingSite[]): QuotaStatus {
+  const { name, used, limit, perSite } = quota;
+  const { target, what, remedy } = QUOTAS[name];
+  if (limit === null) {
+    const message = `${used} ${what}; the limit is unknown`;
+    return { ...quota, state: 'unknown', message, fix: null };
+  }
+  const isPending = ({ resources }: PendingSite) =>
+    resources.some((one) => one.target === target && (one.state === 'pending' || one.state === 'failed'));
+  const room = limit - used - sites.filter(isPending).length * perSite;
+  const state = room < perSite ? 'quota_reached' : used >= limit * NEAR ? 'quota_near' : 'ok';
+  const needed = state === 'quota_reached' ? `; a new site needs ${perSite}` : '';
+  const message = `${used} of ${limit} ${what}${needed}`;
+  return { ...quota, state, message, fix: state === 'ok' ? null : remedy };
+}
+
+/** What the quotas mean for each site of the host. */
+export function conditionsOf(quotas: readonly QuotaStatus[]): z.infer<typeof siteConditionSchema>[] {
+  return quotas.flatMap(({ state, message }) =>
+    state === 'quota_near' || state === 'quota_reached' ? [{ condition: state, message }] : [],
+  );
+}
