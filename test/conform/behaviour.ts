@@ -1,4 +1,4 @@
-/** A behaviour that a stand-in must have in common with what it stands for. */
+/** A behaviour that a stand-in must have in common with the real thing. */
 export interface Behaviour<Target> {
   /** A sentence about the target, such as `answers health checks by GET only`. */
   readonly name: string;

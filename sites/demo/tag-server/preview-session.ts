@@ -5,7 +5,7 @@ import { cookieValue } from './cookies.ts';
 import type { ContainerConfig } from './settings.ts';
 
 /** What a debug session's three cookies hold of one container. `session` is the value of `gtm_debug`. */
-export interface DebugSession {
+interface DebugSession {
   readonly auth: string;
   readonly preview: string;
   readonly session: string;
