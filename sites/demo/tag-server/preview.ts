@@ -41,7 +41,10 @@ export async function preview(exchange: Exchange, deps: PreviewDeps): Promise<vo
  */
 function debugPage(exchange: Exchange, query: URLSearchParams, config: ContainerConfig): void {
   const opened = sessionOf(exchange, query);
-  if (opened === null) return sendAnswer(exchange, 404, NOT_FOUND);
+  if (opened === null) {
+    sendAnswer(exchange, 404, NOT_FOUND);
+    return;
+  }
   const isOwn = opened.id === config.id;
   sendAnswer(exchange, 200, {
     type: 'text/html',
@@ -72,7 +75,10 @@ function escapeHtml(text: string): string {
 /** Removes the container's values from the three cookies. */
 function exitPreview(exchange: Exchange, query: URLSearchParams): void {
   const id = query.get('id') ?? '';
-  if (id === '') return sendAnswer(exchange, 404, NOT_FOUND);
+  if (id === '') {
+    sendAnswer(exchange, 404, NOT_FOUND);
+    return;
+  }
   const cookies = debugCookies(exchange.request, id, null);
   sendAnswer(exchange, 200, { type: JSON_TYPE, headers: { ...JSON_HEADERS, 'set-cookie': cookies } });
 }
