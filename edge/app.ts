@@ -87,8 +87,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const call = { request, site, ownHosts: resolved.ownHosts, enabled, contextOf, guard };
     const match = await router(requested.pathname);
     if (match !== undefined) notes.route = match.path;
-    const handling =
-      match === undefined ? dispatchDynamic(call, requested.pathname) : dispatch(call, match);
+    const handling = match === undefined ? dispatchDynamic(call, requested.pathname) : dispatch(call, match);
     if (handling === undefined) throw new EdgeError('not_found');
     return handling;
   }

@@ -4,7 +4,7 @@ import { lookupDnsFirst } from './lookup.ts';
 import type { TagServerSettings } from './settings.ts';
 
 /** A draft of the container, as a debug session names it. */
-export interface Draft {
+export interface ContainerDraft {
   /** `env-3`, or a workspace's preview; `null`: a session without one. */
   readonly preview: string | null;
   readonly auth: string;
@@ -32,12 +32,19 @@ type Source = Pick<TagServerSettings, 'config' | 'upstream'>;
 
 /**
  * Fetches `server.js` of the published container, or of a draft. There is no time limit, as in the real server: an upstream
- * that accepts the connection and never answers delays the start for ever.
+ * that accepts the connection and never answers delays the start without an end.
  */
-export async function fetchContainer({ config, upstream }: Source, draft: Draft | null = null): Promise<void> {
+export async function fetchContainer(
+  { config, upstream }: Source,
+  draft: ContainerDraft | null = null,
+): Promise<void> {
   const auth = draft === null ? config.auth : draft.auth;
   const preview = draft === null ? `env-${config.env}` : draft.preview;
-  const query = [`id=${config.id}`, ...(preview === null ? [] : [`gtm_preview=${preview}`]), `gtm_auth=${auth}`];
+  const query = [
+    `id=${config.id}`,
+    ...(preview === null ? [] : [`gtm_preview=${preview}`]),
+    `gtm_auth=${auth}`,
+  ];
   const path = `/server.js?${query.join('&')}`;
   const url = `${upstream ?? GOOGLE}${path}`;
   const status = upstream === null ? (auth === REFUSED_AUTH ? 403 : 200) : await statusOf(url);

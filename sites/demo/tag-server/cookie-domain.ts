@@ -8,7 +8,9 @@ import { getDomain } from 'tldts';
  */
 export function cookieDomain({ headers }: IncomingMessage): string | null {
   const forwarded = /(?:^|[;,\s])host="?([^";,\s]+)/i.exec(headers.forwarded ?? '')?.[1];
-  const stated = String(headers['x-forwarded-host'] ?? '').split(',', 1)[0]?.trim();
+  const stated = String(headers['x-forwarded-host'] ?? '')
+    .split(',', 1)[0]
+    ?.trim();
   const host = forwarded || stated || headers.host || '';
   return getDomain(host, { allowPrivateDomains: true });
 }

@@ -9,8 +9,7 @@ export function isHealthCheck({ method, path }: Exchange): boolean {
 /** Answers 503 after the end of the service time; the server still serves other requests. */
 export function health(exchange: Exchange, age: Age): void {
   const type = new URLSearchParams(exchange.query).get('servertype') || 'serverjs';
-  const status =
-    type === 'serverjs' ? (limited(exchange, age) ?? (age.isPastService() ? 503 : 200)) : 500;
+  const status = type === 'serverjs' ? (limited(exchange, age) ?? (age.isPastService() ? 503 : 200)) : 500;
   sendAnswer(exchange, status, { body: status === 200 ? 'ok' : '' });
 }
 

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Draft } from './container.ts';
+import type { ContainerDraft } from './container.ts';
 import { cookieValue } from './cookies.ts';
 import type { ContainerConfig } from './settings.ts';
 
 /** What a debug session's three cookies hold of one container. `session` is the value of `gtm_debug`. */
-export interface DebugSession {
+interface DebugSession {
   readonly auth: string;
   readonly preview: string;
   readonly session: string;
@@ -60,7 +60,7 @@ export function debugCookies(request: IncomingMessage, id: string, values: Debug
 export function draftOf(
   request: IncomingMessage,
   { id }: ContainerConfig,
-): Draft | 'unauthorised' | 'malformed' | null {
+): ContainerDraft | 'unauthorised' | 'malformed' | null {
   const { headers } = request;
   const stated = headers['x-gtm-server-preview'];
   if (stated !== undefined && stated !== '') {
@@ -77,7 +77,7 @@ export function draftOf(
   return toDraft(...(values as [preview?: string, auth?: string, session?: string])); // three, by `map`
 }
 
-function toDraft(preview = '', auth = '', session = ''): Draft | 'unauthorised' | null {
+function toDraft(preview = '', auth = '', session = ''): ContainerDraft | 'unauthorised' | null {
   if (preview === '' && session === '') return null;
   return auth === '' ? 'unauthorised' : { preview: preview || null, auth };
 }

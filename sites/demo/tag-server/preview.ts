@@ -19,6 +19,7 @@ const JSON_HEADERS = {
   'content-disposition': 'attachment; filename="f.txt"',
   'x-content-type-options': 'nosniff',
 };
+const NOT_FOUND = { body: 'Not Found' };
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** Serves the preview role's paths, matched by suffix; other paths get 404. Uses long polling, not WebSockets. */
@@ -31,11 +32,7 @@ export async function preview(exchange: Exchange, deps: PreviewDeps): Promise<vo
   if (path.endsWith('/gtm/post_memo')) return await postMemo(exchange, query, deps);
   if (path.endsWith('/gtm/preview_status')) return previewStatus(exchange);
   if (path.includes('/gtm/debug/')) return await debugResource(exchange, deps);
-  notFound(exchange);
-}
-
-function notFound(exchange: Exchange): void {
-  sendAnswer(exchange, 404, { body: 'Not Found' });
+  sendAnswer(exchange, 404, NOT_FOUND);
 }
 
 /**
@@ -44,7 +41,10 @@ function notFound(exchange: Exchange): void {
  */
 function debugPage(exchange: Exchange, query: URLSearchParams, config: ContainerConfig): void {
   const opened = sessionOf(exchange, query);
-  if (opened === null) return notFound(exchange);
+  if (opened === null) {
+    sendAnswer(exchange, 404, NOT_FOUND);
+    return;
+  }
   const isOwn = opened.id === config.id;
   sendAnswer(exchange, 200, {
     type: 'text/html',
@@ -75,7 +75,10 @@ function escapeHtml(text: string): string {
 /** Removes the container's values from the three cookies. */
 function exitPreview(exchange: Exchange, query: URLSearchParams): void {
   const id = query.get('id') ?? '';
-  if (id === '') return notFound(exchange);
+  if (id === '') {
+    sendAnswer(exchange, 404, NOT_FOUND);
+    return;
+  }
   const cookies = debugCookies(exchange.request, id, null);
   sendAnswer(exchange, 200, { type: JSON_TYPE, headers: { ...JSON_HEADERS, 'set-cookie': cookies } });
 }

@@ -5,12 +5,7 @@ import { readGtmQuery, renderGtmScript } from './gtm-script.ts';
 const SCRIPT = 'application/javascript; charset=utf-8';
 
 /** The paths of a web container client. The stand-in renders the scripts; the real server fetches them from Google. */
-const SCRIPT_PATHS: ReadonlySet<string> = new Set([
-  '/gtm.js',
-  '/gtag/js',
-  '/gtag/destination',
-  '/ns.html',
-]);
+const SCRIPT_PATHS: ReadonlySet<string> = new Set(['/gtm.js', '/gtag/js', '/gtag/destination', '/ns.html']);
 
 /**
  * The client's own tag serving path, below which it serves every script. Tag Manager generates it; here it follows from the

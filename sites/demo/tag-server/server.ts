@@ -91,7 +91,7 @@ async function serveClients(
   sendAnswer(exchange, 400);
 }
 
-/** A request with a debug session costs a fetch of that draft's `server.js`. The status where that can't be had. */
+/** A request with a debug session costs a fetch of that draft's `server.js`. The status if that fails. */
 async function refusedDraft({ request }: Exchange, settings: TagServerSettings): Promise<number | null> {
   const draft = draftOf(request, settings.config);
   if (draft === null) return null;

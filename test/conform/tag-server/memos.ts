@@ -61,7 +61,11 @@ export const memoBehaviours: readonly Behaviour<TagServerTarget>[] = [
     async check({ preview, config: { id } }) {
       strictEqual((await ask(preview, `/gtm/get_memo?id=${id}`)).status, 404, 'without a cookie');
       const foreign = { headers: { cookie: 'gtm_debug=GTM-NOTMINE=abc123' } };
-      strictEqual((await ask(preview, `/gtm/get_memo?id=${id}`, foreign)).status, 404, 'of another container');
+      strictEqual(
+        (await ask(preview, `/gtm/get_memo?id=${id}`, foreign)).status,
+        404,
+        'of another container',
+      );
       const own = { headers: { cookie: `gtm_debug=${id}=abc123` } };
       strictEqual((await ask(preview, '/gtm/get_memo', own)).status, 404, 'without an id');
     },

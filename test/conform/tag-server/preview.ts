@@ -141,7 +141,12 @@ export const previewBehaviours: readonly Behaviour<TagServerTarget>[] = [
       strictEqual(headers['access-control-allow-origin'], USER_INTERFACE);
       strictEqual(headers['access-control-allow-credentials'], 'true');
       ok(text.startsWith(")]}'\n"), text);
-      const expected = { preview: [['GTM-A', 'env-3'], ['GTM-B', 'env-1']] };
+      const expected = {
+        preview: [
+          ['GTM-A', 'env-3'],
+          ['GTM-B', 'env-1'],
+        ],
+      };
       deepStrictEqual(JSON.parse(text.slice(5)), expected);
     },
   },

@@ -7,11 +7,11 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { tagServerBehaviours } from '../../conform/tag-server/index.ts';
+import type { StartedRole } from '../../conform/tag-server/target.ts';
 import { eventually } from '../../support/eventually.ts';
 import { containerConfig } from '../../support/tag-server.ts';
 import { forkTagServer, startTagServerProcess, urlOf } from '../../support/tag-server-process.ts';
-import { tagServerBehaviours } from '../../conform/tag-server/index.ts';
-import type { StartedRole } from '../../conform/tag-server/target.ts';
 
 const TLS = new URL('../../support/tls/', import.meta.url);
 const CERTIFICATE = fileURLToPath(new URL('localhost.cert.pem', TLS));
@@ -137,7 +137,10 @@ describe('the stand-in as a process', () => {
       seen.push(incoming.url);
       answer.writeHead(incoming.url?.includes('workspace') ? 200 : 404).end('code');
     });
-    const child = await start({ CONTAINER_CONFIG: containerConfig({ env: 'workspace' }), TAG_UPSTREAM: google.url });
+    const child = await start({
+      CONTAINER_CONFIG: containerConfig({ env: 'workspace' }),
+      TAG_UPSTREAM: google.url,
+    });
     const status = async (preview: string) => {
       const cookie = `gtm_auth=GTM-SERVER1=x; gtm_debug=GTM-SERVER1=1; gtm_preview=GTM-SERVER1=${preview}`;
       return (await request(`${child}/g/collect`, { headers: { cookie } })).statusCode;

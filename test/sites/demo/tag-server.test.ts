@@ -203,15 +203,18 @@ describe('paths of clients', () => {
     expect([statusCode, headers['content-type']]).toEqual([status, type]);
   });
 
-  test.each(['/g/collect', '/webhooks/x'])('a preflight is answered on %s, which a client claims', async (path) => {
-    await using server = await startTagServer();
-    const headers = { origin: 'https://shop.example' };
-    const answer = await request(`${server.url}${path}`, { method: 'OPTIONS', headers });
-    expect(answer.headers).toMatchObject({
-      'access-control-allow-origin': 'https://shop.example',
-      'access-control-allow-credentials': 'true',
-    });
-  });
+  test.each(['/g/collect', '/webhooks/x'])(
+    'a preflight is answered on %s, which a client claims',
+    async (path) => {
+      await using server = await startTagServer();
+      const headers = { origin: 'https://shop.example' };
+      const answer = await request(`${server.url}${path}`, { method: 'OPTIONS', headers });
+      expect(answer.headers).toMatchObject({
+        'access-control-allow-origin': 'https://shop.example',
+        'access-control-allow-credentials': 'true',
+      });
+    },
+  );
 });
 
 describe('a draft of the container', () => {

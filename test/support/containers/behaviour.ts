@@ -4,7 +4,15 @@ import type { ContainersSettings } from '../../../gitops/appliers/containers/app
 import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import { eventually } from '../eventually.ts';
 import { containerConfig, containerSecret, FOREIGN_PREVIEW } from '../tag-server.ts';
-import { containersStage, healthOf, PREVIEW, PROCESSING, type RuntimeUnderTest, slotUrl } from './stage.ts';
+import {
+  containersStage,
+  healthOf,
+  isOfProcessing,
+  PREVIEW,
+  PROCESSING,
+  type RuntimeUnderTest,
+  slotUrl,
+} from './stage.ts';
 
 /** The behaviour of the containers applier with any runtime. */
 export function containersBehaviour(
@@ -86,8 +94,9 @@ export function containersBehaviour(
     const old = await up(applier, site());
     const auth = 'bad';
     const broken = site({ config: containerSecret({ auth }) });
+    // The preview server starts: it doesn't fetch the container.
     const creates = (await planOf(applier, broken)).filter(({ op }) => op === 'create');
-    const [change] = creates;
+    const change = creates.find(isOfProcessing);
     const attempt = async () => {
       const [outcome] = await Promise.allSettled([applyAll(applier, change === undefined ? [] : [change])]);
       if (outcome?.status !== 'rejected') throw new Error('it came up');

@@ -113,3 +113,7 @@ export function containersStage(settings: ContainersSettings, setup: () => Promi
 
 /** Index of a role in the specs of a site with one replica. */
 export const [PROCESSING, PREVIEW] = [0, 1];
+
+/** True for a change of a processing server, the role that an `auth` which Google refuses ends. */
+export const isOfProcessing = ({ desired }: Change<ContainerSpec>): boolean =>
+  desired?.spec.role === 'processing';
