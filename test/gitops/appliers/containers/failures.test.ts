@@ -105,7 +105,7 @@ describe('a container that fails to start', () => {
     'Error: Missing or invalid container config parameter: auth',
     'Missing container config. Please provide the CONTAINER_CONFIG environment variable',
   ])('gives the remedy for a CONTAINER_CONFIG that the image can’t read: %s', (line) => {
-    const { message } = new Failures(5).count('a', failure([line, 'at main']));
+    const { message } = failuresOf(5).count('a', failure([line, 'at main']));
     expect(message).toContain('its CONTAINER_CONFIG can’t be read: copy the one that Tag Manager shows now');
   });
 });
