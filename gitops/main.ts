@@ -2,23 +2,24 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Applier } from './appliers/contract.ts';
-import { type ProxyEndpoint, reachableAddress } from './appliers/proxy/backend.ts';
+import { reachableAddress } from './appliers/proxy/backend.ts';
 import { systemClock } from './base/clock.ts';
 import { acquireLock } from './base/lock.ts';
-import type { CloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
+import { dockerBridgeGateway } from './clients/docker.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
-import { buildHost } from './host.ts';
+import { buildHost, type Host } from './host.ts';
 import { nodeLookup } from './host-report/node-lookup.ts';
-import { checkDisk, checkEdge, checkProxy } from './host-report/part-checks.ts';
+import { checkDisk, checkEdge, checkPreview, checkProxy } from './host-report/part-checks.ts';
+import type { PreviewPathDeps } from './host-report/preview-path.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { checkWorkerBindings, checkWorkerLogs } from './host-report/worker-checks.ts';
 import { buildDaemon } from './http/app.ts';
 import { acceptedSecrets } from './http/secrets.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
-import type { LoadedManifest } from './manifest/containers.ts';
+import type { ContainerSettings, LoadedManifest } from './manifest/containers.ts';
 import { testIdentities } from './manifest/secrets.ts';
 import { frozenBy } from './pass/freeze.ts';
 import type { PartCheck } from './report/report.ts';
@@ -59,7 +60,8 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     takeoverTerm: env.HOST_TAKEOVER_TERM,
   });
   await holdBeforeStart(repo, lease);
-  const { appliers, certificates, endpoint, cloudflare } = await buildHost(env, stack, { log });
+  const built = await buildHost(env, stack, { log });
+  const { appliers, certificates, containers } = built;
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, {
@@ -90,8 +92,8 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     host,
     ageIdentity,
     secrets,
-    reportSite: siteReporter(env, appliers),
-    checkParts: partChecks(env, endpoint, cloudflare),
+    reportSite: siteReporter(env, appliers, containers),
+    checkParts: partChecks(env, built),
     certificatesOf: (site) => certificates.statuses(site),
     logger: log,
   });
@@ -137,7 +139,11 @@ async function readIdentity(file: string): Promise<string> {
 }
 
 /** Reports the state of this host's sites to a verification. */
-function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
+function siteReporter(
+  env: Env,
+  appliers: readonly Applier[],
+  containerSettings: ContainerSettings,
+): ReportSite {
   const containers = appliers.find(({ target }) => target === 'containers');
   if (containers === undefined) throw new Error('this host runs no containers');
   return hostReporter({
@@ -149,25 +155,37 @@ function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
     proxy: { address: reachableAddress(env.PROXY_LISTEN), port: env.PROXY_TLS_PORT },
     lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
     containers,
+    previewPath: previewPath(containerSettings),
   });
 }
 
+function previewPath(containerSettings: ContainerSettings): PreviewPathDeps {
+  const gateway = async () => (containerSettings.ownNetwork ? await dockerBridgeGateway() : null);
+  return { containerSettings, gateway };
+}
+
 /** Checks the parts that only this host can reach. */
-function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint, client: CloudflareClient) {
+function partChecks(
+  env: Env,
+  { endpoint: { address, httpPort: port }, cloudflare: client, containers }: Omit<Host, 'appliers'>,
+) {
   const lookup = nodeLookup(dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS));
   const worker = { client, script: env.EDGE_SCRIPT_NAME };
   return async (site: LoadedManifest | null): Promise<PartCheck[]> => {
     const url = site && new URL(env.EDGE_PUBLIC_URL.replace('{host}', site.hostnames.edge));
-    const detail = 'no site is applied yet, so there is no edge hostname to check';
-    const skipped: PartCheck = { name: 'edge', status: 'skipped', detail, fix: null };
     return await Promise.all([
       checkDisk(env.STATE_DIR),
       checkProxy({ address, port }),
-      url === null ? skipped : checkEdge(url, { lookup }),
+      url === null ? skipped('edge') : checkEdge(url, { lookup }),
+      site === null ? skipped('preview') : checkPreview(site, previewPath(containers)),
       checkWorkerLogs(worker),
       checkWorkerBindings(worker),
     ]);
   };
+}
+
+function skipped(name: string): PartCheck {
+  return { name, status: 'skipped', detail: 'no site is applied yet', fix: null };
 }
 
 // Installed before the start: a signal during it must still close what was opened by then.

@@ -30,7 +30,7 @@ export interface ContainerSpec {
   readonly onDemand: boolean;
   /** The address that the container itself binds, also with `port`. It differs from `address` where `onDemand` is set. */
   readonly boundAddress: string;
-  /** The hostname of the preview server. In the processing role it must resolve to this host. */
+  /** The preview server's name for the processing role, where it must resolve to this host. */
   readonly previewHost: string;
   readonly hash: string;
 }
@@ -50,6 +50,11 @@ export interface ContainerSettings {
   edition?(site: string): string;
   /** Each site's containers are in a network of their own. Default: false. */
   readonly ownNetwork?: boolean;
+  /**
+   * The name of a site's preview server in the site's network. All callers of `containerSpecs` must pass the same
+   * function. Default: its public hostname.
+   */
+  previewNameOf?(site: string): string;
 }
 
 /**
@@ -59,6 +64,7 @@ export interface ContainerSettings {
  */
 export function containerSpecs(manifest: LoadedManifest, settings: ContainerSettings): ContainerSpec[] {
   const { site, image, resources, ports, hostnames, config } = manifest;
+  const previewHost = settings.previewNameOf?.(site) ?? hostnames.preview;
   const spec = (
     role: Role,
     replica: number,
@@ -97,7 +103,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       port,
       onDemand,
       boundAddress,
-      previewHost: hostnames.preview,
+      previewHost,
       hash,
     };
   };
@@ -105,7 +111,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
   return [
     ...Array.from({ length: processing.replicas }, (_, replica) =>
       spec('processing', replica, processing, {
-        PREVIEW_SERVER_URL: originUrl(hostnames.preview, settings.originPort),
+        PREVIEW_SERVER_URL: originUrl(previewHost, settings.originPort),
       }),
     ),
     spec('preview', 0, preview, { RUN_AS_PREVIEW_SERVER: 'true' }),

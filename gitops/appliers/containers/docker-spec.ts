@@ -45,12 +45,13 @@ export function createOptions(
     ExposedPorts: { [port]: {} },
     HostConfig: {
       PortBindings: { [port]: [{ HostIp: spec.boundAddress, HostPort: String(spec.port) }] },
-      // The preview hostname may resolve on this host only, where the proxy serves it.
+      // The tag server reads the hosts file only for a name that DNS doesn't have (docs/facts.md, Start and run).
       ExtraHosts:
         spec.role === 'processing'
           ? [`${spec.previewHost}:${network?.previewAddress ?? 'host-gateway'}`]
           : [],
-      ...(network === undefined ? {} : { NetworkMode: network.name }),
+      // With an `ndots`, Docker's resolver itself answers that a name of one label has no address.
+      ...(network === undefined ? {} : { NetworkMode: network.name, DnsOptions: ['ndots:1'] }),
       ...(caFile === undefined ? {} : { Binds: [`${caFile}:${CA_PATH}:ro`] }),
       ReadonlyRootfs: true,
       Tmpfs: { '/tmp': 'rw,noexec,nosuid,nodev,size=16m' },

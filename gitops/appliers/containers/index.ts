@@ -12,6 +12,7 @@ import { ImagePruning } from './image-pruning.ts';
 import type { Recycling } from './recycling.ts';
 import type { Runtime } from './runtime.ts';
 import { containersSettings } from './settings.ts';
+import { joinCas } from './trusted-cas.ts';
 
 /** For how long nginx may still pass on what it has accepted, before an old container is removed. */
 const LEAST_DRAIN_MS = 1_000;
@@ -27,6 +28,8 @@ interface Services {
   readonly log: Log;
   readonly containers: ContainerSettings & { readonly slots: Slots };
   readonly recycling: Recycling;
+  /** PEM file of the CA of the names in the sites' networks; `null`: there are no such networks. */
+  readonly insideCaFile: string | null;
   readonly embedded: {
     containerRuntime(options: { readonly entry: string; readonly caFile?: string }): Runtime;
   };
@@ -38,7 +41,7 @@ export const containers: Registration<typeof containersSettings, Services> = {
   settings: containersSettings,
   async create(settings, services) {
     const { instance } = services.identity;
-    const ca = settings.CONTAINER_CA_FILE === undefined ? {} : { caFile: settings.CONTAINER_CA_FILE };
+    const ca = await trustedCas(settings.CONTAINER_CA_FILE, services);
     const isDocker = settings.CONTAINERS_DRIVER === 'docker';
     const keepDays = settings.IMAGE_KEEP_DAYS;
     const pruning = {
@@ -70,3 +73,13 @@ export const containers: Registration<typeof containersSettings, Services> = {
     return applier;
   },
 };
+
+/** The CAs that containers trust in addition to Node's own: the operator's, and that of the sites' networks. */
+async function trustedCas(
+  own: string | undefined,
+  { stateDir, insideCaFile, log }: Pick<Services, 'stateDir' | 'insideCaFile' | 'log'>,
+) {
+  const operators = own === undefined ? [] : [own];
+  if (insideCaFile === null) return own === undefined ? {} : { caFile: own };
+  return await joinCas(join(stateDir, 'container-ca.pem'), [insideCaFile, ...operators], log);
+}

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
 import { createOptions, readSlot } from '../../../../gitops/appliers/containers/docker-spec.ts';
+import { insidePreviewName } from '../../../../gitops/base/ownership.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
@@ -54,6 +55,23 @@ describe('the options of a container in Docker', () => {
     const [own] = launches.map((launch) => createOptions(launch, { network }));
     expect(own?.HostConfig?.NetworkMode).toBe('tagyard-t-acme-shop');
     expect(own?.HostConfig?.ExtraHosts).toEqual(['acme-shop-preview.example.net:172.17.0.1']);
+  });
+
+  test('reaches the preview server by a name of one label, which Docker’s resolver asks no other server for', () => {
+    const previewNameOf = (site: string) => insidePreviewName({ instance: 't', host: 'tag-1' }, site);
+    const longest = 'a'.repeat(48);
+    expect(previewNameOf(longest)).toMatch(/^a{48}-preview-[0-9a-f]{5}$/);
+    const desired = { slots: new Slots('127.77'), originPort: 8443, previewNameOf };
+    const [resource] = desiredContainers(loadedManifest(longest), desired);
+    if (resource === undefined) throw new Error('a processing server is desired');
+    const network = { name: 'n', previewAddress: '172.17.0.1' };
+    const options = createOptions({ name: 'c', mark: 'm', spec: resource.spec }, { network });
+    expect(options.Env).toContain(`PREVIEW_SERVER_URL=https://${previewNameOf(longest)}:8443`);
+    expect(options.HostConfig).toMatchObject({
+      ExtraHosts: [`${previewNameOf(longest)}:172.17.0.1`],
+      DnsOptions: ['ndots:1'],
+    });
+    expect(previewNameOf(longest).length).toBeLessThan(64);
   });
 
   test('has its slot in a label, because a stopped container lists no ports', () => {
