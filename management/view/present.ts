@@ -43,6 +43,7 @@ export function presentContainer(
     snippet: domains[0]?.snippet ?? '',
     domains,
     customDomains: manifest.customDomains,
+    serviceAccount: manifest.serviceAccount ?? null,
     revision: row.revision,
     operation: row.operation,
     createdAt: row.created_at.toISOString(),

@@ -41,7 +41,7 @@ export class Failures {
   count(hash: string, { name, spec, what, lines }: StartFailure): RetryableError | TerminalError {
     const times = (this.#counts.get(hash) ?? 0) + 1;
     this.#counts.set(hash, times);
-    const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec.config, line).slice(0, LONGEST_LINE));
+    const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec, line).slice(0, LONGEST_LINE));
     const output = shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
     const message = [`${name} doesn’t start: ${what}`, output, ...explain(lines)].join('; ');
     if (times < FAILURES_UNTIL_TERMINAL) return new RetryableError(message, OF_SITE);

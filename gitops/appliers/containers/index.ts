@@ -8,7 +8,9 @@ import type { Registration } from '../registration.ts';
 import { containersApplier } from './applier.ts';
 import { CONTAINERS } from './desired.ts';
 import { dockerRuntime } from './docker-runtime.ts';
+import { READER } from './docker-spec.ts';
 import { ImagePruning } from './image-pruning.ts';
+import { KeyFiles } from './key-files.ts';
 import type { Recycling } from './recycling.ts';
 import type { Runtime } from './runtime.ts';
 import { containersSettings } from './settings.ts';
@@ -31,7 +33,11 @@ interface Services {
   /** PEM file of the CA of the names in the sites' networks; `null`: there are no such networks. */
   readonly insideCaFile: string | null;
   readonly embedded: {
-    containerRuntime(options: { readonly entry: string; readonly caFile?: string }): Runtime;
+    containerRuntime(options: {
+      readonly entry: string;
+      readonly caFile?: string;
+      readonly keyFiles: KeyFiles;
+    }): Runtime;
   };
 }
 
@@ -51,9 +57,11 @@ export const containers: Registration<typeof containersSettings, Services> = {
       now: services.now,
       log: services.log,
     };
+    const keyFiles = new KeyFiles(join(services.stateDir, 'service-accounts'), isDocker ? READER : null);
+    const networkOf = (site: string) => networkName(instance, site);
     const runtime = isDocker
-      ? dockerRuntime({ docker: new Docker(), networkOf: (site) => networkName(instance, site), ...ca })
-      : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, ...ca });
+      ? dockerRuntime({ docker: new Docker(), keyFiles, networkOf, ...ca })
+      : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, keyFiles, ...ca });
     const applier = containersApplier(
       {
         ...services.containers,

@@ -3,7 +3,9 @@ import { desiredContainers } from '../../../../gitops/appliers/containers/desire
 import { createOptions, readSlot } from '../../../../gitops/appliers/containers/docker-spec.ts';
 import { insidePreviewName } from '../../../../gitops/base/ownership.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { Secret } from '../../../../gitops/manifest/secrets.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
+import { FACTS } from '../../../support/service-account.ts';
 
 const launches = desiredContainers(loadedManifest(), { slots: new Slots('127.77'), originPort: 8443 }).map(
   ({ spec }) => ({ name: `tagyard-t-${spec.role}`, mark: 'tgy1 t tag-1 acme-shop 0123abcd', spec }),
@@ -85,6 +87,26 @@ describe('the options of a container in Docker', () => {
   test('mounts the CA read-only', () => {
     expect(processing?.HostConfig?.Binds).toEqual(['/var/ca.pem:/etc/tagyard/ca.pem:ro']);
     expect(processing?.Env).toContain('NODE_EXTRA_CA_CERTS=/etc/tagyard/ca.pem');
+  });
+
+  test('has the key of a service account in a mounted file and nowhere else', () => {
+    const serviceAccountKey = new Secret('the key');
+    const extra = { serviceAccount: { ...FACTS, key: 'encrypted' }, serviceAccountKey };
+    const desired = { slots: new Slots('127.77'), originPort: 8443 };
+    for (const { spec } of desiredContainers({ ...loadedManifest(), ...extra }, desired)) {
+      const options = createOptions({ name: 'c', mark: 'm', spec }, { keyFile: '/var/key.json' });
+      expect(options.Env).toContain('GOOGLE_APPLICATION_CREDENTIALS=/etc/tagyard/service-account.json');
+      expect(options.Env).toContain(`GOOGLE_CLOUD_PROJECT=${FACTS.projectId}`);
+      expect(options.HostConfig?.Mounts).toEqual([
+        {
+          Type: 'bind',
+          Source: '/var/key.json',
+          Target: '/etc/tagyard/service-account.json',
+          ReadOnly: true,
+        },
+      ]);
+      expect(JSON.stringify([options, spec])).not.toContain('the key');
+    }
   });
 
   test('has CONTAINER_CONFIG in the environment and nowhere else', () => {
