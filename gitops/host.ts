@@ -11,7 +11,7 @@ import { proxyDriver } from './appliers/proxy/driver.ts';
 import { nginxBackend } from './appliers/proxy/nginx/backend.ts';
 import type { ApplierFactory } from './appliers/registration.ts';
 import type { Log } from './base/log.ts';
-import type { Identity } from './base/ownership.ts';
+import { type Identity, insidePreviewName } from './base/ownership.ts';
 import { type Certificates, combineCertificates } from './certificates/contract.ts';
 import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
@@ -21,18 +21,23 @@ import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
 import { embeddedBackend } from './embedded/proxy/backend.ts';
 import type { Env } from './env.ts';
+import type { ContainerSettings } from './manifest/containers.ts';
 import { Slots } from './manifest/slots.ts';
 
+/** The authority of the names in the sites' networks. Containers keep its certificate until they are replaced. */
+const INSIDE_CA = { caDays: 7300, leafDays: 3650 };
 /** The timeout of each resolver that is asked whether a name points here. */
 const DNS_TIMEOUT_MS = 3_000;
 
-interface Host {
+export interface Host {
   /** In the order of their registrations. */
   readonly appliers: Applier[];
   readonly certificates: Certificates;
   /** Where the proxy listens. */
   readonly endpoint: ProxyEndpoint;
   readonly cloudflare: CloudflareClient;
+  /** The settings that the sites' containers are made by. */
+  readonly containers: ContainerSettings;
 }
 
 interface HostOptions<Settings extends Env> {
@@ -63,6 +68,7 @@ export async function buildHost<Settings extends Env>(
     certificates,
     endpoint: services.proxy.endpoint(),
     cloudflare: services.cloudflare.client,
+    containers: services.containers,
   };
 }
 
@@ -94,7 +100,14 @@ async function openServices(
   });
   const acme = await acmeService(env, { log, now, endpoint: () => proxy.endpoint() });
   const files = await fileCertificates(env);
-  const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
+  // Child processes use the host's own network.
+  const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
+  const inside = ownNetwork ? await ensureLocalCa(join(env.STATE_DIR, 'inside'), INSIDE_CA) : null;
+  const certificates = certificatesByMode({
+    files,
+    ...(acme === null ? {} : { acme: acme.keeper }),
+    ...(inside === null ? {} : { inside }),
+  });
   const proxy = proxyDriver(env, {
     stateDir: env.STATE_DIR,
     hopSecret: env.HOP_SECRET,
@@ -127,11 +140,12 @@ async function openServices(
       ranges,
       proxy,
       recycling,
+      insideCaFile: inside?.caFile ?? null,
       // All appliers that derive addresses of containers must use the same settings.
       containers: {
         slots: new Slots(env.LOOPBACK_SUBNET),
-        // Child processes use the host's own network.
-        ownNetwork: env.CONTAINERS_DRIVER === 'docker',
+        ownNetwork,
+        ...(ownNetwork ? { previewNameOf: (site: string) => insidePreviewName(identity, site) } : {}),
         originPort,
         edition: (site: string) => recycling.edition(site),
       },

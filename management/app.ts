@@ -57,11 +57,14 @@ const PROBLEMS: ProblemService<ManagementErrorCode> = {
 const answerProblem = problemAnswer(PROBLEMS);
 
 /** Members of log records that may hold secrets, at any depth at which a request or a body is logged. */
-const REDACTED = ['authorization', 'containerConfigB64', 'containerConfig', 'x-secret'].flatMap((name) => [
-  `["${name}"]`,
-  `*["${name}"]`,
-  `*.*["${name}"]`,
-]);
+const REDACTED = [
+  'authorization',
+  'containerConfigB64',
+  'containerConfig',
+  'serviceAccount',
+  'private_key',
+  'x-secret',
+].flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
 interface ManagementDeps extends Omit<Context, 'log' | 'clock'> {
   /** Default: the system's clock. */

@@ -94,6 +94,8 @@ export const hostReport = z.object({
   /** `problem: null`: the configuration decodes. Never contains the auth token. */
   config: z.object({ id: z.nullable(z.string()), problem: z.nullable(z.string()) }),
   previews: z.object({ count: z.nullable(z.number()), problem: z.nullable(z.string()) }),
+  /** Whether the processing servers reach the preview server from their own network; unset: an older host. */
+  previewPath: z.optional(z.object({ problem: z.nullable(z.string()), fix: z.nullable(z.string()) })),
   names: z.array(nameAnswer),
   certificates: z.array(certificate),
   arrivals: z.array(arrival),

@@ -31,7 +31,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
     'Fix the manifest at that line (tagyard validate checks it), or run tagyard revert for the site.',
   UnsupportedVersion: 'Upgrade Tagyard on this host, or run tagyard revert for the site.',
   UndecryptableConfig:
-    'Encrypt containerConfig to this host’s AGE_RECIPIENT, or restore its AGE_IDENTITY_FILE.',
+    'Encrypt the secret that the message names to this host’s AGE_RECIPIENT, or restore its AGE_IDENTITY_FILE.',
   NameTaken: 'Give one of the two sites another name, port or token, or remove one.',
   Conflict: 'Remove the foreign object, or set adopt: true in the manifest to take it over.',
   Suspended: 'Run tagyard resume for the site when its changes may be applied.',

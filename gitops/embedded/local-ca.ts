@@ -9,11 +9,12 @@ import { writeDurably } from '../base/durable.ts';
 import { fileStem } from '../base/file-stem.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-/** Stem of the CA's own files. No host name collides with it: host names contain a dot. */
+/** Stem of the CA's own files. No name that is served collides with it: it contains a dot or a hyphen. */
 const CA = 'ca';
 const LEAF_ENDINGS: ReadonlySet<string> = new Set(['.pem', '.key']);
 const DAY_MS = 86_400_000;
 const CA_DAYS = 3650;
+/** The longest that browsers accept. */
 const LEAF_DAYS = 397;
 /** Clocks of containers and hosts may differ a little. */
 const BACKDATE_MS = 3_600_000;
@@ -25,10 +26,17 @@ export interface LocalCa extends CertificateSource {
   pathsFor(host: string): Promise<CertificatePaths>;
 }
 
+interface LocalCaOptions {
+  readonly now?: () => Date;
+  readonly caDays?: number;
+  readonly leafDays?: number;
+}
+
 interface Issuer {
   readonly certificate: x509.X509Certificate;
   readonly pem: string;
   readonly key: webcrypto.CryptoKey;
+  readonly leafDays: number;
 }
 
 /**
@@ -38,11 +46,13 @@ interface Issuer {
  */
 export async function ensureLocalCa(
   directory: string,
-  { now = () => new Date() }: { now?: () => Date } = {},
+  { now = () => new Date(), caDays = CA_DAYS, leafDays = LEAF_DAYS }: LocalCaOptions = {},
 ): Promise<LocalCa> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const caFile = join(directory, 'ca.pem');
-  const issuer = (await readIssuer(directory, now())) ?? (await makeIssuer(directory, now()));
+  const own =
+    (await readIssuer(directory, now(), leafDays)) ?? (await makeIssuer(directory, lifetime(now(), caDays)));
+  const issuer = { ...own, leafDays };
   const pending = new Map<string, Promise<CertificatePaths>>();
   return {
     caFile,
@@ -79,7 +89,7 @@ async function ensureLeaf(directory: string, issuer: Issuer, host: string, now: 
     publicKey: keys.publicKey,
     signingKey: issuer.key,
     signingAlgorithm: ALGORITHM,
-    ...lifetime(now, LEAF_DAYS),
+    ...lifetime(now, issuer.leafDays),
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
@@ -102,20 +112,28 @@ async function isUsable({ cert, key }: CertificatePaths, issuer: Issuer, host: s
       leaf.checkHost(host) !== undefined &&
       leaf.verify(new X509Certificate(issuer.pem).publicKey) &&
       leaf.checkPrivateKey(createPrivateKey(await readFile(key))) &&
-      left > (LEAF_DAYS * DAY_MS) / 3
+      left > (issuer.leafDays * DAY_MS) / 3
     );
   } catch {
     return false;
   }
 }
 
-/** `null` if the CA is missing, damaged or expired. A new CA replaces all its certificates. */
-async function readIssuer(directory: string, now: Date): Promise<Issuer | null> {
+/**
+ * `null` if the CA is missing, damaged, or expires before a certificate that it would issue now. A new CA replaces all
+ * its certificates.
+ */
+async function readIssuer(
+  directory: string,
+  now: Date,
+  leafDays: number,
+): Promise<Omit<Issuer, 'leafDays'> | null> {
   try {
     const pem = await readFile(join(directory, 'ca.pem'), 'utf8');
     const keyObject = createPrivateKey(await readFile(join(directory, 'ca.key')));
     const parsed = new X509Certificate(pem);
-    if (!parsed.checkPrivateKey(keyObject) || parsed.validToDate <= now) return null;
+    const left = parsed.validToDate.getTime() - now.getTime();
+    if (!parsed.checkPrivateKey(keyObject) || left < leafDays * DAY_MS) return null;
     const der = keyObject.export({ format: 'der', type: 'pkcs8' });
     const key = await crypto.subtle.importKey('pkcs8', der, ALGORITHM, false, ['sign']);
     return { certificate: new x509.X509Certificate(pem), pem, key };
@@ -124,14 +142,14 @@ async function readIssuer(directory: string, now: Date): Promise<Issuer | null> 
   }
 }
 
-async function makeIssuer(directory: string, now: Date): Promise<Issuer> {
+async function makeIssuer(directory: string, life: ReturnType<typeof lifetime>) {
   const keys = await newKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serial(),
     name: `CN=Tagyard local CA ${randomBytes(4).toString('hex')}`,
     keys,
     signingAlgorithm: ALGORITHM,
-    ...lifetime(now, CA_DAYS),
+    ...life,
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),

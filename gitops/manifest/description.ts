@@ -27,7 +27,7 @@ export function describeSite(
     domains,
     modules,
     features,
-  }: Omit<Manifest, 'containerConfig'>,
+  }: Omit<Manifest, 'containerConfig' | 'serviceAccount'>,
   { edgePublicUrl: edgeUrl, tlsPort }: PublicAddresses,
 ): SiteDescription {
   return {

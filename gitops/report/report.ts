@@ -21,7 +21,7 @@ export const REASONS = {
   ObserveFailed: 'a target could not be observed, so nothing that depends on it is changed',
   InvalidManifest: 'the newest manifest is invalid; the last valid one stays applied',
   UnsupportedVersion: 'the manifest needs a newer release; the last valid one stays applied',
-  UndecryptableConfig: 'containerConfig is not encrypted to this host’s age recipient',
+  UndecryptableConfig: 'a secret of the manifest is not encrypted to this host’s age recipient',
   NameTaken: 'another site claimed a name, port or token of this manifest first',
   Conflict: 'an object with a desired name is not owned by this host',
   Suspended: 'the manifest says suspend: pending changes are reported, nothing is changed',

@@ -7,7 +7,7 @@ import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandAnyContainer, demandContainer } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
-import { withoutConfig } from '../db/manifest-view.ts';
+import { withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { isUnsettled } from '../lifecycle/steps.ts';
 import { claimForChange, settleClaims } from '../records/claims.repository.ts';
@@ -130,7 +130,7 @@ async function rewrite(
   const parsed = await readManifest(current, `${site_id}.yaml`);
   if (!parsed.ok) throw new ManagementProblem('manifest_broken', { errors: parsed.problems });
   if (parsed.manifest.state === 'absent') throw wrongStatus();
-  demandMatch(ifMatch, withoutConfig(parsed.manifest));
+  demandMatch(ifMatch, withoutSecrets(parsed.manifest));
   const changed = manifestSchema.safeParse(edit(parsed.manifest));
   if (!changed.success) {
     const errors = fieldErrors(changed.error.issues);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, Settings } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
-import { withoutConfig } from '../db/manifest-view.ts';
+import { withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { leasePorts } from '../ports/ports.repository.ts';
 import { claimDomains } from '../records/claims.repository.ts';
@@ -75,7 +75,7 @@ async function claim(
     site_id: site,
     client_id: draft.clientId,
     status: 'provisioning' as const,
-    manifest: JSON.stringify(withoutConfig(provisional)),
+    manifest: JSON.stringify(withoutSecrets(provisional)),
   };
   if (!(await insertContainer(trx, row, cause))) throw new NameTaken();
   const hostnames = Object.values(provisional.hostnames);
@@ -102,7 +102,7 @@ async function claim(
   const manifest = { ...provisional, ports };
   await trx
     .updateTable('containers')
-    .set({ manifest: JSON.stringify(withoutConfig(manifest)) })
+    .set({ manifest: JSON.stringify(withoutSecrets(manifest)) })
     .where('id', '=', draft.id)
     .execute();
   return await insertOperation(trx, {

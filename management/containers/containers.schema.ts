@@ -117,6 +117,21 @@ export const newLoaderToken = z
   })
   .meta(examples({ 'thirty days': {}, 'a date': { graceUntil: '2030-01-31' } }));
 
+export const serviceAccountKey = z
+  .record(z.string().max(100), z.unknown())
+  .meta({ description: 'the JSON key of a service account as Google Cloud’s console downloads it' })
+  .meta(
+    examples({
+      'a key': {
+        type: 'service_account',
+        project_id: 'acme-analytics',
+        private_key_id: '0123456789abcdef0123456789abcdef01234567',
+        private_key: '-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n',
+        client_email: 'tag-server@acme-analytics.iam.gserviceaccount.com',
+      },
+    }),
+  );
+
 export const creationHeaders = z.looseObject({
   'idempotency-key': z
     .string()

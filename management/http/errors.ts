@@ -34,6 +34,7 @@ export const MANAGEMENT_ERRORS = {
   idempotency_key_reused: [422, 'The Idempotency-Key was used with another request'],
   image_not_allowed: [422, 'The image is from a repository that IMAGE_REPOSITORIES doesn’t name'],
   invalid_container_config: [422, 'The container configuration is not what Tag Manager shows'],
+  invalid_service_account: [422, 'The body is not the key of a Google Cloud service account'],
   rate_limited: [429, 'Too many requests in a minute'],
   too_many_streams: [429, 'The caller has too many event streams open'],
   headers_too_large: [431, 'The request line and headers are too large'],

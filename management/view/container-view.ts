@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 
@@ -49,6 +50,9 @@ export const containerView = z
     warnings: z
       .array(z.object({ host: z.string(), detail: z.string() }))
       .meta({ description: 'hosts of the container that a common blocking list names' }),
+    serviceAccount: serviceAccountFacts
+      .nullable()
+      .meta({ description: 'the Google Cloud service account of the tag server; its key is never answered' }),
     revision: z.string().nullable().meta({ description: 'commit of the sites repository' }),
     operation: z
       .object({

@@ -45,6 +45,7 @@ export function presentContainer(
     domains,
     customDomains: manifest.customDomains,
     warnings: warningsOf(manifest),
+    serviceAccount: manifest.serviceAccount ?? null,
     revision: row.revision,
     operation: row.operation,
     createdAt: row.created_at.toISOString(),

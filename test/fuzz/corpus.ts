@@ -8,7 +8,11 @@ const put = (path: string, mode: '120000' | '160000' | '100644'): Edit => ({
   content: { of: 'bytes', latin1: '../acme.yaml', times: 1 },
 });
 const move = (from: string, to: string): Edit => ({ op: 'move', from, to });
-const manifest = (site: string, change: 'protected' | 'unknown key' | 'steals hostnames', other = site): Edit => ({
+const manifest = (
+  site: string,
+  change: 'protected' | 'unknown key' | 'steals hostnames',
+  other = site,
+): Edit => ({
   op: 'put',
   path: `${site}.yaml`,
   mode: '100644',

@@ -58,9 +58,13 @@ export class Failures {
     count.times += 1;
     if (isOfSite) count.ofSite += 1;
     const { times, ofSite } = count;
-    const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec.config, line).slice(0, LONGEST_LINE));
+    const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec, line).slice(0, LONGEST_LINE));
     const output = shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
-    const message = [`${name} doesn’t start: ${what}`, output, ...(faultyConfig === undefined ? [] : [faultyConfig])].join('; ');
+    const message = [
+      `${name} doesn’t start: ${what}`,
+      output,
+      ...(faultyConfig === undefined ? [] : [faultyConfig]),
+    ].join('; ');
     if (times < FAILURES_UNTIL_TERMINAL) return new RetryableError(message, { isOfSite });
     const repeated = `${message}; ${times} times in a row`;
     if (ofSite < this.#giveUpAfter || this.#proven.has(hash)) {

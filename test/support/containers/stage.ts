@@ -34,6 +34,10 @@ export interface RuntimeUnderTest {
   kill(name: string): Promise<void>;
   /** Keeps it running without answers. */
   freeze(name: string): Promise<void>;
+  /** What the server itself finds in GOOGLE_APPLICATION_CREDENTIALS and GOOGLE_CLOUD_PROJECT. */
+  account(name: string): Promise<{ readonly file: string; readonly project: string }>;
+  /** The names of the containers that have a key file on the host. */
+  keys(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 

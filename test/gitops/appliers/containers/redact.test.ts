@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { redact } from '../../../../gitops/appliers/containers/redact.ts';
 import { Secret } from '../../../../gitops/manifest/secrets.ts';
+import { PRIVATE_LINE, serviceAccountJson } from '../../../support/service-account.ts';
 
 const query = 'id=GTM-SERVER1&env=1&auth=s3cret/t0ken+x';
 const base64 = Buffer.from(query).toString('base64');
@@ -17,10 +18,21 @@ describe('the shown output of a container', () => {
     ['decoded s3cret/t0ken+x', 'decoded [secret]'],
     ['nothing to hide: id=GTM-SERVER1, env=1', 'nothing to hide: id=GTM-SERVER1, env=1'],
   ])('%s', (text, shown) => {
-    expect(redact(new Secret(base64), text)).toBe(shown);
+    expect(redact({ config: new Secret(base64) }, text)).toBe(shown);
   });
 
   test('an invalid config is hidden itself', () => {
-    expect(redact(new Secret('%%% no base64'), 'got %%% no base64')).toBe('got [secret]');
+    expect(redact({ config: new Secret('%%% no base64') }, 'got %%% no base64')).toBe('got [secret]');
+  });
+
+  test('the private key of a service account is hidden, in PEM and in JSON', () => {
+    const json = serviceAccountJson();
+    const secrets = { config: new Secret(base64), serviceAccountKey: new Secret(JSON.stringify(json)) };
+    for (const text of [String(json.private_key), JSON.stringify(json)]) {
+      const shown = redact(secrets, text);
+      expect(shown).toContain('[secret]');
+      expect(shown).toContain('BEGIN PRIVATE KEY');
+      expect(shown).not.toContain(PRIVATE_LINE);
+    }
   });
 });
