@@ -90,11 +90,21 @@ export class HostLease {
   async assertNotLost(): Promise<void> {
     this.#assertNotRefused();
     if (this.#held !== null) return;
-    const found = await this.#find();
+    const found = await this.#lastKnown();
     // Nothing can be taken now, neither from an ended process nor by a takeover.
     if (found === null || (found.record.holder === this.#settings.holder && !isAlive(found.record.process)))
       return;
     throw this.#heldBy(found.record);
+  }
+
+  /** What this machine's copy of the repository says; `null`: nothing, or the copy can't be read either. */
+  async #lastKnown(): Promise<Found | null> {
+    try {
+      return await this.#find();
+    } catch (error) {
+      if (error instanceof SitesRepoError) return null;
+      throw error;
+    }
   }
 
   #assertNotRefused(): void {

@@ -45,12 +45,15 @@ export class SiteFiles {
     return await this.#lookups({ revision, site });
   }
 
-  /** By site, its file at a revision of its own. What git doesn't have is left out. */
+  /**
+   * By site, its file at a revision of its own. What git doesn't have is left out. Throws `SitesRepoError` where an object
+   * is missing or corrupt.
+   */
   async readEach(revisions: ReadonlyMap<string, string>): Promise<SiteFile[]> {
     if (revisions.size === 0) return [];
     const lookups = [...revisions].map(([site, revision]) => ({ site, revision }));
     let isComplete = !this.#git.isMirror;
-    const blobs = await this.#git.retryAfterRefetch(async () => {
+    const { blobs, unlisted } = await this.#git.retryAfterRefetch(async () => {
       const names = lookups.flatMap(({ site, revision }) => [revision, `${revision}:${site}.yaml`]);
       const found = (await this.#git.run(['cat-file', '--batch-check'], `${names.join('\n')}\n`))
         .toString()
@@ -60,12 +63,23 @@ export class SiteFiles {
         isComplete = true;
         throw new SitesRepoError('the mirror lacks a revision that was applied');
       }
-      return lookups.flatMap(({ site }, index) => {
-        const blob = /^(\S+) blob /.exec(found[index * 2 + 1] ?? '')?.[1];
-        return blob === undefined ? [] : [{ site, blob }];
-      });
+      const blobOf = (index: number) => /^(\S+) blob /.exec(found[index * 2 + 1] ?? '')?.[1];
+      return {
+        blobs: lookups.flatMap(({ site }, index) => {
+          const blob = blobOf(index);
+          return blob === undefined ? [] : [{ site, blob }];
+        }),
+        // Git has the revision: either it has no such file, or the file's object is missing.
+        unlisted: lookups.filter(
+          (_, index) => blobOf(index) === undefined && /^\S+ commit /.test(found[index * 2] ?? ''),
+        ),
+      };
     });
     const files: SiteFile[] = [];
+    for (const { revision, site } of unlisted) {
+      const file = await this.readSite(revision, site);
+      if (file !== null) files.push(file);
+    }
     for await (const batch of this.texts(blobs)) files.push(...batch);
     return files;
   }

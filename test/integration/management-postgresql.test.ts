@@ -113,7 +113,10 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
       await becomesActive(id);
       await postgresql.without(async () => {
         const { status, body } = await world.call('GET', '/readyz');
-        expect([status, body]).toEqual([503, { status: 'not_ready', database: false, sitesRepo: true }]);
+        expect([status, body]).toEqual([
+          503,
+          { service: 'management', status: 'not_ready', database: false, sitesRepo: true },
+        ]);
         expect((await world.call('GET', '/healthz')).status).toBe(200);
         const asked = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
         expect([asked.status, asked.body.code]).toEqual([500, 'internal']);

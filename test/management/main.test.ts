@@ -71,7 +71,7 @@ test('reports that it is ready, keeps its database over a restart, and stops cle
     const answer = await fetch(`${url}/readyz`);
     expect([answer.status, await answer.json()]).toEqual([
       200,
-      { status: 'ready', database: true, sitesRepo: true },
+      { service: 'management', status: 'ready', database: true, sitesRepo: true },
     ]);
     expect(await (await fetch(`${url}/metrics`)).text()).toMatch(/^tagyard_ports_free 500$/m);
     stop(child);

@@ -354,7 +354,7 @@ test('removes a container that is still provisioning, or has failed', async () =
   world.provisioner.sites.set('acme-shop', { reason: 'Removed', message: '' });
   await becomes(body.id, { status: 'removed' });
 
-  world.provisioner.refuse = { status: 500, code: 'internal' };
+  world.provisioner.refuse = { status: 422, code: 'wrong_host' };
   const failed = await create();
   world.provisioner.refuse = null;
   await world.call('DELETE', `/server-containers/${failed.body.container}`, { as: 'owner' });
