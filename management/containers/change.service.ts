@@ -14,7 +14,7 @@ import { claimForChange, settleClaims } from '../records/claims.repository.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import { claimedNames } from '../records/sites.repository.ts';
 import { demandMatch } from '../view/etag.ts';
-import { refuseOwnZone } from './own-zone.ts';
+import { refuseOwnZone } from './names/own-zone.ts';
 import { demandPlaced } from './room.ts';
 
 /** Brings the database up to date with the sites repository. */

@@ -10,7 +10,7 @@ import { hostnamesOfOthers } from '../records/hostnames.repository.ts';
 import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
 import { type Draft, draftManifest } from './draft.ts';
 import { type IdempotencyKey, takeKey } from './idempotency.repository.ts';
-import { needsSuffix, slug, withSuffix } from './site-id.ts';
+import { needsSuffix, slug, withSuffix } from './names/site-id.ts';
 
 const NAME_TRIES = 5;
 

@@ -12,8 +12,8 @@ import { claimContainer } from './claim.ts';
 import type { NewContainer } from './containers.schema.ts';
 import { type Draft, newToken } from './draft.ts';
 import { storeAnswer } from './idempotency.repository.ts';
-import { refuseBlockedName } from './neutral-name.ts';
-import { refuseOwnZone } from './own-zone.ts';
+import { refuseBlockedName } from './names/neutral-name.ts';
+import { refuseOwnZone } from './names/own-zone.ts';
 import { demandRoom } from './room.ts';
 
 /** What runs the operations of containers. */

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { FiltersEngine, Request } from '@ghostery/adblocker';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { blockedPath, HOST_RULES } from '../../edge/verification/block-lists.ts';
-import { refuseBlockedName } from '../../management/containers/neutral-name.ts';
-import { needsSuffix, withSuffix } from '../../management/containers/site-id.ts';
+import { refuseBlockedName } from '../../management/containers/names/neutral-name.ts';
+import { needsSuffix, withSuffix } from '../../management/containers/names/site-id.ts';
 import type { ManagementProblem } from '../../management/http/errors.ts';
 import { BLOCK_LISTS, describeWith } from '../support/components.ts';
 

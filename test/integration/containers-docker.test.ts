@@ -74,7 +74,7 @@ describeWith('docker', 'containers in Docker', () => {
           const { GOOGLE_APPLICATION_CREDENTIALS: path, GOOGLE_CLOUD_PROJECT: project } = process.env;
           console.log(JSON.stringify({ file: readFileSync(path, 'utf8'), project }));`;
         const { stdout } = await execa('docker', ['exec', name, '/usr/local/bin/node', '--eval', script]);
-        // Whoever may inspect the container doesn't see the key.
+        // An inspection of the container doesn't show the key.
         expect(JSON.stringify(await docker.getContainer(name).inspect())).not.toContain(PRIVATE_LINE);
         const { Mounts } = await docker.getContainer(name).inspect();
         expect(Mounts.map(({ RW }) => RW)).toEqual([false]);

@@ -37,7 +37,7 @@ describe('the key of a service account', () => {
       /Google’s/,
     ],
     [
-      'whose tokens come from a name that looks like Google’s',
+      'whose tokens come from a name that resembles Google’s',
       { token_uri: 'https://oauth2.googleapis.com.evil.example/' },
       'token_uri',
       /Google’s/,

@@ -1,7 +1,7 @@
-import { blockedHost, describeRule } from '../../edge/verification/block-lists.ts';
-import { registrableDomain } from '../../gitops/manifest/schema.ts';
-import type { Settings } from '../context/context.ts';
-import { ManagementProblem } from '../http/errors.ts';
+import { blockedHost, describeRule } from '../../../edge/verification/block-lists.ts';
+import { registrableDomain } from '../../../gitops/manifest/schema.ts';
+import type { Settings } from '../../context/context.ts';
+import { ManagementProblem } from '../../http/errors.ts';
 import { needsSuffix, slug, withSuffix } from './site-id.ts';
 
 type Zone = Pick<Settings, 'host' | 'edgeDomain'>;

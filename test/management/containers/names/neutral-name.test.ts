@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { refuseBlockedName } from '../../../management/containers/neutral-name.ts';
+import { refuseBlockedName } from '../../../../management/containers/names/neutral-name.ts';
 
 const zone = { host: 'tag-1', edgeDomain: 'example.net' };
 const refusalOf = (name: string, domains: string[] = ['acme.example']) => {
