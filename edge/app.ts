@@ -93,13 +93,12 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   }
 
   /**
-   * A wildcard route also catches hosts of others: their requests reach their own servers untouched. `null`: this
+   * A wildcard route also catches hosts of others: their requests reach their own servers untouched. `undefined`: this
    * request isn't one, or nothing answers there. Our proxy forwards requests for sites only.
    */
-  async function passed(request: Request, error: unknown): Promise<Response | null> {
-    const isOfOthers = error instanceof EdgeError && error.code === 'unknown_host';
-    if (!isOfOthers || isFromProxy(request.headers, hopSecret)) return null;
-    return await dependencies.fetch(request).catch(() => null);
+  async function passed(request: Request, { code }: EdgeError): Promise<Response | undefined> {
+    if (code !== 'unknown_host' || isFromProxy(request.headers, hopSecret)) return undefined;
+    return await dependencies.fetch(request).catch(() => undefined);
   }
 
   return async (request, waitUntil) => {
@@ -115,7 +114,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       return endingAfter(request, toResponse(failure, requestId));
     };
     const routed = await route(request, waitUntil, notes, guard).catch(async (error: unknown) => {
-      return (await passed(request, error)) ?? { handle: () => fail(error) };
+      return (await passed(request, toEdgeError(error))) ?? { handle: () => fail(error) };
     });
     if (routed instanceof Response) return routed;
     const { cors, handle }: Handling = routed;

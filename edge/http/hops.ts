@@ -29,13 +29,12 @@ function wellFormed(address: string | null): string | null {
   return ADDRESS.test(address ?? '') ? address : null;
 }
 
-/** True if our proxy sent the request: it has the hop secret. */
+/**
+ * True if our proxy sent the request: it has the hop secret. Compares in a time that depends on the lengths only, so that
+ * timing reveals nothing of the secret.
+ */
 export function isFromProxy(headers: Headers, secret: string | undefined): boolean {
-  return isTrusted(headers.get(HOP_HEADER) ?? headers.get(OLD_HOP_HEADER), secret);
-}
-
-/** Compares in a time that depends on the lengths only, so that timing reveals nothing of the secret. */
-function isTrusted(given: string | null, secret: string | undefined): boolean {
+  const given = headers.get(HOP_HEADER) ?? headers.get(OLD_HOP_HEADER);
   if (!given || !secret) return false;
   const encoder = new TextEncoder();
   const [a, b] = [encoder.encode(given), encoder.encode(secret)];

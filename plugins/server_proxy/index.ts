@@ -28,7 +28,7 @@ export default definePlugin({
       !OWN_SEGMENTS.includes(path.split('/')[1] ?? '') &&
       site.proxyPaths.some((own) =>
         // A prefix also names the path before its `/*`.
-        own.endsWith('/*') ? `${path}/`.startsWith(own.slice(0, -1)) : own === path,
+        own.endsWith('*') ? `${path}/`.startsWith(own.slice(0, -1)) : own === path,
       ),
     handle: proxy,
   },
