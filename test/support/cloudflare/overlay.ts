@@ -2,7 +2,7 @@ import type { Overlay } from '../openapi.ts';
 
 /**
  * What the API has beyond the document that the traffic is checked with. Sources: the types of the official SDK
- * (npm cloudflare 7.3.0, resources/workers/scripts), for the last three paths what wrangler 4 calls, and for the query
+ * (npm cloudflare 7.3.0, resources/workers/scripts and resources/dns/usage), for the last three paths what wrangler 4 calls, and for the query
  * parameters and the optional member what wrangler 4, certbot and the SDK send.
  */
 const text = { type: 'string' };
@@ -150,6 +150,14 @@ export const CLOUDFLARE_OVERLAY: Overlay = {
     [`${one}/secrets`]: { get: operation(list(secret)), put: operation(secret, json(secret)) },
     [`${one}/secrets/{secret_name}`]: { delete: operation(none) },
     [`${one}/subdomain`]: { get: operation(workersDev), post: operation(workersDev, json(workersDev)) },
+    '/zones/{zone_id}/dns_records/usage': {
+      get: operation(
+        object({ record_quota: nullable({ type: 'number' }), record_usage: { type: 'number' } }, [
+          'record_quota',
+          'record_usage',
+        ]),
+      ),
+    },
     [`${account}/workers/services/{script_name}`]: {
       get: operation(
         object({ default_environment: object({ script }, ['script']) }, ['default_environment']),

@@ -133,7 +133,7 @@ export function zoneRecords({ db, zone, now, limit }: ZoneRecordsOptions) {
     }));
   }
 
-  return { all, page, named, get, create, replace, patch, remove, batch };
+  return { all, page, count, named, get, create, replace, patch, remove, batch };
 }
 
 function parseRecord<T>(schema: z.ZodType<T>, input: unknown): T {

@@ -39,14 +39,40 @@ const usage = (record_quota: number | null) => ({
 const isUsage = (_method: string, path: string) => path.endsWith('/dns_records/usage');
 const ask = () => recordQuota(world.client, world.emulator.zone.id, signal);
 
+const forbidden = {
+  kind: 'refuse' as const,
+  status: 403,
+  body: JSON.stringify({
+    success: false,
+    errors: [{ code: 9109, message: 'Unauthorized to access requested resource' }],
+    messages: [],
+    result: null,
+  }),
+};
+
 test('Cloudflare’s own figure counts, else the plan', async () => {
   world.faulty.plan(usage(4_321), isUsage);
   expect(await ask()).toBe(4_321);
   world.faulty.plan(usage(null), isUsage);
   expect(await ask()).toBe(200);
   // A token without the permission, or an API without the path.
+  world.faulty.plan(forbidden, isUsage);
   expect(await ask()).toBe(200);
 });
+
+test.each([200, 1_000, 3_500])(
+  'a zone of %s records says so, and its plan says the same',
+  async (records) => {
+    const other = await cloudflareWorld({ records });
+    try {
+      const { zone } = other.emulator;
+      expect(await recordQuota(other.client, zone.id, signal)).toBe(records);
+      expect(quotaOfPlan(await other.client.zone(zone.id, signal))).toBe(records);
+    } finally {
+      await other.close();
+    }
+  },
+);
 
 test('a failing API is no unknown quota', async () => {
   world.faulty.plan({ kind: 'fail after' }, isUsage);
@@ -65,7 +91,7 @@ const services = () => ({
 
 test('is asked once for many passes, and not at all where it is set', async () => {
   for (const [given, limit, calls] of [
-    [{}, 200, 2],
+    [{}, 200, 1],
     [{ DNS_RECORD_QUOTA: '7' }, 7, 0],
   ] as const) {
     world.faulty.calls.length = 0;
