@@ -113,8 +113,9 @@ describe('a store that fails', () => {
 
   test('a late EDGE_CONFIG still fills the cache', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });
-    await stage.fault('EDGE_CONFIG', 300);
+    await stage.fault('EDGE_CONFIG', 'hold');
     expect((await stage.boot(site)).json.features).toEqual({});
+    await stage.fault('EDGE_CONFIG', null);
     await expect
       .poll(async () => (await stage.boot(site)).json.features, { timeout: 5000 })
       .toEqual({ cookie_restoration: true });
