@@ -22,7 +22,7 @@ function refuseRouteClashes(plugins: readonly Plugin[]): void {
         const [one, other] = [clash, { plugin, route }].map(
           (claim) => `${claim.plugin.name} (${claim.route.method} ${claim.route.path})`,
         );
-        throw new Error(`${one} and ${other} claim the same`);
+        throw new Error(`${one} and ${other} claim the same route`);
       }
       shapes.set(shape, [...claims, { plugin, route }]);
     }
@@ -30,8 +30,8 @@ function refuseRouteClashes(plugins: readonly Plugin[]): void {
 }
 
 /**
- * Two routes of one shape don't clash if their methods differ and their parameters have the same names: the router
- * compares the text of the paths.
+ * Two routes of one shape don't clash if their paths are the same text and their methods differ, neither being `ALL`.
+ * They do if their parameters have different names: the router keeps routes by that text and would find only one.
  */
 function clashes(one: Route, other: Route): boolean {
   return (

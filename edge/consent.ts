@@ -4,8 +4,8 @@ import type { ConsentMode } from '../plugins/document.ts';
 type Choices = Readonly<Record<string, 'granted' | 'denied'>>;
 
 /**
- * Decides what a visitor allows. `Sec-GPC: 1` denies both purposes. A denial always counts. Without a choice, the
- * site's mode decides. A cookie of unknown purpose needs consent to both purposes.
+ * Decides which of the two purposes, analytics and ads, a visitor allows. `Sec-GPC: 1` denies both. A denial always
+ * counts. Without a choice, the site's mode decides. A cookie of unknown purpose needs consent to both.
  */
 export function decideConsent(mode: ConsentMode, gpc: boolean, choices: Choices): Consent {
   const allowed = (type: 'analytics_storage' | 'ad_storage') => {

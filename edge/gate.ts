@@ -17,7 +17,7 @@ interface Gated {
 
 type Gate = Pick<EdgeConfigDocument, 'features' | 'modules'>;
 
-/** Applies without EDGE_CONFIG: mandatory plugins on their defaults, optional ones disabled. */
+/** Where no EDGE_CONFIG document can be read in time: mandatory plugins on their defaults, optional ones disabled. */
 export const OPEN_GATE: Gate = { features: {}, modules: {} };
 
 /** Decides which plugins run for a site, before any plugin code runs. */

@@ -117,7 +117,10 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
   }
 }
 
-/** Rejects with the system's error (`EADDRINUSE`, `EACCES`) if the port can't be used. The runtime would only exit. */
+/**
+ * Rejects with the system's error (`EADDRINUSE`, `EACCES`) if the port can't be used. Checked here because the
+ * runtime would just exit.
+ */
 async function assertFree(port: number): Promise<void> {
   // Not the probe of gitops/base: the edge imports nothing of gitops, and callers need the listen error itself.
   const probe = createServer().listen(port, '127.0.0.1');

@@ -11,7 +11,7 @@ interface FrontEnv {
  */
 const VIA = 'cf-ew-via';
 
-/** Kept in memory: the embedded runtime has one isolate, and the host sets the routes after every start. */
+/** Kept in memory: the embedded runtime has one isolate, and the process that starts it sets the routes each time. */
 let routes: readonly string[] = [];
 
 /**
@@ -30,7 +30,7 @@ export default class Front extends WorkerEntrypoint<FrontEnv> {
     return this.env.EDGE.fetch(new Request(request, { headers, redirect: 'manual', cf: { colo: 'LOCAL' } }));
   }
 
-  /** The host calls this by the runtime's RPC, which no client can reach. */
+  /** The process that started the runtime calls this by the runtime's RPC, which no client can reach. */
   setRoutes(patterns: readonly string[]): void {
     routes = [...patterns];
   }

@@ -8,8 +8,8 @@ export interface Hop {
 }
 
 /**
- * The URL as the visitor's browser sees it. The scheme is the proxy's, where it states one; the host is the proxy's only
- * where it is one of the site's own (`ownHosts`, active or not), else the edge hostname.
+ * The URL as the visitor's browser sees it. The scheme is the forwarded one, if there is one. The host is the forwarded
+ * one if it is one of `ownHosts` (the site's domains, active or not) or under one; else it is the edge hostname.
  */
 export function publicUrl(requested: URL, hop: Hop, ownHosts: readonly string[]): URL {
   if (hop.forwardedHost === null && hop.forwardedProto === null) return requested;

@@ -20,7 +20,7 @@ const CLAIM =
 /** The headers of a debug session: the only `x-gtm-*` headers that clients may send. */
 export const DEBUG_HEADERS = ['x-gtm-auth', 'x-gtm-debug', 'x-gtm-preview', 'x-gtm-server-preview'] as const;
 const OF_PREVIEW: ReadonlySet<string> = new Set(DEBUG_HEADERS);
-/** Headers that a container's templates trust as set by the host, for example the address to call and its API key. */
+/** Templates in a GTM container trust these headers as set by its host, for example a URL to call and its API key. */
 const FROM_CONTAINER_HOST = /^x-gtm-/;
 
 /** True if a client must not send a header of this name (lower case) to a container. */
@@ -30,8 +30,8 @@ export function isClaim(name: string): boolean {
 }
 
 /**
- * The common ones, for a proxy that can drop headers only by exact name. `isClaim` covers each of them. The proxy
- * itself decides about `forwarded` and about the headers that it sets.
+ * The common headers that a client must not send, for a proxy that can drop headers only by exact name. `isClaim`
+ * covers each of them. `forwarded` and the headers that the proxy sets are not in the list: it treats them itself.
  */
 export const COMMON_CLAIMS = [
   'x-forwarded',

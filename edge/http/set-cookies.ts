@@ -7,10 +7,9 @@ const SETS_ID = /^[ \t]*=?[ \t]*_fpid[ \t]*=/;
 const DOMAIN = /^[ \t]*domain[ \t]*=[ \t]*(?:\.?(.*?))?[ \t]*$/i;
 
 /**
- * Removes the `Set-Cookie` lines that no origin and no plugin may set: the visitor's id, and cookies for a domain
- * outside `ownHosts`. In the zone of all edge hostnames, for example, every other site would receive such a cookie.
- * Puts `id`, the permitted lines that set the id, before the others. Browsers use the last of several `Domain`
- * attributes; here each one must be under `ownHosts`.
+ * Removes the `Set-Cookie` lines for a domain outside `ownHosts`: a cookie for the zone of all edge hostnames, for
+ * example, would reach every other site. Also removes all lines that set the visitor's id, and puts `id`, the permitted
+ * ones, first. Browsers use the last of several `Domain` attributes; here each one must be under `ownHosts`.
  */
 export function withOwnCookies(
   response: Response,

@@ -11,7 +11,7 @@ export const COLD_TIMEOUT_MS = 5000;
 export const LAST_GOOD_SECONDS = 7 * 86_400;
 /** Documents kept in memory per store, each a few kilobytes at most. */
 export const MAX_ENTRIES = 20_000;
-/** Missing keys kept in memory. Anyone can request unknown keys, so there are few. */
+/** Missing keys kept in memory. Anyone can request unknown keys, so this limit is low. */
 export const MAX_ABSENCES = 1000;
 
 /** 400 days, the longest life of a cookie: the store drops a profile when browsers have dropped its id. */

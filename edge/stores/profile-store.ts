@@ -11,7 +11,7 @@ export interface ProfileKv {
   delete(key: string): Promise<void>;
 }
 
-/** The profiles of one site, for one request. A failing store is logged; then nothing is read or kept. */
+/** The profiles of one site, for one request. A call that fails is logged, and reads or stores nothing. */
 export function profileStore(
   kv: ProfileKv,
   siteId: string,

@@ -146,7 +146,7 @@ function waitAfter(age: number): number {
 }
 
 function tried({ message, retryAt }: { message: string; retryAt: number }): string {
-  return `${message}; tried again at ${moment(retryAt)}`;
+  return `${message}; next attempt at ${moment(retryAt)}`;
 }
 
 function sentence(...parts: readonly (string | null)[]): string {

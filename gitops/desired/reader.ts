@@ -23,7 +23,7 @@ type Readings = Map<string, { readonly blob: string; readonly reading: Reading }
 
 interface Cache {
   readonly readings: Readings;
-  /** Two sites claim the same name. */
+  /** Several sites claim a name, or several clients a domain. */
   readonly isContested: boolean;
 }
 
@@ -50,7 +50,7 @@ export class DesiredStateReader {
     this.#settings = settings;
   }
 
-  /** Throws `SitesRepoError` where the revision can't be read: that is never an empty desired state. */
+  /** Throws `SitesRepoError` if the revision can't be read, rather than return an empty desired state. */
   async read(revision: string): Promise<DesiredState> {
     if (this.#current?.revision === revision) return this.#current;
     const { state, ...cache } = await this.#loadOnce(revision);
@@ -59,7 +59,7 @@ export class DesiredStateReader {
     return state;
   }
 
-  /** The same for a revision that isn't applied: the cache stays as it is. */
+  /** Like `read`, but only to show it: the revision doesn't become the current one, and the cache stays as it is. */
   async peek(revision: string): Promise<DesiredState> {
     if (this.#current?.revision === revision) return this.#current;
     return (await this.#loadOnce(revision)).state;
@@ -119,8 +119,8 @@ export class DesiredStateReader {
   }
 
   /**
-   * Stalls the sites whose names an older site claims, or whose domains belong to another client. True if several sites
-   * claim a name, or several clients a domain. `suspects`: only names that one of these sites claims are checked.
+   * Stalls the sites whose names another site claimed first, or whose domains belong to another client. Returns true if
+   * several sites claim a name, or several clients a domain. With `suspects`, checks only what these sites claim.
    */
   async #stallContested(
     sites: Map<string, DesiredSite>,
@@ -147,7 +147,7 @@ export class DesiredStateReader {
     revision: string,
   ): Promise<void> {
     const applied = await this.#appliedDomains([...disputed.keys()]);
-    // Applied domains stay valid, so the ages of claims matter only if a site has a new one.
+    // Applied domains stay valid, so the ages of claims matter only if a site claims a domain that isn't applied yet.
     const isNew = ([site, domains]: [string, ReadonlySet<string>]) =>
       [...domains].some((domain) => !applied.get(site)?.has(domain));
     if (![...disputed].some(isNew)) return;
@@ -166,7 +166,7 @@ export class DesiredStateReader {
     }
   }
 
-  /** By site, the registrable domains of its last applied version; of none if git no longer has it. */
+  /** By site, the registrable domains of its last applied version; without sites whose version git no longer has. */
   async #appliedDomains(sites: readonly string[]): Promise<Map<string, ReadonlySet<string>>> {
     const revisions = new Map<string, string>();
     for (const site of sites) {

@@ -32,9 +32,9 @@ export interface ContainerSpec {
   readonly port: number;
   /** It runs only while it is used: a socket on `address` starts it for the first request. */
   readonly onDemand: boolean;
-  /** The address that the container itself binds, also with `port`. It differs from `address` where `onDemand` is set. */
+  /** Where the container itself listens, at the same `port`. This address equals `address` unless `onDemand` is set. */
   readonly boundAddress: string;
-  /** The preview server's name for the processing role, where it must resolve to this host. */
+  /** The hostname of the preview server for the processing role, where it must resolve to this host. */
   readonly previewHost: string;
   readonly hash: string;
 }
@@ -42,7 +42,7 @@ export interface ContainerSpec {
 interface AssignedSlots {
   addressOf(wanted: SlotHolder): string;
   edition(site: string): number;
-  /** For previews: what the copy assigns is forgotten with it. */
+  /** A copy for plans that are only shown: slots that it assigns are not assigned in the original. */
   copy(): AssignedSlots;
 }
 
@@ -66,9 +66,9 @@ export interface ContainerSettings {
 }
 
 /**
- * The containers of a site. Pure apart from the slots: they are assigned at the first call and constant until they are
- * released, because nothing desires or runs the container any more. A changed spec has another hash and therefore another slot with the same port: the old and the new container run side
- * by side during a swap (docs/reconciler.md, rule 8).
+ * The containers of a site. Pure apart from the slots: the first call assigns a container its slot. It keeps that slot
+ * until it is neither desired nor running any more. A changed spec has another hash and therefore another slot with the
+ * same port: the old and the new container run side by side during a swap (docs/reconciler.md, rule 8).
  */
 export function containerSpecs(manifest: LoadedManifest, settings: ContainerSettings): ContainerSpec[] {
   const { site, image, resources, ports, hostnames, config, serviceAccount, serviceAccountKey } = manifest;

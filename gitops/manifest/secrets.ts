@@ -31,14 +31,17 @@ export class Secret {
   }
 }
 
-/** Encrypts to an `age1…` recipient and answers ASCII armor, the form of manifests. */
+/** Encrypts to an `age1…` recipient. Returns ASCII armor, the form that secrets have in manifests. */
 export async function encryptSecret(recipient: string, text: string): Promise<string> {
   const encrypter = new Encrypter();
   encrypter.addRecipient(recipient);
   return `${armor.encode(await encrypter.encrypt(text)).trim()}\n`;
 }
 
-/** By key file. Parsing an identity takes as long as a decryption, and a host decrypts thousands of secrets with one. */
+/**
+ * By the text of the key file. They are kept because parsing an identity takes as long as a decryption, and a host
+ * decrypts thousands of secrets with the same file.
+ */
 const DECRYPTERS = new Map<string, Decrypter>();
 
 /**

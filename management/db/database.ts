@@ -37,7 +37,7 @@ interface Containers {
   status: ContainerStatus;
   status_reason: StatusReason | null;
   status_detail: string | null;
-  /** Health of what runs for it on its host. */
+  /** Health of the site's containers on their host. */
   health: Generated<Health>;
   manifest: Json<ManifestView>;
   revision: string | null;

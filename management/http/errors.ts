@@ -1,6 +1,6 @@
 import { ProblemError, type ProblemOptions } from '../../gitops/base/http/problem.ts';
 
-/** Every error code that the management API answers, with its HTTP status and its line of meaning. */
+/** Every error code that the management API answers with, its HTTP status, and the title that explains it. */
 export const MANAGEMENT_ERRORS = {
   invalid_request: [400, 'The request is not valid for this endpoint'],
   missing_token: [401, 'The request carries no bearer token'],
@@ -12,7 +12,7 @@ export const MANAGEMENT_ERRORS = {
   unknown_container: [404, 'There is no such container, or the caller is not a member of its client'],
   unknown_domain: [404, 'The container has no such domain'],
   unknown_member: [404, 'The subject is not a member of the client'],
-  method_not_allowed: [405, 'The address doesn’t accept this method; `allow` names the others'],
+  method_not_allowed: [405, 'The address doesn’t accept this method; the header `allow` lists its methods'],
   request_timeout: [408, 'The request was not sent in time'],
   container_busy: [409, 'The container is still being created; try again in a moment'],
   domain_in_use: [409, 'Another site or client holds one of the domains'],
@@ -28,7 +28,7 @@ export const MANAGEMENT_ERRORS = {
   body_too_large: [413, 'The request body is too large'],
   uri_too_long: [414, 'A part of the address is too long'],
   unsupported_media_type: [415, 'The request body must be application/json'],
-  expectation_failed: [417, 'The request expects what this service doesn’t do'],
+  expectation_failed: [417, 'The service doesn’t do what the request’s `expect` header asks for'],
   blocked_name: [422, 'Common blocking lists name the hostname that the site would get'],
   foreign_domain: [422, 'The custom domain is not under the registrable part of any of the site’s domains'],
   idempotency_key_reused: [422, 'The Idempotency-Key was used with another request'],
@@ -47,7 +47,7 @@ export const MANAGEMENT_ERRORS = {
     503,
     'The change is committed, but the database doesn’t show it yet; don’t repeat the request',
   ],
-  stopping: [503, 'The management API stops; try again in a moment'],
+  stopping: [503, 'The management API is stopping; try again in a moment'],
   sites_repo_unavailable: [503, 'The sites repository can’t be read or written'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 

@@ -30,7 +30,7 @@ export const containerView = z
       description:
         'changes are committed, but not applied until the site is resumed; `statusDetail` names them',
     }),
-    health: z.enum(HEALTHS).meta({ description: 'health of what runs for it on its host' }),
+    health: z.enum(HEALTHS).meta({ description: 'health of the site’s containers on their host' }),
     image: z.string().meta({ description: 'the tag server’s image, pinned by digest' }),
     features: z.record(z.string(), z.boolean()),
     modules: z.record(z.string(), z.unknown()),

@@ -14,14 +14,14 @@ import { FRESH_UNTIL, fetchVendor, pick, SAFE_HEADERS } from './vendor-fetch.ts'
 const PREVIEW_PARAMETERS = ['gtm_auth', 'gtm_preview', 'gtm_cookies_win', 'gtm_debug'] as const;
 const PREVIEW_COOKIE = /(?:^|;\s*)gtm_(?:auth|preview|debug)=/;
 
-/** What `l` may be: an identifier, as in every snippet of the vendor. */
+/** The parameter `l` names the page's data layer. It must be an identifier, as in every snippet of the vendor. */
 const DATA_LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
 /** The keys of the cached copies, by web tag. */
 const cachedNames = new Map<string, Set<string>>();
 
 /**
- * GET /c/<container token>.js: the vendor's gtm.js for the web tag of that domain. A copy is
- * shared between all sites with that web tag; its key is the URL that it was fetched from.
+ * GET /c/<container token>.js: the vendor's gtm.js for the web tag of the domain with this token. A copy is shared
+ * between all sites with that web tag; its key contains the path and query of the URL that it was fetched from.
  */
 export const vendorScriptRoute = defineRoute({
   method: 'GET',
@@ -115,7 +115,10 @@ async function refresh(context: PluginContext, url: URL, key: string, webTagId: 
   return { headers, body };
 }
 
-/** How long the copy is still fresh; 0 for a value that no copy can have, which a clock set back would cause. */
+/**
+ * How long the copy is still fresh. If the clock was set back, this can be longer than any copy stays fresh: then it
+ * counts as 0.
+ */
 function secondsLeft({ now }: PluginContext, { headers }: SharedBody): number {
   const left = Math.floor((Number(headers.get(FRESH_UNTIL)) - now()) / 1000);
   return left > FRESH_FOR_SECONDS ? 0 : left;
@@ -123,7 +126,7 @@ function secondsLeft({ now }: PluginContext, { headers }: SharedBody): number {
 
 /** The response for a page: fresh for the rest of the copy's time, and at least for 30 seconds. */
 function forPage(context: PluginContext, copy: SharedBody): Response {
-  // Without the `age` that the cache adds: `max-age` counts it already.
+  // The `age` that the cache adds is left out: `max-age` is the time that is left, not the copy's whole life.
   const headers = pick(copy.headers, [...SAFE_HEADERS, 'etag']);
   const life = Math.max(30, secondsLeft(context, copy));
   headers.set('cache-control', `public, max-age=${life}, stale-if-error=86400`);

@@ -8,12 +8,12 @@ import { eventually } from '../support/eventually.ts';
 const BAIT = /\/bait\/gtm\.js/;
 const WEB_TAG = /\/c\/ct_|:\d+\/gtm\.js/;
 
-/** The effect of a list's cosmetic rule on a page. */
+/** What a blocker's filter list does to a page to hide advertisements. */
 const HIDES_ADS = `const sheet = new CSSStyleSheet();
   sheet.replaceSync('.adsbox { display: none !important }');
   document.adoptedStyleSheets = [sheet];`;
 
-/** A browser that shortens cookies of scripts and returns the expiry. */
+/** A browser that lets scripts set cookies for one week only, and shows scripts the expiry. */
 const SHOWS_A_WEEK = `Object.defineProperty(window, 'cookieStore', {
     value: { get: () => Promise.resolve({ expires: Date.now() + 7 * 86_400_000 }) },
   });`;
@@ -59,12 +59,12 @@ describeWith('chromium', 'what a page tells of blockers and shortened cookies', 
   test.each<[string, (browser: BrowserContext) => Promise<unknown>, object]>([
     ['no blocker', async () => undefined, nothing],
     [
-      'a list that hides elements',
+      'a blocker that hides elements',
       (browser) => browser.addInitScript({ content: HIDES_ADS }),
       { ...nothing, adblock: true, bait_hidden: true },
     ],
     [
-      'a list that blocks requests',
+      'a blocker that blocks requests',
       (browser) => browser.route(BAIT, (route) => route.abort('blockedbyclient')),
       { ...nothing, adblock: true, bait_blocked: true },
     ],
@@ -94,11 +94,11 @@ describeWith('chromium', 'what a page tells of blockers and shortened cookies', 
     expect(signals).toMatchObject(nothing);
   });
 
-  test('an unlimited life of cookies is measured', async () => {
+  test('a browser that doesn’t shorten cookies is recognized by measurement', async () => {
     expect(await signalsOf()).toMatchObject({ itp: false, itp_measured: true, id_capped: false });
   });
 
-  test('a limit of one week is measured', async () => {
+  test('a browser that shortens cookies to a week is recognized by measurement', async () => {
     const signals = await signalsOf((browser) => browser.addInitScript({ content: SHOWS_A_WEEK }));
     expect(signals).toMatchObject({ itp: true, itp_measured: true, id_capped: true });
   });
@@ -108,7 +108,7 @@ describeWith('chromium', 'what a page tells of blockers and shortened cookies', 
     ['Firefox', 'Gecko/20100101 Firefox/140.0', { itp: false }],
     ['WebKit without a version', 'AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/140.0 Safari/604.1', {}],
   ])(
-    'without a readable expiry, the signal for %s is derived from the engine and marked as not measured',
+    'without a readable expiry, `itp` for %s is derived from the engine or left out, and marked as not measured',
     async (_name, agent, known) => {
       const signals = await signalsOf((browser) =>
         browser.addInitScript({

@@ -27,7 +27,7 @@ describe('two plugins with one route', () => {
       [plugin('a', ['GET', '/x'], ['POST', '/x'], ['GET', '/y']), plugin('b', ['POST', '/x'])],
     ],
   ])('refuses %s', (_name, plugins) => {
-    expect(() => refuseClashes(plugins)).toThrow(/claim the same/);
+    expect(() => refuseClashes(plugins)).toThrow(/claim the same route/);
   });
 
   test('two plugins may have one path with different methods, and paths with one prefix', () => {

@@ -169,8 +169,21 @@ const ownManifest = fc.record({ name: site, change: fc.constantFrom(...MANIFEST_
   }),
 );
 
+/** A link or submodule takes the place of a site's file, which git still has by that name. */
+const hiding = site.chain((name) =>
+  fc.constantFrom('120000' as const, '160000' as const).map(
+    (mode): Edit => ({
+      op: 'put',
+      path: `${name}.yaml`,
+      mode,
+      content: { of: 'bytes', latin1: '../acme.yaml', times: 1 },
+    }),
+  ),
+);
+
 const edit: fc.Arbitrary<Edit> = fc.oneof(
   { weight: 5, arbitrary: ownManifest },
+  { weight: 3, arbitrary: hiding },
   {
     weight: 7,
     arbitrary: fc.record({

@@ -159,7 +159,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     await push('beta-shop', await site('beta-shop', 2));
     await reaches('beta-shop', 'beta-shop-origin.example.net', {
       state: 'pending_certificate',
-      reason: expect.stringMatching(/^the authority can’t be reached \(ECONNREFUSED\); tried again at /),
+      reason: expect.stringMatching(/^the authority can’t be reached \(ECONNREFUSED\); next attempt at /),
     });
     expect(await status('beta-shop')).toMatchObject({ ready: false, reason: 'CertificatePending' });
     expect(await status('acme-shop')).toMatchObject({ ready: true });
@@ -183,7 +183,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     await push('acme-shop', await site('acme-shop', 1, { customDomains: [CUSTOM] }));
     await isReady('acme-shop');
     const reason = expect.stringMatching(
-      /^the authority refused the order \(rejectedIdentifier\): .* tried again at /,
+      /^the authority refused the order \(rejectedIdentifier\): .* next attempt at /,
     );
     await reaches('acme-shop', CUSTOM, { state: 'pending_certificate', reason });
     const before = pebble.requests('/order-plz');

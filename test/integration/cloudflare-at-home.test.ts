@@ -93,7 +93,7 @@ describe('Cloudflare at home', () => {
   test('serves what was written through its API, and the same after a restart', async () => {
     const first = await start();
     const host = 'shop.tagyard.localhost';
-    // Cloudflare answers for a name without a worker; afterwards the worker does.
+    // Without a route, Cloudflare itself answers for the name (530); with one, the worker does.
     expect(await statusAt(first.edge, host)).toBe(530);
     await first.client.createRoute(first.zoneId, { pattern: `${host}/*`, script: 'tagyard-edge' }, signal);
     expect(await statusAt(first.edge, host)).not.toBe(530);

@@ -39,7 +39,8 @@ describeWith('docker', 'tagyard image on real containers', () => {
   beforeEach(async () => {
     const runtime = dockerRuntime({ docker, stopGraceSeconds: 2 });
     const containers = containersApplier(containersSettings(INSTANCE, '127.90'), runtime);
-    daemon = await memoryDaemon({}, [containers as never]); // the loop passes it its own changes
+    // The cast is safe: the loop gives each applier only the changes that this applier planned.
+    daemon = await memoryDaemon({}, [containers as never]);
     url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
   });
   afterEach(async () => {

@@ -51,7 +51,7 @@ function conformance(
         },
         async breakObserve() {
           await rename(sites, `${sites}.away`);
-          // Reading this link fails with ELOOP. A missing folder is another case.
+          // Reading this link fails with ELOOP. A missing folder would not do: on nginx it counts as an empty one.
           await symlink(sites, sites);
           return async () => {
             await rm(sites);

@@ -76,7 +76,7 @@ describe('npm run plugin:new', () => {
     const built = await run('edge/bundle.ts');
     expect(built.code).toBe(1);
     expect(built.output).toContain(
-      'server_proxy (ALL /g/collect) and greedy (GET /g/collect) claim the same',
+      'server_proxy (ALL /g/collect) and greedy (GET /g/collect) claim the same route',
     );
   });
 

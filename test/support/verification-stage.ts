@@ -23,12 +23,14 @@ import { HOP_SECRET, IDENTITY, proxyHome, put } from './proxy/proxy.ts';
 export const VERIFICATION_SECRET = 'a-secret-of-the-verification-worker';
 const VENDOR = 'vendor.localhost';
 
-/** A fault of a request between two parts of the stage. */
+/** A request between two parts of the stage. */
 export interface Passing {
   readonly method: string;
   readonly url: URL;
   readonly headers: IncomingHttpHeaders;
 }
+
+/** What is done to such a request instead of only forwarding it. */
 export interface Fault {
   /** Forwards the request to this URL instead. */
   readonly url?: URL;
@@ -46,7 +48,7 @@ export interface VerificationStage {
   readonly manifest: LoadedManifest;
   readonly edge: EdgeHost;
   readonly tlsPort: number;
-  /** The fault of a request that the workers or the proxy (to the edge) send. Unset: none. */
+  /** Chooses the fault of a request that a worker sends, or that the proxy sends to the edge. Default: none. */
   fault: (passing: Passing) => Fault | undefined;
   /** The URL of every request of a worker. */
   readonly asked: string[];
@@ -89,7 +91,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
     verification: { port: 0, secret: VERIFICATION_SECRET },
   });
   const { verificationUrl } = edge;
-  if (verificationUrl === null) throw new Error('a verification worker was asked for');
+  if (verificationUrl === null) throw new Error('there is no verification worker');
   const edgeward = await meddler((passing) => ({
     to: { host: '127.0.0.1', port: Number(edge.url.port) },
     fault: stage.fault(passing),
@@ -185,7 +187,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
   return stage;
 }
 
-/** Every name resolves to loopback, for the tag servers, too. */
+/** All names end in `.localhost`, so they resolve to loopback, also in the tag servers. */
 function siteManifest(): LoadedManifest {
   return loadedManifest('shop', 0, {
     hostnames: {

@@ -83,7 +83,7 @@ export class Failures {
   }
 }
 
-/** Google's answer to the CONTAINER_CONFIG, which ends the image (docs/facts.md, Startup and run). */
+/** Google's answer to the CONTAINER_CONFIG, which ends the image (docs/facts.md, Start and run). */
 const REFUSED = /googletagmanager\.com\/server\.js\b.*\b(4\d\d)\b/;
 
 /** The image can't read the CONTAINER_CONFIG at all (docs/facts.md, Container configuration). */

@@ -1,4 +1,4 @@
-/** A service's closed set of error codes, each with its HTTP status and a line of meaning. */
+/** A service's closed set of error codes, each with its HTTP status and the title that explains it. */
 type ErrorTable = Readonly<Record<string, readonly [status: number, title: string]>>;
 
 /** Most fields at fault that a body lists. A request of 256 KiB can have a hundred thousand. */

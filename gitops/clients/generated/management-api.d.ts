@@ -246,7 +246,7 @@ export interface components {
             /** @description changes are committed, but not applied until the site is resumed; `statusDetail` names them */
             suspended: boolean;
             /**
-             * @description health of what runs for it on its host
+             * @description health of the site’s containers on their host
              * @enum {string}
              */
             health: "unknown" | "healthy" | "degraded";
@@ -397,7 +397,7 @@ export interface components {
             /** @description changes are committed, but not applied until the site is resumed; `statusDetail` names them */
             suspended: boolean;
             /**
-             * @description health of what runs for it on its host
+             * @description health of the site’s containers on their host
              * @enum {string}
              */
             health: "unknown" | "healthy" | "degraded";

@@ -1,7 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 
 const STATEMENTS = [
-  // Finds every claim under a registrable domain. In byte order, all names with one prefix are one range of the index.
+  // Serves the search for all claims under a registrable domain. Names under one domain begin alike when reversed, so
+  // in byte order they are one range of the index.
   sql`create index domain_claims_reversed on domain_claims ((reverse(domain) collate "C"))`,
 ];
 

@@ -25,7 +25,7 @@ export interface TagServerSettings {
   readonly upstream: string | null;
 }
 
-/** The environment variables of the real image that the stand-in reads. Each one is also a flag of the same name. */
+/** The environment variables of the real image that the stand-in reads. Each one is also a flag, in lower case. */
 const NAMES = [
   'CONTAINER_CONFIG',
   'PREVIEW_SERVER_URL',

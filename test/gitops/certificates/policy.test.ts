@@ -19,7 +19,7 @@ const UNKNOWN = new Error('metrics.acme.example can’t be resolved (ESERVFAIL)'
 const WRONG =
   'metrics.acme.example resolves to 192.0.2.9, must be 198.51.100.4 or a CNAME to acme-origin.example.net';
 
-/** A certificate of 90 days that was issued so many days ago. */
+/** A certificate of 90 days that was issued `days` days ago. */
 const aged = (days: number) => ({ notBefore: NOW - days * DAY, notAfter: NOW + (90 - days) * DAY });
 const failed = (minutes: number) => ({ message: 'the authority is down', retryAt: NOW + minutes * MINUTE });
 
@@ -59,14 +59,14 @@ describe('a name’s state', () => {
       { failure: failed(10) },
       {
         state: 'pending_certificate',
-        reason: 'the authority is down; tried again at 2026-11-21T12:10Z',
+        reason: 'the authority is down; next attempt at 2026-11-21T12:10Z',
         order: false,
         nextAt: NOW + 10 * MINUTE,
       },
     ],
     ['orders again after the pause', { failure: failed(0) }, { order: true }],
     [
-      'reports DNS before a failed order',
+      'reports wrong DNS rather than a failed order',
       { dns: AWAY, failure: failed(10) },
       { state: 'pending_dns', reason: WRONG },
     ],
@@ -91,7 +91,7 @@ describe('a name’s state', () => {
       {
         state: 'live',
         reason:
-          'due for renewal, ends on 2026-12-20; the authority is down; tried again at 2026-11-21T12:30Z',
+          'due for renewal, ends on 2026-12-20; the authority is down; next attempt at 2026-11-21T12:30Z',
         order: false,
         nextAt: NOW + 30 * MINUTE,
       },
@@ -141,18 +141,18 @@ describe('a name’s state', () => {
     [4 * MINUTE, MINUTE],
     [40 * MINUTE, 10 * MINUTE],
     [7 * DAY, 10 * MINUTE],
-  ])('is asked for ever more seldom: after %i ms in %i ms', (age, pause) => {
+  ])('is checked less and less often: after %i ms without a change, again in %i ms', (age, pause) => {
     const { nextAt } = judgeCertificate(facts({ dns: NOWHERE, since: NOW - age }), NOW);
     expect(nextAt - NOW).toBe(pause);
   });
 });
 
-describe('renewal', () => {
+describe('renewal of a certificate', () => {
   test.each([
     [0, 30],
     [0.5, 31.5],
     [1, 33],
-  ])('of 90 days with a jitter of %d: %d days before the end', (fraction, left) => {
+  ])('that lasts 90 days, with a jitter of %d: %d days before its end', (fraction, left) => {
     const certificate = aged(0);
     expect((certificate.notAfter - renewalAt(certificate, fraction)) / DAY).toBeCloseTo(left, 6);
   });
@@ -160,7 +160,7 @@ describe('renewal', () => {
   test.each([
     [6, 2],
     [365, 365 / 3],
-  ])('of %d days comes with a third left', (days, left) => {
+  ])('that lasts %d days: with a third of its life left', (days, left) => {
     const certificate = { notBefore: NOW, notAfter: NOW + days * DAY };
     expect((certificate.notAfter - renewalAt(certificate, 0)) / DAY).toBeCloseTo(left, 6);
   });

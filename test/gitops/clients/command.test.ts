@@ -34,7 +34,7 @@ describe('a command', () => {
 
   test.each([
     ['runs too long', () => node('setInterval(() => {}, 1000)', { timeoutMs: 200 })],
-    ['floods us', () => node('setInterval(() => process.stdout.write("x".repeat(1e6)), 1)')],
+    ['prints without end', () => node('setInterval(() => process.stdout.write("x".repeat(1e6)), 1)')],
     ['is not there', () => runCommand('tagyard-no-such-program', [])],
   ])('fails without an exit code when it %s', async (_case, run) => {
     expect((await failure(run())).exitCode).toBeNull();

@@ -8,12 +8,12 @@ const upgrades: Upgrade[] = [
   ({ owner, ...rest }) => ({ ...rest, owners: [owner] }),
 ];
 
-describe('a manifest of an older version', () => {
+describe('the upgrade of a manifest', () => {
   test.each([
     ['the first', { version: 1, client: 'a', site: 's' }],
     ['the one before', { version: 2, owner: 'a', site: 's' }],
     ['the newest', { version: 3, owners: ['a'], site: 's' }],
-  ])('is read as the newest: %s', (_which, manifest) => {
+  ])('results in the newest version, from %s', (_which, manifest) => {
     expect(upgradeManifest(manifest, upgrades)).toEqual({ version: 3, owners: ['a'], site: 's' });
   });
 
@@ -25,11 +25,11 @@ describe('a manifest of an older version', () => {
     [{}],
     [{ version: 0 }],
     [{ version: 4 }],
-  ])('is returned unchanged where it isn’t one: %j', (value) => {
+  ])('returns a value without a known version unchanged: %j', (value) => {
     expect(upgradeManifest(value, upgrades)).toEqual(value);
   });
 
-  test('has an upgrade from each version to the next', () => {
+  test('exists from each version to the next', () => {
     expect(UPGRADES).toHaveLength(MANIFEST_VERSION - 1);
   });
 });

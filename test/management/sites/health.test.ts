@@ -45,11 +45,11 @@ test.each([
     true,
   ],
   [
-    'trouble beside another reason',
+    'trouble, while the container shows a reason that is not the host’s',
     { health: 'degraded', status_reason: 'port_taken', status_detail: 'a' } as const,
     { health: 'degraded', obstacle: { reason: 'host_trouble', detail: 'Failed: why' } },
     false,
   ],
-] as const)('%s', (_what, row, verdict, expected) => {
+] as const)('whether a verdict changes what a container shows: %s', (_what, row, verdict, expected) => {
   expect(isHealthChange(row, verdict)).toBe(expected);
 });

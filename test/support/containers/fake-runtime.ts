@@ -8,7 +8,10 @@ import {
   slotOf,
 } from '../../../gitops/appliers/containers/runtime.ts';
 
-/** What a started container does: its health checks get the next status (the last one repeats), or it is dead. */
+/**
+ * What a started container does: each health check gets the next of `statuses`; the last one repeats. With a `death`,
+ * or with an empty list, nothing listens.
+ */
 export interface FakeBehaviour {
   readonly statuses?: readonly number[];
   readonly death?: string;
