@@ -13,8 +13,8 @@ const SILENCE_MS = 60_000;
 const MAX_PROCESSES = 16;
 /** Most bytes of output that are kept in memory. */
 const MAX_OUTPUT = 1 << 30;
-/** Makes git print English messages and never prompt. */
-const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0' };
+/** Makes git print English messages, never prompt, and read what an id names: `refs/replace` could show another object. */
+const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_NO_REPLACE_OBJECTS: '1' };
 
 const processes = limit(MAX_PROCESSES);
 

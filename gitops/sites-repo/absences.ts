@@ -23,17 +23,17 @@ export async function findAbsences(
   parts: { readonly git: GitDir; readonly files: SiteFiles },
 ): Promise<Map<string, Absence>> {
   if (sites.length === 0) return new Map();
-  const [found, { misplaced }] = await Promise.all([
+  const [found, { misplaced }, pathOf] = await Promise.all([
     findLastReadable(sites, { revision }, parts),
     parts.files.tree(revision),
+    parts.files.pathsByBlob(revision),
   ]);
-  const isMoved = [...found.values()].some(({ gone }) => gone?.gone?.movedTo != null);
-  const paths = isMoved ? await parts.files.paths(revision) : new Set<string>();
   const forms = new Map(misplaced.map((one) => [one.site, one]));
   return new Map(
     sites.map((site) => {
-      const { manifest = null, gone = null } = found.get(site) ?? {};
-      const detail = doubt(site, gone, forms.get(site), paths);
+      const { manifest = null, blob = null, gone = null } = found.get(site) ?? {};
+      const keptAs = blob === null ? undefined : pathOf.get(blob);
+      const detail = doubt(site, gone, { form: forms.get(site), keptAs });
       return [site, { isProven: detail === '', detail, last: manifest }];
     }),
   );
@@ -43,15 +43,18 @@ export async function findAbsences(
 function doubt(
   site: string,
   event: FileEvent | null,
-  form: MisplacedFile | undefined,
-  paths: ReadonlySet<string>,
+  { form, keptAs }: { readonly form: MisplacedFile | undefined; readonly keptAs: string | undefined },
 ): string {
   if (form !== undefined) return describeMisplaced(form);
   if (event?.gone == null) return `no commit of this branch removed ${site}`;
   const { movedTo, hiddenBy } = event.gone;
   const commit = `the commit ${event.revision.slice(0, 8)}`;
-  if (movedTo !== null && paths.has(movedTo))
-    return `${commit} renamed ${site}.yaml to ${escapeHidden(movedTo)}`;
+  // Also after further renames, and from a link or folder that had taken the file's place.
+  if (keptAs !== undefined) {
+    return keptAs === movedTo
+      ? `${commit} renamed ${site}.yaml to ${escapeHidden(keptAs)}`
+      : `${commit} removed ${site}.yaml, and git still has its last valid text in ${escapeHidden(keptAs)}`;
+  }
   if (hiddenBy !== null && movedTo === null) {
     return `${commit} removed ${site}.yaml and added ${escapeHidden(hiddenBy)}, whose content isn't read`;
   }

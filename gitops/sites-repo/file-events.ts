@@ -15,7 +15,7 @@ export interface FileEvent {
 interface Disappearance {
   /** The path to which the same commit moved it, recognized by name or content. */
   readonly movedTo: string | null;
-  /** A submodule or link that the same commit added: the file may be behind it. */
+  /** A submodule or link that the same commit added or changed: the file may be behind it. */
   readonly hiddenBy: string | null;
 }
 
@@ -90,9 +90,9 @@ function indexOf(entries: readonly Entry[]): Index {
   let hiddenBy: string | null = null;
   for (const { path, before, after } of entries) {
     const site = siteNamedBy(path);
+    if (after.mode === '120000' || after.mode === '160000') hiddenBy ??= path;
     if (before.mode === NOTHING) {
       for (const key of [after.id, ...(site === null ? [] : [site])]) added.set(key, path);
-      if (after.mode === '120000' || after.mode === '160000') hiddenBy ??= path;
     } else if (after.mode === NOTHING) {
       for (const key of [before.id, ...(site === null ? [] : [site])]) removed.add(key);
     }

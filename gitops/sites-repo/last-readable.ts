@@ -14,6 +14,8 @@ export interface SearchRange extends Pick<BranchRange, 'revision' | 'since'> {
 export interface LastReadable {
   /** The newest version that is a valid manifest; `null`: none. An older removal ends the search. */
   readonly manifest: Manifest | null;
+  /** The blob of that version; `null`: there is none. */
+  readonly blob: string | null;
   /** The newest event if the file disappeared by it, else `null`. */
   readonly gone: FileEvent | null;
 }
@@ -55,7 +57,7 @@ export async function findLastReadable(
 class Search implements Visitor {
   readonly #invalid: SearchRange['invalid'];
   readonly #gone = new Map<string, FileEvent | null>();
-  readonly #manifests = new Map<string, Manifest>();
+  readonly #versions = new Map<string, { readonly manifest: Manifest; readonly blob: string | null }>();
 
   constructor(invalid: SearchRange['invalid']) {
     this.#invalid = invalid;
@@ -71,11 +73,12 @@ class Search implements Visitor {
     else if (gone !== null && gone.movedTo === null && gone.hiddenBy === null) return true;
     const parsed = text === null ? null : await readManifest(text, `${site}.yaml`);
     if (!parsed?.ok) return isNew;
-    this.#manifests.set(site, parsed.manifest);
+    this.#versions.set(site, { manifest: parsed.manifest, blob: event.blob });
     return true;
   }
 
   found(site: string): LastReadable {
-    return { manifest: this.#manifests.get(site) ?? null, gone: this.#gone.get(site) ?? null };
+    const { manifest = null, blob = null } = this.#versions.get(site) ?? {};
+    return { manifest, blob, gone: this.#gone.get(site) ?? null };
   }
 }

@@ -28,10 +28,18 @@ export class SiteFiles {
     );
   }
 
-  /** The paths of all files of a revision. */
-  async paths(revision: string): Promise<Set<string>> {
-    const listing = await this.#git.run(['ls-tree', '-r', '-z', '--name-only', revision]);
-    return new Set(listing.toString().split('\0'));
+  /** A path of each blob that a revision has, under any name. */
+  async pathsByBlob(revision: string): Promise<Map<string, string>> {
+    const listing = await this.#git.run(['ls-tree', '-r', '-z', revision]);
+    return new Map(
+      listing
+        .toString()
+        .split('\0')
+        .flatMap((line): [string, string][] => {
+          const [, blob = '', path = ''] = /^\d{6} blob (\w+)\t(.+)$/s.exec(line) ?? [];
+          return blob === '' ? [] : [[blob, path]];
+        }),
+    );
   }
 
   async *texts(blobs: readonly SiteBlob[]): AsyncGenerator<SiteFile[]> {

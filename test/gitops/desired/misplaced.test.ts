@@ -180,6 +180,61 @@ test('renaming a manifest to any other name waits for an approval, and creates n
   expect(daemon.objectCount('one')).toBe(0);
 });
 
+test.each<[string, (() => Promise<unknown>)[]]>([
+  [
+    'renamed twice',
+    [() => op.git('mv', 'one.yaml', 'archive.txt'), () => op.git('mv', 'archive.txt', 'archive2.txt')],
+  ],
+  [
+    'a link in its place is removed',
+    [
+      async () => {
+        await op.git('mv', 'one.yaml', 'archive2.txt');
+        symlinkSync('archive2.txt', at('one.yaml'));
+      },
+      () => op.git('rm', '--quiet', 'one.yaml'),
+    ],
+  ],
+  [
+    'moved out of a folder in its place',
+    [
+      async () => {
+        await op.git('mv', 'one.yaml', 'text');
+        folder('one.yaml');
+        renameSync(at('text'), at('one.yaml', 'text'));
+      },
+      () => op.git('mv', 'one.yaml/text', 'archive2.txt'),
+    ],
+  ],
+])(
+  'a manifest that git still has under any name is not removed without an approval: %s',
+  async (_what, steps) => {
+    await op.refresh();
+    for (const step of steps) {
+      await step();
+      await daemon.hasRead(await op.publishAll('By hand'));
+      await daemon.fullPass();
+    }
+    expect(await daemon.reaches('one', 'Blocked')).toMatchObject({
+      message: expect.stringContaining('git still has its last valid text in archive2.txt'),
+    });
+    await daemon.fullPass();
+    expect(daemon.objectCount('one')).toBe(before);
+  },
+);
+
+test('an object that replaces a manifest’s is not read', async () => {
+  await op.refresh();
+  const blob = await op.git('rev-parse', 'HEAD:one.yaml');
+  writeFileSync(at('other'), readFileSync(at('one.yaml'), 'utf8').replace('state: present', 'state: absent'));
+  const other = await op.git('hash-object', '-w', 'other');
+  await op.git('push', '--quiet', 'origin', `${other}:refs/replace/${blob}`);
+  await daemon.restart({});
+  expect(await daemon.reaches('one', 'Ready')).toMatchObject({ ready: true });
+  await daemon.fullPass();
+  expect(daemon.objectCount('one')).toBe(before);
+});
+
 test('files of other programs with such endings don’t count as sites', async () => {
   await op.refresh();
   mkdirSync(at('.github', 'workflows'), { recursive: true });
