@@ -5,8 +5,8 @@ const SCHEMA_FILE = /\/(?:env|settings)\.ts$/;
 const NAME = /^[A-Z][A-Z0-9]*_[A-Z0-9_]+$/;
 
 /**
- * Environment variables that sources read: `process.env.NAME`, the keys of the schema in an `env.ts` or `settings.ts`, and names that
- * are given as data (`variable: 'NAME'`).
+ * Environment variables that sources read: `process.env.NAME`, the keys of the schema in an `env.ts` or `settings.ts`,
+ * and names that are given as data (`variable: 'NAME'`).
  */
 export function settingsOf(files: readonly SourceFile[]): string[] {
   const names = files.flatMap((file) =>
