@@ -41,3 +41,7 @@ test('short: eight digits, or a dash for no revision', () => {
   expect(short('0123456789abcdef')).toBe('01234567');
   expect(short(null)).toBe('–');
 });
+
+test('a line break in a cell makes no further row', () => {
+  expect(table([['zz\nother  Ready', 'a\tb']])).toBe('zz\\u000aother  Ready  a\\u0009b\n');
+});
