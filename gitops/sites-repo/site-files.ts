@@ -84,12 +84,24 @@ export class SiteFiles {
       };
     });
     const files: SiteFile[] = [];
-    for (const { revision, site } of unlisted) {
+    for (const { revision, site } of (await this.#hasAny(unlisted)) ? unlisted : []) {
       const file = await this.readSite(revision, site);
       if (file !== null) files.push(file);
     }
     for await (const batch of this.texts(blobs)) files.push(...batch);
     return files;
+  }
+
+  /** True if one of these revisions names one of these files, whether or not its object can be read. One git process. */
+  async #hasAny(lookups: readonly Lookup[]): Promise<boolean> {
+    if (lookups.length === 0) return false;
+    const args = ['rev-list', '--objects', '--no-walk', '--missing=print', '--stdin', '--'];
+    const paths = lookups.map(({ site }) => `${site}.yaml`);
+    const revisions = [...new Set(lookups.map(({ revision }) => revision))];
+    const listed = await this.#git.retryAfterRefetch(() =>
+      this.#git.run([...args, ...paths], `${revisions.join('\n')}\n`),
+    );
+    return /^\?|\.yaml$/m.test(listed.toString());
   }
 
   /** One `cat-file` for all of these. Throws `SitesRepoError` where an object is missing or corrupt. */
