@@ -1,5 +1,7 @@
+import type { Manifest } from '../manifest/schema.ts';
 import type { LastReadable } from '../sites-repo/last-readable.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import { appliedManifests } from './applied.ts';
 import type { DesiredState } from './desired-state.ts';
 import { type DesiredStateSettings, type Reading, readValid, type UnreadableFile } from './reading.ts';
 
@@ -8,7 +10,7 @@ interface ReadingContext {
   readonly revision: string;
   /** What was read last; `null`: nothing yet. */
   readonly current: DesiredState | null;
-  readonly repo: Pick<SitesRepo, 'lastReadable'>;
+  readonly repo: Pick<SitesRepo, 'lastReadable' | 'readEach'>;
   readonly settings: DesiredStateSettings;
 }
 
@@ -35,23 +37,31 @@ export async function readInForce(
       { revision, invalid },
     ),
   ]);
+  // A rewritten history may no longer have a valid version.
+  const unknown = [...all].filter(([, { manifest }]) => manifest === null).map(([site]) => site);
+  const applied = await appliedManifests(unknown, repo, context.settings);
   const readings = files.map(async (file): Promise<[string, Reading]> => {
     const found = newer.get(file.site) ?? all.get(file.site);
-    return [file.site, await toReading(file, found, context)];
+    const last = found?.manifest ?? applied.get(file.site) ?? null;
+    return [file.site, await toReading(file, { last, gone: found?.gone?.gone ?? null }, context)];
   });
   return new Map(await Promise.all(readings));
 }
 
+/** What git knows of a file that can't be read. */
+interface Known {
+  readonly last: Manifest | null;
+  readonly gone: NonNullable<LastReadable['gone']>['gone'];
+}
+
 async function toReading(
   file: UnreadableFile,
-  found: LastReadable | undefined,
+  { last, gone }: Known,
   { current, settings }: ReadingContext,
 ): Promise<Reading> {
   const { site, blob, stalled, elsewhere } = file;
   const inForce = current?.sites.get(site)?.manifest ?? null;
-  const last = found?.manifest ?? null;
   if (elsewhere !== null && (last ?? inForce) === null) return null;
-  const gone = found?.gone?.gone ?? null;
   if (elsewhere !== null && gone !== null) {
     // The site was removed, and another commit added a file with its name, for example a backup. Such a file never
     // creates the site.

@@ -1,9 +1,9 @@
 import { limit } from '../base/limit.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
-import { readManifest } from '../manifest/read.ts';
 import type { Reason } from '../report/report.ts';
 import type { SiteBlob } from '../sites-repo/listing.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import { appliedManifests } from './applied.ts';
 import { claimantsOf } from './claim-age.ts';
 import { claims, contestedNames, lostClaims } from './claims.ts';
 import { disputedDomains, lostDomains, registrableDomains } from './client-domains.ts';
@@ -146,7 +146,8 @@ export class DesiredStateReader {
     disputed: NamesBySite,
     revision: string,
   ): Promise<void> {
-    const applied = await this.#appliedDomains([...disputed.keys()]);
+    const manifests = await appliedManifests([...disputed.keys()], this.#repo, this.#settings);
+    const applied = new Map([...manifests].map(([site, manifest]) => [site, registrableDomains(manifest)]));
     // Applied domains stay valid, so the ages of claims matter only if a site claims a domain that isn't applied yet.
     const isNew = ([site, domains]: [string, ReadonlySet<string>]) =>
       [...domains].some((domain) => !applied.get(site)?.has(domain));
@@ -164,23 +165,6 @@ export class DesiredStateReader {
         `${domain} belongs to the client of the site ${holder}, which claimed it first`,
       );
     }
-  }
-
-  /** By site, the registrable domains of its last applied version; without sites whose version git no longer has. */
-  async #appliedDomains(sites: readonly string[]): Promise<Map<string, ReadonlySet<string>>> {
-    const revisions = new Map<string, string>();
-    for (const site of sites) {
-      const revision = this.#settings.appliedRevision?.(site) ?? null;
-      if (revision !== null) revisions.set(site, revision);
-    }
-    const domains = new Map<string, ReadonlySet<string>>();
-    for (const { site, path, text } of await this.#repo.readEach(revisions)) {
-      const parsed = await readManifest(text, path);
-      if (parsed.ok && parsed.manifest.state === 'present') {
-        domains.set(site, registrableDomains(parsed.manifest));
-      }
-    }
-    return domains;
   }
 
   #stall(sites: Map<string, DesiredSite>, site: string, message: string): void {

@@ -294,3 +294,32 @@ test('a rewritten branch isn’t accepted while nothing can be observed', async 
   await daemon.fullPass();
   expect(daemon.objectCount('one')).toBe(before);
 });
+
+test.each<[string, (text: string) => string | null]>([
+  ['is broken', (text) => `${text}unknown: [\n`],
+  ['is a folder', () => null],
+])(
+  'a site whose file %s in a history that begins again stays in force over a restart',
+  async (_what, spoil) => {
+    const text = readFileSync(at('one.yaml'), 'utf8');
+    const broken = spoil(text);
+    if (broken === null) {
+      rmSync(at('one.yaml'));
+      folder('one.yaml');
+      writeFileSync(at('one.yaml', 'note'), '');
+    } else writeFileSync(at('one.yaml'), broken);
+    await op.publishAll('Spoil the file');
+    await daemon.reaches('one', 'InvalidManifest');
+    await op.git('checkout', '--quiet', '--orphan', 'again');
+    await op.git('commit', '--quiet', '--message', 'Start the history again');
+    await op.git('push', '--quiet', '--force', 'origin', 'HEAD:main');
+    await daemon.fullPass();
+    await daemon.restart();
+    await daemon.fullPass();
+    expect(daemon.loop.status('one')).toMatchObject({ reason: 'InvalidManifest' });
+    expect(daemon.objectCount('one')).toBe(before);
+    daemon.world('dns').clear();
+    await daemon.fullPass();
+    expect(daemon.objectCount('one')).toBe(before);
+  },
+);
