@@ -7,6 +7,8 @@ import type { GitAnswer, GitRequest } from './git.ts';
  * commands have finished.
  */
 
+/** A stopped process sends no sign of life; `git.ts` then replaces it. */
+const ALIVE_MS = 1_000;
 /** How long git may report no progress before it is ended, milliseconds. */
 const SILENCE_MS = 60_000;
 /** Most git processes at once, because each needs memory and file handles. Further calls wait. */
@@ -18,14 +20,21 @@ const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_NO_REPLACE_OBJE
 
 const processes = limit(MAX_PROCESSES);
 
+/** The parent may end while a message is sent; the callback takes that error. */
+function send(answer: GitAnswer): void {
+  if (process.connected) process.send?.(answer, undefined, undefined, () => undefined);
+}
+
 process.on('message', (message) => {
   const request = message as GitRequest; // `git.ts` sends nothing else
   void processes(() => run(request)).then((answer) => {
-    // The parent may end while the answer is sent; the callback takes that error.
-    if (process.connected) process.send?.(answer, undefined, undefined, () => undefined);
+    send(answer);
     endOrphan();
   });
 });
+setInterval(() => {
+  if (processes.activeCount > 0) send({ isAlive: true });
+}, ALIVE_MS).unref();
 process.on('disconnect', () => {
   processes.clearQueue();
   endOrphan();

@@ -31,7 +31,9 @@ export interface GitRequest extends GitOptions {
   readonly args: readonly string[];
 }
 
+/** An answer to one request, or a sign of life, which comes every second while git runs. */
 export type GitAnswer =
+  | { readonly isAlive: true }
   | { readonly id: number; readonly stdout: Buffer }
   | { readonly id: number; readonly failure: { readonly exitCode: number; readonly message: string } };
 
@@ -53,6 +55,9 @@ export async function git(
 
 let starter: GitStarter | undefined;
 
+/** How often the helper's signs of life are checked, milliseconds. Without one in two such periods, it is replaced. */
+const CHECK_MS = 10_000;
+
 interface Waiting {
   resolve(stdout: Buffer): void;
   reject(error: Error): void;
@@ -64,6 +69,9 @@ class GitStarter {
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
   #hasEnded = false;
+  #check: NodeJS.Timeout | undefined;
+  /** Checks since the last message. Two, because this process may have been stopped itself. */
+  #silentChecks = 0;
 
   constructor() {
     this.#child = fork(PROCESS, {
@@ -89,22 +97,39 @@ class GitStarter {
     // This process may have changed its PATH since the other one was started.
     const env = { PATH: process.env.PATH ?? '', ...options.env };
     const request: GitRequest = { ...options, id: this.#lastId, directory, args, env };
+    if (this.#waiting.size === 0) this.#watch();
     this.#waiting.set(request.id, { resolve, reject });
     this.#child.channel?.ref();
     this.#child.send(request);
     return await promise;
   }
 
+  #watch(): void {
+    this.#silentChecks = 0;
+    this.#check = setInterval(() => {
+      this.#silentChecks += 1;
+      if (this.#silentChecks < 2) return;
+      this.#child.kill('SIGKILL');
+      this.#end(`the process that starts git did not respond for ${(2 * CHECK_MS) / 1000} s; it was ended`);
+    }, CHECK_MS);
+  }
+
   #end(reason: string): void {
     this.#hasEnded = true;
+    clearInterval(this.#check);
     for (const { reject } of this.#waiting.values()) reject(new GitError(-1, reason));
     this.#waiting.clear();
   }
 
   #settle(answer: GitAnswer): void {
+    this.#silentChecks = 0;
+    if ('isAlive' in answer) return;
     const waiting = this.#waiting.get(answer.id);
     this.#waiting.delete(answer.id);
-    if (this.#waiting.size === 0) this.#child.channel?.unref();
+    if (this.#waiting.size === 0) {
+      clearInterval(this.#check);
+      this.#child.channel?.unref();
+    }
     if ('stdout' in answer) waiting?.resolve(answer.stdout);
     else waiting?.reject(new GitError(answer.failure.exitCode, answer.failure.message));
   }

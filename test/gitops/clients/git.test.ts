@@ -73,6 +73,16 @@ describe('git', () => {
     expect(error).toMatchObject({ exitCode: -1 });
   });
 
+  test('fails, and is started by a new process, when the one that started it is stopped', async () => {
+    await git(directory, ['version']);
+    const first = starter(process.pid);
+    signal(first, 'SIGSTOP');
+    const error = await git(directory, ['version']).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ exitCode: -1, message: expect.stringContaining('did not respond') });
+    expect(String(await git(directory, ['version']))).toMatch(/^git version/);
+    await eventually(() => expect(starters(process.pid)).not.toContain(first));
+  });
+
   test('is started by a new process when the one that started it is killed', async () => {
     await git(directory, ['version']);
     const first = starter(process.pid);
