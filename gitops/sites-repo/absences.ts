@@ -2,6 +2,7 @@ import { escapeHidden } from '../base/text.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import type { FileEvent } from './file-events.ts';
 import type { GitDir } from './git-dir.ts';
+import { readKeptTexts } from './kept-texts.ts';
 import { findLastReadable } from './last-readable.ts';
 import { describeMisplaced, type MisplacedFile } from './listing.ts';
 import type { SiteFiles } from './site-files.ts';
@@ -23,16 +24,16 @@ export async function findAbsences(
   parts: { readonly git: GitDir; readonly files: SiteFiles },
 ): Promise<Map<string, Absence>> {
   if (sites.length === 0) return new Map();
-  const [found, { misplaced }, pathOf] = await Promise.all([
+  const [found, { misplaced }, kept] = await Promise.all([
     findLastReadable(sites, { revision }, parts),
     parts.files.tree(revision),
-    parts.files.pathsByBlob(revision),
+    readKeptTexts(revision, parts),
   ]);
   const forms = new Map(misplaced.map((one) => [one.site, one]));
   return new Map(
     sites.map((site) => {
       const { manifest = null, blob = null, gone = null } = found.get(site) ?? {};
-      const keptAs = blob === null ? undefined : pathOf.get(blob);
+      const keptAs = (blob === null ? undefined : kept.ofBlob(blob)) ?? kept.ofSite(site);
       const detail = doubt(site, gone, { form: forms.get(site), keptAs });
       return [site, { isProven: detail === '', detail, last: manifest }];
     }),
@@ -53,7 +54,7 @@ function doubt(
   if (keptAs !== undefined) {
     return keptAs === movedTo
       ? `${commit} renamed ${site}.yaml to ${escapeHidden(keptAs)}`
-      : `${commit} removed ${site}.yaml, and git still has its last valid text in ${escapeHidden(keptAs)}`;
+      : `${commit} removed ${site}.yaml, and git still has its text in ${escapeHidden(keptAs)}: to remove the site, delete that file too`;
   }
   if (hiddenBy !== null && movedTo === null) {
     return `${commit} removed ${site}.yaml and added ${escapeHidden(hiddenBy)}, whose content isn't read`;

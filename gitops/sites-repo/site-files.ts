@@ -28,20 +28,6 @@ export class SiteFiles {
     );
   }
 
-  /** A path of each blob that a revision has, under any name. */
-  async pathsByBlob(revision: string): Promise<Map<string, string>> {
-    const listing = await this.#git.run(['ls-tree', '-r', '-z', revision]);
-    return new Map(
-      listing
-        .toString()
-        .split('\0')
-        .flatMap((line): [string, string][] => {
-          const [, blob = '', path = ''] = /^\d{6} blob (\w+)\t(.+)$/s.exec(line) ?? [];
-          return blob === '' ? [] : [[blob, path]];
-        }),
-    );
-  }
-
   async *texts(blobs: readonly SiteBlob[]): AsyncGenerator<SiteFile[]> {
     for (let start = 0; start < blobs.length; start += MAX_FILES) {
       const batch = blobs.slice(start, start + MAX_FILES);
