@@ -34,7 +34,9 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action((options: { ref?: string; json?: true }) => plan({ home, env }, options));
   tagyard
     .command('status')
-    .description('show the condition of each site, and the reason')
+    .description(
+      'show the condition of each site, and the reason; exit code 1 if something drifted or failed',
+    )
     .argument('[site]', 'show one site with its resources')
     .option('--json', 'print it as JSON')
     .action((site: string | undefined, options: { json?: true }) => status({ home, env }, site, options));

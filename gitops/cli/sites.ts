@@ -29,7 +29,10 @@ export async function plan(context: CliContext, options: OutputOptions & { ref?:
   print(options, report, renderPlan);
 }
 
-/** Prints the conditions of the last pass, then drift and failed checks as of now. */
+/**
+ * Prints the conditions of the last pass, then drift and failed checks as of now. Exit code 1 if the sites repository
+ * can't be read, something drifted or a check failed.
+ */
 export async function status(
   context: CliContext,
   site: string | undefined,
@@ -46,6 +49,7 @@ export async function status(
   if (site !== undefined) {
     const own = drift.filter((change) => change.site === site);
     const shown = withDrift(shownSiteSchema.parse(answer), own);
+    if (own.length > 0 || hasFailed(checks)) process.exitCode = 1;
     print(options, { ...shown, drift: own, checks }, () => {
       const below = renderLive(own, checks);
       return `${renderSite(shown)}${below === '' ? '' : `\n${below}`}`;
@@ -55,6 +59,7 @@ export async function status(
   const shown = sitesSchema.parse(answer);
   // Before the first commit there is nothing to observe.
   const relevant = shown.revision === null ? checks.filter(({ name }) => name !== 'targets') : checks;
+  if (shown.problem !== null || drift.length > 0 || hasFailed(relevant)) process.exitCode = 1;
   print(options, { ...shown, drift, checks: relevant }, ({ problem, sites }) => {
     const head = problem === null ? '' : `${styleText('red', problem)}\n`;
     const list =
@@ -64,6 +69,9 @@ export async function status(
     return `${head}${list}${renderLive(drift, relevant)}`;
   });
 }
+
+const hasFailed = (checks: readonly PartCheck[]) =>
+  checks.some(({ status: outcome }) => outcome === 'failed');
 
 /** Marks resources that differ now as drifted, even if the last pass saw no difference. */
 function withDrift(site: ShownSite, drift: readonly Drift[]): ShownSite {

@@ -64,6 +64,14 @@ interface WorkerQuestion {
   readonly fix: string;
 }
 
+/** The worker is deployed otherwise than it must be. */
+class WorkerFault extends Error {
+  override name = 'WorkerFault';
+}
+
+const UNREACHABLE =
+  'Check the way from this host to api.cloudflare.com and cloudflarestatus.com, then run tagyard doctor again.';
+
 async function checkWorker(
   name: string,
   script: string,
@@ -73,7 +81,7 @@ async function checkWorker(
     fix,
     async ask(signal) {
       const found = await faults(signal);
-      if (found.length > 0) throw new Error(found.join('; '));
+      if (found.length > 0) throw new WorkerFault(found.join('; '));
       return passed;
     },
     explain(error) {
@@ -82,7 +90,11 @@ async function checkWorker(
         const detail = 'give CLOUDFLARE_API_TOKEN the permission Workers Scripts: Read to check it';
         return { status: 'skipped', detail, fix: null };
       }
-      if (meaning !== 'absent') return null;
+      if (error instanceof WorkerFault) return null;
+      if (meaning !== 'absent') {
+        const detail = `Cloudflare’s API gave no answer about the worker: ${error instanceof Error ? error.message : String(error)}`;
+        return { status: 'failed', detail, fix: UNREACHABLE };
+      }
       const remedy = 'Run npx wrangler deploy, or set EDGE_SCRIPT_NAME to the name of the worker.';
       return { status: 'failed', detail: `there is no worker “${script}”`, fix: remedy };
     },

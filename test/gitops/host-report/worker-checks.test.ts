@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { checkWorkerBindings, checkWorkerLogs } from '../../../gitops/host-report/worker-checks.ts';
 import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
+import { silentServer } from '../../support/silent.ts';
 
 /** A Worker's settings, as `wrangler.jsonc` makes them. */
 const SETTINGS = {
@@ -104,4 +105,18 @@ test('both checks are skipped where the token may not read the worker', async ()
       detail: expect.stringContaining('Workers Scripts: Read'),
     });
   }
+});
+
+test('both checks name Cloudflare’s API where it can’t be reached, and blame no setting of the worker', async () => {
+  await start({});
+  const silent = await silentServer();
+  const client = cloudflare.client({ url: silent.url });
+  for (const check of [checkWorkerLogs, checkWorkerBindings]) {
+    expect(await check({ client, script: EMULATOR_SCRIPT })).toMatchObject({
+      status: 'failed',
+      detail: expect.stringContaining('Cloudflare’s API gave no answer'),
+      fix: expect.not.stringContaining('wrangler'),
+    });
+  }
+  await silent.close();
 });
