@@ -19,6 +19,8 @@ export interface SupervisorOptions {
   };
   /** The process leads a process group. `stop` kills the rest of the group after it. */
   readonly isGroupLeader?: boolean;
+  /** A process that has died takes the rest of its group with it, which may still hold its port. */
+  readonly killsGroup?: boolean;
   /** Milliseconds until the restart after so many failures in a row. */
   readonly restartDelayMs?: (failures: number) => number;
   /** A monotonic clock, milliseconds. */
@@ -49,7 +51,8 @@ export interface Supervised {
 
 /** Runs a child process and restarts it whenever it ends, with exponential backoff while it keeps failing. */
 export function supervise(options: SupervisorOptions): Supervised {
-  const { spawn, onEnd, readiness, isGroupLeader = false, now = () => performance.now() } = options;
+  const { spawn, onEnd, readiness, isGroupLeader = false, killsGroup = false } = options;
+  const now = options.now ?? (() => performance.now());
   const restartDelayMs = options.restartDelayMs ?? ((failures) => backoffMs(failures, Math.random));
   const lines: string[] = [];
   let lastEnd: ProcessEnd | null = null;
@@ -85,6 +88,7 @@ export function supervise(options: SupervisorOptions): Supervised {
       clearTimeout(readyTimeout);
       lastEnd = { ...end, wasReady: readyAt !== null, isStopped };
       if (!isStopped) {
+        if (killsGroup && started.pid !== undefined) sendKill(started.pid);
         failures = readyAt !== null && now() - readyAt >= SETTLED_MS ? 1 : failures + 1;
         restart = setTimeout(() => {
           child = start();

@@ -12,6 +12,8 @@ export interface ChildSpec {
   /** V8 options of its process. */
   readonly v8Options?: readonly string[];
   readonly logFile: string;
+  /** True if all that it started ends with it. Default: each of these ends by itself, or goes on. */
+  readonly endsWhole?: boolean;
 }
 
 const READY_MS = 60_000;
@@ -46,6 +48,7 @@ export class Child {
     const supervised = supervise({
       spawn: () => this.#spawn(),
       isGroupLeader: true,
+      killsGroup: this.spec.endsWhole ?? false,
       readiness: {
         timeoutMs: READY_MS,
         onReady(message) {

@@ -40,7 +40,7 @@ function part(setup: Setup, name: string, script: string, env: Record<string, st
 /** The embedded Cloudflare: its API and the worker. */
 export function edgePart(setup: Setup): ChildSpec {
   const { home, instance, ports, env, caFile } = setup;
-  return part(setup, 'edge', 'gitops/embedded/cloudflare/main.ts', {
+  const edge = part(setup, 'edge', 'gitops/embedded/cloudflare/main.ts', {
     EDGE_PORT: String(ports.edge),
     CLOUDFLARE_PORT: String(ports.cloudflare),
     EDGE_STATE_DIR: home.at('edge'),
@@ -55,6 +55,8 @@ export function edgePart(setup: Setup): ChildSpec {
     VERIFICATION_PORT: String(ports.verification),
     VERIFICATION_SECRET: instance.verificationSecret,
   });
+  // The worker's runtime would keep the port for a moment.
+  return { ...edge, endsWhole: true };
 }
 
 /** The base URL of the emulated API. */
