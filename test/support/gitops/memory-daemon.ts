@@ -143,7 +143,9 @@ export async function memoryDaemon(
       ageIdentity,
       secrets: [SECRET],
       certificatesOf: (site) => control.certificates(site),
-      quotas: () => real.flatMap((one) => one.quota?.() ?? []),
+      ...(real.some(({ quota }) => quota !== undefined)
+        ? { quotas: () => real.flatMap((one) => one.quota?.() ?? []) }
+        : {}),
     });
     loop.start();
     return { operations, loop, app };
