@@ -158,7 +158,17 @@ describe('Workers routes', () => {
   });
 
   describe('where the setting is auto', () => {
-    const auto = () => routeApplier({ ...routeOptions(), mode: 'auto' });
+    const warnings: string[] = [];
+    const warn = (message: string) => {
+      warnings.push(message);
+    };
+    const auto = () => routeApplier({ ...routeOptions(), mode: 'auto', warn });
+    const isRecords = (_method: string, path: string) => path.endsWith('/dns_records');
+    const refusal = (status: number, code: number) => ({
+      kind: 'refuse' as const,
+      status,
+      body: JSON.stringify({ success: false, errors: [{ code, message: 'no' }], messages: [], result: null }),
+    });
     const record = (extra: object) =>
       world.emulator.call('POST', `/zones/${world.emulator.zone.id}/dns_records`, {
         type: 'A',
@@ -191,6 +201,25 @@ describe('Workers routes', () => {
       await converge(applier, ...sites(1));
       expect(await patterns()).toContain(expected);
       expect((await planOf(applier, ...sites(1))).changes).toEqual([]);
+    });
+
+    test('a token that may not read DNS records: a route for each site, and one line for the operator', async () => {
+      warnings.length = 0;
+      world.faulty.plan(refusal(403, 10_000), isRecords, Number.POSITIVE_INFINITY);
+      const applier = auto();
+      await converge(kv(), ...sites(1));
+      await planOf(applier, ...sites(1));
+      await converge(applier, ...sites(1));
+      expect(await patterns()).toEqual([one]);
+      expect(warnings).toEqual([expect.stringContaining('set EDGE_ROUTE_MODE')]);
+    });
+
+    test.each([
+      ['refuses the listing for another reason', refusal(400, 7_003)],
+      ['fails', { kind: 'refuse' as const, status: 502 }],
+    ])('nothing is decided where Cloudflare %s', async (_what, fault) => {
+      world.faulty.plan(fault, isRecords);
+      await expect(planOf(auto(), ...sites(1))).rejects.toThrow('Cloudflare dns');
     });
 
     test.each([
