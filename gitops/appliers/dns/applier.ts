@@ -46,7 +46,7 @@ interface DnsApplierOptions extends DnsDestinations {
   readonly zone: string;
   /** Default: `site`. `auto`: the zone decides, see wildcard.ts. */
   readonly mode?: RecordMode | 'auto';
-  /** How many records the zone may have; `null`: unknown. Unset: a primary of one's own, which has no limit. */
+  /** How many records the zone may have; `null`: unknown. Never rejects. Unset: a primary of one's own has no limit. */
   readonly quota?: ((signal: AbortSignal) => Promise<number | null>) | undefined;
 }
 

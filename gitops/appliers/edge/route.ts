@@ -72,7 +72,7 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
     return modeInUse(facts) ?? (await modeByRecords(facts, signal));
   }
 
-  /** DNS may be at another provider, and the token without permission for it. Then a wildcard might catch others’ names. */
+  /** With DNS at another provider the token may lack the permission: nothing then shows that a wildcard is safe. */
   async function modeByRecords(facts: ZoneFacts, signal: AbortSignal): Promise<RouteMode> {
     try {
       return modeOfNew(facts, await client.dnsRecords(zoneId, {}, signal));
