@@ -1,4 +1,4 @@
-import { QuotaReachedError, TerminalError } from '../../base/errors.ts';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
 import { contentHash, formatMark, type Identity } from '../../base/ownership.ts';
 import type { Applier, Change, Observed, Quota, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
@@ -14,6 +14,7 @@ import { type DnsRef, type ListedRecord, observedRecords } from './observed.ts';
 import {
   ALL_SITES,
   coveredName,
+  coversNewSites,
   isWildcard,
   type MissingWildcard,
   modeInZone,
@@ -87,10 +88,11 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
     seen = inZone;
     writing.clear();
     const wildcards = listed.map(canonicalRecord).filter((record) => isWildcard(record, identity));
-    if (limit !== undefined) {
-      const hasOwn = mode === 'wildcard' && wildcards.some(({ content }) => content === hostAddress);
-      const perSite = RECORDS_PER_SITE[hasOwn ? 'wildcard' : 'site'];
-      quota = { name: 'dns_records', used: listed.length, limit, perSite };
+    if (names === undefined && (limit !== undefined || quota !== null)) {
+      const isCovered = mode === 'wildcard' && coversNewSites(inZone, hostAddress);
+      const perSite = RECORDS_PER_SITE[isCovered ? 'wildcard' : 'site'];
+      const known = limit === undefined ? (quota?.limit ?? null) : limit;
+      quota = { name: 'dns_records', used: listed.length, limit: known, perSite };
     }
     const ids = new Set(wildcards.map(({ id }) => id));
     const others = observedRecords(
@@ -124,15 +126,22 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
 
   async function apply({ site, desired, observed }: Change<RecordSpec, DnsRef>, signal: AbortSignal) {
     const { isCovered = false, ...ref } = observed?.ref ?? { keep: null, surplus: [] };
-    if (desired === undefined || isCovered) return await change(ref, signal);
+    if (desired === undefined) return await change(ref, signal);
+    // Another pass may have observed the zone since this change was planned.
+    const covered = mode === 'wildcard' && seen !== null ? coveredName(desired, seen, hostAddress) : null;
+    if (isCovered) {
+      if (covered?.missing !== undefined || covered === null) {
+        throw new RetryableError(`no wildcard covers ${desired.spec.name} since it was observed`);
+      }
+      return await change(ref, signal);
+    }
     const { spec: record, hash } = desired;
     // A provider would append the zone to such a name and report success.
     if (record.name !== zone && !record.name.endsWith(`.${zone}`)) {
       throw new TerminalError(`${record.name} lies outside the zone ${zone}`);
     }
-    const wildcard =
-      mode === 'wildcard' && seen !== null ? coveredName(desired, seen, hostAddress)?.missing : undefined;
-    if (wildcard !== undefined) return await writeWildcard(wildcard, ref.keep, signal);
+    if (covered?.missing !== undefined) return await writeWildcard(covered.missing, ref.keep, signal);
+    if (covered !== null && ref.keep === null) return;
     const write = { record, comment: formatMark(identity, site, hash) };
     await change({ ...ref, write }, signal);
   }

@@ -1,6 +1,6 @@
 import { contentHash, type Identity, type Ownership, readMark } from '../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
-import { canonicalRecord, DNS, type RecordSpec, recordSummary } from './desired.ts';
+import { AUTOMATIC, canonicalRecord, DNS, type RecordSpec, recordSummary } from './desired.ts';
 import { type DnsRef, type ListedRecord, POINTING } from './observed.ts';
 
 /** `site`: a record for each name. `wildcard`: one for all names below a parent that lead to this host. */
@@ -73,14 +73,27 @@ type Cover =
 /** Whether a wildcard beside the name has, or may get, the content of `spec`. */
 function coverOf(spec: RecordSpec, { identity, records }: ZoneNames): Cover {
   const record = { ...spec, name: `*.${parentOf(spec.name)}` };
-  const found = (records.get(record.name) ?? []).filter(({ type }) => POINTING.has(type));
-  const [only, ...others] = found;
+  const [only, ...others] = pointing(record.name, records);
   if (only === undefined) return { state: 'missing', missing: { record, keep: null } };
   const { owner } = readMark(identity, only.comment);
   if (others.length > 0 || !isOfInstance(owner)) return { state: 'none' };
   const { name, type, content, ttl, proxied } = only;
   if (contentHash({ name, type, content, ttl, proxied }) === contentHash(record)) return { state: 'covers' };
   return owner.kind === 'ours' ? { state: 'missing', missing: { record, keep: only.id } } : { state: 'none' };
+}
+
+function pointing(name: string, records: ZoneNames['records']): ListedRecord[] {
+  return (records.get(name) ?? []).filter(({ type }) => POINTING.has(type));
+}
+
+/** True where a new site needs no records for origin and preview: this host has wildcards, and each of them covers. */
+export function coversNewSites({ identity, records }: ZoneNames, hostAddress: string): boolean {
+  const own = [...records.values()]
+    .flat()
+    .filter((record) => isWildcard(record, identity) && record.content === hostAddress);
+  const covers = ({ name, ttl, proxied }: ListedRecord) =>
+    ttl === AUTOMATIC && !proxied && pointing(name, records).length === 1;
+  return own.length > 0 && own.every(covers);
 }
 
 /** What a wildcard does for a desired name. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { dnsApplier } from '../../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../../gitops/appliers/dns/cloudflare.ts';
-import { QuotaReachedError } from '../../../../gitops/base/errors.ts';
+import { QuotaReachedError, RetryableError } from '../../../../gitops/base/errors.ts';
 import { zoneResolver } from '../../../../gitops/embedded/cloudflare/dns/resolver.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { limitRecords } from '../../../support/cloudflare/quota.ts';
@@ -153,6 +153,55 @@ describe('a wildcard for the names that lead to this host', () => {
     await pass(applier, ...sites(3));
     expect(world.faulty.calls.filter((call) => call.startsWith('POST'))).toHaveLength(1);
     expect(resolve('shop-2-preview.example.net')).toBe(HOST);
+  });
+});
+
+describe('two passes at once', () => {
+  const first = loadedManifest('first', 1);
+  const second = loadedManifest('second', 2);
+
+  test('write no record for a name that the wildcard covers by then', async () => {
+    const applier = dns('wildcard');
+    const { changes } = await planOf(applier, first);
+    await pass(applier, second);
+    // The observation of a third pass shows the wildcard, before the first one's changes are made.
+    await planOf(applier, second);
+    for (const change of changes) await applier.apply(change, signal);
+    expect(await records()).toEqual([
+      WILDCARD,
+      'first.example.net AAAA 100::',
+      'second.example.net AAAA 100::',
+    ]);
+    expect(applier.quota?.()).toMatchObject({ used: 3 });
+  });
+
+  test.each([
+    ['was deleted', async () => world.emulator.db.exec("DELETE FROM records WHERE name = '*.example.net'")],
+    [
+      'has a record of others below it now',
+      () => plant({ type: 'TXT', name: 'x.first-origin', content: '"x"' }),
+    ],
+  ])('delete no record of its own where the wildcard %s by then', async (_what, happen) => {
+    await pass(dns('site'), first);
+    const applier = dns('wildcard');
+    await pass(applier, first);
+    const { changes } = await planOf(applier, first);
+    expect(changes.map(({ key }) => key)).toContain('first-origin.example.net/A');
+    await happen();
+    await planOf(applier, second);
+    const change = changes.find(({ key }) => key === 'first-origin.example.net/A');
+    if (change === undefined) throw new Error('there is no change');
+    await expect(applier.apply(change, signal)).rejects.toThrow(RetryableError);
+    expect(resolve('first-origin.example.net')).toBe(HOST);
+  });
+
+  test('count the records of others at each listing of the whole zone', async () => {
+    const applier = dns('wildcard');
+    await pass(applier, first);
+    await plant({ type: 'TXT', name: 'notes', content: '"theirs"' });
+    const desired = applier.desired(first);
+    await applier.observe(desired, signal, { sites: new Set(['first']), keys: new Set() });
+    expect(applier.quota?.()).toEqual({ name: 'dns_records', used: 3, limit: 200, perSite: 1 });
   });
 });
 
