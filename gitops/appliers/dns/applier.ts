@@ -10,12 +10,14 @@ import {
   nameOfKey,
   type RecordSpec,
 } from './desired.ts';
+import { keptHash } from './mark-hash.ts';
 import { type DnsRef, type ListedRecord, observedRecords } from './observed.ts';
 import {
   ALL_SITES,
   coveredName,
   coversNewSites,
   isWildcard,
+  keptName,
   type MissingWildcard,
   modeInZone,
   type RecordMode,
@@ -100,7 +102,17 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
       desired,
       identity,
     ).filter(({ key }) => !covered.has(key));
-    return [...others, ...[...covered.values()].flatMap(({ observed }) => observed ?? [])];
+    const lacking = new Set(
+      desired.flatMap((resource) =>
+        mode === 'wildcard' && keptName(resource, inZone, hostAddress) === 'lacking' ? [resource.key] : [],
+      ),
+    );
+    const own = others.map((one) =>
+      lacking.has(one.key) && one.owner.kind === 'ours' && one.hash !== null
+        ? ({ ...one, hash: null, outdated: true } as const)
+        : one,
+    );
+    return [...own, ...[...covered.values()].flatMap(({ observed }) => observed ?? [])];
   }
 
   async function change(one: RecordChange, signal: AbortSignal): Promise<void> {
@@ -142,7 +154,8 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
     }
     if (covered?.missing !== undefined) return await writeWildcard(covered.missing, ref.keep, signal);
     if (covered !== null && ref.keep === null) return;
-    const write = { record, comment: formatMark(identity, site, hash) };
+    const isKept = mode === 'wildcard' && seen !== null && keptName(desired, seen, hostAddress) !== 'no';
+    const write = { record, comment: formatMark(identity, site, isKept ? keptHash(record) : hash) };
     await change({ ...ref, write }, signal);
   }
 

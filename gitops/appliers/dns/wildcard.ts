@@ -1,6 +1,7 @@
 import { contentHash, type Identity, type Ownership, readMark } from '../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
 import { AUTOMATIC, canonicalRecord, DNS, type RecordSpec, recordSummary } from './desired.ts';
+import { markedAs } from './mark-hash.ts';
 import { type DnsRef, type ListedRecord, POINTING } from './observed.ts';
 
 /** `site`: a record for each name. `wildcard`: one for all names below a parent that lead to this host. */
@@ -105,31 +106,62 @@ interface CoveredName {
 
 /**
  * What is observed under a name that a wildcard may cover, pure; `null`: the name needs a record of its own, because
- * the wildcard has another content, or because something of others is at or below the name. A record of ours beside the
- * wildcard is to be deleted, but only once the wildcard was observed.
+ * the wildcard has another content, because something of others is at or below the name, or because something was
+ * (`isKept`). Another record of ours beside the wildcard is to be deleted, but only once the wildcard was observed.
  */
 export function coveredName(
   { site, key, hash, spec }: Resource<RecordSpec>,
   names: ZoneNames,
   hostAddress: string,
 ): CoveredName | null {
-  if (spec.content !== hostAddress || spec.proxied || !spec.name.endsWith(`.${names.zone}`)) return null;
+  if (!isCoverable(spec, names, hostAddress)) return null;
   const cover = coverOf(spec, names);
   if (cover.state === 'none') return null;
-  const { identity } = names;
-  const own = (names.records.get(spec.name) ?? []).filter(
-    ({ comment }) => readMark(identity, comment).owner.kind === 'ours',
-  );
-  if ((names.below.get(spec.name) ?? 0) > own.length) return null;
+  const own = ownRecords(spec.name, names);
+  if ((names.below.get(spec.name) ?? 0) > own.length || own.some(({ state }) => state !== 'plain'))
+    return null;
   const { target } = DNS;
-  const owner: Ownership = { kind: 'ours', site, host: identity.host };
+  const owner: Ownership = { kind: 'ours', site, host: names.identity.host };
   const missing = cover.state === 'missing' ? { missing: cover.missing } : {};
-  const [keep, ...surplus] = own.map(({ id }) => id);
+  const [keep, ...surplus] = own.map(({ record }) => record.id);
   if (keep === undefined) {
     const ref = { keep: null, surplus: [] };
     return { observed: cover.state === 'covers' ? { target, key, owner, hash, ref } : null, ...missing };
   }
-  const found = own.map(recordSummary).join(' and ');
+  const found = own.map(({ record }) => recordSummary(record)).join(' and ');
   const ref: DnsRef = { keep, surplus, isCovered: cover.state === 'covers' };
   return { observed: { target, key, owner, hash: null, outdated: true, found, ref }, ...missing };
+}
+
+function isCoverable(spec: RecordSpec, { zone }: ZoneNames, hostAddress: string): boolean {
+  return spec.content === hostAddress && !spec.proxied && spec.name.endsWith(`.${zone}`);
+}
+
+function ownRecords(name: string, { identity, records }: ZoneNames) {
+  return (records.get(name) ?? []).flatMap((record) => {
+    const { owner, hash } = readMark(identity, record.comment);
+    return owner.kind === 'ours' ? [{ record, state: markedAs(record, hash) }] : [];
+  });
+}
+
+/**
+ * Whether a name's own record stays for good, pure: something of others is at or below the name, or was when the record
+ * was written. It may come back at any time, a challenge of an authority for example, and the wildcard would then cover
+ * the name no more. `lacking`: the mark of the record that exists doesn't say so yet.
+ */
+export function keptName(
+  { site, spec }: Resource<RecordSpec>,
+  names: ZoneNames,
+  hostAddress: string,
+): 'no' | 'lacking' | 'yes' {
+  if (!isCoverable(spec, names, hostAddress)) return 'no';
+  const own = ownRecords(spec.name, names);
+  if (own.some(({ state }) => state !== 'plain')) return 'yes';
+  // What another host made for the site is taken over.
+  const taken = (names.records.get(spec.name) ?? []).filter(({ comment }) => {
+    const { owner } = readMark(names.identity, comment);
+    return owner.kind === 'foreign' && owner.site === site;
+  });
+  if ((names.below.get(spec.name) ?? 0) === own.length + taken.length) return 'no';
+  return own.length === 0 ? 'yes' : 'lacking';
 }
