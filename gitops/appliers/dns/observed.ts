@@ -12,6 +12,8 @@ export interface ListedRecord {
   readonly ttl: number;
   readonly proxied: boolean;
   readonly comment?: string | null | undefined;
+  /** When it was last written, as an ISO 8601 time. */
+  readonly modified_on?: string | undefined;
 }
 
 /** Ids of the records under one key: `keep` has the key's type and is overwritten, `surplus` must be deleted. */

@@ -36,7 +36,7 @@ export function zoneNames(listed: readonly ListedRecord[], zone: string, identit
   return { zone, identity, records: Map.groupBy(canonical, ({ name }) => name), below };
 }
 
-function parentOf(name: string): string {
+export function parentOf(name: string): string {
   const dot = name.indexOf('.');
   return dot === -1 ? '' : name.slice(dot + 1);
 }
@@ -133,35 +133,13 @@ export function coveredName(
   return { observed: { target, key, owner, hash: null, outdated: true, found, ref }, ...missing };
 }
 
-function isCoverable(spec: RecordSpec, { zone }: ZoneNames, hostAddress: string): boolean {
+export function isCoverable(spec: RecordSpec, { zone }: ZoneNames, hostAddress: string): boolean {
   return spec.content === hostAddress && !spec.proxied && spec.name.endsWith(`.${zone}`);
 }
 
-function ownRecords(name: string, { identity, records }: ZoneNames) {
+export function ownRecords(name: string, { identity, records }: ZoneNames) {
   return (records.get(name) ?? []).flatMap((record) => {
     const { owner, hash } = readMark(identity, record.comment);
     return owner.kind === 'ours' ? [{ record, state: markedAs(record, hash) }] : [];
   });
-}
-
-/**
- * Whether a name's own record stays for good, pure: something of others is at or below the name, or was when the record
- * was written. It may come back at any time, a challenge of an authority for example, and the wildcard would then cover
- * the name no more. `lacking`: the mark of the record that exists doesn't say so yet.
- */
-export function keptName(
-  { site, spec }: Resource<RecordSpec>,
-  names: ZoneNames,
-  hostAddress: string,
-): 'no' | 'lacking' | 'yes' {
-  if (!isCoverable(spec, names, hostAddress)) return 'no';
-  const own = ownRecords(spec.name, names);
-  if (own.some(({ state }) => state !== 'plain')) return 'yes';
-  // What another host made for the site is taken over.
-  const taken = (names.records.get(spec.name) ?? []).filter(({ comment }) => {
-    const { owner } = readMark(names.identity, comment);
-    return owner.kind === 'foreign' && owner.site === site;
-  });
-  if ((names.below.get(spec.name) ?? 0) === own.length + taken.length) return 'no';
-  return own.length === 0 ? 'yes' : 'lacking';
 }

@@ -1,55 +1,22 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { dnsApplier } from '../../../../gitops/appliers/dns/applier.ts';
-import { cloudflareDns } from '../../../../gitops/appliers/dns/cloudflare.ts';
-import { QuotaReachedError, RetryableError } from '../../../../gitops/base/errors.ts';
-import { zoneResolver } from '../../../../gitops/embedded/cloudflare/dns/resolver.ts';
-import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import { QuotaReachedError } from '../../../../gitops/base/errors.ts';
+import {
+  dnsZone,
+  HOST,
+  OTHER_HOST,
+  SIGNAL as signal,
+  WILDCARD,
+} from '../../../support/cloudflare/dns-zone.ts';
 import { limitRecords } from '../../../support/cloudflare/quota.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
-
-const { signal } = new AbortController();
-const HOST = '198.51.100.4';
-const OTHER_HOST = '198.51.100.5';
-const WILDCARD = `*.example.net A ${HOST}`;
 
 let world: CloudflareWorld;
 beforeEach(async () => {
   world = await cloudflareWorld();
 });
 afterEach(() => world.close());
-
-type Mode = 'auto' | 'site' | 'wildcard';
-const dns = (mode: Mode, { host = 'tag-1', hostAddress = HOST } = {}) =>
-  dnsApplier({
-    provider: cloudflareDns({ client: world.client, zoneId: world.emulator.zone.id }),
-    identity: { instance: 'test', host },
-    zone: 'example.net',
-    hostAddress,
-    mode,
-    quota: async () => 200,
-  });
-type Dns = ReturnType<typeof dns>;
-const sites = (count: number) =>
-  Array.from({ length: count }, (_, number) => loadedManifest(`shop-${number}`, number));
-const path = () => `/zones/${world.emulator.zone.id}/dns_records`;
-const plant = (record: object) => world.emulator.call('POST', path(), record);
-/** Each record as `<name> <type> <content>`, sorted. */
-async function records(): Promise<string[]> {
-  const { json } = await world.emulator.call('GET', `${path()}?per_page=5000`);
-  const all: { name: string; type: string; content: string }[] = json.result;
-  return all.map(({ name, type, content }) => `${name} ${type} ${content}`).toSorted();
-}
-async function planOf(applier: Dns, ...manifests: LoadedManifest[]) {
-  const desired = manifests.flatMap((manifest) => applier.desired(manifest));
-  return applier.plan(desired, await applier.observe(desired, signal));
-}
-async function pass(applier: Dns, ...manifests: LoadedManifest[]) {
-  const { changes } = await planOf(applier, ...manifests);
-  return Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
-}
-const resolve = (name: string) => zoneResolver(world.emulator.db)(name);
-const namesOf = ({ hostnames }: LoadedManifest) => [hostnames.origin, hostnames.preview];
+const { dns, sites, plant, records, planOf, pass, resolve, namesOf } = dnsZone(() => world);
 
 describe('a wildcard for the names that lead to this host', () => {
   test('takes one record a site instead of three, and one of its own', async () => {
@@ -89,87 +56,6 @@ describe('a wildcard for the names that lead to this host', () => {
       ].toSorted(),
     );
     for (const one of namesOf(loadedManifest('shop-0', 0))) expect(resolve(one)).toBe(HOST);
-  });
-
-  describe('beside records of others that come and go at or below a covered name', () => {
-    const origin = 'shop-0-origin.example.net';
-    const forget = (name: string) =>
-      world.emulator.db.prepare('DELETE FROM records WHERE name = ?').run(`${name}.example.net`);
-    const ownOfOrigin = async () => (await records()).filter((one) => one === `${origin} A ${HOST}`);
-
-    test.each(['shop-0-origin', '_acme-challenge.shop-0-origin'])(
-      'a name gets a record of its own for good: %s',
-      async (name) => {
-        const challenge = { type: 'TXT', name, content: '"theirs"' };
-        const applier = dns('wildcard');
-        await pass(applier, ...sites(1));
-        await plant(challenge);
-        // Until the next full pass: only a record that exists can be observed.
-        expect(resolve(origin)).toBeNull();
-        await pass(applier, ...sites(1));
-        expect(resolve(origin)).toBe(HOST);
-        for (let renewal = 0; renewal < 2; renewal += 1) {
-          forget(name);
-          for (const one of [applier, dns('wildcard')]) {
-            expect(await planOf(one, ...sites(1))).toEqual({ changes: [], conflicts: [] });
-          }
-          expect(await ownOfOrigin()).toHaveLength(1);
-          await plant(challenge);
-          expect(resolve(origin)).toBe(HOST);
-          expect((await planOf(applier, ...sites(1))).changes).toEqual([]);
-        }
-      },
-    );
-
-    test('a record of its own from before the wildcard is marked, by an update that is no drift', async () => {
-      await plant({ type: 'TXT', name: '_acme-challenge.shop-0-origin', content: '"theirs"' });
-      await pass(dns('site'), ...sites(1));
-      const applier = dns('wildcard');
-      await pass(applier, ...sites(1));
-      forget('_acme-challenge.shop-0-origin');
-      await pass(applier, ...sites(1));
-      expect(await ownOfOrigin()).toHaveLength(1);
-      expect((await planOf(applier, ...sites(1))).changes).toEqual([]);
-      expect((await records()).filter((one) => one.startsWith('shop-0-preview'))).toEqual([]);
-    });
-
-    test('its record follows a new address, is repaired, and is deleted with its site', async () => {
-      await plant({ type: 'TXT', name: '_acme-challenge.shop-0-origin', content: '"theirs"' });
-      await pass(dns('wildcard'), ...sites(1));
-      forget('_acme-challenge.shop-0-origin');
-      const moved = dns('wildcard', { hostAddress: OTHER_HOST });
-      await pass(moved, ...sites(1));
-      const { json } = await world.emulator.call('GET', `${path()}?name=${origin}`);
-      await world.emulator.call('PATCH', `${path()}/${json.result[0].id}`, { content: '203.0.113.9' });
-      await pass(moved, ...sites(1));
-      expect(await records()).toContain(`${origin} A ${OTHER_HOST}`);
-      expect((await planOf(moved, ...sites(1))).changes).toEqual([]);
-      await pass(moved);
-      expect(await records()).toEqual([`*.example.net A ${OTHER_HOST}`]);
-    });
-
-    test('its record stays as it is with DNS_RECORD_MODE=site', async () => {
-      await plant({ type: 'TXT', name: '_acme-challenge.shop-0-origin', content: '"theirs"' });
-      await pass(dns('wildcard'), ...sites(1));
-      const back = dns('site');
-      expect((await planOf(back, ...sites(1))).changes).toMatchObject([
-        { op: 'create', key: 'shop-0-preview.example.net/A' },
-      ]);
-    });
-
-    test('a record that another host made for a site that moved here does not stay', async () => {
-      await pass(dns('wildcard'), ...sites(1));
-      await pass(dns('site', { host: 'tag-2', hostAddress: OTHER_HOST }), loadedManifest('moved', 2));
-      const applier = dns('wildcard');
-      const all = [...sites(1), loadedManifest('moved', 2)];
-      for (let number = 0; number < 2; number += 1) await pass(applier, ...all);
-      expect(await planOf(applier, ...all)).toEqual({ changes: [], conflicts: [] });
-      expect(await records()).toEqual([
-        WILDCARD,
-        'moved.example.net AAAA 100::',
-        'shop-0.example.net AAAA 100::',
-      ]);
-    });
   });
 
   test('respects a record of others that points a name elsewhere', async () => {
@@ -227,55 +113,6 @@ describe('a wildcard for the names that lead to this host', () => {
   });
 });
 
-describe('two passes at once', () => {
-  const first = loadedManifest('first', 1);
-  const second = loadedManifest('second', 2);
-
-  test('write no record for a name that the wildcard covers by then', async () => {
-    const applier = dns('wildcard');
-    const { changes } = await planOf(applier, first);
-    await pass(applier, second);
-    // The observation of a third pass shows the wildcard, before the first one's changes are made.
-    await planOf(applier, second);
-    for (const change of changes) await applier.apply(change, signal);
-    expect(await records()).toEqual([
-      WILDCARD,
-      'first.example.net AAAA 100::',
-      'second.example.net AAAA 100::',
-    ]);
-    expect(applier.quota?.()).toMatchObject({ used: 3 });
-  });
-
-  test.each([
-    ['was deleted', async () => world.emulator.db.exec("DELETE FROM records WHERE name = '*.example.net'")],
-    [
-      'has a record of others below it now',
-      () => plant({ type: 'TXT', name: 'x.first-origin', content: '"x"' }),
-    ],
-  ])('delete no record of its own where the wildcard %s by then', async (_what, happen) => {
-    await pass(dns('site'), first);
-    const applier = dns('wildcard');
-    await pass(applier, first);
-    const { changes } = await planOf(applier, first);
-    expect(changes.map(({ key }) => key)).toContain('first-origin.example.net/A');
-    await happen();
-    await planOf(applier, second);
-    const change = changes.find(({ key }) => key === 'first-origin.example.net/A');
-    if (change === undefined) throw new Error('there is no change');
-    await expect(applier.apply(change, signal)).rejects.toThrow(RetryableError);
-    expect(resolve('first-origin.example.net')).toBe(HOST);
-  });
-
-  test('count the records of others at each listing of the whole zone', async () => {
-    const applier = dns('wildcard');
-    await pass(applier, first);
-    await plant({ type: 'TXT', name: 'notes', content: '"theirs"' });
-    const desired = applier.desired(first);
-    await applier.observe(desired, signal, { sites: new Set(['first']), keys: new Set() });
-    expect(applier.quota?.()).toEqual({ name: 'dns_records', used: 3, limit: 200, perSite: 1 });
-  });
-});
-
 describe('an existing instance', () => {
   test('keeps a record for each name where nothing is set', async () => {
     await pass(dns('site'), ...sites(2));
@@ -306,7 +143,7 @@ describe('an existing instance', () => {
     const check = () => {
       for (const site of all) for (const name of namesOf(site)) expect(resolve(name)).toBe(HOST);
     };
-    async function steps(mode: Mode) {
+    async function steps(mode: 'site' | 'wildcard') {
       const applier = dns(mode);
       for (let number = 0; number < 3; number += 1) {
         for (const change of (await planOf(applier, ...all)).changes) {
