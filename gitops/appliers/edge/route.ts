@@ -1,5 +1,5 @@
 import { coalesce } from '../../base/coalesce.ts';
-import { QuotaReachedError, TerminalError } from '../../base/errors.ts';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
 import { warner } from '../../base/log.ts';
 import type { Identity } from '../../base/ownership.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
@@ -145,6 +145,10 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
 
   async function apply({ desired, observed }: Change<RouteSpec, RouteRef>, signal: AbortSignal) {
     const { id, kind = 'own' } = observed?.ref ?? {};
+    // Another pass may have observed the zone since this change was planned.
+    if (desired !== undefined && kind === 'covered' && zone?.hasWildcard === false) {
+      throw new RetryableError(`${wildcard.pattern} was deleted since it was observed`);
+    }
     if (desired === undefined || kind === 'covered') {
       return await change({ before: id }, signal);
     }

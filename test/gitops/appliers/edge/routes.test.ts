@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Applier } from '../../../../gitops/appliers/contract.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
-import { QuotaReachedError, TerminalError } from '../../../../gitops/base/errors.ts';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
 import { refuseRoutes } from '../../../support/cloudflare/quota.ts';
@@ -89,6 +89,21 @@ describe('Workers routes', () => {
       await converge(applier, ...sites(2));
       expect(await patterns()).toEqual([WILDCARD]);
       expect(await planOf(applier, ...sites(2))).toEqual({ changes: [], conflicts: [] });
+    });
+
+    test('that is gone by then lets no site’s own route be deleted', async () => {
+      await converge(kv(), ...sites(2));
+      await converge(routeApplier(routeOptions()), ...sites(2));
+      const own = await patterns();
+      const applier = wildcardRoutes();
+      await converge(applier, ...sites(2));
+      const { changes } = await planOf(applier, ...sites(2));
+      world.emulator.db.prepare('DELETE FROM routes WHERE pattern = ?').run(WILDCARD);
+      await planOf(applier, ...sites(2));
+      for (const change of changes) {
+        await expect(applier.apply(change, signal)).rejects.toThrow(RetryableError);
+      }
+      expect(await patterns()).toEqual(own);
     });
 
     test('takes the place of a site’s own route in a zone that has no room for it', async () => {
