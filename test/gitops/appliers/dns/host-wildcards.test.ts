@@ -96,8 +96,8 @@ describe('two hosts that start at once', () => {
   const nothing = async () => undefined;
 
   test.each([
-    ['tag-1 writes first', ['tag-1', 'tag-2'], 'in turn'],
-    ['tag-2 writes first', ['tag-2', 'tag-1'], 'in turn'],
+    ['tag-1 writes first', ['tag-1', 'tag-2'], 'one by one'],
+    ['tag-2 writes first', ['tag-2', 'tag-1'], 'one by one'],
     ['both write before either lists', ['tag-1', 'tag-2'], 'at once'],
   ] as const)('one of them has the wildcard after its first pass: %s', async (_what, order, when) => {
     const appliers = { 'tag-1': start('tag-1'), 'tag-2': start('tag-2') };
@@ -107,7 +107,7 @@ describe('two hosts that start at once', () => {
     };
     const applyAll = (host: Host) =>
       Promise.allSettled(plans[host].changes.map((change) => appliers[host].apply(change, signal)));
-    if (when === 'in turn') {
+    if (when === 'one by one') {
       for (const host of order) {
         await applyAll(host);
         world.clock.advance(1_000);
