@@ -17,6 +17,7 @@ const dnsRecord = z.object({
   ttl: z.number().default(1),
   proxied: z.boolean().default(false),
   comment: z.string().nullish(),
+  modified_on: z.string().optional(),
 });
 
 /** A route without `script` bypasses the workers. */

@@ -17,6 +17,9 @@ const QUOTAS = {
 } as const;
 const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
 
+/** For things of hosts that have no site. */
+const REMOVAL = 'Delete what is unused: a host that is still in use writes again what it needs.';
+
 /** From this part of the limit on, a quota is near. */
 const NEAR = 0.8;
 
@@ -32,6 +35,8 @@ const quotaStatus = z.object({
   limit: z.number().nullable(),
   /** How many things a new site adds. */
   perSite: z.number(),
+  /** Things that serve no site, each with its owner, for a person; absent: none. */
+  unused: z.array(z.string()).optional(),
   state: z.enum(QUOTA_STATES),
   /** How much is used, for a person. */
   message: z.string(),
@@ -58,19 +63,21 @@ interface PendingSite {
 
 /** A quota with its state, pure. `sites`: those whose things aren't all applied yet need room as well. */
 export function statusOf(quota: QuotaFigures, sites: readonly PendingSite[]): QuotaStatus {
-  const { name, used, limit, perSite } = quota;
+  const { name, used, limit, perSite, unused = [] } = quota;
   const { target, what, remedy } = QUOTAS[name];
+  const surplus = unused.length === 0 ? '' : `; unused: ${unused.join(', ')}`;
   if (limit === null) {
-    const message = `${used} ${what}; the limit is unknown`;
-    return { ...quota, state: 'unknown', message, fix: null };
+    const message = `${used} ${what}; the limit is unknown${surplus}`;
+    return { ...quota, state: 'unknown', message, fix: surplus === '' ? null : REMOVAL };
   }
   const isPending = ({ resources }: PendingSite) =>
     resources.some((one) => one.target === target && (one.state === 'pending' || one.state === 'failed'));
   const room = limit - used - sites.filter(isPending).length * perSite;
   const state = room < perSite ? 'quota_reached' : used >= limit * NEAR ? 'quota_near' : 'ok';
   const needed = state === 'quota_reached' ? `; a new site needs ${perSite}` : '';
-  const message = `${used} of ${limit} ${what}${needed}`;
-  return { ...quota, state, message, fix: state === 'ok' ? null : remedy };
+  const message = `${used} of ${limit} ${what}${needed}${surplus}`;
+  const fixes = [...(state === 'ok' ? [] : [remedy]), ...(surplus === '' ? [] : [REMOVAL])];
+  return { ...quota, state, message, fix: fixes.length === 0 ? null : fixes.join(' ') };
 }
 
 /** What the quotas mean for each site of the host. */

@@ -1,5 +1,5 @@
-import { QuotaReachedError, TerminalError } from '../../base/errors.ts';
-import { contentHash, formatMark, type Identity } from '../../base/ownership.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
+import { formatMark, type Identity } from '../../base/ownership.ts';
 import type { Applier, Change, Observed, Quota, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import {
@@ -10,34 +10,21 @@ import {
   nameOfKey,
   type RecordSpec,
 } from './desired.ts';
-import { type DnsRef, type ListedRecord, observedRecords } from './observed.ts';
+import { surplusWildcards, unusedWildcards } from './host-wildcards.ts';
+import { keptName, withKeptMarks } from './kept-names.ts';
+import { keptHash } from './mark-hash.ts';
+import { type DnsRef, observedRecords } from './observed.ts';
+import type { DnsProvider, RecordChange } from './provider.ts';
 import {
-  ALL_SITES,
   coveredName,
+  coversNewSites,
   isWildcard,
-  type MissingWildcard,
   modeInZone,
   type RecordMode,
   type ZoneNames,
   zoneNames,
 } from './wildcard.ts';
-
-/** One change to a zone's records. `comment` is the mark to write. */
-export interface RecordChange {
-  readonly write?: { readonly record: RecordSpec; readonly comment: string };
-  /** The id of the record to overwrite; `null`: create one. Without `write`, the record with this id is deleted. */
-  readonly keep: string | null;
-  /** Ids of records to delete in the same transaction. */
-  readonly surplus: readonly string[];
-}
-
-/** A zone at some DNS provider. Both methods throw `RetryableError` or `TerminalError`. */
-export interface DnsProvider {
-  /** All records of the zone; with `names`, at least those with these names. */
-  list(signal: AbortSignal, names?: ReadonlySet<string>): Promise<readonly ListedRecord[]>;
-  /** Makes one change, alone or in a batch with concurrent ones. A record that is already gone counts as deleted. */
-  change(change: RecordChange, signal: AbortSignal): Promise<void>;
-}
+import { wildcardWriter } from './wildcard-writer.ts';
 
 interface DnsApplierOptions extends DnsDestinations {
   readonly provider: DnsProvider;
@@ -46,7 +33,7 @@ interface DnsApplierOptions extends DnsDestinations {
   readonly zone: string;
   /** Default: `site`. `auto`: the zone decides, see wildcard.ts. */
   readonly mode?: RecordMode | 'auto';
-  /** How many records the zone may have; `null`: unknown. Unset: a primary of one's own, which has no limit. */
+  /** How many records the zone may have; `null`: unknown. Never rejects. Unset: a primary of one's own has no limit. */
   readonly quota?: ((signal: AbortSignal) => Promise<number | null>) | undefined;
 }
 
@@ -60,7 +47,7 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
   /** As of the last observation. */
   let mode: RecordMode | null = setting === 'auto' ? null : setting;
   let seen: ZoneNames | null = null;
-  const writing = new Map<string, Promise<void>>();
+  const wildcard = wildcardWriter({ list: (...asked) => provider.list(...asked), change, identity });
 
   async function observe(
     desired: readonly Resource<RecordSpec>[],
@@ -85,12 +72,17 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
       }),
     );
     seen = inZone;
-    writing.clear();
+    wildcard.forget();
     const wildcards = listed.map(canonicalRecord).filter((record) => isWildcard(record, identity));
-    if (limit !== undefined) {
-      const hasOwn = mode === 'wildcard' && wildcards.some(({ content }) => content === hostAddress);
-      const perSite = RECORDS_PER_SITE[hasOwn ? 'wildcard' : 'site'];
-      quota = { name: 'dns_records', used: listed.length, limit, perSite };
+    if (names === undefined && (limit !== undefined || quota !== null)) {
+      const isCovered = mode === 'wildcard' && coversNewSites(inZone, hostAddress);
+      const perSite = RECORDS_PER_SITE[isCovered ? 'wildcard' : 'site'];
+      const known = limit === undefined ? (quota?.limit ?? null) : limit;
+      const unused = unusedWildcards(inZone);
+      quota = {
+        ...{ name: 'dns_records', used: listed.length, limit: known, perSite },
+        ...(unused.length === 0 ? {} : { unused }),
+      };
     }
     const ids = new Set(wildcards.map(({ id }) => id));
     const others = observedRecords(
@@ -98,7 +90,9 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
       desired,
       identity,
     ).filter(({ key }) => !covered.has(key));
-    return [...others, ...[...covered.values()].flatMap(({ observed }) => observed ?? [])];
+    const own = mode === 'wildcard' ? withKeptMarks(others, desired, inZone, hostAddress) : others;
+    const surplus = scope === undefined ? surplusWildcards(desired, inZone, hostAddress) : [];
+    return [...own, ...surplus, ...[...covered.values()].flatMap(({ observed }) => observed ?? [])];
   }
 
   async function change(one: RecordChange, signal: AbortSignal): Promise<void> {
@@ -108,32 +102,31 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
     if (quota !== null) quota = { ...quota, used: quota.used + added };
   }
 
-  /** Writes a wildcard once for all names that need it. In a full zone, a name's own record (`spare`) becomes it. */
-  function writeWildcard({ record, keep }: MissingWildcard, spare: string | null, signal: AbortSignal) {
-    const write = { record, comment: formatMark(identity, ALL_SITES, contentHash(record)) };
-    const started = writing.get(record.name);
-    if (started !== undefined) return started;
-    const running = change({ write, keep, surplus: [] }, signal).catch((error: unknown) => {
-      if (!(error instanceof QuotaReachedError) || spare === null) throw error;
-      return change({ write, keep: spare, surplus: [] }, signal);
-    });
-    writing.set(record.name, running);
-    running.catch(() => writing.delete(record.name));
-    return running;
-  }
-
   async function apply({ site, desired, observed }: Change<RecordSpec, DnsRef>, signal: AbortSignal) {
     const { isCovered = false, ...ref } = observed?.ref ?? { keep: null, surplus: [] };
-    if (desired === undefined || isCovered) return await change(ref, signal);
+    if (desired === undefined) return await change(ref, signal);
+    // Another pass may have observed the zone since this change was planned.
+    const covered = mode === 'wildcard' && seen !== null ? coveredName(desired, seen, hostAddress) : null;
+    if (isCovered) {
+      if (covered?.missing !== undefined || covered === null) {
+        throw new RetryableError(`no wildcard covers ${desired.spec.name} since it was observed`);
+      }
+      return await change(ref, signal);
+    }
     const { spec: record, hash } = desired;
     // A provider would append the zone to such a name and report success.
     if (record.name !== zone && !record.name.endsWith(`.${zone}`)) {
       throw new TerminalError(`${record.name} lies outside the zone ${zone}`);
     }
-    const wildcard =
-      mode === 'wildcard' && seen !== null ? coveredName(desired, seen, hostAddress)?.missing : undefined;
-    if (wildcard !== undefined) return await writeWildcard(wildcard, ref.keep, signal);
-    const write = { record, comment: formatMark(identity, site, hash) };
+    const { missing } = covered ?? {};
+    if (missing !== undefined) {
+      const write = { record, comment: formatMark(identity, site, hash) };
+      const spare = ref.keep === null ? null : { id: ref.keep, write };
+      return await wildcard.write(missing, spare, signal);
+    }
+    if (covered !== null && ref.keep === null) return;
+    const isKept = mode === 'wildcard' && seen !== null && keptName(desired, seen, hostAddress) !== 'no';
+    const write = { record, comment: formatMark(identity, site, isKept ? keptHash(record) : hash) };
     await change({ ...ref, write }, signal);
   }
 

@@ -1,9 +1,9 @@
 import { QuotaReachedError, RetryableError } from '../../base/errors.ts';
 import { type CloudflareClient, DNS_PAGE, MAX_DNS_BATCH } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
-import type { DnsProvider, RecordChange } from './applier.ts';
 import { inBatches } from './batches.ts';
 import { canonicalRecord } from './desired.ts';
+import type { DnsProvider, RecordChange } from './provider.ts';
 
 interface CloudflareDnsOptions {
   readonly client: CloudflareClient;

@@ -5,9 +5,10 @@ import type { CloudflareClient } from '../../clients/cloudflare.ts';
 import { rfc2136Client } from '../../clients/rfc2136.ts';
 import { writeTsigKey } from '../../clients/tsig-key.ts';
 import type { Registration } from '../registration.ts';
-import { type DnsProvider, dnsApplier } from './applier.ts';
+import { dnsApplier } from './applier.ts';
 import { cloudflareDns } from './cloudflare.ts';
 import { DNS } from './desired.ts';
+import type { DnsProvider } from './provider.ts';
 import { recordQuota } from './record-quota.ts';
 import { rfc2136Dns } from './rfc2136.ts';
 import { dnsSettings } from './settings.ts';
@@ -48,8 +49,9 @@ function modeOf({ DNS_PROVIDER, DNS_RECORD_MODE: mode }: z.output<typeof dnsSett
   return 'site';
 }
 
-/** Asked once an hour: a plan seldom changes. */
+/** A plan seldom changes. A failed question is repeated sooner. */
 const QUOTA_MS = 3_600_000;
+const QUOTA_RETRY_MS = 600_000;
 
 function quotaOf(
   { DNS_PROVIDER, DNS_RECORD_QUOTA: given }: z.output<typeof dnsSettings>,
@@ -59,8 +61,12 @@ function quotaOf(
   let known: { readonly limit: number | null; readonly until: number } | null = null;
   return async (signal: AbortSignal): Promise<number | null> => {
     if (given !== undefined) return given;
-    if (known === null || known.until <= now()) {
+    if (known !== null && now() < known.until) return known.limit;
+    try {
       known = { limit: await recordQuota(client, zoneId, signal), until: now() + QUOTA_MS };
+    } catch {
+      // The last figure holds: the records themselves can be read and written without it.
+      known = { limit: known?.limit ?? null, until: now() + QUOTA_RETRY_MS };
     }
     return known.limit;
   };

@@ -1,6 +1,7 @@
 import { contentHash, type Identity, type Ownership, readMark } from '../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
-import { canonicalRecord, DNS, type RecordSpec, recordSummary } from './desired.ts';
+import { AUTOMATIC, canonicalRecord, DNS, type RecordSpec, recordSummary } from './desired.ts';
+import { markedAs } from './mark-hash.ts';
 import { type DnsRef, type ListedRecord, POINTING } from './observed.ts';
 
 /** `site`: a record for each name. `wildcard`: one for all names below a parent that lead to this host. */
@@ -35,7 +36,7 @@ export function zoneNames(listed: readonly ListedRecord[], zone: string, identit
   return { zone, identity, records: Map.groupBy(canonical, ({ name }) => name), below };
 }
 
-function parentOf(name: string): string {
+export function parentOf(name: string): string {
   const dot = name.indexOf('.');
   return dot === -1 ? '' : name.slice(dot + 1);
 }
@@ -73,14 +74,27 @@ type Cover =
 /** Whether a wildcard beside the name has, or may get, the content of `spec`. */
 function coverOf(spec: RecordSpec, { identity, records }: ZoneNames): Cover {
   const record = { ...spec, name: `*.${parentOf(spec.name)}` };
-  const found = (records.get(record.name) ?? []).filter(({ type }) => POINTING.has(type));
-  const [only, ...others] = found;
+  const [only, ...others] = pointing(record.name, records);
   if (only === undefined) return { state: 'missing', missing: { record, keep: null } };
   const { owner } = readMark(identity, only.comment);
   if (others.length > 0 || !isOfInstance(owner)) return { state: 'none' };
   const { name, type, content, ttl, proxied } = only;
   if (contentHash({ name, type, content, ttl, proxied }) === contentHash(record)) return { state: 'covers' };
   return owner.kind === 'ours' ? { state: 'missing', missing: { record, keep: only.id } } : { state: 'none' };
+}
+
+function pointing(name: string, records: ZoneNames['records']): ListedRecord[] {
+  return (records.get(name) ?? []).filter(({ type }) => POINTING.has(type));
+}
+
+/** True where a new site needs no records for origin and preview: this host has wildcards, and each of them covers. */
+export function coversNewSites({ identity, records }: ZoneNames, hostAddress: string): boolean {
+  const own = [...records.values()]
+    .flat()
+    .filter((record) => isWildcard(record, identity) && record.content === hostAddress);
+  const covers = ({ name, ttl, proxied }: ListedRecord) =>
+    ttl === AUTOMATIC && !proxied && pointing(name, records).length === 1;
+  return own.length > 0 && own.every(covers);
 }
 
 /** What a wildcard does for a desired name. */
@@ -92,31 +106,40 @@ interface CoveredName {
 
 /**
  * What is observed under a name that a wildcard may cover, pure; `null`: the name needs a record of its own, because
- * the wildcard has another content, or because something of others is at or below the name. A record of ours beside the
- * wildcard is to be deleted, but only once the wildcard was observed.
+ * the wildcard has another content, because something of others is at or below the name, or because something was
+ * (`isKept`). Another record of ours beside the wildcard is to be deleted, but only once the wildcard was observed.
  */
 export function coveredName(
   { site, key, hash, spec }: Resource<RecordSpec>,
   names: ZoneNames,
   hostAddress: string,
 ): CoveredName | null {
-  if (spec.content !== hostAddress || spec.proxied || !spec.name.endsWith(`.${names.zone}`)) return null;
+  if (!isCoverable(spec, names, hostAddress)) return null;
   const cover = coverOf(spec, names);
   if (cover.state === 'none') return null;
-  const { identity } = names;
-  const own = (names.records.get(spec.name) ?? []).filter(
-    ({ comment }) => readMark(identity, comment).owner.kind === 'ours',
-  );
-  if ((names.below.get(spec.name) ?? 0) > own.length) return null;
+  const own = ownRecords(spec.name, names);
+  if ((names.below.get(spec.name) ?? 0) > own.length || own.some(({ state }) => state !== 'plain'))
+    return null;
   const { target } = DNS;
-  const owner: Ownership = { kind: 'ours', site, host: identity.host };
+  const owner: Ownership = { kind: 'ours', site, host: names.identity.host };
   const missing = cover.state === 'missing' ? { missing: cover.missing } : {};
-  const [keep, ...surplus] = own.map(({ id }) => id);
+  const [keep, ...surplus] = own.map(({ record }) => record.id);
   if (keep === undefined) {
     const ref = { keep: null, surplus: [] };
     return { observed: cover.state === 'covers' ? { target, key, owner, hash, ref } : null, ...missing };
   }
-  const found = own.map(recordSummary).join(' and ');
+  const found = own.map(({ record }) => recordSummary(record)).join(' and ');
   const ref: DnsRef = { keep, surplus, isCovered: cover.state === 'covers' };
   return { observed: { target, key, owner, hash: null, outdated: true, found, ref }, ...missing };
+}
+
+export function isCoverable(spec: RecordSpec, { zone }: ZoneNames, hostAddress: string): boolean {
+  return spec.content === hostAddress && !spec.proxied && spec.name.endsWith(`.${zone}`);
+}
+
+export function ownRecords(name: string, { identity, records }: ZoneNames) {
+  return (records.get(name) ?? []).flatMap((record) => {
+    const { owner, hash } = readMark(identity, record.comment);
+    return owner.kind === 'ours' ? [{ record, state: markedAs(record, hash) }] : [];
+  });
 }

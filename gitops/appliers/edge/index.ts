@@ -1,3 +1,4 @@
+import type { Log } from '../../base/log.ts';
 import type { Identity } from '../../base/ownership.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
 import type { Registration } from '../registration.ts';
@@ -9,6 +10,7 @@ import type { EdgeStore } from './store.ts';
 
 interface Services {
   readonly identity: Identity;
+  readonly log: Log;
   readonly cloudflare: { readonly client: CloudflareClient; readonly zoneId: string };
   readonly edgeDomain: string;
   readonly edgeStore: EdgeStore;
@@ -29,7 +31,7 @@ export const route: Registration<typeof edgeSettings, Services> = {
   settings: edgeSettings,
   create: (
     { EDGE_ROUTE_MODE, EDGE_SCRIPT_NAME, WORKER_ROUTE_QUOTA },
-    { identity, cloudflare, ...services },
+    { identity, log, cloudflare, ...services },
   ) =>
     routeApplier({
       ...cloudflare,
@@ -39,5 +41,6 @@ export const route: Registration<typeof edgeSettings, Services> = {
       domain: services.edgeDomain,
       mode: EDGE_ROUTE_MODE,
       limit: WORKER_ROUTE_QUOTA,
+      warn: (message) => log.warn({}, message),
     }),
 };

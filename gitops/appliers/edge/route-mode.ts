@@ -11,7 +11,7 @@ interface ZoneRecord {
   readonly comment?: string | null | undefined;
 }
 
-interface ZoneFacts {
+export interface ZoneFacts {
   readonly domain: string;
   readonly scriptName: string;
   readonly identity: Identity;

@@ -1,8 +1,10 @@
 import { coalesce } from '../../base/coalesce.ts';
-import { QuotaReachedError, TerminalError } from '../../base/errors.ts';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
+import { warner } from '../../base/log.ts';
 import type { Identity } from '../../base/ownership.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
+import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { Applier, Change, Observed, Quota, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import {
@@ -15,7 +17,7 @@ import {
   wildcardPattern,
 } from './desired.ts';
 import { applyRoute, type RouteChange } from './route-change.ts';
-import { modeInUse, modeOfNew, type RouteMode } from './route-mode.ts';
+import { modeInUse, modeOfNew, type RouteMode, type ZoneFacts } from './route-mode.ts';
 import type { EdgeStore } from './store.ts';
 import { coveredRoute, isCoverable, type RouteRef, superfluousWildcard } from './wildcard-route.ts';
 import { ownedRoutes, provenOwner, type ZoneRoute } from './zone-routes.ts';
@@ -34,6 +36,8 @@ interface RouteApplierOptions {
   readonly mode: RouteMode | 'auto';
   /** How many routes the zone may have. */
   readonly limit: number;
+  /** Takes what an operator should know although nothing fails. */
+  readonly warn?: (message: string) => void;
 }
 
 interface Zone {
@@ -53,6 +57,7 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
   const wildcard: RouteSpec = { pattern: wildcardPattern(domain), script };
   /** As of the last observation or change. */
   let zone: Zone | null = null;
+  const warnOnce = warner((message) => options.warn?.(message));
   const routesOfZone = { client, zoneId, isFull: () => zone !== null && zone.used >= limit };
 
   async function change(one: RouteChange, signal: AbortSignal): Promise<void> {
@@ -64,7 +69,20 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
   async function modeOf(routes: readonly ZoneRoute[], signal: AbortSignal): Promise<RouteMode> {
     if (options.mode !== 'auto') return options.mode;
     const facts = { domain, scriptName: script, identity, routes };
-    return modeInUse(facts) ?? modeOfNew(facts, await client.dnsRecords(zoneId, {}, signal));
+    return modeInUse(facts) ?? (await modeByRecords(facts, signal));
+  }
+
+  /** With DNS at another provider the token may lack the permission: nothing then shows that a wildcard is safe. */
+  async function modeByRecords(facts: ZoneFacts, signal: AbortSignal): Promise<RouteMode> {
+    try {
+      return modeOfNew(facts, await client.dnsRecords(zoneId, {}, signal));
+    } catch (error) {
+      if (!(error instanceof CloudflareRefusal) || error.meaning !== 'unauthorized') throw error;
+      warnOnce(
+        'each site gets a Workers route, because CLOUDFLARE_API_TOKEN may not read the zone’s DNS records: set EDGE_ROUTE_MODE, or add the permission DNS: Read',
+      );
+      return 'site';
+    }
   }
 
   async function observe(
@@ -127,6 +145,10 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
 
   async function apply({ desired, observed }: Change<RouteSpec, RouteRef>, signal: AbortSignal) {
     const { id, kind = 'own' } = observed?.ref ?? {};
+    // Another pass may have observed the zone since this change was planned.
+    if (desired !== undefined && kind === 'covered' && zone?.hasWildcard === false) {
+      throw new RetryableError(`${wildcard.pattern} was deleted since it was observed`);
+    }
     if (desired === undefined || kind === 'covered') {
       return await change({ before: id }, signal);
     }

@@ -115,4 +115,26 @@ describe('a quota', () => {
     await daemon.call('POST', '/apply', {});
     await eventually(() => expect(daemon.loop.status('two')).toMatchObject({ ready: true }));
   });
+
+  test('fails as a check while a host without sites has a wildcard in the zone', async () => {
+    limit = 100;
+    await provision('one', 1);
+    expect(await check()).toMatchObject({ status: 'passed' });
+    await world.emulator.call('POST', `/zones/${world.emulator.zone.id}/dns_records`, {
+      type: 'A',
+      name: '*',
+      content: '198.51.100.5',
+      comment: 'tgy1 test tag-2 - 01234567',
+    });
+    await daemon.fullPass();
+    expect(await check()).toMatchObject({
+      status: 'failed',
+      detail: expect.stringContaining('*.example.net (Tagyard instance test on host tag-2)'),
+      fix: expect.stringContaining('Delete what is unused'),
+    });
+    expect((await daemon.call('GET', '/quotas')).body.quotas).toMatchObject([
+      { state: 'ok', unused: ['*.example.net (Tagyard instance test on host tag-2)'] },
+    ]);
+    expect(await provision('two', 2)).toMatchObject({ status: 200 });
+  });
 });

@@ -21,3 +21,20 @@ test.each([
   expect(status.fix).toEqual(isFine ? null : expect.stringContaining('DNS_RECORD_MODE=wildcard'));
   expect(conditionsOf([status]).map(({ condition }) => condition)).toEqual(isFine ? [] : [state]);
 });
+
+test.each([
+  ['ok', 1, 200, /^Delete what is unused/],
+  ['quota_near', 160, 200, /DNS_RECORD_MODE=wildcard.* Delete what is unused/],
+  ['unknown', 1, null, /^Delete what is unused/],
+] as const)(
+  'things that serve no site are named, with what to do, in the state %s',
+  (state, used, limit, fix) => {
+    const unused = ['*.example.net (Tagyard instance test on host tag-2)'];
+    expect(statusOf({ name: 'dns_records', used, limit, perSite: 1, unused }, [])).toMatchObject({
+      state,
+      unused,
+      message: expect.stringMatching(/; unused: \*\.example\.net \(.*tag-2\)$/),
+      fix: expect.stringMatching(fix),
+    });
+  },
+);

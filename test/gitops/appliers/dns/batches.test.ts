@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { RecordChange } from '../../../../gitops/appliers/dns/applier.ts';
 import { inBatches } from '../../../../gitops/appliers/dns/batches.ts';
+import type { RecordChange } from '../../../../gitops/appliers/dns/provider.ts';
 
 const { signal } = new AbortController();
 const change = (keep: string, surplus = 0): RecordChange => ({

@@ -80,13 +80,13 @@ test('a failing API is no unknown quota', async () => {
 });
 
 const settings = (extra: object) => dnsSettings.parse({ ...extra });
-const services = () => ({
+const services = (now = () => Date.now()) => ({
   identity: { instance: 'test', host: 'tag-1' },
   cloudflare: { client: world.client, zoneId: world.emulator.zone.id },
   edgeDomain: 'example.net',
   hostAddress: '198.51.100.4',
   stateDir: '/nowhere',
-  now: () => Date.now(),
+  now,
 });
 
 test('is asked once for many passes, and not at all where it is set', async () => {
@@ -100,6 +100,35 @@ test('is asked once for many passes, and not at all where it is set', async () =
     expect(applier.quota?.()).toMatchObject({ name: 'dns_records', used: 0, limit });
     expect(world.faulty.calls.filter((call) => !call.endsWith('/dns_records'))).toHaveLength(calls);
   }
+});
+
+test.each([
+  ['fails', { kind: 'fail after' as const }],
+  ['does not answer', { kind: 'hang' as const }],
+  ['answers with another shape', { kind: 'change' as const, change: () => ({ success: true, result: [] }) }],
+])('a question that %s keeps the last figure, and no record from being read', async (_what, fault) => {
+  let now = Date.parse('2026-11-21T00:00:00Z');
+  const applier = await dns.create(
+    settings({}),
+    services(() => now),
+  );
+  const asked = async () => {
+    world.faulty.calls.length = 0;
+    await applier.observe([], signal);
+    return world.faulty.calls.some((call) => call.endsWith('/usage'));
+  };
+  world.faulty.plan(fault, isUsage);
+  expect(await asked()).toBe(true);
+  expect(applier.quota?.()).toMatchObject({ used: 0, limit: null });
+  // A failing question is not repeated with every observation.
+  expect(await asked()).toBe(false);
+  now += 600_000;
+  expect(await asked()).toBe(true);
+  expect(applier.quota?.()).toMatchObject({ limit: 200 });
+  now += 3_600_000;
+  world.faulty.plan(fault, isUsage);
+  expect(await asked()).toBe(true);
+  expect(applier.quota?.()).toMatchObject({ limit: 200 });
 });
 
 test('a wildcard needs Cloudflare: a primary of one’s own keeps a mark below each name', async () => {

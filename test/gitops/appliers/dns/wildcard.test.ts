@@ -1,55 +1,22 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { dnsApplier } from '../../../../gitops/appliers/dns/applier.ts';
-import { cloudflareDns } from '../../../../gitops/appliers/dns/cloudflare.ts';
 import { QuotaReachedError } from '../../../../gitops/base/errors.ts';
-import { zoneResolver } from '../../../../gitops/embedded/cloudflare/dns/resolver.ts';
-import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import {
+  dnsZone,
+  HOST,
+  OTHER_HOST,
+  SIGNAL as signal,
+  WILDCARD,
+} from '../../../support/cloudflare/dns-zone.ts';
 import { limitRecords } from '../../../support/cloudflare/quota.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
-
-const { signal } = new AbortController();
-const HOST = '198.51.100.4';
-const OTHER_HOST = '198.51.100.5';
-const WILDCARD = `*.example.net A ${HOST}`;
 
 let world: CloudflareWorld;
 beforeEach(async () => {
   world = await cloudflareWorld();
 });
 afterEach(() => world.close());
-
-type Mode = 'auto' | 'site' | 'wildcard';
-const dns = (mode: Mode, { host = 'tag-1', hostAddress = HOST } = {}) =>
-  dnsApplier({
-    provider: cloudflareDns({ client: world.client, zoneId: world.emulator.zone.id }),
-    identity: { instance: 'test', host },
-    zone: 'example.net',
-    hostAddress,
-    mode,
-    quota: async () => 200,
-  });
-type Dns = ReturnType<typeof dns>;
-const sites = (count: number) =>
-  Array.from({ length: count }, (_, number) => loadedManifest(`shop-${number}`, number));
-const path = () => `/zones/${world.emulator.zone.id}/dns_records`;
-const plant = (record: object) => world.emulator.call('POST', path(), record);
-/** Each record as `<name> <type> <content>`, sorted. */
-async function records(): Promise<string[]> {
-  const { json } = await world.emulator.call('GET', `${path()}?per_page=5000`);
-  const all: { name: string; type: string; content: string }[] = json.result;
-  return all.map(({ name, type, content }) => `${name} ${type} ${content}`).toSorted();
-}
-async function planOf(applier: Dns, ...manifests: LoadedManifest[]) {
-  const desired = manifests.flatMap((manifest) => applier.desired(manifest));
-  return applier.plan(desired, await applier.observe(desired, signal));
-}
-async function pass(applier: Dns, ...manifests: LoadedManifest[]) {
-  const { changes } = await planOf(applier, ...manifests);
-  return Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
-}
-const resolve = (name: string) => zoneResolver(world.emulator.db)(name);
-const namesOf = ({ hostnames }: LoadedManifest) => [hostnames.origin, hostnames.preview];
+const { dns, sites, plant, records, planOf, pass, resolve, namesOf } = dnsZone(() => world);
 
 describe('a wildcard for the names that lead to this host', () => {
   test('takes one record a site instead of three, and one of its own', async () => {
@@ -89,16 +56,6 @@ describe('a wildcard for the names that lead to this host', () => {
       ].toSorted(),
     );
     for (const one of namesOf(loadedManifest('shop-0', 0))) expect(resolve(one)).toBe(HOST);
-  });
-
-  test('is left for a record of its own when a record of others appears at a covered name', async () => {
-    const applier = dns('wildcard');
-    await pass(applier, ...sites(1));
-    await plant({ type: 'TXT', name: 'shop-0-origin', content: '"theirs"' });
-    expect(resolve('shop-0-origin.example.net')).toBeNull();
-    await pass(applier, ...sites(1));
-    expect(resolve('shop-0-origin.example.net')).toBe(HOST);
-    expect((await planOf(applier, ...sites(1))).changes).toEqual([]);
   });
 
   test('respects a record of others that points a name elsewhere', async () => {
@@ -186,7 +143,7 @@ describe('an existing instance', () => {
     const check = () => {
       for (const site of all) for (const name of namesOf(site)) expect(resolve(name)).toBe(HOST);
     };
-    async function steps(mode: Mode) {
+    async function steps(mode: 'site' | 'wildcard') {
       const applier = dns(mode);
       for (let number = 0; number < 3; number += 1) {
         for (const change of (await planOf(applier, ...all)).changes) {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Applier } from '../../../../gitops/appliers/contract.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
-import { QuotaReachedError, TerminalError } from '../../../../gitops/base/errors.ts';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
 import { refuseRoutes } from '../../../support/cloudflare/quota.ts';
@@ -91,6 +91,21 @@ describe('Workers routes', () => {
       expect(await planOf(applier, ...sites(2))).toEqual({ changes: [], conflicts: [] });
     });
 
+    test('that is gone by then lets no site’s own route be deleted', async () => {
+      await converge(kv(), ...sites(2));
+      await converge(routeApplier(routeOptions()), ...sites(2));
+      const own = await patterns();
+      const applier = wildcardRoutes();
+      await converge(applier, ...sites(2));
+      const { changes } = await planOf(applier, ...sites(2));
+      world.emulator.db.prepare('DELETE FROM routes WHERE pattern = ?').run(WILDCARD);
+      await planOf(applier, ...sites(2));
+      for (const change of changes) {
+        await expect(applier.apply(change, signal)).rejects.toThrow(RetryableError);
+      }
+      expect(await patterns()).toEqual(own);
+    });
+
     test('takes the place of a site’s own route in a zone that has no room for it', async () => {
       await converge(kv(), ...sites(3));
       await converge(routeApplier(routeOptions()), ...sites(3));
@@ -158,7 +173,17 @@ describe('Workers routes', () => {
   });
 
   describe('where the setting is auto', () => {
-    const auto = () => routeApplier({ ...routeOptions(), mode: 'auto' });
+    const warnings: string[] = [];
+    const warn = (message: string) => {
+      warnings.push(message);
+    };
+    const auto = () => routeApplier({ ...routeOptions(), mode: 'auto', warn });
+    const isRecords = (_method: string, path: string) => path.endsWith('/dns_records');
+    const refusal = (status: number, code: number) => ({
+      kind: 'refuse' as const,
+      status,
+      body: JSON.stringify({ success: false, errors: [{ code, message: 'no' }], messages: [], result: null }),
+    });
     const record = (extra: object) =>
       world.emulator.call('POST', `/zones/${world.emulator.zone.id}/dns_records`, {
         type: 'A',
@@ -191,6 +216,25 @@ describe('Workers routes', () => {
       await converge(applier, ...sites(1));
       expect(await patterns()).toContain(expected);
       expect((await planOf(applier, ...sites(1))).changes).toEqual([]);
+    });
+
+    test('a token that may not read DNS records: a route for each site, and one line for the operator', async () => {
+      warnings.length = 0;
+      world.faulty.plan(refusal(403, 10_000), isRecords, Number.POSITIVE_INFINITY);
+      const applier = auto();
+      await converge(kv(), ...sites(1));
+      await planOf(applier, ...sites(1));
+      await converge(applier, ...sites(1));
+      expect(await patterns()).toEqual([one]);
+      expect(warnings).toEqual([expect.stringContaining('set EDGE_ROUTE_MODE')]);
+    });
+
+    test.each([
+      ['refuses the listing for another reason', refusal(400, 7_003)],
+      ['fails', { kind: 'refuse' as const, status: 502 }],
+    ])('nothing is decided where Cloudflare %s', async (_what, fault) => {
+      world.faulty.plan(fault, isRecords);
+      await expect(planOf(auto(), ...sites(1))).rejects.toThrow('Cloudflare dns');
     });
 
     test.each([
