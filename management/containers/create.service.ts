@@ -53,7 +53,7 @@ export async function createContainer(
   const before = key === null ? null : await repeatedAnswer(context, key);
   if (before !== null) return createdContainer(before);
   refuseBlockedName({ name: body.name, domains }, settings);
-  await demandRoom(context, requestId);
+  demandRoom(context, { subject: caller.subject, requestId });
 
   const draft: Draft = {
     id: randomUUID(),

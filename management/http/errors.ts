@@ -18,7 +18,7 @@ export const MANAGEMENT_ERRORS = {
   domain_in_use: [409, 'Another site or client holds one of the domains'],
   last_owner: [409, 'A client keeps at least one owner'],
   last_domain: [409, 'A container keeps at least one domain'],
-  quota_reached: [409, 'The DNS zone has no room for the site; `detail` says what to do'],
+  quota_reached: [409, 'The zone has no room for the site; only the operator can make room'],
   manifest_broken: [409, 'The site’s manifest in the sites repository is invalid; fix it there first'],
   request_in_progress: [409, 'The first request with this Idempotency-Key is still being answered'],
   too_many_loader_tokens: [409, 'A rotation would drop a loader token before its grace date'],

@@ -720,7 +720,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `domain_in_use`: Another site or client holds one of the domains; `quota_reached`: The DNS zone has no room for the site; `detail` says what to do; `request_in_progress`: The first request with this Idempotency-Key is still being answered */
+            /** @description `domain_in_use`: Another site or client holds one of the domains; `quota_reached`: The zone has no room for the site; only the operator can make room; `request_in_progress`: The first request with this Idempotency-Key is still being answered */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1298,7 +1298,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `container_busy`: The container is still being created; try again in a moment; `wrong_status`: The container’s status doesn’t allow this; `manifest_broken`: The site’s manifest in the sites repository is invalid; fix it there first; `domain_in_use`: Another site or client holds one of the domains; `quota_reached`: The DNS zone has no room for the site; `detail` says what to do */
+            /** @description `container_busy`: The container is still being created; try again in a moment; `wrong_status`: The container’s status doesn’t allow this; `manifest_broken`: The site’s manifest in the sites repository is invalid; fix it there first; `domain_in_use`: Another site or client holds one of the domains; `quota_reached`: The zone has no room for the site; only the operator can make room */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1527,7 +1527,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `container_busy`: The container is still being created; try again in a moment; `wrong_status`: The container’s status doesn’t allow this; `manifest_broken`: The site’s manifest in the sites repository is invalid; fix it there first; `domain_in_use`: Another site or client holds one of the domains; `quota_reached`: The DNS zone has no room for the site; `detail` says what to do */
+            /** @description `container_busy`: The container is still being created; try again in a moment; `wrong_status`: The container’s status doesn’t allow this; `manifest_broken`: The site’s manifest in the sites repository is invalid; fix it there first; `domain_in_use`: Another site or client holds one of the domains; `quota_reached`: The zone has no room for the site; only the operator can make room */
             409: {
                 headers: {
                     [name: string]: unknown;
