@@ -29,7 +29,6 @@ export const MANAGEMENT_ERRORS = {
   uri_too_long: [414, 'A part of the address is too long'],
   unsupported_media_type: [415, 'The request body must be application/json'],
   expectation_failed: [417, 'The service doesn’t do what the request’s `expect` header asks for'],
-  blocked_name: [422, 'Common blocking lists name the hostname that the site would get'],
   foreign_domain: [422, 'The custom domain is not under the registrable part of any of the site’s domains'],
   idempotency_key_reused: [422, 'The Idempotency-Key was used with another request'],
   image_not_allowed: [422, 'The image is from a repository that IMAGE_REPOSITORIES doesn’t name'],
@@ -56,8 +55,6 @@ export type ManagementErrorCode = keyof typeof MANAGEMENT_ERRORS;
 interface Members {
   /** Id of the container that the failed request created. */
   readonly container?: string;
-  /** A value that would be accepted in place of the refused one. */
-  readonly proposal?: string;
 }
 
 /** A problem answer of the management API. */
