@@ -8,6 +8,7 @@ import type { ProxyEndpoint } from './appliers/proxy/backend.ts';
 import { certificatesByMode } from './appliers/proxy/certificates.ts';
 import { cloudflareRanges } from './appliers/proxy/cloudflare-ranges.ts';
 import { proxyDriver } from './appliers/proxy/driver.ts';
+import { listenAddresses } from './appliers/proxy/listen.ts';
 import { nginxBackend } from './appliers/proxy/nginx/backend.ts';
 import type { ApplierFactory } from './appliers/registration.ts';
 import type { Log } from './base/log.ts';
@@ -16,6 +17,7 @@ import { type Certificates, combineCertificates } from './certificates/contract.
 import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
 import { type CloudflareClient, cloudflareClient } from './clients/cloudflare.ts';
+import { dockerBridgeGateway } from './clients/docker.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
 import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
@@ -108,8 +110,17 @@ async function openServices(
     ...(acme === null ? {} : { acme: acme.keeper }),
     ...(inside === null ? {} : { inside }),
   });
+  // It connects at its first call.
+  const docker = new Docker();
   const proxy = proxyDriver(env, {
     stateDir: env.STATE_DIR,
+    listen: ownNetwork
+      ? await listenAddresses(env.PROXY_LISTEN, {
+          gateway: () => dockerBridgeGateway(docker),
+          isSystems: env.NGINX_SYSTEM_CONFIG !== undefined,
+          log,
+        })
+      : env.PROXY_LISTEN,
     hopSecret: env.HOP_SECRET,
     challengeKey: acme?.thumbprint ?? null,
     identity,
@@ -130,8 +141,7 @@ async function openServices(
       log,
       now,
       stateDir: env.STATE_DIR,
-      // It connects at its first call.
-      docker: new Docker(),
+      docker,
       hostAddress: env.HOST_ADDRESS,
       edgeDomain: env.EDGE_DOMAIN,
       cloudflare: { client, zoneId: env.CLOUDFLARE_ZONE_ID },
