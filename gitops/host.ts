@@ -17,8 +17,9 @@ import { type Certificates, combineCertificates } from './certificates/contract.
 import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
 import { type CloudflareClient, cloudflareClient } from './clients/cloudflare.ts';
-import { dockerBridgeGateway } from './clients/docker.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
+import { dockerBridgeGateway } from './clients/docker.ts';
+import { openInsideCas } from './embedded/inside-cas.ts';
 import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
 import { embeddedBackend } from './embedded/proxy/backend.ts';
@@ -26,8 +27,6 @@ import type { Env } from './env.ts';
 import type { ContainerSettings } from './manifest/containers.ts';
 import { Slots } from './manifest/slots.ts';
 
-/** The authority of the names in the sites' networks. Containers keep its certificate until they are replaced. */
-const INSIDE_CA = { caDays: 7300, leafDays: 3650 };
 /** The timeout of each resolver that is asked whether a name points here. */
 const DNS_TIMEOUT_MS = 3_000;
 
@@ -104,7 +103,7 @@ async function openServices(
   const files = await fileCertificates(env);
   // Child processes use the host's own network.
   const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
-  const inside = ownNetwork ? await ensureLocalCa(join(env.STATE_DIR, 'inside'), INSIDE_CA) : null;
+  const inside = ownNetwork ? await openInsideCas(join(env.STATE_DIR, 'inside')) : null;
   const certificates = certificatesByMode({
     files,
     ...(acme === null ? {} : { acme: acme.keeper }),
@@ -150,7 +149,7 @@ async function openServices(
       ranges,
       proxy,
       recycling,
-      insideCaFile: inside?.caFile ?? null,
+      inside,
       // All appliers that derive addresses of containers must use the same settings.
       containers: {
         slots: new Slots(env.LOOPBACK_SUBNET),
