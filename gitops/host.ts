@@ -8,6 +8,7 @@ import type { ProxyEndpoint } from './appliers/proxy/backend.ts';
 import { certificatesByMode } from './appliers/proxy/certificates.ts';
 import { cloudflareRanges } from './appliers/proxy/cloudflare-ranges.ts';
 import { proxyDriver } from './appliers/proxy/driver.ts';
+import { listenAddresses } from './appliers/proxy/listen.ts';
 import { nginxBackend } from './appliers/proxy/nginx/backend.ts';
 import type { ApplierFactory } from './appliers/registration.ts';
 import type { Log } from './base/log.ts';
@@ -17,6 +18,8 @@ import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
 import { type CloudflareClient, cloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
+import { dockerBridgeGateway } from './clients/docker.ts';
+import { openInsideCas } from './embedded/inside-cas.ts';
 import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
 import { embeddedBackend } from './embedded/proxy/backend.ts';
@@ -24,8 +27,6 @@ import type { Env } from './env.ts';
 import type { ContainerSettings } from './manifest/containers.ts';
 import { Slots } from './manifest/slots.ts';
 
-/** The authority of the names in the sites' networks. Containers keep its certificate until they are replaced. */
-const INSIDE_CA = { caDays: 7300, leafDays: 3650 };
 /** The timeout of each resolver that is asked whether a name points here. */
 const DNS_TIMEOUT_MS = 3_000;
 
@@ -102,14 +103,23 @@ async function openServices(
   const files = await fileCertificates(env);
   // Child processes use the host's own network.
   const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
-  const inside = ownNetwork ? await ensureLocalCa(join(env.STATE_DIR, 'inside'), INSIDE_CA) : null;
+  const inside = ownNetwork ? await openInsideCas(join(env.STATE_DIR, 'inside')) : null;
   const certificates = certificatesByMode({
     files,
     ...(acme === null ? {} : { acme: acme.keeper }),
     ...(inside === null ? {} : { inside }),
   });
+  // It connects at its first call.
+  const docker = new Docker();
   const proxy = proxyDriver(env, {
     stateDir: env.STATE_DIR,
+    listen: ownNetwork
+      ? await listenAddresses(env.PROXY_LISTEN, {
+          gateway: () => dockerBridgeGateway(docker),
+          isSystems: env.NGINX_SYSTEM_CONFIG !== undefined,
+          log,
+        })
+      : env.PROXY_LISTEN,
     hopSecret: env.HOP_SECRET,
     challengeKey: acme?.thumbprint ?? null,
     identity,
@@ -130,8 +140,7 @@ async function openServices(
       log,
       now,
       stateDir: env.STATE_DIR,
-      // It connects at its first call.
-      docker: new Docker(),
+      docker,
       hostAddress: env.HOST_ADDRESS,
       edgeDomain: env.EDGE_DOMAIN,
       cloudflare: { client, zoneId: env.CLOUDFLARE_ZONE_ID },
@@ -140,7 +149,7 @@ async function openServices(
       ranges,
       proxy,
       recycling,
-      insideCaFile: inside?.caFile ?? null,
+      inside,
       // All appliers that derive addresses of containers must use the same settings.
       containers: {
         slots: new Slots(env.LOOPBACK_SUBNET),

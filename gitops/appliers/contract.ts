@@ -104,9 +104,6 @@ export interface Shortfall {
   readonly message: string;
 }
 
-/** How much of a provider's limit on its things is used. */
-export type Quota = QuotaFigures;
-
 /**
  * Applies one kind of thing.
  * - `desired` and `plan` are pure.
@@ -139,7 +136,7 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */
   shortfall?(): Shortfall | null;
   /** `null`: not observed yet. Without this function, nothing limits the number of its things. */
-  quota?(): Quota | null;
+  quota?(): QuotaFigures | null;
   /** True while it starts things that later targets will point at: those may wait, to batch more changes. */
   isBringingUp?(): boolean;
   close?(): Promise<void>;

@@ -2,6 +2,7 @@ import { canonicalContainerConfig } from '../manifest/container-config.ts';
 import type { ParsedManifest } from '../manifest/load.ts';
 import { readManifest } from '../manifest/read.ts';
 import type { Manifest } from '../manifest/schema.ts';
+import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
 import { decryptSecret, Secret } from '../manifest/secrets.ts';
 import { readServiceAccount } from '../manifest/service-account.ts';
 import type { SiteFile } from '../sites-repo/files.ts';
@@ -66,9 +67,9 @@ export function unreadableForm(misplaced: MisplacedFile): UnreadableFile {
 }
 
 /**
- * The configuration in the canonical form, without which the tag server doesn't start: a person may have encrypted one with
- * a line break at its end. One that has no such form stays as it is: the site keeps its containers, and the start of new
- * ones fails with the reason.
+ * The configuration in the canonical form, without which the tag server doesn't start: a person may have encrypted one
+ * with a line break at its end. One that has no such form stays as it is: the site keeps its containers, and the start
+ * of new ones fails with the reason.
  */
 function startable(decrypted: Secret): Secret {
   const text = decrypted.reveal();
@@ -93,14 +94,10 @@ export async function readValid(
   const stall = (reason: 'UndecryptableConfig' | 'InvalidManifest', message: string): Reading => ({
     here: { site, blob, manifest: null, stalled: { reason, message: `${path}: ${message}` } },
   });
-  const secrets: [name: string, armored: string][] = [
-    ['containerConfig', manifest.containerConfig],
-    ...(manifest.serviceAccount
-      ? [['serviceAccount.key', manifest.serviceAccount.key] as [string, string]]
-      : []),
-  ];
   const decrypted: Secret[] = [];
-  for (const [name, armored] of secrets) {
+  for (const { name, read } of SECRET_MEMBERS) {
+    const armored = read(manifest);
+    if (armored === undefined) continue;
     try {
       decrypted.push(await decryptSecret(ageIdentity, armored));
     } catch (error) {

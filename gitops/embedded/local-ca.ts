@@ -30,6 +30,8 @@ interface LocalCaOptions {
   readonly now?: () => Date;
   readonly caDays?: number;
   readonly leafDays?: number;
+  /** The only name that the CA can sign for (name constraints); default: any. */
+  readonly onlyName?: string;
 }
 
 interface Issuer {
@@ -46,12 +48,14 @@ interface Issuer {
  */
 export async function ensureLocalCa(
   directory: string,
-  { now = () => new Date(), caDays = CA_DAYS, leafDays = LEAF_DAYS }: LocalCaOptions = {},
+  { now = () => new Date(), caDays = CA_DAYS, leafDays = LEAF_DAYS, onlyName }: LocalCaOptions = {},
 ): Promise<LocalCa> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const caFile = join(directory, 'ca.pem');
+  const limits = onlyName === undefined ? [] : [nameConstraints(onlyName)];
   const own =
-    (await readIssuer(directory, now(), leafDays)) ?? (await makeIssuer(directory, lifetime(now(), caDays)));
+    (await readIssuer(directory, now(), { leafDays, limits })) ??
+    (await makeIssuer(directory, lifetime(now(), caDays), limits));
   const issuer = { ...own, leafDays };
   const pending = new Map<string, Promise<CertificatePaths>>();
   return {
@@ -120,13 +124,13 @@ async function isUsable({ cert, key }: CertificatePaths, issuer: Issuer, host: s
 }
 
 /**
- * `null` if the CA is missing, damaged, or expires before a certificate that it would issue now. A new CA replaces all
- * its certificates.
+ * `null` if the CA is missing, damaged, has other limits, or expires before a certificate that it would issue now. A new
+ * CA replaces all its certificates.
  */
 async function readIssuer(
   directory: string,
   now: Date,
-  leafDays: number,
+  { leafDays, limits }: { readonly leafDays: number; readonly limits: readonly x509.Extension[] },
 ): Promise<Omit<Issuer, 'leafDays'> | null> {
   try {
     const pem = await readFile(join(directory, 'ca.pem'), 'utf8');
@@ -136,13 +140,22 @@ async function readIssuer(
     if (!parsed.checkPrivateKey(keyObject) || left < leafDays * DAY_MS) return null;
     const der = keyObject.export({ format: 'der', type: 'pkcs8' });
     const key = await crypto.subtle.importKey('pkcs8', der, ALGORITHM, false, ['sign']);
-    return { certificate: new x509.X509Certificate(pem), pem, key };
+    const certificate = new x509.X509Certificate(pem);
+    const isLimited = limits.every((limit) => {
+      const present = certificate.getExtension(limit.type);
+      return present !== null && Buffer.from(present.value).equals(Buffer.from(limit.value));
+    });
+    return isLimited ? { certificate, pem, key } : null;
   } catch {
     return null;
   }
 }
 
-async function makeIssuer(directory: string, life: ReturnType<typeof lifetime>) {
+async function makeIssuer(
+  directory: string,
+  life: ReturnType<typeof lifetime>,
+  limits: readonly x509.Extension[],
+) {
   const keys = await newKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serial(),
@@ -154,12 +167,34 @@ async function makeIssuer(directory: string, life: ReturnType<typeof lifetime>) 
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+      ...limits,
     ],
   });
   const pem = `${certificate.toString('pem')}\n`;
   await writeDurably(join(directory, 'ca.key'), await privatePem(keys.privateKey));
   await writeDurably(join(directory, 'ca.pem'), pem, 0o644);
   return { certificate, pem, key: keys.privateKey };
+}
+
+const NAME_CONSTRAINTS = '2.5.29.30';
+const ANY_ADDRESS = [Buffer.alloc(8), Buffer.alloc(32)];
+
+/**
+ * Permits one DNS name, excludes all IPv4 and IPv6 addresses (RFC 5280, 4.2.1.10). The name has at most 63 characters,
+ * so that each length is one octet.
+ */
+function nameConstraints(name: string): x509.Extension {
+  const subtree = (tag: number, value: Uint8Array) => tlv(0x30, tlv(tag, value));
+  const permitted = tlv(0xa0, subtree(0x82, Buffer.from(name, 'ascii')));
+  const excluded = tlv(0xa1, ...ANY_ADDRESS.map((address) => subtree(0x87, address)));
+  return new x509.Extension(NAME_CONSTRAINTS, true, tlv(0x30, permitted, excluded));
+}
+
+function tlv(tag: number, ...values: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const value = Buffer.concat(values);
+  if (value.length > 255) throw new RangeError('a name that a CA is limited to has at most 63 characters');
+  const length = value.length < 128 ? [value.length] : [0x81, value.length];
+  return Uint8Array.from([tag, ...length, ...value]);
 }
 
 function newKeys() {

@@ -81,7 +81,10 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
 
     async start(launch) {
       const id = randomUUID();
-      cleaned ??= removeOldKeys();
+      cleaned ??= removeOldKeys().catch((error: unknown) => {
+        cleaned = null;
+        throw error;
+      });
       await cleaned;
       const { serviceAccountKey } = launch.spec;
       if (serviceAccountKey !== undefined) await keyFiles?.write(launch.name, serviceAccountKey);

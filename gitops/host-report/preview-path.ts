@@ -1,5 +1,6 @@
 import http from 'node:http';
 import tls from 'node:tls';
+import { withinTime } from '../base/time-limit.ts';
 import {
   type ContainerSettings,
   type ContainerSpec,
@@ -28,10 +29,13 @@ export interface PreviewPathDeps {
  * Preview server).
  */
 const UNDER_GTM = '/gtm/tagyard-verification';
-/** For a connection to this host itself. */
-const HANDSHAKE_MS = 1_000;
+/** What Docker and a connection to this host itself get of the time limit, to explain a failure. */
+const EXPLAINING = 1 / 3;
 
-/** Asks each processing server for a path of the preview server: a request through the container's own network. */
+/**
+ * Asks each processing server for a path of the preview server: a request through the container's own network. Takes at
+ * most `timeoutMs`.
+ */
 export async function checkPreviewPath(
   manifest: LoadedManifest,
   deps: PreviewPathDeps,
@@ -43,13 +47,13 @@ export async function checkPreviewPath(
     specs
       .filter(({ role }) => role === 'processing')
       .map(async (spec) => {
-        const answer = await ask(spec, timeoutMs);
+        const answer = await ask(spec, timeoutMs * (1 - EXPLAINING));
         return answer === 404 ? null : { spec, answer };
       }),
   );
   const first = problems.find((problem) => problem !== null);
   if (first === undefined) return { problem: null, fix: null };
-  return await explain(first, onDemand, deps);
+  return await explain(first, onDemand, { ...deps, timeoutMs: timeoutMs * EXPLAINING });
 }
 
 /** The status, or why there is none. */
@@ -69,7 +73,11 @@ interface Failure {
   readonly answer: number | Error;
 }
 
-async function explain({ spec, answer }: Failure, onDemand: boolean, deps: PreviewPathDeps) {
+interface Explaining extends PreviewPathDeps {
+  readonly timeoutMs: number;
+}
+
+async function explain({ spec, answer }: Failure, onDemand: boolean, deps: Explaining) {
   const name = `processing server ${spec.replica}`;
   const isLate = answer instanceof Error && /^(?:Abort|Timeout)Error$/.test(answer.name);
   if (answer instanceof Error && !isLate) {
@@ -96,21 +104,23 @@ async function explain({ spec, answer }: Failure, onDemand: boolean, deps: Previ
   const said = isLate ? 'no answer in time' : `status ${String(answer)}`;
   return {
     problem: `${name} doesn’t reach the preview server as ${spec.previewHost} (${said})`,
-    fix: await remedy(spec.previewHost, deps),
+    fix: await withinTime(deps.timeoutMs, () => remedy(spec.previewHost, deps)).catch(
+      () => 'Check that Docker answers, and run the check again.',
+    ),
   };
 }
 
 /** What to do, by how far this host itself gets on the same way. */
 async function remedy(
   name: string,
-  { gateway, containerSettings: { originPort: port } }: PreviewPathDeps,
+  { gateway, containerSettings: { originPort: port }, timeoutMs }: Explaining,
 ): Promise<string> {
   const host = await gateway().catch(() => null);
   if (host === null) {
     return 'Make the name resolve to this host’s proxy, and its certificate trusted: see CONTAINER_CA_FILE.';
   }
   const at = `${host}:${port}`;
-  const reached = await handshake({ host, port, servername: name });
+  const reached = await handshake({ host, port, servername: name }, timeoutMs / 2);
   if (reached === 'refused') {
     return `The proxy doesn’t listen on ${at}: add ${host} to PROXY_LISTEN, or set it to 0.0.0.0.`;
   }
@@ -123,6 +133,7 @@ async function remedy(
 /** Whether the proxy accepts a connection and has a certificate for the name. The containers verify it themselves. */
 async function handshake(
   target: Pick<tls.ConnectionOptions, 'host' | 'port' | 'servername'>,
+  timeoutMs: number,
 ): Promise<'reached' | 'unknown name' | 'refused'> {
   const { promise, resolve } = Promise.withResolvers<'reached' | 'unknown name' | 'refused'>();
   let isConnected = false;
@@ -131,7 +142,7 @@ async function handshake(
     isConnected = true;
   });
   const fail = () => resolve(isConnected ? 'unknown name' : 'refused');
-  socket.setTimeout(HANDSHAKE_MS, fail);
+  socket.setTimeout(timeoutMs, fail);
   socket.once('error', fail).once('end', fail);
   return await promise.finally(() => socket.destroy());
 }

@@ -28,8 +28,8 @@ export type ReportSite = (manifest: LoadedManifest) => Promise<HostReport>;
 
 /**
  * Reports on a site: DNS answers, certificates, the number of running preview servers, whether the processing servers
- * reach them, and the address with which a visitor arrives. Custom domains are visited at this host's own proxy, whatever they resolve to: a client must not be
- * able to make this host connect to an address of the client's choice.
+ * reach them, and the address with which a visitor arrives. Custom domains are visited at this host's own proxy,
+ * whatever they resolve to: a client must not be able to make this host connect to an address of the client's choice.
  */
 export function hostReporter(deps: HostReportDeps): ReportSite {
   const { host, hostAddress, edgePublicUrl, proxy, lookup, containers } = deps;

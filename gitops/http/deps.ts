@@ -20,7 +20,8 @@ export interface DaemonDeps {
   /** Accepted values of `x-secret`: the current one, and the previous one during a rotation. Empty: all are refused. */
   readonly secrets: readonly string[];
   /**
-   * Checks the parts of this host, each within a time limit. `sites`: the applied sites. Without this function, only the daemon's own parts are reported.
+   * Checks the parts of this host, each within a time limit. `sites`: the applied sites. Without this function, only the
+   * daemon's own parts are reported.
    */
   readonly checkParts?: (sites: readonly LoadedManifest[]) => Promise<readonly PartCheck[]>;
   /** Makes the host report of a site. Without it there is no route for that. */

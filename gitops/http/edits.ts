@@ -4,9 +4,8 @@ import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
 import { fieldErrors } from '../base/http/problem.ts';
 import { claims } from '../desired/claims.ts';
-import { givenDomain, imageReference, type Manifest, siteId } from '../manifest/schema.ts';
+import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report/report.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { refuseForeignDomains, refuseStuck, refuseTaken, refuseWithoutRoom } from './refusals.ts';
@@ -110,7 +109,7 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       if (manifest.state === 'present' && basis === undefined) refuseWithoutRoom(deps, site);
       const edit =
         basis === undefined
-          ? await writing(deps, manifest)
+          ? (text: string | null) => edits.provisionEdit(deps.ageIdentity, manifest, text)
           : (text: string | null) => edits.stillPresent(manifest, basis, text);
       const { revision } = await commitEdit(request, { site, verb: 'Provision', edit });
       return answer(reply, { site, kind: 'provision', revision, changed: true, wait });
@@ -231,35 +230,4 @@ function domainInQuery(query: unknown): z.output<typeof customDomainQuery> {
   const result = customDomainQuery.safeParse(query);
   if (result.success) return result.data;
   throw new ProvisionerProblem('malformed_request', { errors: fieldErrors(result.error.issues) });
-}
-
-/** The edit that writes a manifest. Changes nothing if git has the same one, with the configuration encrypted anew. */
-async function writing(
-  { repo, ageIdentity }: DaemonDeps,
-  manifest: Manifest,
-): Promise<(text: string | null) => Promise<string>> {
-  const current = await readText(repo, manifest.site);
-  const isSame =
-    current !== null &&
-    (await edits.samePlaintext(
-      ageIdentity,
-      manifest.containerConfig,
-      await cipherOf(manifest.site, current),
-    ));
-  return (text) => edits.provisionEdit(manifest, text, isSame && text === current);
-}
-
-async function readText(repo: SitesRepo, site: string): Promise<string | null> {
-  const head = await repo.head();
-  return head === null ? null : ((await repo.readSite(head, site))?.text ?? null);
-}
-
-/** The ciphertext in a site's file; empty where the file is not a valid manifest. */
-async function cipherOf(site: string, text: string): Promise<string> {
-  try {
-    return (await edits.currentManifest(site, text)).containerConfig;
-  } catch (error) {
-    if (error instanceof ProvisionerProblem) return '';
-    throw error;
-  }
 }

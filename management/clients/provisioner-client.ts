@@ -26,14 +26,20 @@ const site = z.object({
   message: text.default(''),
   health: z.enum(HEALTHS).default('unknown'),
 });
-const sites = z.object({ sites: z.array(site) });
-const quotas = z.object({
-  quotas: z.array(z.object({ state: z.string(), message: text, fix: text.nullable() })),
-});
+const quota = z.object({ state: z.string(), message: text, fix: text.nullable() });
+/** An older provisioner names no quotas. */
+const sites = z.object({ sites: z.array(site), quotas: z.array(quota).catch([]) });
 const problem = z.object({ code: z.string(), detail: text.optional() });
 
 export type ProvisionerOperation = z.output<typeof operation>;
 export type ProvisionerSite = z.output<typeof site>;
+
+/** What the provisioner reports of its host. */
+export interface ProvisionerReport {
+  readonly sites: readonly ProvisionerSite[];
+  /** Why its zone has no room for another site; `null`: it has, or that is unknown. */
+  readonly full: string | null;
+}
 
 /**
  * `unreachable`: no connection was made, so the request did not arrive. `unanswered`: the request may have arrived.
@@ -146,8 +152,8 @@ export class ProvisionerClient {
   }
 
   /** `null`: it doesn't know the site. */
-  async site(name: string, context: CallContext, timeoutMs?: number): Promise<ProvisionerSite | null> {
-    return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context, timeoutMs);
+  async site(name: string, context: CallContext): Promise<ProvisionerSite | null> {
+    return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context);
   }
 
   /** What only its host can observe of a site; `null`: it doesn't know the site. */
@@ -166,27 +172,23 @@ export class ProvisionerClient {
     }
   }
 
-  /** Why its zone has no room for another site; `null`: it has, or that is unknown. */
-  async fullQuota(context: CallContext, timeoutMs: number): Promise<string | null> {
-    const answer = await this.#call({ method: 'GET', path: '/quotas', context, timeoutMs });
-    const full = quotas.safeParse(answer).data?.quotas.find(({ state }) => state === 'quota_reached');
-    return full === undefined ? null : [full.message, full.fix ?? ''].join('. ');
-  }
-
-  /** All sites that it knows. */
-  async sites(context: CallContext): Promise<ProvisionerSite[]> {
-    return sites.parse(await this.#call({ method: 'GET', path: '/sites', context })).sites;
+  /** All sites that it knows, and whether another one fits. */
+  async report(context: CallContext): Promise<ProvisionerReport> {
+    const answer = sites.parse(await this.#call({ method: 'GET', path: '/sites', context }));
+    const full = answer.quotas.find(({ state }) => state === 'quota_reached');
+    return {
+      sites: answer.sites,
+      full: full === undefined ? null : [full.message, full.fix ?? ''].join('. '),
+    };
   }
 
   async #find<Schema extends z.ZodType>(
     schema: Schema,
     path: string,
     context: CallContext,
-    timeoutMs?: number,
   ): Promise<z.output<Schema> | null> {
-    const limit = timeoutMs === undefined ? {} : { timeoutMs };
     try {
-      return schema.parse(await this.#call({ method: 'GET', path, context, ...limit }));
+      return schema.parse(await this.#call({ method: 'GET', path, context }));
     } catch (error) {
       if (isUnknown(error)) return null;
       throw error;

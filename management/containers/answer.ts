@@ -8,7 +8,7 @@ import { presentContainer } from '../view/present.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from './idempotency.repository.ts';
 
 /** The outcome of a creation. It is stored to answer repeated requests. */
-type CreationAnswer =
+export type CreationAnswer =
   // An answer that an older release has stored has no warnings.
   | { readonly container: Omit<ContainerView, 'warnings'> & Partial<ContainerView> }
   | { readonly failed: string; readonly detail: string };

@@ -63,7 +63,9 @@ export async function changeContainer(
     claims.filter((name) => !known.includes(name)),
     () => 'domain',
   );
-  if (claims.some((name) => !known.includes(name))) await demandPlaced(context, row.site_id, requestId);
+  if (claims.some((name) => !known.includes(name))) {
+    demandPlaced(context, row.site_id, { subject: caller.subject, requestId });
+  }
   const changeId = randomUUID();
   const contested = await claimForChange(db, id, changeId, claims);
   if (contested.length > 0) {

@@ -10,7 +10,8 @@ import { hostnamesOfOthers } from '../records/hostnames.repository.ts';
 import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
 import { type Draft, draftManifest } from './draft.ts';
 import { type IdempotencyKey, takeKey } from './idempotency.repository.ts';
-import { needsSuffix, slug, withSuffix } from './names/site-id.ts';
+import { neutralId } from './names/neutral-name.ts';
+import { needsSuffix, withSuffix } from './names/site-id.ts';
 
 const NAME_TRIES = 5;
 
@@ -32,7 +33,7 @@ export async function claimContainer(
   origin: Origin,
 ): Promise<OperationRow | null> {
   const { db, repo, settings } = context;
-  const base = slug(draft.name);
+  const base = neutralId({ name: draft.name, domains: draft.domains.map(({ domain }) => domain) }, settings);
   for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
     const site = attempt > 0 || needsSuffix(base, settings.host) ? withSuffix(base) : base;
     try {

@@ -68,7 +68,6 @@ export function containersRoutes(
               'request_in_progress',
               'body_too_large',
               'unsupported_media_type',
-              'blocked_name',
               'invalid_container_config',
               'idempotency_key_reused',
               'provisioning_failed',

@@ -7,12 +7,12 @@ import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 import type { ContainerView } from '../view/container-view.ts';
-import { createdContainer, recordedAnswer, repeatedAnswer } from './answer.ts';
+import { type CreationAnswer, createdContainer, recordedAnswer, repeatedAnswer } from './answer.ts';
 import { claimContainer } from './claim.ts';
 import type { NewContainer } from './containers.schema.ts';
 import { type Draft, newToken } from './draft.ts';
 import { storeAnswer } from './idempotency.repository.ts';
-import { refuseBlockedName } from './names/neutral-name.ts';
+import { nameWarnings } from './names/neutral-name.ts';
 import { refuseOwnZone } from './names/own-zone.ts';
 import { demandRoom } from './room.ts';
 
@@ -50,10 +50,14 @@ export async function createContainer(
     idempotencyKey === undefined
       ? null
       : { subject: caller.subject, key: idempotencyKey, bodyHash: hash('sha256', JSON.stringify(body)) };
+  const created = (answer: CreationAnswer): ContainerView => {
+    const view = createdContainer(answer);
+    const warnings = nameWarnings({ name: body.name, domains }, view, settings);
+    return { ...view, warnings: [...warnings, ...view.warnings] };
+  };
   const before = key === null ? null : await repeatedAnswer(context, key);
-  if (before !== null) return createdContainer(before);
-  refuseBlockedName({ name: body.name, domains }, settings);
-  await demandRoom(context, requestId);
+  if (before !== null) return created(before);
+  demandRoom(context, { subject: caller.subject, requestId });
 
   const draft: Draft = {
     id: randomUUID(),
@@ -69,7 +73,7 @@ export async function createContainer(
     // Another request took the key after `repeatedAnswer` had found it free.
     const answer = key === null ? null : await repeatedAnswer(context, key);
     if (answer === null) throw new ManagementProblem('request_in_progress');
-    return createdContainer(answer);
+    return created(answer);
   }
   const isSettled = await Promise.race([
     runner.settle(operation).then(() => true),
@@ -79,7 +83,7 @@ export async function createContainer(
   const answer = await recordedAnswer(context, draft.id);
   // An unsettled creation can still be withdrawn, so its answer isn't stored: a repeated request gets the current one.
   if (key !== null && isSettled) await storeAnswer(db, key, answer);
-  return createdContainer(answer);
+  return created(answer);
 }
 
 /** Throws `invalid_container_config`. The message never quotes the value, because it holds a token. */

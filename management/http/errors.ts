@@ -18,7 +18,7 @@ export const MANAGEMENT_ERRORS = {
   domain_in_use: [409, 'Another site or client holds one of the domains'],
   last_owner: [409, 'A client keeps at least one owner'],
   last_domain: [409, 'A container keeps at least one domain'],
-  quota_reached: [409, 'The DNS zone has no room for the site; `detail` says what to do'],
+  quota_reached: [409, 'The zone has no room for the site; only the operator can make room'],
   manifest_broken: [409, 'The site’s manifest in the sites repository is invalid; fix it there first'],
   request_in_progress: [409, 'The first request with this Idempotency-Key is still being answered'],
   too_many_loader_tokens: [409, 'A rotation would drop a loader token before its grace date'],
@@ -29,7 +29,6 @@ export const MANAGEMENT_ERRORS = {
   uri_too_long: [414, 'A part of the address is too long'],
   unsupported_media_type: [415, 'The request body must be application/json'],
   expectation_failed: [417, 'The service doesn’t do what the request’s `expect` header asks for'],
-  blocked_name: [422, 'Common blocking lists name the hostname that the site would get'],
   foreign_domain: [422, 'The custom domain is not under the registrable part of any of the site’s domains'],
   idempotency_key_reused: [422, 'The Idempotency-Key was used with another request'],
   image_not_allowed: [422, 'The image is from a repository that IMAGE_REPOSITORIES doesn’t name'],
@@ -56,8 +55,6 @@ export type ManagementErrorCode = keyof typeof MANAGEMENT_ERRORS;
 interface Members {
   /** Id of the container that the failed request created. */
   readonly container?: string;
-  /** A value that would be accepted in place of the refused one. */
-  readonly proposal?: string;
 }
 
 /** A problem answer of the management API. */

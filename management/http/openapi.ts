@@ -20,10 +20,6 @@ const problemSchema = z
     /** How many fields at fault `errors` omits. */
     moreErrors: z.number().int().optional(),
     container: z.uuid().optional(),
-    proposal: z
-      .string()
-      .optional()
-      .meta({ description: 'a value that would be accepted in place of the refused one' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457' });
 

@@ -47,9 +47,10 @@ export const containerView = z
       }),
     ),
     customDomains: z.array(z.string()),
-    warnings: z
-      .array(z.object({ host: z.string(), detail: z.string() }))
-      .meta({ description: 'hosts of the container that a common blocking list names' }),
+    warnings: z.array(z.object({ host: z.string(), detail: z.string() })).meta({
+      description:
+        'hosts of the container that a common blocking list names; in the answer to a creation also a hostname that is not made from the name, because a list names that',
+    }),
     serviceAccount: serviceAccountFacts
       .nullable()
       .meta({ description: 'the Google Cloud service account of the tag server; its key is never answered' }),

@@ -17,7 +17,7 @@ export const isRoot = (path: string): boolean =>
 const ANY_PACKAGE = ['npm/**', 'node/**'];
 /** What the verification worker is asked and answers: who asks it parses with the same schemas. */
 const VERIFICATION = 'edge/verification/contract.ts';
-/** What common blocking lists match. Management refuses such names, the verification worker reports them. */
+/** What common blocking lists match. Management avoids such names, the verification worker reports them. */
 const BLOCK_LISTS = 'edge/verification/block-lists.ts';
 /** The headers that a client must not send. The edge and the host's proxy drop the same headers. */
 const REQUEST_HEADERS = 'edge/http/request-headers.ts';

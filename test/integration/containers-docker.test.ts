@@ -110,7 +110,10 @@ describeWith('docker', 'containers in Docker', () => {
     const build = (settings: Partial<ContainersSettings> = {}) => {
       const all = { ...SETTINGS, ...settings };
       const { caFile } = all;
-      return containersApplier(all, dockerRuntime({ docker, ...(caFile === undefined ? {} : { caFile }) }));
+      return containersApplier(
+        all,
+        dockerRuntime({ docker, ...(caFile === undefined ? {} : { caFileOf: async () => caFile }) }),
+      );
     };
     const firstChange = async (applier: ReturnType<typeof build>, manifest: LoadedManifest) => {
       const desired = applier.desired(manifest);

@@ -21,8 +21,8 @@ import type { ContainerInstance, Launch, Runtime } from './runtime.ts';
 
 interface DockerRuntimeOptions {
   readonly docker: Docker;
-  /** PEM file of a CA that containers trust in addition to Node's own; mounted read-only. */
-  readonly caFile?: string;
+  /** The PEM file of what a container trusts in addition to Node's own CAs; mounted read-only. */
+  readonly caFileOf?: (spec: Launch['spec']) => Promise<string>;
   /** Keys of service accounts. Unset: no container has one. */
   readonly keyFiles?: KeyFiles;
   /** Returns the name of a site's network, which must exist. Unset: containers use Docker's default bridge. */
@@ -48,7 +48,7 @@ const STARTS_AT_ONCE = availableParallelism();
 
 /** Runs containers in a Docker engine on this host. They outlive this process. */
 export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
-  const { docker, caFile, keyFiles, networkOf, stopGraceSeconds = 10 } = settings;
+  const { docker, caFileOf, keyFiles, networkOf, stopGraceSeconds = 10 } = settings;
   /** Names of containers that are being created. */
   const creating = new Set<string>();
 
@@ -119,7 +119,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
   /** Creates and starts a container. Removes it if the start fails. */
   async function run(launch: Launch, signal: AbortSignal): Promise<string> {
     const placement = {
-      ...(caFile === undefined ? {} : { caFile }),
+      ...(caFileOf === undefined ? {} : { caFile: await caFileOf(launch.spec) }),
       ...(await writeKey(launch)),
       ...(await networkFor(launch.spec.site, signal)),
     };

@@ -14,7 +14,7 @@ import { KeyFiles } from './key-files.ts';
 import type { Recycling } from './recycling.ts';
 import type { Runtime } from './runtime.ts';
 import { containersSettings } from './settings.ts';
-import { joinCas } from './trusted-cas.ts';
+import { type InsideAuthorities, trustedCas } from './trusted-cas.ts';
 
 /** For how long nginx may still pass on what it has accepted, before an old container is removed. */
 const LEAST_DRAIN_MS = 1_000;
@@ -31,8 +31,8 @@ interface Services {
   readonly log: Log;
   readonly containers: ContainerSettings & { readonly slots: Slots };
   readonly recycling: Recycling;
-  /** PEM file of the CA of the names in the sites' networks; `null`: there are no such networks. */
-  readonly insideCaFile: string | null;
+  /** The CAs of the names in the sites' networks; `null`: there are no such networks. */
+  readonly inside: InsideAuthorities | null;
   readonly embedded: {
     containerRuntime(options: {
       readonly entry: string;
@@ -48,7 +48,7 @@ export const containers: Registration<typeof containersSettings, Services> = {
   settings: containersSettings,
   async create(settings, services) {
     const { instance } = services.identity;
-    const ca = await trustedCas(settings.CONTAINER_CA_FILE, services);
+    const ca = await trustedCas(settings.CONTAINER_CA_FILE, services.inside);
     const isDocker = settings.CONTAINERS_DRIVER === 'docker';
     const keepDays = settings.IMAGE_KEEP_DAYS;
     const pruning = {
@@ -82,13 +82,3 @@ export const containers: Registration<typeof containersSettings, Services> = {
     return applier;
   },
 };
-
-/** The CAs that containers trust in addition to Node's own: the operator's, and that of the sites' networks. */
-async function trustedCas(
-  own: string | undefined,
-  { stateDir, insideCaFile, log }: Pick<Services, 'stateDir' | 'insideCaFile' | 'log'>,
-) {
-  const operators = own === undefined ? [] : [own];
-  if (insideCaFile === null) return own === undefined ? {} : { caFile: own };
-  return await joinCas(join(stateDir, 'container-ca.pem'), [insideCaFile, ...operators], log);
-}

@@ -56,7 +56,10 @@ export class KeyFiles {
 
   /** The names of the containers that have a file, finished or not. */
   async names(): Promise<string[]> {
-    const files = await readdir(this.#directory).catch(() => []);
+    const files = await readdir(this.#directory).catch((error: unknown) => {
+      if (hasCode(error, 'ENOENT')) return [];
+      throw error;
+    });
     const names = files.flatMap((file) => {
       const ending = [ENDING, UNFINISHED].find((one) => file.endsWith(one));
       return ending === undefined ? [] : [file.slice(0, -ending.length)];
@@ -66,5 +69,9 @@ export class KeyFiles {
 }
 
 function isDenied(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'EPERM' || error.code === 'EACCES');
+  return hasCode(error, 'EPERM') || hasCode(error, 'EACCES');
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,6 +1,7 @@
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { formatMark, type Identity } from '../../base/ownership.ts';
-import type { Applier, Change, Observed, Quota, Resource, Scope } from '../contract.ts';
+import type { QuotaFigures } from '../../report/quotas.ts';
+import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import {
   canonicalRecord,
@@ -43,7 +44,7 @@ const RECORDS_PER_SITE = { site: 3, wildcard: 1 } as const;
 /** DNS records of the sites in one zone. */
 export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsRef> {
   const { provider, identity, zone, hostAddress, mode: setting = 'site' } = options;
-  let quota: Quota | null = null;
+  let quota: QuotaFigures | null = null;
   /** As of the last observation. */
   let mode: RecordMode | null = setting === 'auto' ? null : setting;
   let seen: ZoneNames | null = null;

@@ -5,7 +5,8 @@ import type { Identity } from '../../base/ownership.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
-import type { Applier, Change, Observed, Quota, Resource, Scope } from '../contract.ts';
+import type { QuotaFigures } from '../../report/quotas.ts';
+import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import {
   desiredRoute,
@@ -169,7 +170,7 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
     observe,
     plan: (desired, observed) => planResources(desired, observed, ROUTE),
     apply,
-    quota(): Quota | null {
+    quota(): QuotaFigures | null {
       if (zone === null) return null;
       const perSite = zone.mode === 'wildcard' && zone.hasWildcard ? 0 : 1;
       return { name: 'worker_routes', used: zone.used, limit, perSite };

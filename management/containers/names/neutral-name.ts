@@ -1,7 +1,7 @@
 import { blockedHost, describeRule } from '../../../edge/verification/block-lists.ts';
 import { registrableDomain } from '../../../gitops/manifest/schema.ts';
 import type { Settings } from '../../context/context.ts';
-import { ManagementProblem } from '../../http/errors.ts';
+import type { ContainerView } from '../../view/container-view.ts';
 import { needsSuffix, slug, withSuffix } from './site-id.ts';
 
 type Zone = Pick<Settings, 'host' | 'edgeDomain'>;
@@ -13,31 +13,41 @@ interface Named {
 }
 
 /**
- * Throws `blocked_name` if a common blocking list matches the edge hostname that the name gives. The problem proposes
- * another name. Sites that exist keep their names, whatever the lists say later.
+ * The id that a new site gets if it is free: made from its display name, or from its first domain where a common
+ * blocking list matches the edge hostname that the name gives. Sites that exist keep their ids, whatever the lists say
+ * later.
  */
-export function refuseBlockedName({ name, domains }: Named, zone: Zone): void {
-  const host = edgeHostname(name, zone);
-  const rule = blockedHost(host, { isOwn: false });
-  if (rule === null) return;
-  const proposal = proposeName(domains, zone);
-  throw new ManagementProblem('blocked_name', {
-    detail: `${describeRule(rule)}, and the site’s would be ${host}. Create it as “${proposal}”, for example; its display name can be changed afterwards, its hostname can’t.`,
-    errors: [{ path: 'name', message: `gives a hostname that ${rule.list} blocks` }],
-    proposal,
-  });
+export function neutralId({ name, domains }: Named, zone: Zone): string {
+  const id = slug(name);
+  return ruleOf(id, zone) === null ? id : neutralName(domains, zone);
 }
 
-/** A name that gives a hostname that no list matches: that of the first domain, if it is one. */
-function proposeName([primary = '']: readonly string[], zone: Zone): string {
+/** Says that a new site's hostname isn't made from its display name, and from what; empty: it is. */
+export function nameWarnings(
+  { name, domains }: Named,
+  { siteId, hostnames }: Pick<ContainerView, 'siteId' | 'hostnames'>,
+  zone: Zone,
+): ContainerView['warnings'] {
+  const id = slug(name);
+  const rule = ruleOf(id, zone);
+  // A site of an older release has the blocked name; the warning about its hostname says so.
+  if (rule === null || siteId === id) return [];
+  const detail = `${describeRule(rule)}, so the hostname is made from “${neutralName(domains, zone)}” instead of the name; the name is as you gave it`;
+  return [{ host: hostnames.edge, detail }];
+}
+
+function ruleOf(id: string, zone: Zone) {
+  return blockedHost(edgeHostname(id, zone), { isOwn: false });
+}
+
+/** An id whose hostname no list matches: that of the first domain, if it is one. */
+function neutralName([primary = '']: readonly string[], zone: Zone): string {
   const [label = ''] = (registrableDomain(primary) ?? primary).split('.');
   const id = slug(label);
-  const isUsable = (name: string) =>
-    !needsSuffix(name, zone.host) && blockedHost(edgeHostname(name, zone), { isOwn: false }) === null;
+  const isUsable = (one: string) => !needsSuffix(one, zone.host) && ruleOf(one, zone) === null;
   return [id, `${id}-shop`].find(isUsable) ?? 'shop';
 }
 
-function edgeHostname(name: string, { host, edgeDomain }: Zone): string {
-  const id = slug(name);
+function edgeHostname(id: string, { host, edgeDomain }: Zone): string {
   return `${needsSuffix(id, host) ? withSuffix(id) : id}.${edgeDomain}`;
 }

@@ -8,7 +8,9 @@ import { checkPreviewPath } from '../../../gitops/host-report/preview-path.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 const NAME = 'acme-shop-preview-01234';
-const LIMIT_MS = 300;
+const LIMIT_MS = 6_000;
+/** For servers that never answer. */
+const SHORT_MS = 150;
 let stack: AsyncDisposableStack;
 beforeEach(() => {
   stack = new AsyncDisposableStack();
@@ -72,16 +74,25 @@ describe('the way from the processing server to the preview server', () => {
     const silent: RequestListener = () => undefined;
     const plain = await siteWith(silent);
     const asked = { ...plain, deps: { containerSettings: plain.settings(1), gateway: async () => null } };
-    expect(await checkPreviewPath(asked.manifest, asked.deps, LIMIT_MS)).toMatchObject({
+    expect(await checkPreviewPath(asked.manifest, asked.deps, SHORT_MS)).toMatchObject({
       problem: expect.stringContaining('no answer in time'),
     });
     const lazy = await siteWith(silent, { resources: { preview: { onDemand: true } } });
     const deps = { containerSettings: lazy.settings(1), gateway: async () => null };
-    expect(await checkPreviewPath(lazy.manifest, deps, LIMIT_MS)).toMatchObject({
+    expect(await checkPreviewPath(lazy.manifest, deps, SHORT_MS)).toMatchObject({
       fix: expect.stringContaining('Run the check again'),
     });
     // The health of the host is asked for often, and must not keep preview servers running.
     expect(await checkPreview(lazy.manifest, deps)).toMatchObject({ name: 'preview', status: 'skipped' });
+  });
+
+  test('is reported in time if Docker doesn’t answer either', async () => {
+    const { manifest, settings } = await siteWith(status(500));
+    const gateway = () => new Promise<never>(() => undefined);
+    expect(await checkPreviewPath(manifest, { containerSettings: settings(1), gateway }, SHORT_MS)).toEqual({
+      problem: expect.stringContaining('status 500'),
+      fix: expect.stringMatching(/^Check that Docker answers/),
+    });
   });
 
   test('is a failed part of the host, with the site and what to do', async () => {

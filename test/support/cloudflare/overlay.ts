@@ -2,8 +2,8 @@ import type { Overlay } from '../openapi.ts';
 
 /**
  * What the API has beyond the document that the traffic is checked with. Sources: the types of the official SDK
- * (npm cloudflare 7.3.0, resources/workers/scripts and resources/dns/usage), for the last three paths what wrangler 4 calls, and for the query
- * parameters and the optional member what wrangler 4, certbot and the SDK send.
+ * (npm cloudflare 7.3.0, resources/workers/scripts and resources/dns/usage), for the last three paths what wrangler 4
+ * calls, and for the query parameters and the optional member what wrangler 4, certbot and the SDK send.
  */
 const text = { type: 'string' };
 const yes = { type: 'boolean' };

@@ -1,12 +1,11 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import Docker from 'dockerode';
-import { pino } from 'pino';
 import { z } from 'zod';
 import { containersApplier } from '../../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
 import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
-import { joinCas } from '../../../gitops/appliers/containers/trusted-cas.ts';
+import { trustedCas } from '../../../gitops/appliers/containers/trusted-cas.ts';
 import type { Applier, Change } from '../../../gitops/appliers/contract.ts';
 import { networkApplier } from '../../../gitops/appliers/network/applier.ts';
 import { dockerNetworks } from '../../../gitops/appliers/network/docker-networks.ts';
@@ -19,6 +18,7 @@ import { certificatesByMode } from '../../../gitops/appliers/proxy/certificates.
 import { insidePreviewName, networkName } from '../../../gitops/base/ownership.ts';
 import { dockerBridgeGateway } from '../../../gitops/clients/docker.ts';
 import { dockerEvents } from '../../../gitops/clients/docker-events.ts';
+import { openInsideCas } from '../../../gitops/embedded/inside-cas.ts';
 import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
 import { checkPreviewPath } from '../../../gitops/host-report/preview-path.ts';
@@ -192,7 +192,7 @@ async function answer({ what, sites }: IsolatedHostRequest): Promise<unknown> {
 /** The embedded proxy where the containers expect it, with certificates as a host has them. */
 async function startProxy(home: string) {
   const files = await ensureLocalCa(join(home, 'public'));
-  const inside = await ensureLocalCa(join(home, 'inside'));
+  const inside = await openInsideCas(join(home, 'inside'));
   const certificates = certificatesByMode({ files, inside });
   const address = (await dockerBridgeGateway(docker)) ?? '';
   const backend = embeddedBackend({
@@ -206,8 +206,7 @@ async function startProxy(home: string) {
     identity,
   });
   await backend.start();
-  const log = pino({ level: 'silent' });
-  const ca = await joinCas(join(home, 'container-ca.pem'), [inside.caFile], log);
+  const ca = await trustedCas(undefined, inside);
   return { backend, certificates, ca, probeTimeoutMs: 10_000 };
 }
 

@@ -1,7 +1,10 @@
 import type Docker from 'dockerode';
 import { buildDemoImage } from '../../../sites/demo/image.ts';
 
-/** The demo tag server's image, with a name of its own for this process. Disposing removes it and all containers of `instance`. */
+/**
+ * The demo tag server's image, with a name of its own for this process. Disposing removes it and all containers of
+ * `instance`.
+ */
 export async function tagServerImage(docker: Docker, instance: string) {
   const repository = `tagyard-test/${instance}-${process.pid}`;
   await removeContainers(docker, instance);

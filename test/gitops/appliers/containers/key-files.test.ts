@@ -37,6 +37,11 @@ test('a file that a crash left half written is listed and removed like a finishe
   expect(await readdir(home)).toEqual([]);
 });
 
+test('a folder that can’t be read is an error, not an empty one', async () => {
+  await writeFile(join(home, 'file'), '');
+  await expect(new KeyFiles(join(home, 'file'), null).names()).rejects.toThrow('ENOTDIR');
+});
+
 test('there are no files before the first one', async () => {
   expect(await new KeyFiles(join(home, 'none'), null).names()).toEqual([]);
 });
