@@ -137,6 +137,7 @@ describe('a daemon whose Cloudflare fails', () => {
     console.log(`${name}: ${calls} calls (${untroubled} without faults)`);
     expect(calls).toBeLessThanOrEqual(untroubled + times + 5 * OBSERVATION);
     await converged(daemon);
+    await on.expectDelivered();
   });
 
   test('a stale list: finds its own records, and creates nothing twice', async () => {
@@ -169,6 +170,7 @@ describe('a daemon whose Cloudflare fails', () => {
     expect(await ask(daemon, [{ method: 'POST', path: '/deprovision', body: { site } }])).toEqual([]);
     await converged(daemon);
     expect(standing(on.snapshot(), site)).toEqual({ containers: 0, proxy: 0, kv: 0, routes: 0, dns: 0 });
+    await on.expectDelivered();
   });
 });
 

@@ -114,6 +114,7 @@ describe('a drain', () => {
       expect(early, what).toEqual([]);
       expect(standing(on.snapshot(), 'acme'), what).toEqual(NOTHING);
       expect(standing(on.snapshot(), 'stays'), what).toEqual(WHOLE);
+      await on.expectDelivered();
     }
   });
 });

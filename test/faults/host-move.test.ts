@@ -125,6 +125,7 @@ describe('a site that moves to another host', () => {
       writes = 0;
       for (let round = 0; round < 2; round += 1) for (const host of HOSTS) await fullPass(host);
       expect(writes).toBe(0);
+      await on.expectDelivered();
     }
     expect(local('tag-1', 'beta')).toEqual(WHOLE);
     expect(local('tag-3', 'core')).toEqual(WHOLE);
