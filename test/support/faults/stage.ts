@@ -195,6 +195,15 @@ export async function converged(daemon: RunningDaemon, timeoutMs = 60_000): Prom
   );
 }
 
+/** Waits for a full pass that begins after the call: the first one to end may have begun before. */
+export async function fullPass(daemon: RunningDaemon): Promise<void> {
+  for (let pass = 0; pass < 2; pass += 1) {
+    const { passes } = await daemon.figures();
+    await daemon.call('POST', '/sync');
+    await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
+  }
+}
+
 const SIGNAL_COMMAND = fileURLToPath(new URL('../signal-command.ts', import.meta.url));
 
 /**
