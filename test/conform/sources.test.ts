@@ -24,6 +24,12 @@ function headings(): ReadonlySet<string> {
   return new Set(names);
 }
 
+test('docs/conformance.md shows as many rows of the tag server as there are', () => {
+  const text = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
+  const [, ...counts] = /(\d+) same, (\d+) differ, (\d+) not tried; \d+ containers/.exec(text) ?? [];
+  expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(tagServerBehaviours.length);
+});
+
 describe.each(TABLES)('the behaviours of %s', (_name, behaviours) => {
   test('each have a heading of docs/facts.md as their source', () => {
     const known = headings();
