@@ -4,6 +4,7 @@ import type { Behaviour } from './behaviour.ts';
 import { cloudflareBehaviours } from './cloudflare/behaviours.ts';
 import { quotaBehaviours } from './cloudflare/quotas.ts';
 import { googleBehaviours } from './google/behaviours.ts';
+import { headings } from './headings.ts';
 import { tagServerBehaviours } from './tag-server/index.ts';
 
 const TABLES: readonly (readonly [name: string, behaviours: readonly Behaviour<never>[]])[] = [
@@ -12,17 +13,6 @@ const TABLES: readonly (readonly [name: string, behaviours: readonly Behaviour<n
   ['Cloudflare’s quotas', quotaBehaviours],
   ['Google', googleBehaviours],
 ];
-
-/** The headings of docs/facts.md: `Paths`, and with the heading above it: `Tag server image, Paths`. */
-function headings(): ReadonlySet<string> {
-  const text = readFileSync(new URL('../../docs/facts.md', import.meta.url), 'utf8');
-  let above = '';
-  const names = [...text.matchAll(/^(##+) (.+)$/gm)].flatMap(([, marks, name = '']) => {
-    if (marks === '##') above = name;
-    return marks === '##' ? [name] : [name, `${above}, ${name}`];
-  });
-  return new Set(names);
-}
 
 test('docs/conformance.md shows as many rows of the tag server as there are', () => {
   const text = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');

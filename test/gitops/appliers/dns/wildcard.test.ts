@@ -51,7 +51,7 @@ async function pass(applier: Dns, ...manifests: LoadedManifest[]) {
 const resolve = (name: string) => zoneResolver(world.emulator.db)(name);
 const namesOf = ({ hostnames }: LoadedManifest) => [hostnames.origin, hostnames.preview];
 
-describe('a wildcard for the names that lead to this host', () => {
+describe('a wildcard for the names that lead to this host (docs/facts.md, DNS updates)', () => {
   test('takes one record a site instead of three, and one of its own', async () => {
     const applier = dns('auto');
     expect((await pass(applier, ...sites(60))).every(({ status }) => status === 'fulfilled')).toBe(true);
