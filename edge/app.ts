@@ -1,5 +1,5 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
-import { singleFlight } from './base/single-flight.ts';
+import { singleFlight, within } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
 import { dispatch, dispatchDynamic, type Handling } from './dispatch.ts';
 import type { GuardDependencies } from './guard.ts';
@@ -48,9 +48,9 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Builds the edge, once per isolate. */
 export function buildEdge(dependencies: EdgeDependencies): Edge {
-  const { plugins, namespaces, now, log, hopSecret, cache } = dependencies;
+  const { plugins, namespaces, now, log, hopSecret } = dependencies;
   const router = buildRouter(plugins);
-  const stores = configStores(namespaces, { cache, now, log, ttl: dependencies.configTtl });
+  const stores = configStores(namespaces, { ...dependencies, ttl: dependencies.configTtl });
   const resolveSite = siteResolver(plugins, stores, log);
   const services = {
     ...dependencies,
@@ -70,7 +70,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const hop = readHop(request.headers, hopSecret);
     const scope = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
     const resolved = await resolveSite(requested.hostname, scope);
-    const { site, enabled } = resolved;
+    const { site } = resolved;
     notes.site = site.siteId;
     notes.container = site.containerId;
 
@@ -84,27 +84,34 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       profiles: profileStore(namespaces.COOKIES, site.siteId, waitUntil, log),
       record: (fields) => Object.assign(notes, fields),
     });
-    const call = { request, site, ownHosts: resolved.ownHosts, enabled, contextOf, guard };
+    const call = { ...resolved, request, contextOf, guard };
     const match = await router(requested.pathname);
-    if (match !== undefined) notes.route = match.path;
-    const handling = match === undefined ? dispatchDynamic(call, requested.pathname) : dispatch(call, match);
-    if (handling === undefined) throw new EdgeError('not_found');
+    notes.route = match?.path ?? '';
+    const handling = match ? dispatch(call, match) : dispatchDynamic(call, requested.pathname);
+    if (!handling) throw new EdgeError('not_found');
     return handling;
   }
 
   /**
    * A wildcard route also catches hosts of others: their requests reach their own servers untouched. `undefined`: this
-   * request isn't one, or nothing answers there. Our proxy forwards requests for sites only.
+   * request isn't one, or nothing answers there, as for a site that is new or gone. Cloudflare says so by 520 to 530, for
+   * a name without an origin only after 19 s (docs/facts.md, Cloudflare Workers); a read waits for less, a sixth of an
+   * origin's limit. Another method waits: its server may still carry it out. Our proxy forwards requests for sites only.
    */
-  async function passed(request: Request, { code }: EdgeError): Promise<Response | undefined> {
-    if (code !== 'unknown_host' || isFromProxy(request.headers, hopSecret)) return undefined;
-    return await dependencies.fetch(request).catch(() => undefined);
+  async function passed(request: Request, error: unknown): Promise<Response | undefined> {
+    if (toEdgeError(error).code !== 'unknown_host' || isFromProxy(request.headers, hopSecret))
+      return undefined;
+    const sent = dependencies.fetch(request).then(
+      (answer) => (answer.status < 520 || answer.status > 530 ? answer : undefined),
+      () => undefined,
+    );
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    return isRead ? within(sent, dependencies.originTimeout / 6) : sent;
   }
 
   return async (request, waitUntil) => {
     const startedAt = now();
-    const given = request.headers.get('x-request-id') ?? '';
-    const requestId = REQUEST_ID.test(given) ? given : crypto.randomUUID();
+    const requestId = REQUEST_ID.exec(request.headers.get('x-request-id') ?? '')?.[0] ?? crypto.randomUUID();
     const notes: Notes = { route: '', site: null, container: null, cache: null, signals: null, error: null };
     const guard: GuardDependencies = { timings: {}, now, log };
     const fail = async (error: unknown) => {
@@ -114,13 +121,12 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       return endingAfter(request, toResponse(failure, requestId));
     };
     const routed = await route(request, waitUntil, notes, guard).catch(async (error: unknown) => {
-      return (await passed(request, toEdgeError(error))) ?? { handle: () => fail(error) };
+      return (await passed(request, error)) ?? { handle: () => fail(error) };
     });
     if (routed instanceof Response) return routed;
     const { cors, handle }: Handling = routed;
     const response = await handle().catch(fail);
     const final = request.method === 'HEAD' ? new Response(null, response) : response;
-    const { cf } = request;
     const record: RequestRecord = {
       ...notes,
       time: new Date(startedAt).toISOString(),
@@ -129,8 +135,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       status: final.status,
       duration: now() - startedAt,
       plugins: guard.timings,
-      colo: textOf(cf?.colo) ?? null,
-      country: textOf(cf?.country) ?? null,
+      colo: textOf(request.cf?.colo) ?? null,
+      country: textOf(request.cf?.country) ?? null,
     };
     try {
       dependencies.record(record, waitUntil);

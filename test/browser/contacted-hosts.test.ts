@@ -13,7 +13,7 @@ const googleSnippet = (id: string) =>
   `<script>window.dataLayer=[{'gtm.start':Date.now(),event:'gtm.js'}]</script>
   <script async src="https://${GOOGLE}/gtm.js?id=${id}"></script>`;
 
-describeWith('chromium', 'the hosts that a page contacts', () => {
+describeWith('chromium', 'the hosts that a page contacts (docs/facts.md, Web container script)', () => {
   let stage: BrowserStage;
   let chromium: Visitors;
   let site: BrowserSite;

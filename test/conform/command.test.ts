@@ -6,8 +6,13 @@ import { type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudfl
 import { eventually } from '../support/eventually.ts';
 import { signal } from '../support/signal.ts';
 import { cloudflareBehaviours } from './cloudflare/behaviours.ts';
+import { untriedQuotas } from './cloudflare/quotas.ts';
 import { googleBehaviours } from './google/behaviours.ts';
 import { runConform, startConform } from './run-conform.ts';
+
+/** The rows of `--cloudflare` that no run tries. */
+const QUOTAS = untriedQuotas.map(({ name }) => name);
+const CLOUDFLARE = [...cloudflareBehaviours, ...untriedQuotas];
 
 describe('npm run conform', () => {
   test('says what to name where nothing is named, and tries nothing', async () => {
@@ -26,7 +31,7 @@ describe('npm run conform', () => {
   });
 
   test.each([
-    ['--cloudflare', 'CLOUDFLARE_API_TOKEN', cloudflareBehaviours],
+    ['--cloudflare', 'CLOUDFLARE_API_TOKEN', CLOUDFLARE],
     ['--google=http://127.0.0.1:1', '127.0.0.1:1', googleBehaviours],
     ['--google=nowhere', 'nowhere is not an address', googleBehaviours],
   ])('tries nothing with %s alone, and says why in each row', async (argument, reason, behaviours) => {
@@ -45,7 +50,7 @@ describe('npm run conform', () => {
       alone,
     );
     expect(exitCode).toBe(3);
-    expect(having('not tried')).toHaveLength(cloudflareBehaviours.length + googleBehaviours.length);
+    expect(having('not tried')).toHaveLength(CLOUDFLARE.length + googleBehaviours.length);
     for (const { detail } of rows) {
       expect(detail).toMatch(/(?:api\.cloudflare\.com|www\.googletagmanager\.com) can't be reached \(E/);
     }
@@ -81,12 +86,22 @@ describe('npm run conform -- --cloudflare', () => {
     return await Promise.all(lists.map(async (path) => (await cloudflare.call('GET', path)).json.result));
   }
 
-  test('finds the emulator the same, counts its calls, and removes all that it made', async () => {
+  test('finds the emulator the same, names the limits that it does not try, and removes all that it made', async () => {
     const before = await everything();
     const made = front.calls.length;
-    const { exitCode, tables, having } = await runConform(['--cloudflare', front.url], settings);
+    const { exitCode, tables, rows, having } = await runConform(['--cloudflare', front.url], settings);
     expect(having('differs')).toEqual([]);
-    expect([exitCode, having('same')]).toEqual([0, cloudflareBehaviours.map(({ name }) => name)]);
+    expect([exitCode, having('same')]).toEqual([3, cloudflareBehaviours.map(({ name }) => name)]);
+    const untried = rows.filter(({ outcome }) => outcome === 'not tried');
+    expect(untried.map(({ name, detail }) => [name, detail.split(';')[0]])).toEqual([
+      [
+        'refuses every call for five minutes after 1,200 calls in five minutes',
+        'it would use up the calls of the token’s user for five minutes',
+      ],
+      ['refuses the 1,001st route of a zone', 'it would fill the zone'],
+      ['refuses the 101st custom domain of a zone', 'it would fill the zone'],
+      ['refuses the 201st DNS record of a zone', 'it would fill the zone'],
+    ]);
     expect(tables[0]?.costs[0]).toBe(`${front.calls.length - made} calls`);
     expect(tables[0]?.remains).toEqual([]);
     expect(await everything()).toEqual(before);
@@ -127,7 +142,7 @@ describe('npm run conform -- --cloudflare', () => {
     front.plan({ kind: 'drop' }, (method) => method === 'POST');
     const { exitCode, rows } = await runConform(['--cloudflare', front.url], settings);
     expect(exitCode).toBe(3);
-    expect(rows.filter(({ outcome }) => outcome !== 'same')).toEqual([
+    expect(rows.filter(({ name, outcome }) => outcome !== 'same' && !QUOTAS.includes(name))).toEqual([
       expect.objectContaining({ outcome: 'not tried', detail: expect.stringContaining("can't be reached") }),
     ]);
   });

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeWith } from '../support/components.ts';
@@ -11,6 +12,8 @@ import { tagServerBehaviours } from './tag-server/index.ts';
 
 const ALL = tagServerBehaviours.map(({ name }) => name);
 const PREFLIGHT = 'answers the preflight of Tag Manager’s interface with 204 and credentials, in both roles';
+
+const DOCUMENT = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
 
 describeWith('docker', 'npm run conform -- --image', () => {
   const docker = new Docker();
@@ -34,7 +37,10 @@ describeWith('docker', 'npm run conform -- --image', () => {
       expect([exitCode, having('same')]).toEqual([0, ALL]);
       expect(registry.reads()).toBeGreaterThan(0);
       expect(tables[0]?.subject).toContain(registry.image);
-      expect(tables[0]?.costs[0]).toMatch(/^\d+ containers$/);
+      const costs = tables[0]?.costs[0];
+      expect(costs).toMatch(/^\d+ containers$/);
+      // The document says so twice.
+      expect(DOCUMENT.match(/\d+ containers/g)).toEqual([costs, costs]);
       expect(await containers()).toEqual([]);
     } finally {
       await docker.getImage(registry.image).remove({ force: true });

@@ -4,6 +4,7 @@ import type { Behaviour } from './behaviour.ts';
 import { cloudflareBehaviours } from './cloudflare/behaviours.ts';
 import { quotaBehaviours } from './cloudflare/quotas.ts';
 import { googleBehaviours } from './google/behaviours.ts';
+import { headings } from './headings.ts';
 import { tagServerBehaviours } from './tag-server/index.ts';
 
 const TABLES: readonly (readonly [name: string, behaviours: readonly Behaviour<never>[]])[] = [
@@ -13,16 +14,11 @@ const TABLES: readonly (readonly [name: string, behaviours: readonly Behaviour<n
   ['Google', googleBehaviours],
 ];
 
-/** The headings of docs/facts.md: `Paths`, and with the heading above it: `Tag server image, Paths`. */
-function headings(): ReadonlySet<string> {
-  const text = readFileSync(new URL('../../docs/facts.md', import.meta.url), 'utf8');
-  let above = '';
-  const names = [...text.matchAll(/^(##+) (.+)$/gm)].flatMap(([, marks, name = '']) => {
-    if (marks === '##') above = name;
-    return marks === '##' ? [name] : [name, `${above}, ${name}`];
-  });
-  return new Set(names);
-}
+test('docs/conformance.md shows as many rows of the tag server as there are', () => {
+  const text = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
+  const [, ...counts] = /(\d+) same, (\d+) differ, (\d+) not tried; \d+ containers/.exec(text) ?? [];
+  expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(tagServerBehaviours.length);
+});
 
 describe.each(TABLES)('the behaviours of %s', (_name, behaviours) => {
   test('each have a heading of docs/facts.md as their source', () => {

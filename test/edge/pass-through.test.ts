@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterAll(() => stage.close());
 
-describe('a host of others that a wildcard route catches', () => {
+describe('a host of others that a wildcard route catches (docs/facts.md, Cloudflare Workers)', () => {
   test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
     '%s reaches its own server with path, query, headers and body untouched',
     async (method) => {
@@ -45,6 +45,8 @@ describe('a host of others that a wildcard route catches', () => {
     ['a permanent redirect to another host', 308, { location: `http://${HOST}/again` }],
     ['a client error', 404, { 'content-type': 'text/plain' }],
     ['a server error', 503, { 'retry-after': '7' }],
+    ['the status below Cloudflare’s own', 519, {}],
+    ['the status above Cloudflare’s own', 531, {}],
     ['no content', 204, {}],
     ['not modified', 304, { etag: '"1"' }],
   ])('gets %s back as its server sent it', async (_what, status, headers) => {
@@ -82,6 +84,15 @@ describe('a host of others that a wildcard route catches', () => {
       await stage.fault('ROUTES', null);
     }
   });
+
+  test.each([520, 521, 522, 523, 524, 525, 526, 530])(
+    'whose server Cloudflare doesn’t reach (status %i): unknown_host (docs/facts.md, Cloudflare Workers)',
+    async (status) => {
+      stage.upstream.reply = () => ({ status, headers: { 'content-type': 'text/html' }, body: 'error code' });
+      expect(await stage.send(HOST, '/')).toMatchObject({ status: 404, json: { code: 'unknown_host' } });
+      expect(await stage.send(HOST, '/', { method: 'POST', body: 'a=1' })).toMatchObject({ status: 404 });
+    },
+  );
 
   test('whose server does not answer: unknown_host', async () => {
     stage.upstream.take = (_incoming, outgoing) => outgoing.destroy();

@@ -217,7 +217,7 @@ describe('GET /c/<container token>.js', () => {
   );
 });
 
-describe('the tag server’s paths', () => {
+describe('the tag server’s paths (docs/facts.md, Paths)', () => {
   const origin = (site: StagedSite) => `https://${site.id}-origin.test:8443`;
 
   test.each([

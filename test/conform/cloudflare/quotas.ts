@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Behaviour } from '../behaviour.ts';
+import { NotTried } from '../not-tried.ts';
 import { assertRefused, type CloudflareTarget, call, createdId, succeed } from './target.ts';
 
 const source = 'Cloudflare API';
@@ -19,11 +20,19 @@ async function each(target: EmulatedCloudflare, count: number, work: (index: num
   }
 }
 
+interface QuotaBehaviour extends Behaviour<EmulatedCloudflare> {
+  /** What a run on a real zone would do. */
+  readonly cost: string;
+}
+
+const FILLS = 'it would fill the zone';
+
 /** What would cost a real zone thousands of calls, or fill it. */
-export const quotaBehaviours: readonly Behaviour<EmulatedCloudflare>[] = [
+export const quotaBehaviours: readonly QuotaBehaviour[] = [
   {
     name: 'refuses every call for five minutes after 1,200 calls in five minutes',
     source,
+    cost: 'it would use up the calls of the token’s user for five minutes',
     async check(target) {
       target.advance(600_000);
       for (let index = 0; index < 1200; index += 1) await succeed(target, 'GET', `/zones/${target.zone.id}`);
@@ -39,6 +48,7 @@ export const quotaBehaviours: readonly Behaviour<EmulatedCloudflare>[] = [
   {
     name: 'refuses the 1,001st route of a zone',
     source,
+    cost: FILLS,
     async check(target) {
       const path = `/zones/${target.zone.id}/workers/routes`;
       const route = (index: number) => ({ pattern: `r${index}.${target.prefix}.${target.zone.name}/*` });
@@ -49,6 +59,7 @@ export const quotaBehaviours: readonly Behaviour<EmulatedCloudflare>[] = [
   {
     name: 'refuses the 101st custom domain of a zone',
     source,
+    cost: FILLS,
     async check(target) {
       const path = `/accounts/${target.account}/workers/domains`;
       const domain = (index: number) => ({
@@ -64,6 +75,7 @@ export const quotaBehaviours: readonly Behaviour<EmulatedCloudflare>[] = [
   {
     name: 'refuses the 201st DNS record of a zone',
     source,
+    cost: FILLS,
     async check(target) {
       const path = `/zones/${target.zone.id}/dns_records`;
       const record = (index: number) => ({
@@ -77,3 +89,14 @@ export const quotaBehaviours: readonly Behaviour<EmulatedCloudflare>[] = [
     },
   },
 ];
+
+/** The same, as rows of a run against an API at an address: named, and not tried. */
+export const untriedQuotas: readonly Behaviour<CloudflareTarget>[] = quotaBehaviours.map(
+  ({ name, cost, ...behaviour }) => ({
+    ...behaviour,
+    name,
+    async check() {
+      throw new NotTried(`${cost}; the emulator’s own tests try it`);
+    },
+  }),
+);

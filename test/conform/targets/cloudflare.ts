@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { systemClock } from '../../../gitops/base/clock.ts';
 import { cloudflareBehaviours } from '../cloudflare/behaviours.ts';
+import { untriedQuotas } from '../cloudflare/quotas.ts';
 import type { CloudflareTarget } from '../cloudflare/target.ts';
 import type { ConformEnv } from '../env.ts';
 import { NotTried } from '../not-tried.ts';
@@ -19,7 +20,7 @@ const refusal = z.object({ errors: z.array(z.object({ code: z.number(), message:
 export function cloudflareTable(address: string | null, env: ConformEnv): Table<CloudflareTarget> {
   return {
     name: 'Cloudflare',
-    behaviours: cloudflareBehaviours,
+    behaviours: [...cloudflareBehaviours, ...untriedQuotas],
     open: () => openCloudflare(baseUrl(address ?? REAL), env),
   };
 }

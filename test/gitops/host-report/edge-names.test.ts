@@ -63,7 +63,7 @@ test.each([
   expect(await check(hosts)).toMatchObject({ name: 'edge_names', status: 'passed', fix: null });
 });
 
-test('names deeper than one label without a certificate fail, with what to do', async () => {
+test('names deeper than one label without a certificate fail, with what to do (docs/facts.md, Cloudflare Workers)', async () => {
   expect(await check(['shop.example.net', 'other.eu.example.net', COVERED])).toMatchObject({
     status: 'failed',
     detail:

@@ -24,7 +24,7 @@ describe('the tag server accepts', () => {
   });
 });
 
-describe('the tag server refuses', () => {
+describe('the tag server refuses (docs/facts.md, Container configuration)', () => {
   test.each([
     ['nothing', '', 'is not base64 text'],
     ['plain text', 'id=GTM-A&env=1&auth=x', 'is not base64 text'],
@@ -44,7 +44,7 @@ describe('the tag server refuses', () => {
   });
 });
 
-describe('a pasted configuration is brought to the canonical form', () => {
+describe('a pasted configuration is brought to the canonical form (docs/facts.md, Container configuration)', () => {
   test.each([
     ['canonical already', CANONICAL],
     ['with whitespace around and in it', `  ${CANONICAL.slice(0, 8)}\r\n${CANONICAL.slice(8)}\n`],

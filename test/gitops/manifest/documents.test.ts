@@ -4,7 +4,7 @@ import { kvDocuments } from '../../../gitops/manifest/documents.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { loadedManifest, manifestInput } from '../../support/manifest.ts';
 
-describe('the paths that the edge forwards', () => {
+describe('the paths that the edge forwards (docs/facts.md, Paths)', () => {
   test.each([
     [undefined, []],
     [{ enabled: true }, []],

@@ -97,7 +97,7 @@ describe('the stand-in as a process', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  test('waits for its container without a time limit, and still exits with its supervisor', async () => {
+  test('waits for its container without a time limit, and still exits with its supervisor (docs/facts.md, Start and run)', async () => {
     const asked = Promise.withResolvers<string | undefined>();
     await using google = await serve((incoming) => asked.resolve(incoming.url));
     const child = run({ CONTAINER_CONFIG: containerConfig(), TAG_UPSTREAM: google.url });

@@ -45,7 +45,7 @@ describe('the stand-in’s settings', () => {
   });
 });
 
-describe('health', () => {
+describe('health (docs/facts.md, Health)', () => {
   test('fails after 14 days, while other requests are served', async () => {
     await using server = await startTagServer();
     const addDays = (days: number) =>
@@ -134,7 +134,7 @@ describe('paths of clients', () => {
     [{ host: 'localhost' }, null],
     [{ host: '127.0.0.1:8080' }, null],
     [{ host: '[::1]:8080' }, null],
-  ])('cookies of a visit to %j have the domain %s', async (headers, domain) => {
+  ])('cookies of a visit to %j have the domain %s (docs/facts.md, Paths)', async (headers, domain) => {
     await using server = await startTagServer();
     const answer = await request(`${server.url}/g/collect?v=2`, { headers });
     const cookies = [answer.headers['set-cookie']].flat();
@@ -143,7 +143,7 @@ describe('paths of clients', () => {
   });
 
   test.each(['/webhooks/orders', '/apps/a/b', '/crm/contact?id=1'])(
-    '%s, which a client claims by a prefix, is recorded',
+    '%s, which a client claims by a prefix, is recorded (docs/facts.md, Paths)',
     async (path) => {
       await using server = await startTagServer();
       const answer = await request(`${server.url}${path}`, { method: 'POST', body: '{}' });
@@ -153,7 +153,7 @@ describe('paths of clients', () => {
   );
 
   test.each(['', '/gtag/js', '/deeper/gtm.js'])(
-    'the client’s own serving path serves scripts at %j',
+    'the client’s own serving path serves scripts at %j (docs/facts.md, Paths)',
     async (rest) => {
       await using server = await startTagServer();
       const at = tagServingPath('GTM-SERVER1');
@@ -217,7 +217,7 @@ describe('paths of clients', () => {
   );
 });
 
-describe('a draft of the container', () => {
+describe('a draft of the container (docs/facts.md, Preview server)', () => {
   test.each([
     ['gtm_preview=GTM-SERVER1=env-3', 401],
     ['gtm_preview=GTM-OTHER=env-1:GTM-SERVER1=env-3; a=b', 401],

@@ -122,7 +122,7 @@ describe('the stand-in vendor', () => {
   });
 });
 
-describe('what follows gtm.js', () => {
+describe('what follows gtm.js (docs/facts.md, Web container script)', () => {
   const VENDOR = 'https://www.googletagmanager.com';
   const ANALYTICS = 'https://www.google-analytics.com';
   const container = (serverContainerUrl: string | null) => ({

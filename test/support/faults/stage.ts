@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { expect } from 'vitest';
 import { z } from 'zod';
 import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
@@ -17,6 +18,7 @@ import { type RunningDaemon, standby, startDaemon } from '../gitops/daemon.ts';
 import { startGate } from '../gitops/gate.ts';
 import type { DaemonSettings } from '../gitops/settings.ts';
 import { manifestInput } from '../manifest.ts';
+import { movableClock } from '../movable-clock.ts';
 
 /** Rows as SQLite answers them; their columns differ by statement. */
 const rows = z.array(z.record(z.string(), z.unknown()));
@@ -26,23 +28,26 @@ const SERVICE = { priority: 1, weight: 5, port: 443, target: 'tags.example.net' 
 const AUTHORITY = { flags: 0, tag: 'issue', value: 'ca.example.net' };
 const BINDING = { priority: 1, target: '.', value: 'alpn="h2"' };
 
-/** The window of Cloudflare's calls. Tests kill in seconds what runs for days, so each start of a daemon is a window later. */
-const WINDOW_MS = 300_000;
+const KV_ROWS = `SELECT n.title, k.name, k.value, k.metadata FROM kv k JOIN namespaces n ON n.id = k.namespace
+  WHERE true`;
+/** What the worker doesn't see yet. */
+const PENDING_ROWS = `SELECT n.title, p.name, p.value, p.metadata FROM kv_pending p JOIN namespaces n ON n.id = p.namespace
+  WHERE p.value IS NOT NULL`;
+const IS_NOT_PENDING =
+  'NOT EXISTS (SELECT 1 FROM kv_pending p WHERE p.namespace = k.namespace AND p.name = k.name)';
 
 /**
- * The world of a daemon, outside the daemon's process, so that it outlives a kill. Its Cloudflare has the limits of a
- * paid zone: some suites have a hundred sites.
+ * The world of a daemon, outside the daemon's process, so that it outlives a kill. Its Cloudflare has the limits of the
+ * real one, of a new free zone, and its worker sees KV as late.
  */
 export async function stage(
   overrides: (url: string) => Partial<DaemonSettings> = () => ({}),
-  limits: Partial<ApiLimits> = {},
+  overridden: Partial<ApiLimits> = {},
 ) {
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
-  let later = 0;
-  const emulator = await startEmulator({
-    now: () => new Date(Date.now() + later),
-    limits: { ...REAL_LIMITS, records: 3500, ...limits },
-  });
+  const clock = movableClock();
+  const limits = { ...REAL_LIMITS, ...overridden };
+  const emulator = await startEmulator({ clock, limits });
   const names = new Map([...emulator.namespaces].map(([name, { id }]) => [id, name]));
   const gate = await startGate(emulator.url, names);
   const sitesRepo = join(dir, 'sites.git');
@@ -78,15 +83,15 @@ export async function stage(
   const snapshot = () => ({
     containers: sorted(gate.world.containers ?? []),
     proxy: sorted(gate.world.proxy ?? []),
-    kv: select(
-      'SELECT n.title, k.name, k.value, k.metadata FROM kv k JOIN namespaces n ON n.id = k.namespace ORDER BY 1, 2',
-    ),
+    kv: select(`${KV_ROWS} AND ${IS_NOT_PENDING} UNION ALL ${PENDING_ROWS} ORDER BY 1, 2`),
     routes: select('SELECT pattern, script FROM routes ORDER BY 1'),
     dns: select(
       `SELECT name, type, content, json_extract(body, '$.proxied') AS proxied, json_extract(body, '$.comment') AS comment
        FROM records ORDER BY 1, 2, 3`,
     ),
   });
+
+  const workerKv = () => select(`${KV_ROWS} ORDER BY 1, 2`);
 
   return {
     dir,
@@ -97,6 +102,15 @@ export async function stage(
     recipient,
     snapshot,
     settings,
+    /** The documents that the worker reads: those of `snapshot`, but later. */
+    workerKv,
+    /** Moves Cloudflare's clock until the worker must see every write, and checks that it does. */
+    async expectDelivered(): Promise<void> {
+      clock.advance(limits.kvDelayMs);
+      await eventually(() => expect(workerKv()).toEqual(snapshot().kv));
+    },
+    /** Moves Cloudflare's clock by a window of calls: for suites that kill in seconds what runs for days. */
+    nextWindow: (): void => clock.advance(limits.calls.seconds * 1000),
     manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
       manifestInput(site, number, { containerConfig: cipher, ...extra }),
     /** Loads the code of the next daemon while the current one runs, because loading is the slowest part of a start. */
@@ -106,7 +120,6 @@ export async function stage(
     start(extra: Partial<DaemonSettings> = {}): Promise<RunningDaemon> {
       const child = next;
       next = undefined;
-      later += WINDOW_MS;
       return startDaemon({ ...settings(), ...extra }, child);
     },
     /** Commits files as an operator would, in one push; `null` deletes a file. */
@@ -180,6 +193,15 @@ export async function converged(daemon: RunningDaemon, timeoutMs = 60_000): Prom
     },
     { timeoutMs, intervalMs: 25, until: () => daemon.exited() },
   );
+}
+
+/** Waits for a full pass that begins after the call: the first one to end may have begun before. */
+export async function fullPass(daemon: RunningDaemon): Promise<void> {
+  for (let pass = 0; pass < 2; pass += 1) {
+    const { passes } = await daemon.figures();
+    await daemon.call('POST', '/sync');
+    await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
+  }
 }
 
 const SIGNAL_COMMAND = fileURLToPath(new URL('../signal-command.ts', import.meta.url));

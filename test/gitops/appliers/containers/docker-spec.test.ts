@@ -89,7 +89,7 @@ describe('the options of a container in Docker', () => {
     expect(processing?.Env).toContain('NODE_EXTRA_CA_CERTS=/etc/tagyard/ca.pem');
   });
 
-  test('has the key of a service account in a mounted file and nowhere else', () => {
+  test('has the key of a service account in a mounted file and nowhere else (docs/facts.md, Start and run)', () => {
     const serviceAccountKey = new Secret('the key');
     const extra = { serviceAccount: { ...FACTS, key: 'encrypted' }, serviceAccountKey };
     const desired = { slots: new Slots('127.77'), originPort: 8443 };

@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 const { dns, sites, plant, records, planOf, pass, resolve, namesOf } = dnsZone(() => world);
 
-describe('a wildcard for the names that lead to this host', () => {
+describe('a wildcard for the names that lead to this host (docs/facts.md, DNS updates)', () => {
   test('takes one record a site instead of three, and one of its own', async () => {
     const applier = dns('auto');
     expect((await pass(applier, ...sites(60))).every(({ status }) => status === 'fulfilled')).toBe(true);

@@ -12,7 +12,7 @@ import { loadedManifest } from '../../../support/manifest.ts';
 const { signal } = new AbortController();
 const identity = { instance: 'test', host: 'tag-1' };
 
-describe('Workers routes', () => {
+describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
   let world: CloudflareWorld;
   beforeEach(async () => {
     world = await cloudflareWorld();

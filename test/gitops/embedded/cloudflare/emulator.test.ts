@@ -6,6 +6,8 @@ import { REAL_LIMITS } from '../../../../gitops/embedded/cloudflare/api/limits.t
 import { openState } from '../../../../gitops/embedded/cloudflare/api/state.ts';
 import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../../support/components.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { manualClock } from '../../../support/manual-clock.ts';
 
 describe('the emulator', () => {
   let cloudflare: TestEmulator;
@@ -76,6 +78,23 @@ describe('the emulator', () => {
     cloudflare = await startEmulator();
     const { headers } = await cloudflare.call('GET', '/zones');
     expect(headers.get('ratelimit-policy')).toBe('"default";q=1200;w=300');
+  });
+
+  test('shows a write of KV to the API at once, and to the worker later, each key in its own time (docs/facts.md, Cloudflare Workers)', async () => {
+    const clock = manualClock();
+    cloudflare = await startEmulator({ clock });
+    const path = `/accounts/${cloudflare.account}/storage/kv/namespaces/${cloudflare.namespaces.get('ROUTES')?.id}`;
+    const pairs = ['a', 'b'].map((key) => ({ key, value: key }));
+    expect((await cloudflare.call('PUT', `${path}/bulk`, pairs)).status).toBe(200);
+    expect((await cloudflare.call('GET', `${path}/keys`)).json.result).toHaveLength(2);
+    const seen = async () => (await cloudflare.worker('ROUTES').list()).keys.map(({ name }) => name);
+    expect(await seen()).toEqual([]);
+    clock.advance(30_000);
+    await eventually(async () => expect(await seen()).toHaveLength(1));
+    clock.advance(29_999);
+    expect(await seen()).toHaveLength(1);
+    clock.advance(1);
+    await eventually(async () => expect(await seen()).toEqual(['a', 'b']));
   });
 
   test('keeps its state on disk', async () => {

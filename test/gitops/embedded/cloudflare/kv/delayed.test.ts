@@ -30,7 +30,7 @@ afterEach(async () => {
 const workerSees = (key: string, value: string | null) =>
   eventually(async () => expect(await worker.get(key)).toBe(value));
 
-test('shows a write to the API at once, and to the worker when its time has come', async () => {
+test('shows a write to the API at once, and to the worker when its time has come (docs/facts.md, Cloudflare Workers)', async () => {
   await delayed.api.put('fast', 'one', { metadata: { mark: 'm' } });
   expect(await delayed.api.get('fast')).toBe('one');
   expect((await delayed.api.list()).keys).toEqual([{ name: 'fast', metadata: { mark: 'm' } }]);
@@ -51,7 +51,7 @@ test('delivers keys out of the order of their writes', async () => {
   await workerSees('slow', 'first');
 });
 
-test('shows the worker a deleted key and an old value for as long', async () => {
+test('shows the worker a deleted key and an old value for as long (docs/facts.md, Cloudflare Workers)', async () => {
   await worker.put('slow', 'old');
   await worker.put('fast', 'old');
   await delayed.api.delete('slow');
