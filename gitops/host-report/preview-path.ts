@@ -60,7 +60,7 @@ export async function checkPreviewPath(
 async function ask({ address, port }: ContainerSpec, timeoutMs: number): Promise<number | Error> {
   const { promise, resolve } = Promise.withResolvers<number | Error>();
   const options = { host: address, port, path: UNDER_GTM, agent: false };
-  const request = http.get({ ...options, signal: AbortSignal.timeout(timeoutMs) }, (response) => {
+  const request = http.get({ ...options, signal: AbortSignal.timeout(Math.ceil(timeoutMs)) }, (response) => {
     resolve(response.statusCode ?? new Error('it answered without a status'));
     response.destroy();
   });

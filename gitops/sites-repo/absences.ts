@@ -1,11 +1,9 @@
 import { escapeHidden } from '../base/text.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import type { FileEvent } from './file-events.ts';
-import type { GitDir } from './git-dir.ts';
-import { readKeptTexts } from './kept-texts.ts';
 import { findLastReadable } from './last-readable.ts';
 import { describeMisplaced, type MisplacedFile } from './listing.ts';
-import type { SiteFiles } from './site-files.ts';
+import type { WalkParts } from './version-walk.ts';
 
 /** Why a revision has no file of a site. */
 export interface Absence {
@@ -21,7 +19,7 @@ export interface Absence {
 export async function findAbsences(
   sites: readonly string[],
   revision: string,
-  parts: { readonly git: GitDir; readonly files: SiteFiles },
+  parts: WalkParts,
 ): Promise<Map<string, Absence>> {
   if (sites.length === 0) return new Map();
   const [found, { misplaced }, kept] = await Promise.all([
@@ -60,4 +58,33 @@ function doubt(
     return `${commit} removed ${site}.yaml and added ${escapeHidden(hiddenBy)}, whose content isn't read`;
   }
   return '';
+}
+
+/** A site's name in a text that may be its manifest, whatever else the text has. */
+const NAMED = /(?:^|[{,\s])["']?site["']?\s*:\s*["']?([a-z0-9-]+)/gm;
+
+/** What a revision has under names that are no site's. */
+interface KeptTexts {
+  /** The path of this very blob. */
+  ofBlob(blob: string): string | undefined;
+  /** The path of a file whose text names this site. */
+  ofSite(site: string): string | undefined;
+}
+
+/** Reads every file of a revision. Throws `SitesRepoError`. */
+async function readKeptTexts(revision: string, { git, files }: WalkParts): Promise<KeptTexts> {
+  const pathOf = new Map<string, string>();
+  for (const line of (await git.run(['ls-tree', '-r', '-z', revision])).toString().split('\0')) {
+    const [, blob = '', path = ''] = /^\d{6} blob (\w+)\t(.+)$/s.exec(line) ?? [];
+    if (blob !== '') pathOf.set(blob, path);
+  }
+  const named = new Map<string, string>();
+  // Any name will do: the texts are not read as manifests.
+  for await (const batch of files.texts([...pathOf.keys()].map((blob) => ({ site: '', blob })))) {
+    for (const { blob, text } of batch) {
+      const path = pathOf.get(blob) ?? '';
+      for (const [, site = ''] of text.matchAll(NAMED)) if (path !== `${site}.yaml`) named.set(site, path);
+    }
+  }
+  return { ofBlob: (blob) => pathOf.get(blob), ofSite: (site) => named.get(site) };
 }

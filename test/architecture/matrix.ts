@@ -98,6 +98,7 @@ export const MATRIX: readonly Row[] = [
       'plugins/document.ts',
       ...ANY_PACKAGE,
     ],
+    types: ['gitops/report/quotas.ts'],
     never: ROOTS,
   },
   {

@@ -20,7 +20,7 @@ import {
 import { applyRoute, type RouteChange } from './route-change.ts';
 import { modeInUse, modeOfNew, type RouteMode, type ZoneFacts } from './route-mode.ts';
 import type { EdgeStore } from './store.ts';
-import { coveredRoute, isCoverable, type RouteRef, superfluousWildcard } from './wildcard-route.ts';
+import { coveredRoute, isCoverableRoute, type RouteRef, superfluousWildcard } from './wildcard-route.ts';
 import { ownedRoutes, provenOwner, type ZoneRoute } from './zone-routes.ts';
 
 const WINDOW_MS = 20;
@@ -108,7 +108,7 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
     const wanted = new Set(desired.map(({ key }) => key));
     const seen = desired.flatMap((resource) => {
       const route = own.get(resource.key);
-      return mode === 'wildcard' && isCoverable(resource.key, domain)
+      return mode === 'wildcard' && isCoverableRoute(resource.key, domain)
         ? (coveredRoute(resource, route, observedWildcard) ?? [])
         : route === undefined
           ? []
@@ -157,7 +157,7 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
       throw new TerminalError(`${wildcard.pattern} leads elsewhere: delete it, or set EDGE_ROUTE_MODE=site`);
     }
     const needsWildcard =
-      observed === undefined && zone?.mode === 'wildcard' && isCoverable(desired.key, domain);
+      observed === undefined && zone?.mode === 'wildcard' && isCoverableRoute(desired.key, domain);
     if (needsWildcard || kind === 'spare') return await createWildcard({ spare: id, signal });
     await change({ desired: desired.spec, before: id }, signal);
   }

@@ -71,6 +71,6 @@ export function superfluousWildcard(
 }
 
 /** True where the wildcard of the domain covers the host of a site's pattern. */
-export function isCoverable(pattern: string, domain: string): boolean {
+export function isCoverableRoute(pattern: string, domain: string): boolean {
   return patternHost(pattern)?.endsWith(`.${domain}`) === true;
 }

@@ -43,8 +43,10 @@ export function dnsZone(world: () => CloudflareWorld) {
       const all: { name: string; type: string; content: string }[] = json.result;
       return all.map(({ name, type, content }) => `${name} ${type} ${content}`).toSorted();
     },
-    forget: (name: string) =>
-      world().emulator.db.prepare('DELETE FROM records WHERE name = ?').run(`${name}.example.net`),
+    forget: (name: string, type = '%') =>
+      world()
+        .emulator.db.prepare('DELETE FROM records WHERE name = ? AND type LIKE ?')
+        .run(`${name}.example.net`, type),
     async edit(name: string, changes: object) {
       const { json } = await world().emulator.call('GET', `${path()}?name=${name}`);
       await world().emulator.call('PATCH', `${path()}/${json.result[0].id}`, changes);

@@ -26,7 +26,7 @@ describe('beside records of others that come and go at or below a covered name',
       await pass(applier, ...sites(1));
       expect(resolve(origin)).toBe(HOST);
       for (let renewal = 0; renewal < 2; renewal += 1) {
-        forget(name);
+        forget(name, 'TXT');
         for (const one of [applier, dns('wildcard')]) {
           expect(await planOf(one, ...sites(1))).toEqual({ changes: [], conflicts: [] });
         }
