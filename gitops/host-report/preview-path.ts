@@ -41,19 +41,21 @@ export async function checkPreviewPath(
   deps: PreviewPathDeps,
   timeoutMs: number,
 ): Promise<PreviewPath> {
+  // Timers take whole milliseconds.
+  const explainMs = Math.floor(timeoutMs * EXPLAINING);
   const specs = containerSpecs(manifest, deps.containerSettings);
   const onDemand = specs.some((spec) => spec.onDemand);
   const problems = await Promise.all(
     specs
       .filter(({ role }) => role === 'processing')
       .map(async (spec) => {
-        const answer = await ask(spec, timeoutMs * (1 - EXPLAINING));
+        const answer = await ask(spec, timeoutMs - explainMs);
         return answer === 404 ? null : { spec, answer };
       }),
   );
   const first = problems.find((problem) => problem !== null);
   if (first === undefined) return { problem: null, fix: null };
-  return await explain(first, onDemand, { ...deps, timeoutMs: timeoutMs * EXPLAINING });
+  return await explain(first, onDemand, { ...deps, timeoutMs: explainMs });
 }
 
 /** The status, or why there is none. */
@@ -120,7 +122,7 @@ async function remedy(
     return 'Make the name resolve to this host’s proxy, and its certificate trusted: see CONTAINER_CA_FILE.';
   }
   const at = `${host}:${port}`;
-  const reached = await handshake({ host, port, servername: name }, timeoutMs / 2);
+  const reached = await handshake({ host, port, servername: name }, Math.floor(timeoutMs / 2));
   if (reached === 'refused') {
     return `The proxy doesn’t listen on ${at}: add ${host} to PROXY_LISTEN, or set it to 0.0.0.0.`;
   }
