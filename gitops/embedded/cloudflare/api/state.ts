@@ -19,6 +19,7 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS kv_pending (
     number INTEGER PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL, value TEXT, metadata TEXT,
     expiration INTEGER, due INTEGER NOT NULL, UNIQUE (namespace, name));
+  CREATE INDEX IF NOT EXISTS kv_pending_due ON kv_pending (namespace, due, number);
   CREATE TABLE IF NOT EXISTS domains (
     id TEXT PRIMARY KEY, zone TEXT NOT NULL REFERENCES zones, hostname TEXT NOT NULL UNIQUE, service TEXT NOT NULL,
     environment TEXT NOT NULL);

@@ -21,6 +21,8 @@ export interface DelayedKv {
   close(): Promise<void>;
 }
 
+/** The pause after a write that the worker's side did not take. */
+const RETRY_MS = 1_000;
 /** Workers KV takes no expiration within the next minute. */
 const SHORTEST_LIFE_SECONDS = 60;
 
@@ -41,6 +43,8 @@ export function delayedKv({
   let isClosed = false;
   let delivery: Promise<void> | null = null;
   let pause = new AbortController();
+  /** What the delivery waits for, milliseconds since the epoch. */
+  let waitsUntil = 0;
 
   async function deliver(write: PendingWrite): Promise<void> {
     const { name, value, metadata, expiration } = write;
@@ -56,39 +60,47 @@ export function delayedKv({
     pending.remove(write);
   }
 
+  async function pauseUntil(time: number): Promise<void> {
+    waitsUntil = time;
+    pause = new AbortController();
+    await clock.sleep(Math.max(0, time - now()), { signal: pause.signal });
+  }
+
   async function deliverAll(): Promise<void> {
     for (let due = pending.nextDue(); due !== null && !isClosed; due = pending.nextDue()) {
-      pause = new AbortController();
-      await clock.sleep(Math.max(0, due - now()), { signal: pause.signal });
-      for (const write of pending.all()) if (!isClosed && write.due <= now()) await deliver(write);
+      await pauseUntil(due);
+      try {
+        for (const write of pending.due(now())) if (!isClosed) await deliver(write);
+      } catch {
+        // It is still pending.
+        await pauseUntil(now() + RETRY_MS);
+      }
     }
     delivery = null;
   }
 
   function add(name: string, write: Pick<PendingWrite, 'value' | 'metadata' | 'expiration'>): void {
-    pending.add({ name, ...write, due: now() + delayMs(name) });
-    // It may be due before what the delivery waits for.
-    pause.abort();
+    const due = now() + delayMs(name);
+    pending.add({ name, ...write, due });
+    if (due < waitsUntil) pause.abort();
     delivery ??= deliverAll();
   }
 
-  function changes() {
-    return pending.all().map(({ name, value, metadata, expiration }) => {
-      const isGone = value === null || (expiration !== null && expiration <= seconds());
-      const extra = {
-        ...(metadata === undefined ? {} : { metadata }),
-        ...(expiration === null ? {} : { expiration }),
-      };
-      return { name, value: isGone ? null : value, key: isGone ? null : { name, ...extra } };
-    });
+  function changeOf({ name, value, metadata, expiration }: PendingWrite) {
+    const isGone = value === null || (expiration !== null && expiration <= seconds());
+    const extra = {
+      ...(metadata === undefined ? {} : { metadata }),
+      ...(expiration === null ? {} : { expiration }),
+    };
+    return { name, value: isGone ? null : value, key: isGone ? null : { name, ...extra } };
   }
 
   if (pending.nextDue() !== null) delivery = deliverAll();
   return {
     api: {
       async get(key) {
-        const change = changes().find(({ name }) => name === key);
-        return change === undefined ? await worker.get(key) : change.value;
+        const write = pending.of(key);
+        return write === null ? await worker.get(key) : changeOf(write).value;
       },
       async put(key, value, { metadata, expiration, expirationTtl } = {}) {
         const until = expiration ?? (expirationTtl === undefined ? null : seconds() + expirationTtl);
@@ -97,7 +109,7 @@ export function delayedKv({
       async delete(key) {
         add(key, { value: null, metadata: undefined, expiration: null });
       },
-      list: (options) => listWithChanges(worker, changes(), options),
+      list: (options) => listWithChanges(worker, pending.all().map(changeOf), options),
     },
     async close() {
       isClosed = true;

@@ -25,6 +25,10 @@ const dueRow = z.object({ due: z.number().nullable() });
 /** The pending writes of one namespace: on disk, because the API has acknowledged them. At most one for each key. */
 export function pendingWrites(db: DatabaseSync, namespace: string) {
   const every = db.prepare('SELECT * FROM kv_pending WHERE namespace = ? ORDER BY due, number');
+  const one = db.prepare('SELECT * FROM kv_pending WHERE namespace = ? AND name = ?');
+  const until = db.prepare(
+    'SELECT * FROM kv_pending WHERE namespace = ? AND due <= ? ORDER BY due, number LIMIT 100',
+  );
   const next = db.prepare('SELECT min(due) AS due FROM kv_pending WHERE namespace = ?');
   // A key that is written again and again still arrives when its first write was due.
   const insert = db.prepare(
@@ -34,6 +38,12 @@ export function pendingWrites(db: DatabaseSync, namespace: string) {
   const remove = db.prepare('DELETE FROM kv_pending WHERE number = ?');
   return {
     all: (): PendingWrite[] => every.all(namespace).map((row) => pendingRow.parse(row)),
+    of(name: string): PendingWrite | null {
+      const row = one.get(namespace, name);
+      return row === undefined ? null : pendingRow.parse(row);
+    },
+    /** Up to a hundred that are due at this time, the oldest first. */
+    due: (now: number): PendingWrite[] => until.all(namespace, now).map((row) => pendingRow.parse(row)),
     nextDue: (): number | null => dueRow.parse(next.get(namespace)).due,
     add({ name, value, metadata, expiration, due }: Omit<PendingWrite, 'number'>): void {
       const text = metadata === undefined ? null : JSON.stringify(metadata);

@@ -104,3 +104,22 @@ test('pages keys that the worker sees with keys that it doesn’t see yet', asyn
   } while (cursor !== undefined);
   expect(found).toEqual(names.filter((name) => name !== 'p04'));
 });
+
+test('delivers a write again that the worker’s side did not take, and those after it', async () => {
+  const { put } = worker;
+  let failures = 0;
+  worker.put = async (...write) => {
+    failures += 1;
+    if (failures === 1) throw new Error('the runtime is not there');
+    await put(...write);
+  };
+  await delayed.api.put('fast', 'one');
+  clock.advance(5_000);
+  await eventually(() => expect(failures).toBe(1));
+  await delayed.api.put('slow', 'two');
+  expect(await delayed.api.get('fast')).toBe('one');
+  clock.advance(1_000);
+  await workerSees('fast', 'one');
+  clock.advance(60_000);
+  await workerSees('slow', 'two');
+});
