@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Applier } from '../../../../gitops/appliers/contract.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
 import { edgeStore, namespaceTitle, PROFILES } from '../../../../gitops/appliers/edge/store.ts';
 import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/api/state.ts';
-import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import { edgeZone } from '../../../support/cloudflare/edge-zone.ts';
 import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
@@ -20,32 +19,7 @@ describe('the edge at Cloudflare', () => {
   });
   afterEach(() => world.close());
 
-  const kv = () => kvApplier({ ...world, identity, settings: { originPort: 443 } });
-  const routeOptions = () => ({
-    ...world,
-    identity,
-    zoneId: world.emulator.zone.id,
-    scriptName: EMULATOR_SCRIPT,
-    domain: 'example.net',
-    mode: 'site' as 'auto' | 'site' | 'wildcard',
-    limit: 1_000,
-  });
-  const wildcardRoutes = () => routeApplier({ ...routeOptions(), mode: 'wildcard' });
-  const routes = async (): Promise<{ pattern: string }[]> =>
-    (await world.emulator.call('GET', `/zones/${world.emulator.zone.id}/workers/routes`)).json.result;
-  const sites = (count: number) =>
-    Array.from({ length: count }, (_, number) =>
-      loadedManifest(`shop-${String(number).padStart(3, '0')}`, number),
-    );
-
-  async function planOf<S, R>(applier: Applier<S, R>, ...manifests: LoadedManifest[]) {
-    const desired = manifests.flatMap((manifest) => applier.desired(manifest));
-    return applier.plan(desired, await applier.observe(desired, signal));
-  }
-  async function converge<S, R>(applier: Applier<S, R>, ...manifests: LoadedManifest[]) {
-    const { changes } = await planOf(applier, ...manifests);
-    return Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
-  }
+  const { kv, routeOptions, wildcardRoutes, routes, sites, planOf, converge } = edgeZone(() => world);
 
   test('reads KV and routes of a thousand sites in one call for each page, the shared listing once', async () => {
     const all = sites(1000);

@@ -7,10 +7,10 @@ import {
   startEmulator,
   type TestEmulator,
 } from '../../../support/cloudflare/emulator.ts';
-import { manualClock } from '../../../support/manual-clock.ts';
+import { testClock } from '../../../support/test-clock.ts';
 
 describe('the emulator and Cloudflare', () => {
-  const clock = manualClock();
+  const clock = testClock();
   let cloudflare: TestEmulator;
   beforeAll(async () => {
     cloudflare = await startEmulator({ now: clock.date });

@@ -7,7 +7,7 @@ import { openState } from '../../../../gitops/embedded/cloudflare/api/state.ts';
 import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../../support/components.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { manualClock } from '../../../support/manual-clock.ts';
+import { testClock } from '../../../support/test-clock.ts';
 
 describe('the emulator', () => {
   let cloudflare: TestEmulator;
@@ -81,7 +81,7 @@ describe('the emulator', () => {
   });
 
   test('shows a write of KV to the API at once, and to the worker later, each key in its own time (docs/facts.md, Cloudflare Workers)', async () => {
-    const clock = manualClock();
+    const clock = testClock();
     cloudflare = await startEmulator({ clock });
     const path = `/accounts/${cloudflare.account}/storage/kv/namespaces/${cloudflare.namespaces.get('ROUTES')?.id}`;
     const pairs = ['a', 'b'].map((key) => ({ key, value: key }));

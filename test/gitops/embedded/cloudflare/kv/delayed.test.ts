@@ -5,9 +5,9 @@ import type { KvStore } from '../../../../../gitops/embedded/cloudflare/api/stor
 import { type DelayedKv, delayedKv } from '../../../../../gitops/embedded/cloudflare/kv/delayed.ts';
 import { sqliteKvStore } from '../../../../../gitops/embedded/cloudflare/kv/store.ts';
 import { eventually } from '../../../../support/eventually.ts';
-import { manualClock } from '../../../../support/manual-clock.ts';
+import { testClock } from '../../../../support/test-clock.ts';
 
-let clock: ReturnType<typeof manualClock>;
+let clock: ReturnType<typeof testClock>;
 let db: DatabaseSync;
 /** What the worker reads. */
 let worker: KvStore;
@@ -17,7 +17,7 @@ const delays: Record<string, number> = { fast: 5_000, slow: 60_000 };
 const open = () => delayedKv({ db, namespace: 'n', worker, clock, delayMs: (key) => delays[key] ?? 30_000 });
 
 beforeEach(() => {
-  clock = manualClock();
+  clock = testClock();
   db = openState(':memory:');
   worker = sqliteKvStore(db, 'worker', clock.date);
   delayed = open();
