@@ -1,12 +1,12 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
-import { singleFlight, within } from './base/single-flight.ts';
+import { singleFlight } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
 import { dispatch, dispatchDynamic, type Handling } from './dispatch.ts';
 import type { GuardDependencies } from './guard.ts';
 import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
-import { isFromProxy, readHop } from './http/hops.ts';
+import { hasHopHeader, readHop } from './http/hops.ts';
 import { publicUrl } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
 import type { RequestRecord } from './logs/request-record.ts';
@@ -93,20 +93,15 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   }
 
   /**
-   * A wildcard route also catches hosts of others: their requests reach their own servers untouched. `undefined`: this
-   * request isn't one, or nothing answers there, as for a site that is new or gone. Cloudflare says so by 520 to 530, for
-   * a name without an origin only after 19 s (docs/facts.md, Cloudflare Workers); a read waits for less, a sixth of an
-   * origin's limit. Another method waits: its server may still carry it out. Our proxy forwards requests for sites only.
+   * A wildcard route also catches hosts of others: their requests reach their own servers untouched, and so do the
+   * answers, Cloudflare's own statuses for a server that it doesn't reach included. `undefined`: this request isn't one,
+   * or nothing answers there. Our proxy forwards requests for sites only, and nobody else may see its secret. The cache's
+   * own addresses stay the worker's.
    */
   async function passed(request: Request, error: unknown): Promise<Response | undefined> {
-    if (toEdgeError(error).code !== 'unknown_host' || isFromProxy(request.headers, hopSecret))
-      return undefined;
-    const sent = dependencies.fetch(request).then(
-      (answer) => (answer.status < 520 || answer.status > 530 ? answer : undefined),
-      () => undefined,
-    );
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    return isRead ? within(sent, dependencies.originTimeout / 6) : sent;
+    const isOurs = hasHopHeader(request.headers) || new URL(request.url).pathname.startsWith('/.tagyard/');
+    if (toEdgeError(error).code !== 'unknown_host' || isOurs) return undefined;
+    return await dependencies.fetch(request).catch(() => undefined);
   }
 
   return async (request, waitUntil) => {

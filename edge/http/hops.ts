@@ -29,11 +29,16 @@ function wellFormed(address: string | null): string | null {
   return ADDRESS.test(address ?? '') ? address : null;
 }
 
+/** True if a request has the header of the hop secret, whatever its value. */
+export function hasHopHeader(headers: Headers): boolean {
+  return headers.has(HOP_HEADER) || headers.has(OLD_HOP_HEADER);
+}
+
 /**
  * True if our proxy sent the request: it has the hop secret. Compares in a time that depends on the lengths only, so that
  * timing reveals nothing of the secret.
  */
-export function isFromProxy(headers: Headers, secret: string | undefined): boolean {
+function isFromProxy(headers: Headers, secret: string | undefined): boolean {
   const given = headers.get(HOP_HEADER) ?? headers.get(OLD_HOP_HEADER);
   if (!given || !secret) return false;
   const encoder = new TextEncoder();

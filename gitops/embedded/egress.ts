@@ -23,6 +23,8 @@ interface EgressOptions {
   /** Port on 127.0.0.1; 0 picks a free one. */
   readonly port?: number;
   readonly connectTimeoutMs?: number;
+  /** How long a name without an origin is silent; default: `connectTimeoutMs`. */
+  readonly silenceMs?: number;
 }
 
 export interface Egress {
@@ -43,6 +45,7 @@ export async function startEgress({
   ca,
   port = 0,
   connectTimeoutMs = CONNECT_TIMEOUT_MS,
+  silenceMs = connectTimeoutMs,
 }: EgressOptions): Promise<Egress> {
   const agentOptions = { keepAlive: true, timeout: IDLE_MS, lookup: lookupWith(resolve) };
   const agents = {
@@ -52,6 +55,7 @@ export async function startEgress({
   const ways: Ways = {
     agents,
     connectTimeoutMs,
+    silenceMs,
     isDiscarded: (host, { headers }) => headers[VIA] !== undefined && resolve(host) === DISCARDED,
   };
   // workerd sends the host in the target only.
@@ -79,6 +83,7 @@ export async function startEgress({
 interface Ways {
   readonly agents: Readonly<Record<'http:' | 'https:', http.Agent>>;
   readonly connectTimeoutMs: number;
+  readonly silenceMs: number;
   /** Whether a request's packets to that host are dropped. */
   readonly isDiscarded: (host: string, request: IncomingMessage) => boolean;
 }
@@ -97,7 +102,7 @@ function forward(request: IncomingMessage, response: ServerResponse, ways: Ways)
       .writeHead(statusOfFailure(error), { 'content-type': 'text/plain' })
       .end(`${hostname} can't be reached: ${error.message}\n`);
   if (ways.isDiscarded(hostname, request)) {
-    const timer = setTimeout(() => fail(noConnection()), ways.connectTimeoutMs);
+    const timer = setTimeout(() => fail(noConnection()), ways.silenceMs);
     response.once('close', () => clearTimeout(timer));
     return;
   }

@@ -27,7 +27,14 @@ export const VENDOR_SCRIPT_PATH = '/c/:token.js';
  * First segments of the edge itself, also for its later routes. The tag server gets no path below them. `.well-known` is
  * the site owner's: Private Click Measurement and ACME use it.
  */
-export const OWN_SEGMENTS: readonly string[] = ['l', 'c', 'boot', 'mark-session-detection', '.well-known'];
+export const OWN_SEGMENTS: readonly string[] = [
+  'l',
+  'c',
+  'boot',
+  'mark-session-detection',
+  '.well-known',
+  '.tagyard',
+];
 
 /** First segments that no entry of `paths` may have: those above, and those for later routes of the tag server. */
 const RESERVED_SEGMENTS = /* @__PURE__ */ [...OWN_SEGMENTS, '_', 'gtm', 'g', 'j', 'mp'];

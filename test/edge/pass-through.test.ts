@@ -86,11 +86,11 @@ describe('a host of others that a wildcard route catches (docs/facts.md, Cloudfl
   });
 
   test.each([520, 521, 522, 523, 524, 525, 526, 530])(
-    'whose server Cloudflare doesn’t reach (status %i): unknown_host (docs/facts.md, Cloudflare Workers)',
+    'whose server Cloudflare doesn’t reach: its status %i (docs/facts.md, Cloudflare Workers)',
     async (status) => {
       stage.upstream.reply = () => ({ status, headers: { 'content-type': 'text/html' }, body: 'error code' });
-      expect(await stage.send(HOST, '/')).toMatchObject({ status: 404, json: { code: 'unknown_host' } });
-      expect(await stage.send(HOST, '/', { method: 'POST', body: 'a=1' })).toMatchObject({ status: 404 });
+      expect(await stage.send(HOST, '/')).toMatchObject({ status, text: 'error code' });
+      expect(await stage.send(HOST, '/', { method: 'POST', body: 'a=1' })).toMatchObject({ status });
     },
   );
 
@@ -100,8 +100,15 @@ describe('a host of others that a wildcard route catches (docs/facts.md, Cloudfl
   });
 
   test.each(['x-tagyard-hop-secret', 'x-tagyard-hop'])('never gets the hop secret in %s', async (header) => {
-    const answer = await stage.send(HOST, '/', { headers: { [header]: HOP_SECRET } });
-    expect(answer.json.code).toBe('unknown_host');
+    for (const value of [HOP_SECRET, 'the secret before its rotation']) {
+      const answer = await stage.send(HOST, '/', { headers: { [header]: value } });
+      expect(answer.json.code).toBe('unknown_host');
+    }
+    expect(stage.upstream.received).toEqual([]);
+  });
+
+  test('is never asked for an address of the worker’s cache', async () => {
+    expect((await stage.send(HOST, '/.tagyard/ROUTES/x')).json.code).toBe('unknown_host');
     expect(stage.upstream.received).toEqual([]);
   });
 });

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Stage, startStage } from '../support/edge/stage.ts';
@@ -38,22 +37,6 @@ describe('a tag server', () => {
       .poll(async () => (await stage.seen()).events)
       .toContainEqual(expect.objectContaining({ event: 'background_failed' }));
   });
-});
-
-test('a host of others that never answers is unknown to a read after a time limit; a write waits for its answer', async () => {
-  const { promise: written, resolve } = Promise.withResolvers<ServerResponse>();
-  stage.upstream.take = ({ method }, outgoing) => {
-    if (method === 'POST') resolve(outgoing);
-  };
-  const write = stage.send('www.edge.test', '/', { method: 'POST', body: 'a=1' });
-  const outgoing = await written;
-  expect(await stage.send('www.edge.test', '/')).toMatchObject({
-    status: 404,
-    json: { code: 'unknown_host' },
-  });
-  expect((await stage.send('www.edge.test', '/', { method: 'HEAD' })).status).toBe(404);
-  outgoing.end('done');
-  expect(await write).toMatchObject({ status: 200, text: 'done' });
 });
 
 test.each([

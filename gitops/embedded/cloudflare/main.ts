@@ -54,7 +54,7 @@ async function start(env: z.infer<typeof environment>) {
   const zone = ensureZone(db, env.EDGE_DOMAIN, new Date());
 
   const ca = env.EGRESS_CA_FILE === undefined ? [] : [await readFile(env.EGRESS_CA_FILE, 'utf8')];
-  const egress = await startEgress({ resolve: zoneResolver(db), ca });
+  const egress = await startEgress({ resolve: zoneResolver(db), ca, silenceMs: limitsOf(env).silenceMs });
   stack.defer(() => egress.close());
 
   const edge = await startEdgeHost({

@@ -23,7 +23,7 @@ describe('the Cloudflare client', () => {
     await emulator.close();
   });
 
-  const clientOf = (options = {}) => emulator.client({ url: faulty.url, timeoutMs: 2000, ...options });
+  const clientOf = (options = {}) => emulator.client({ url: faulty.url, timeoutMs: 5000, ...options });
   const failure = (call: Promise<unknown>) =>
     call.then(
       () => undefined,

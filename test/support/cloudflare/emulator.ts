@@ -30,6 +30,7 @@ export const NO_LIMITS: ApiLimits = {
   records: MANY,
   kvWriteMs: 0,
   kvDelayMs: 0,
+  silenceMs: 0,
 };
 
 /** Without the document the traffic isn't checked, and the last lines of the run say so. */

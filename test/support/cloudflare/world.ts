@@ -9,7 +9,7 @@ export async function cloudflareWorld(limits: Partial<ApiLimits> = {}) {
   const clock = fakeClock();
   const emulator = await startEmulator({ now: clock.date, limits: { ...REAL_LIMITS, ...limits } });
   const faulty = await startFaultyCloudflare(emulator.url);
-  const client = emulator.client({ url: faulty.url, timeoutMs: 2000 });
+  const client = emulator.client({ url: faulty.url, timeoutMs: 5000 });
   return {
     emulator,
     faulty,

@@ -15,6 +15,8 @@ export interface ApiLimits {
   readonly kvWriteMs: number;
   /** How long a write through the API may take to be seen by the worker. */
   readonly kvDelayMs: number;
+  /** How long a name without an origin gives no answer to the worker. */
+  readonly silenceMs: number;
 }
 
 export const REAL_LIMITS: ApiLimits = {
@@ -25,7 +27,8 @@ export const REAL_LIMITS: ApiLimits = {
   records: 200,
   kvWriteMs: 1000,
   kvDelayMs: 60_000,
+  silenceMs: 19_000,
 };
 
-/** As the real ones, but a first try on one machine doesn't wait a minute for the worker. */
-export const HOME_LIMITS: ApiLimits = { ...REAL_LIMITS, kvDelayMs: 1000 };
+/** As the real ones, but a first try on one machine doesn't wait a minute for the worker, nor 19 s before that. */
+export const HOME_LIMITS: ApiLimits = { ...REAL_LIMITS, kvDelayMs: 1000, silenceMs: 0 };
