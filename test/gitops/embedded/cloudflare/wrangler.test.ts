@@ -64,7 +64,7 @@ test('wrangler lists namespaces, and keeps keys in one of them', async () => {
   ]);
 });
 
-test('wrangler deploys a worker twice, gives it a secret and lists its deployments', async () => {
+test('wrangler deploys a worker twice and lists its deployments', async () => {
   await file('worker.js', 'export default { fetch: () => new Response("ok") };');
   const config = await file('wrangler.jsonc', {
     name: 'of-wrangler',
