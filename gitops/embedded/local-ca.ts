@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import type { CertificatePaths, CertificateSource } from '../appliers/proxy/certificates.ts';
-import { writeDurably } from '../base/durable.ts';
+import { removeFolderAt, writeDurably } from '../base/durable.ts';
 import { fileStem } from '../base/file-stem.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -172,7 +172,9 @@ async function makeIssuer(
   });
   const pem = `${certificate.toString('pem')}\n`;
   await writeDurably(join(directory, 'ca.key'), await privatePem(keys.privateKey));
-  await writeDurably(join(directory, 'ca.pem'), pem, 0o644);
+  const file = join(directory, 'ca.pem');
+  await removeFolderAt(file);
+  await writeDurably(file, pem, 0o644);
   return { certificate, pem, key: keys.privateKey };
 }
 

@@ -53,7 +53,7 @@ export async function renderMetrics(
   for (const quota of quotas) {
     used.set({ quota: quota.name }, quota.used);
     if (quota.limit !== null) limit.set({ quota: quota.name }, quota.limit);
-    near.set({ quota: quota.name }, quota.fix === null ? 0 : 1);
+    near.set({ quota: quota.name }, quota.state === 'quota_near' || quota.state === 'quota_reached' ? 1 : 0);
   }
   return await registry.metrics();
 }

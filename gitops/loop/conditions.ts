@@ -109,7 +109,9 @@ export function resourceStatuses(
 ): ResourceStatus[] {
   const { changes, conflicts, unrepaired } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
   const done = new Set(outcome?.done.map(idOf));
-  const pending = new Set(changes.map(idOf).filter((id) => !done.has(id)));
+  const open = changes.filter((change) => !done.has(idOf(change)));
+  const pending = new Set(open.map(idOf));
+  const missing = new Set(open.filter(({ op }) => op === 'create').map(idOf));
   const drifted = new Set(unrepaired.map(({ change }) => idOf(change)));
   const inConflict = new Set(conflicts.map(idOf));
   const failures = new Map(outcome?.failures.map(({ change, error }) => [idOf(change), error.message]));
@@ -133,6 +135,7 @@ export function resourceStatuses(
       state,
       // A drifted resource keeps its hash: it was applied, and drift is a difference from what was applied.
       hash: state === 'applied' || state === 'drifted' ? hash : null,
+      ...(missing.has(id) ? { missing: true as const } : {}),
       ...(lastError === undefined ? {} : { lastError, ...(nextRetry === null ? {} : { nextRetry }) }),
     };
   });

@@ -37,7 +37,11 @@ const keySchema = z.object({
   type: z.literal('service_account', 'must be service_account'),
   project_id: projectId,
   private_key_id: keyId,
-  private_key: z.string().refine(isRsaKey, 'must be an RSA private key in PEM'),
+  private_key: z.string().transform((pem, { addIssue }) => {
+    const normal = normalKey(pem);
+    if (normal === null) addIssue('must be an RSA private key in PEM');
+    return normal ?? z.NEVER;
+  }),
   client_email: clientEmail,
   client_id: z.string().max(100).optional(),
   auth_uri: z.url().max(500).optional(),
@@ -78,10 +82,12 @@ export function readServiceAccount(text: string): KeyVerdict {
   }
 }
 
-function isRsaKey(pem: string): boolean {
+/** The key in PKCS #8, as Google writes it, without the text around it; `null`: it is no RSA key. */
+function normalKey(pem: string): string | null {
   try {
-    return createPrivateKey(pem).asymmetricKeyType === 'rsa';
+    const key = createPrivateKey(pem);
+    return key.asymmetricKeyType === 'rsa' ? String(key.export({ type: 'pkcs8', format: 'pem' })) : null;
   } catch {
-    return false;
+    return null;
   }
 }

@@ -5,14 +5,18 @@ const QUOTAS = {
   worker_routes: {
     target: 'route',
     what: 'Workers routes of the zone',
-    remedy:
-      'Set EDGE_ROUTE_MODE=wildcard (one route for all sites), delete routes, or have Cloudflare raise the limit.',
+    remedy: {
+      site: 'Set EDGE_ROUTE_MODE=wildcard (one route for all sites), delete routes, or have Cloudflare raise the limit.',
+      wildcard: 'Delete routes, or have Cloudflare raise the limit.',
+    },
   },
   dns_records: {
     target: 'dns',
     what: 'DNS records of the zone',
-    remedy:
-      'Set DNS_RECORD_MODE=wildcard (fewer records a site), delete records, or move the zone to a larger plan.',
+    remedy: {
+      site: 'Set DNS_RECORD_MODE=wildcard (fewer records a site), delete records, or move the zone to a larger plan.',
+      wildcard: 'Delete records, or move the zone to a larger plan.',
+    },
   },
 } as const;
 const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
@@ -33,6 +37,8 @@ const quotaStatus = z.object({
   used: z.number(),
   /** `null`: unknown. */
   limit: z.number().nullable(),
+  /** What the host uses for its sites' names: things of each site, or a wildcard; absent: the first. */
+  mode: z.enum(['site', 'wildcard']).optional(),
   /** How many things a new site adds. */
   perSite: z.number(),
   /** Things that serve no site, each with its owner, for a person; absent: none. */
@@ -57,26 +63,27 @@ export const siteConditionSchema = z.object({
   message: z.string(),
 });
 
-interface PendingSite {
-  readonly resources: readonly { readonly target: string; readonly state: string }[];
+interface CountedSite {
+  readonly resources: readonly { readonly target: string; readonly missing?: true | undefined }[];
 }
 
-/** A quota with its state, pure. `sites`: those whose things aren't all applied yet need room as well. */
-export function statusOf(quota: QuotaFigures, sites: readonly PendingSite[]): QuotaStatus {
-  const { name, used, limit, perSite, unused = [] } = quota;
+/** A quota with its state, pure. `sites`: what they still miss needs room as well. */
+export function statusOf(quota: QuotaFigures, sites: readonly CountedSite[]): QuotaStatus {
+  const { name, mode = 'site', used, limit, perSite, unused = [] } = quota;
   const { target, what, remedy } = QUOTAS[name];
   const surplus = unused.length === 0 ? '' : `; unused: ${unused.join(', ')}`;
   if (limit === null) {
     const message = `${used} ${what}; the limit is unknown${surplus}`;
     return { ...quota, state: 'unknown', message, fix: surplus === '' ? null : REMOVAL };
   }
-  const isPending = ({ resources }: PendingSite) =>
-    resources.some((one) => one.target === target && (one.state === 'pending' || one.state === 'failed'));
-  const room = limit - used - sites.filter(isPending).length * perSite;
+  // A wildcard may cover some of the names.
+  const neededBy = ({ resources }: CountedSite) =>
+    Math.min(perSite, resources.filter((one) => one.target === target && one.missing).length);
+  const room = limit - used - sites.reduce((sum, site) => sum + neededBy(site), 0);
   const state = room < perSite ? 'quota_reached' : used >= limit * NEAR ? 'quota_near' : 'ok';
   const needed = state === 'quota_reached' ? `; a new site needs ${perSite}` : '';
   const message = `${used} of ${limit} ${what}${needed}${surplus}`;
-  const fixes = [...(state === 'ok' ? [] : [remedy]), ...(surplus === '' ? [] : [REMOVAL])];
+  const fixes = [...(state === 'ok' ? [] : [remedy[mode]]), ...(surplus === '' ? [] : [REMOVAL])];
   return { ...quota, state, message, fix: fixes.length === 0 ? null : fixes.join(' ') };
 }
 

@@ -98,6 +98,8 @@ const resource = z.object({
   key: z.string(),
   state: z.enum(['applied', 'pending', 'failed', 'conflict', 'drifted']),
   hash: z.string().nullable(),
+  /** Nothing is there yet: it is still to be created. */
+  missing: z.literal(true).optional(),
   lastError: z.string().optional(),
   nextRetry: z.string().optional(),
 });

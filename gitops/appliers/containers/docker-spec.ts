@@ -1,4 +1,4 @@
-import type { ContainerCreateOptions } from 'dockerode';
+import type { ContainerCreateOptions, MountConfig } from 'dockerode';
 import { MARK_LABEL } from '../../clients/docker.ts';
 import type { Launch, Slot } from './runtime.ts';
 
@@ -58,11 +58,7 @@ export function createOptions(
           : [],
       // With an `ndots`, Docker's resolver itself answers that a name of one label has no address.
       ...(network === undefined ? {} : { NetworkMode: network.name, DnsOptions: ['ndots:1'] }),
-      ...(caFile === undefined ? {} : { Binds: [`${caFile}:${CA_PATH}:ro`] }),
-      // A mount, not a bind: the engine must not create a folder in place of a missing file.
-      ...(keyFile === undefined
-        ? {}
-        : { Mounts: [{ Type: 'bind', Source: keyFile, Target: KEY_PATH, ReadOnly: true }] }),
+      Mounts: [...mountOf(caFile, CA_PATH), ...mountOf(keyFile, KEY_PATH)],
       ReadonlyRootfs: true,
       Tmpfs: { '/tmp': 'rw,noexec,nosuid,nodev,size=16m' },
       CapDrop: ['ALL'],
@@ -76,6 +72,11 @@ export function createOptions(
       RestartPolicy: { Name: 'unless-stopped' },
     },
   };
+}
+
+/** `Mounts`, not `Binds`: the engine must not create a folder in place of a missing file. */
+function mountOf(file: string | undefined, target: string): MountConfig {
+  return file === undefined ? [] : [{ Type: 'bind', Source: file, Target: target, ReadOnly: true }];
 }
 
 /** `<address> <bound address> <port>`. Docker doesn't list the ports of a stopped container, so this label has them. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../base/errors.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { redact } from './redact.ts';
+import { LONGEST_READ, redact } from './redact.ts';
 
 /** After so many failed starts the spec itself is assumed to be wrong. */
 const FAILURES_UNTIL_TERMINAL = 3;
@@ -58,11 +58,9 @@ export class Failures {
     count.times += 1;
     if (isOfSite) count.ofSite += 1;
     const { times, ofSite } = count;
-    const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec, line).slice(0, LONGEST_LINE));
-    const output = shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
     const message = [
       `${name} doesn’t start: ${what}`,
-      output,
+      shownOutput(spec, lines),
       ...(faultyConfig === undefined ? [] : [faultyConfig]),
     ].join('; ');
     if (times < FAILURES_UNTIL_TERMINAL) return new RetryableError(message, { isOfSite });
@@ -83,6 +81,16 @@ export class Failures {
   }
 }
 
+/** The last lines without secrets. A fault here must not keep a failure from being counted. */
+function shownOutput(spec: ContainerSpec, lines: readonly string[]): string {
+  try {
+    const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec, line).slice(0, LONGEST_LINE));
+    return shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
+  } catch {
+    return 'its output can’t be shown without its secrets';
+  }
+}
+
 /** Google's answer to the CONTAINER_CONFIG, which ends the image (docs/facts.md, Start and run). */
 const REFUSED = /googletagmanager\.com\/server\.js\b.*\b(4\d\d)\b/;
 
@@ -92,7 +100,9 @@ const UNREADABLE = /\bcontainer config\b/i;
 const AGAIN = 'copy the one that Tag Manager shows now into the manifest';
 
 /** What its output says is wrong with the CONTAINER_CONFIG; `undefined`: nothing. */
-function faultOfConfig(lines: readonly string[]): string | undefined {
+function faultOfConfig(output: readonly string[]): string | undefined {
+  // The expressions take a time that grows faster than a line does.
+  const lines = output.map((line) => line.slice(0, LONGEST_READ));
   const status = lines.map((line) => REFUSED.exec(line)?.[1]).find((found) => found !== undefined);
   if (status !== undefined) return `Google refuses its CONTAINER_CONFIG (status ${status}): ${AGAIN}`;
   if (!lines.some((line) => UNREADABLE.test(line))) return undefined;

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { writeDurably } from '../../base/durable.ts';
+import { removeFolderAt, writeDurably } from '../../base/durable.ts';
 import { hash16 } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
 
@@ -65,6 +65,8 @@ async function readCertificates(file: string): Promise<string> {
 async function joinCas(ca: string, own: string): Promise<string> {
   const file = join(dirname(ca), 'trusted.pem');
   const text = `${(await readFile(ca, 'utf8')).trim()}\n${own}`;
-  if ((await readFile(file, 'utf8').catch(() => null)) !== text) await writeDurably(file, text, 0o644);
+  if ((await readFile(file, 'utf8').catch(() => null)) === text) return file;
+  await removeFolderAt(file);
+  await writeDurably(file, text, 0o644);
   return file;
 }

@@ -81,7 +81,7 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
       const known = limit === undefined ? (quota?.limit ?? null) : limit;
       const unused = unusedWildcards(inZone);
       quota = {
-        ...{ name: 'dns_records', used: listed.length, limit: known, perSite },
+        ...{ name: 'dns_records', mode: mode ?? 'site', used: listed.length, limit: known, perSite },
         ...(unused.length === 0 ? {} : { unused }),
       };
     }

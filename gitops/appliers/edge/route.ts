@@ -173,7 +173,7 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
     quota(): QuotaFigures | null {
       if (zone === null) return null;
       const perSite = zone.mode === 'wildcard' && zone.hasWildcard ? 0 : 1;
-      return { name: 'worker_routes', used: zone.used, limit, perSite };
+      return { name: 'worker_routes', mode: zone.mode, used: zone.used, limit, perSite };
     },
   };
 }

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -88,4 +88,13 @@ test('the CA of a name that isn’t served for a day is removed; one that is ser
   // A site of the same name gets another one.
   await cas.caFileOf(TWO);
   expect(await names()).toEqual([ONE, TWO]);
+});
+
+test('a folder that an engine created in place of a CA’s file is replaced', async () => {
+  const file = await (await openInsideCas(home)).caFileOf(ONE);
+  await rm(file);
+  await mkdir(file);
+  const again = await openInsideCas(home);
+  expect(await again.caFileOf(ONE)).toBe(file);
+  expect(await readFile(file, 'utf8')).toContain('BEGIN CERTIFICATE');
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../gitops/appliers/dns/cloudflare.ts';
+import { formatMark } from '../../../gitops/base/ownership.ts';
 import { limitRecords } from '../../support/cloudflare/quota.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../support/cloudflare/world.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -68,6 +69,20 @@ describe('a quota', () => {
     await daemon.fullPass();
     expect((await daemon.call('GET', '/sites/one')).body.conditions).toBeUndefined();
     expect(await check()).toMatchObject({ status: 'passed', fix: null });
+  });
+
+  test('that isn’t near is no metric’s 1, even where something is unused', async () => {
+    limit = 100;
+    const mark = formatMark({ instance: 'test', host: 'tag-2' }, '-', '0123abcd');
+    const unused = { type: 'A', name: '*.example.net', content: '198.51.100.9', comment: mark };
+    await world.emulator.call('POST', `/zones/${world.emulator.zone.id}/dns_records`, unused);
+    await provision('one', 1);
+    await daemon.fullPass();
+    expect(await check()).toMatchObject({
+      status: 'failed',
+      fix: expect.stringMatching(/^Delete what is unused/),
+    });
+    expect(await metrics()).toContain('tagyard_quota_near{quota="dns_records"} 0');
   });
 
   test('without room for a site refuses it at once, and no change of the sites that exist', async () => {

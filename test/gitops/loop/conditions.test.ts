@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Change } from '../../../gitops/appliers/contract.ts';
 import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import {
   conditionAfterRun,
@@ -168,6 +169,26 @@ test('each resource has its state, and a failed one its error and next retry', (
   expect(statuses('soon')[3]).toMatchObject({ lastError: 'refused', nextRetry: 'soon' });
   expect(statuses(null)[3]).not.toHaveProperty('nextRetry');
   expect(statuses('soon')[2]).not.toHaveProperty('nextRetry');
+});
+
+test('a resource is missing until it is created, not while it is updated', () => {
+  const bySite = (op: Change['op']) => ({
+    shop: { changes: ['done', 'pending', 'failed'].map((key) => change('shop', key, { op })) },
+  });
+  const failures = [{ change: change('shop', 'failed'), error: new Error('refused') }];
+  const result = outcome({ done: [change('shop', 'done')], failures });
+  const missing = (op: Change['op']) => {
+    const resources = () => ['applied', 'done', 'pending', 'failed'].map((key) => resource('shop', key));
+    const statuses = resourceStatuses(
+      passPlan([shop], { resources, bySite: bySite(op) }),
+      'shop',
+      result,
+      null,
+    );
+    return statuses.filter((one) => one.missing).map(({ key }) => key);
+  };
+  expect(missing('create')).toEqual(['pending', 'failed']);
+  expect(missing('update')).toEqual([]);
 });
 
 describe('a failure', () => {

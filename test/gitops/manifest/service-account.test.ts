@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { parseServiceAccount, readServiceAccount } from '../../../gitops/manifest/service-account.ts';
 import { FACTS, PRIVATE_LINE, serviceAccountJson } from '../../support/service-account.ts';
@@ -13,6 +13,17 @@ describe('the key of a service account', () => {
   test('keeps only members that Google’s libraries read: others might name a file or a command', () => {
     const verdict = parseServiceAccount(serviceAccountJson({ credential_source: { file: '/etc/passwd' } }));
     expect(verdict.ok && verdict.text).not.toContain('passwd');
+  });
+
+  test.each([
+    ['with text before its PEM', (pem: string) => `${'e\n'.repeat(400)}${pem}`],
+    ['with text after its PEM', (pem: string) => `${pem}text\n`],
+    ['with CRLF line ends', (pem: string) => pem.replaceAll('\n', '\r\n')],
+    ['in PKCS #1', (pem: string) => String(createPrivateKey(pem).export({ type: 'pkcs1', format: 'pem' }))],
+  ])('%s is stored in one form', (_what, change) => {
+    const json = serviceAccountJson();
+    const verdict = parseServiceAccount({ ...json, private_key: change(String(json.private_key)) });
+    expect(verdict).toEqual(parseServiceAccount(json));
   });
 
   const ecKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;

@@ -84,8 +84,11 @@ describe('the options of a container in Docker', () => {
     expect(readSlot({ 'tagyard.slot': '10.0.0.1 10.0.0.1 80' })).toBeNull();
   });
 
-  test('mounts the CA read-only', () => {
-    expect(processing?.HostConfig?.Binds).toEqual(['/var/ca.pem:/etc/tagyard/ca.pem:ro']);
+  test('mounts the CA read-only, so that the engine creates nothing in place of a missing file', () => {
+    expect(processing?.HostConfig?.Binds).toBeUndefined();
+    expect(processing?.HostConfig?.Mounts).toEqual([
+      { Type: 'bind', Source: '/var/ca.pem', Target: '/etc/tagyard/ca.pem', ReadOnly: true },
+    ]);
     expect(processing?.Env).toContain('NODE_EXTRA_CA_CERTS=/etc/tagyard/ca.pem');
   });
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
+import { Secret } from '../../../../gitops/manifest/secrets.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
@@ -86,6 +87,16 @@ describe('a container that fails to start', () => {
       /^server doesn’t start: it died \(exit code 1\); it wrote: 2 \| 3 \| 4 \| 5 \| auth=\[secret\] x+$/,
     );
     expect(message.length).toBeLessThan(400);
+  });
+
+  test('is given up without its output where that can’t be redacted', () => {
+    const serviceAccountKey = new Secret(`no JSON ${AUTH}`);
+    const broken = { ...failure([`auth=${AUTH}`]), spec: { ...spec, serviceAccountKey } };
+    const failures = failuresOf(3);
+    const [, , error] = [1, 2, 3].map(() => failures.count('a', broken));
+    expect(error).toBeInstanceOf(GivenUpError);
+    expect(error?.message).toContain('its output can’t be shown without its secrets');
+    expect(error?.message).not.toContain(AUTH);
   });
 
   test('reports that it wrote nothing', () => {

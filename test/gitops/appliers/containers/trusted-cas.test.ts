@@ -38,6 +38,13 @@ test('a container trusts the CA of its own preview server and the operator’s, 
   expect((await stat(file)).ino).toBe(ino);
 });
 
+test('a folder that an engine created in place of the file for containers is replaced', async () => {
+  const file = (await (await trustedCas(at('own.pem'), await inside())).caFileOf?.(SPEC)) ?? '';
+  await replaceByFolder(file);
+  const again = await trustedCas(at('own.pem'), await inside());
+  expect(await readFile((await again.caFileOf?.(SPEC)) ?? '', 'utf8')).toContain(OWN);
+});
+
 test('without networks, child processes read the operator’s file itself', async () => {
   expect(await trustedCas(at('own.pem'), null)).toEqual({ caFile: at('own.pem') });
   expect(await trustedCas(undefined, null)).toEqual({});

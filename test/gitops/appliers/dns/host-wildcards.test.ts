@@ -64,7 +64,13 @@ describe('two passes at once', () => {
     await plant({ type: 'TXT', name: 'notes', content: '"theirs"' });
     const desired = applier.desired(first);
     await applier.observe(desired, signal, { sites: new Set(['first']), keys: new Set() });
-    expect(applier.quota?.()).toEqual({ name: 'dns_records', used: 3, limit: 200, perSite: 1 });
+    expect(applier.quota?.()).toEqual({
+      name: 'dns_records',
+      mode: 'wildcard',
+      used: 3,
+      limit: 200,
+      perSite: 1,
+    });
   });
 });
 
@@ -207,7 +213,13 @@ describe('the wildcard of a host that has no site', () => {
       'first.example.net AAAA 100::',
       'second.example.net AAAA 100::',
     ]);
-    expect(set.quota?.()).toEqual({ name: 'dns_records', used: 3, limit: 200, perSite: 1 });
+    expect(set.quota?.()).toEqual({
+      name: 'dns_records',
+      mode: 'wildcard',
+      used: 3,
+      limit: 200,
+      perSite: 1,
+    });
   });
 
   test.each([

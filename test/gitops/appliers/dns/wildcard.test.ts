@@ -28,7 +28,13 @@ describe('a wildcard for the names that lead to this host (docs/facts.md, DNS up
     expect(all).toContain(WILDCARD);
     for (const site of sites(60)) for (const name of namesOf(site)) expect(resolve(name)).toBe(HOST);
     expect(world.faulty.calls.filter((call) => call.startsWith('POST'))).toHaveLength(1);
-    expect(applier.quota?.()).toEqual({ name: 'dns_records', used: 61, limit: 200, perSite: 1 });
+    expect(applier.quota?.()).toEqual({
+      name: 'dns_records',
+      mode: 'wildcard',
+      used: 61,
+      limit: 200,
+      perSite: 1,
+    });
   });
 
   test('is kept when the last site is removed, and never removed with one', async () => {
