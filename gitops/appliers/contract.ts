@@ -16,6 +16,8 @@ export interface Traits {
    * one in the order stay until DRAIN_SECONDS have passed.
    */
   readonly drainsOnRemoval?: boolean;
+  /** Its things give the site its public names. While one belongs to others, nothing new with `needsNames` is made. */
+  readonly givesNames?: boolean;
   /** A failed delete doesn't fail the removal of its site; the next pass repeats it. */
   readonly mayOutliveSite?: boolean;
   /**
@@ -38,6 +40,8 @@ export interface Resource<Spec = unknown> {
   readonly summary: string;
   /** The manifest allows to take over an unmarked thing with this key. */
   readonly adopt: boolean;
+  /** Its creation makes the site answer under its public names, so all of them must be free or the site's own. */
+  readonly needsNames?: true;
   readonly spec: Spec;
 }
 
@@ -82,6 +86,8 @@ export interface Conflict {
   readonly site: string;
   readonly key: string;
   readonly detail: string;
+  /** A public name of the site belongs to others (`Traits.givesNames`). */
+  readonly ofName?: true;
 }
 
 export interface Plan<Spec = unknown, Ref = unknown> {

@@ -1,3 +1,4 @@
+import type { Change } from '../appliers/contract.ts';
 import { QuotaReachedError } from '../base/errors.ts';
 import { APPROVABLE } from '../pass/guards.ts';
 import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
@@ -33,8 +34,12 @@ export function obstacle(plan: PassPlan, site: string): SiteObstacle | null {
   const desired = plan.desired.sites.get(site);
   if (desired?.stalled) return desired.stalled;
   const { conflicts, blocks, changes, unrepaired } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
-  const [conflict] = conflicts;
-  if (conflict !== undefined) return { reason: 'Conflict', message: conflict.detail };
+  const conflict = conflicts.find(({ ofName }) => ofName) ?? conflicts[0];
+  if (conflict !== undefined) {
+    const waiting = changes.filter((change) => plan.held.get(change)?.includes('conflict'));
+    const message = `${conflict.detail}${waiting.length === 0 ? '' : howToGetNames(waiting)}`;
+    return { reason: 'Conflict', message };
+  }
   const isRemoval = desired === undefined || desired.manifest?.state === 'absent';
   // Deletes that upsert_only stops don't keep a live site from being ready.
   const block = blocks.find(({ reason }) => isRemoval || reason !== 'upsert_only');
@@ -58,6 +63,11 @@ export function obstacle(plan: PassPlan, site: string): SiteObstacle | null {
   const [unobserved] = plan.unobserved;
   if (unobserved === undefined) return hostObstacle(plan, site);
   return { reason: 'ObserveFailed', message: `${unobserved[0]}: ${unobserved[1].message}`, transient: true };
+}
+
+function howToGetNames(waiting: readonly Change[]): string {
+  const summaries = waiting.map(({ summary }) => summary).join('; ');
+  return `. Remove it, give the site another hostname, or take it over by adopt: true. Not applied until then: ${summaries}`;
 }
 
 /** What keeps a site from being ready after everything is applied: the host's shortfall, a missing certificate. */

@@ -18,6 +18,8 @@ const suspended = desiredSite('shop', { manifest: loadedManifest('shop', 0, { su
 const stalled = desiredSite('shop', { stalled: { reason: 'InvalidManifest', message: 'shop.yaml:1: bad' } });
 const block = (reason: SitePlan['blocks'][number]['reason']) => ({ reason, detail: 'why', sites: ['shop'] });
 const conflict = { target: 'kv', site: 'shop', key: 'a', detail: 'a is foreign' } as const;
+const taken = { target: 'dns', detail: 'b is foreign', ofName: true } as const;
+const waiting = change('shop', 'a');
 const unobserved = new Map([['dns', new Error('500')]] as const);
 const uncertified = new Map([['shop', 'm.shop.example: pending_dns']]);
 const drifted = (why: 'warn' | 'repair_loop') => ({ change: change('shop', 'a'), why });
@@ -36,6 +38,18 @@ describe('a site', () => {
       [[shop], { bySite: { shop: { conflicts: [conflict], blocks: [block('frozen')] } } }],
       'Conflict',
       /^a is foreign$/,
+    ],
+    [
+      'with a name of others',
+      [
+        [shop],
+        {
+          bySite: { shop: { changes: [waiting], conflicts: [conflict, { ...conflict, ...taken }] } },
+          held: new Map([[waiting, ['conflict']]]),
+        },
+      ],
+      'Conflict',
+      /^b is foreign\. Remove it, .* by adopt: true\. Not applied until then: create a$/,
     ],
     ['of a frozen host', [[shop], { bySite: { shop: { blocks: [block('frozen')] } } }], 'Frozen', /^why$/],
     [
