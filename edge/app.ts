@@ -95,8 +95,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   /**
    * A wildcard route also catches hosts of others: their requests reach their own servers untouched, and so do the
    * answers, Cloudflare's own statuses for a server that it doesn't reach included. `undefined`: this request isn't one,
-   * or nothing answers there. Our proxy forwards requests for sites only, and no other server may see its secret. The cache's
-   * own addresses stay the worker's.
+   * or nothing answers there. Our proxy forwards requests for sites only, and no other server may see its secret. The
+   * cache's own addresses stay the worker's.
    */
   async function passed(request: Request, error: unknown): Promise<Response | undefined> {
     const isOurs = hasHopHeader(request.headers) || new URL(request.url).pathname.startsWith('/.tagyard/');
