@@ -6,7 +6,7 @@ import type { GuardDependencies } from './guard.ts';
 import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
-import { readHop } from './http/hops.ts';
+import { hasHopHeader, readHop } from './http/hops.ts';
 import { publicUrl } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
 import type { RequestRecord } from './logs/request-record.ts';
@@ -48,9 +48,9 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Builds the edge, once per isolate. */
 export function buildEdge(dependencies: EdgeDependencies): Edge {
-  const { plugins, namespaces, now, log, hopSecret, cache } = dependencies;
+  const { plugins, namespaces, now, log, hopSecret } = dependencies;
   const router = buildRouter(plugins);
-  const stores = configStores(namespaces, { cache, now, log, ttl: dependencies.configTtl });
+  const stores = configStores(namespaces, { ...dependencies, ttl: dependencies.configTtl });
   const resolveSite = siteResolver(plugins, stores, log);
   const services = {
     ...dependencies,
@@ -70,7 +70,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const hop = readHop(request.headers, hopSecret);
     const scope = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
     const resolved = await resolveSite(requested.hostname, scope);
-    const { site, enabled } = resolved;
+    const { site } = resolved;
     notes.site = site.siteId;
     notes.container = site.containerId;
 
@@ -84,19 +84,29 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       profiles: profileStore(namespaces.COOKIES, site.siteId, waitUntil, log),
       record: (fields) => Object.assign(notes, fields),
     });
-    const call = { request, site, ownHosts: resolved.ownHosts, enabled, contextOf, guard };
+    const call = { ...resolved, request, contextOf, guard };
     const match = await router(requested.pathname);
-    if (match !== undefined) notes.route = match.path;
-    const handling =
-      (match === undefined ? undefined : dispatch(call, match)) ?? dispatchDynamic(call, requested.pathname);
-    if (handling === undefined) throw new EdgeError('not_found');
+    notes.route = match?.path ?? '';
+    const handling = match ? dispatch(call, match) : dispatchDynamic(call, requested.pathname);
+    if (!handling) throw new EdgeError('not_found');
     return handling;
+  }
+
+  /**
+   * A wildcard route also catches hosts of others: their requests reach their own servers untouched, and so do the
+   * answers, Cloudflare's own statuses for a server that it doesn't reach included. `undefined`: this request isn't one,
+   * or nothing answers there. Our proxy forwards requests for sites only, and no other server may see its secret. The
+   * cache's own addresses stay the worker's.
+   */
+  async function passed(request: Request, error: unknown): Promise<Response | undefined> {
+    const isOurs = hasHopHeader(request.headers) || new URL(request.url).pathname.startsWith('/.tagyard/');
+    if (toEdgeError(error).code !== 'unknown_host' || isOurs) return undefined;
+    return await dependencies.fetch(request).catch(() => undefined);
   }
 
   return async (request, waitUntil) => {
     const startedAt = now();
-    const given = request.headers.get('x-request-id') ?? '';
-    const requestId = REQUEST_ID.test(given) ? given : crypto.randomUUID();
+    const requestId = REQUEST_ID.exec(request.headers.get('x-request-id') ?? '')?.[0] ?? crypto.randomUUID();
     const notes: Notes = { route: '', site: null, container: null, cache: null, signals: null, error: null };
     const guard: GuardDependencies = { timings: {}, now, log };
     const fail = async (error: unknown) => {
@@ -105,12 +115,13 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
       return endingAfter(request, toResponse(failure, requestId));
     };
-    const { cors, handle } = await route(request, waitUntil, notes, guard).catch(
-      (error: unknown): Handling => ({ handle: () => fail(error) }),
-    );
+    const routed = await route(request, waitUntil, notes, guard).catch(async (error: unknown) => {
+      return (await passed(request, error)) ?? { handle: () => fail(error) };
+    });
+    if (routed instanceof Response) return routed;
+    const { cors, handle }: Handling = routed;
     const response = await handle().catch(fail);
     const final = request.method === 'HEAD' ? new Response(null, response) : response;
-    const { cf } = request;
     const record: RequestRecord = {
       ...notes,
       time: new Date(startedAt).toISOString(),
@@ -119,8 +130,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       status: final.status,
       duration: now() - startedAt,
       plugins: guard.timings,
-      colo: textOf(cf?.colo) ?? null,
-      country: textOf(cf?.country) ?? null,
+      colo: textOf(request.cf?.colo) ?? null,
+      country: textOf(request.cf?.country) ?? null,
     };
     try {
       dependencies.record(record, waitUntil);

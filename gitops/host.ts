@@ -8,31 +8,37 @@ import type { ProxyEndpoint } from './appliers/proxy/backend.ts';
 import { certificatesByMode } from './appliers/proxy/certificates.ts';
 import { cloudflareRanges } from './appliers/proxy/cloudflare-ranges.ts';
 import { proxyDriver } from './appliers/proxy/driver.ts';
+import { listenAddresses } from './appliers/proxy/listen.ts';
 import { nginxBackend } from './appliers/proxy/nginx/backend.ts';
 import type { ApplierFactory } from './appliers/registration.ts';
 import type { Log } from './base/log.ts';
-import type { Identity } from './base/ownership.ts';
+import { type Identity, insidePreviewName } from './base/ownership.ts';
 import { type Certificates, combineCertificates } from './certificates/contract.ts';
 import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
 import { type CloudflareClient, cloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
+import { dockerBridgeGateway } from './clients/docker.ts';
+import { openInsideCas } from './embedded/inside-cas.ts';
 import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
 import { embeddedBackend } from './embedded/proxy/backend.ts';
 import type { Env } from './env.ts';
+import type { ContainerSettings } from './manifest/containers.ts';
 import { Slots } from './manifest/slots.ts';
 
 /** The timeout of each resolver that is asked whether a name points here. */
 const DNS_TIMEOUT_MS = 3_000;
 
-interface Host {
+export interface Host {
   /** In the order of their registrations. */
   readonly appliers: Applier[];
   readonly certificates: Certificates;
   /** Where the proxy listens. */
   readonly endpoint: ProxyEndpoint;
   readonly cloudflare: CloudflareClient;
+  /** The settings that the sites' containers are made by. */
+  readonly containers: ContainerSettings;
 }
 
 interface HostOptions<Settings extends Env> {
@@ -63,6 +69,7 @@ export async function buildHost<Settings extends Env>(
     certificates,
     endpoint: services.proxy.endpoint(),
     cloudflare: services.cloudflare.client,
+    containers: services.containers,
   };
 }
 
@@ -94,9 +101,25 @@ async function openServices(
   });
   const acme = await acmeService(env, { log, now, endpoint: () => proxy.endpoint() });
   const files = await fileCertificates(env);
-  const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
+  // Child processes use the host's own network.
+  const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
+  const inside = ownNetwork ? await openInsideCas(join(env.STATE_DIR, 'inside')) : null;
+  const certificates = certificatesByMode({
+    files,
+    ...(acme === null ? {} : { acme: acme.keeper }),
+    ...(inside === null ? {} : { inside }),
+  });
+  // It connects at its first call.
+  const docker = new Docker();
   const proxy = proxyDriver(env, {
     stateDir: env.STATE_DIR,
+    listen: ownNetwork
+      ? await listenAddresses(env.PROXY_LISTEN, {
+          gateway: () => dockerBridgeGateway(docker),
+          isSystems: env.NGINX_SYSTEM_CONFIG !== undefined,
+          log,
+        })
+      : env.PROXY_LISTEN,
     hopSecret: env.HOP_SECRET,
     challengeKey: acme?.thumbprint ?? null,
     identity,
@@ -117,8 +140,7 @@ async function openServices(
       log,
       now,
       stateDir: env.STATE_DIR,
-      // It connects at its first call.
-      docker: new Docker(),
+      docker,
       hostAddress: env.HOST_ADDRESS,
       edgeDomain: env.EDGE_DOMAIN,
       cloudflare: { client, zoneId: env.CLOUDFLARE_ZONE_ID },
@@ -127,11 +149,12 @@ async function openServices(
       ranges,
       proxy,
       recycling,
+      inside,
       // All appliers that derive addresses of containers must use the same settings.
       containers: {
         slots: new Slots(env.LOOPBACK_SUBNET),
-        // Child processes use the host's own network.
-        ownNetwork: env.CONTAINERS_DRIVER === 'docker',
+        ownNetwork,
+        ...(ownNetwork ? { previewNameOf: (site: string) => insidePreviewName(identity, site) } : {}),
         originPort,
         edition: (site: string) => recycling.edition(site),
       },

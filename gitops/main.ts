@@ -2,16 +2,23 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import type { Applier } from './appliers/contract.ts';
-import { type ProxyEndpoint, reachableAddress } from './appliers/proxy/backend.ts';
+import { reachableAddress } from './appliers/proxy/backend.ts';
 import { acquireLock } from './base/lock.ts';
-import type { CloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
-import { dockerDataRoot } from './clients/docker.ts';
+import { dockerBridgeGateway, dockerDataRoot } from './clients/docker.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
-import { buildHost } from './host.ts';
+import { buildHost, type Host } from './host.ts';
+import { checkEdgeNames } from './host-report/edge-names.ts';
 import { nodeLookup } from './host-report/node-lookup.ts';
-import { checkDisk, checkDockerDisk, checkEdge, checkProxy } from './host-report/part-checks.ts';
+import {
+  checkDisk,
+  checkDockerDisk,
+  checkEdge,
+  checkPreview,
+  checkProxy,
+} from './host-report/part-checks.ts';
+import type { PreviewPathDeps } from './host-report/preview-path.ts';
 import { hostReporter, type ReportSite } from './host-report/report.ts';
 import { checkWorkerBindings, checkWorkerLogs } from './host-report/worker-checks.ts';
 import { buildDaemon } from './http/app.ts';
@@ -19,7 +26,7 @@ import { acceptedSecrets } from './http/secrets.ts';
 import { holdBeforeStart } from './loop/first-hold.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
-import type { LoadedManifest } from './manifest/containers.ts';
+import type { ContainerSettings, LoadedManifest } from './manifest/containers.ts';
 import { testIdentities } from './manifest/secrets.ts';
 import { frozenBy } from './pass/freeze.ts';
 import type { PartCheck } from './report/report.ts';
@@ -56,7 +63,8 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     takeoverTerm: env.HOST_TAKEOVER_TERM,
   });
   await holdBeforeStart(repo, lease);
-  const { appliers, certificates, endpoint, cloudflare } = await buildHost(env, stack, { log });
+  const built = await buildHost(env, stack, { log });
+  const { appliers, certificates, containers } = built;
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, {
@@ -87,9 +95,10 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     host,
     ageIdentity,
     secrets,
-    reportSite: siteReporter(env, appliers),
-    checkParts: partChecks(env, endpoint, cloudflare),
+    reportSite: siteReporter(env, appliers, containers),
+    checkParts: partChecks(env, built),
     certificatesOf: (site) => certificates.statuses(site),
+    quotas: () => appliers.flatMap((applier) => applier.quota?.() ?? []),
     logger: log,
   });
   stack.defer(() => file.flush());
@@ -120,7 +129,11 @@ async function readIdentity(file: string): Promise<string> {
 }
 
 /** Reports the state of this host's sites to a verification. */
-function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
+function siteReporter(
+  env: Env,
+  appliers: readonly Applier[],
+  containerSettings: ContainerSettings,
+): ReportSite {
   const containers = appliers.find(({ target }) => target === 'containers');
   if (containers === undefined) throw new Error('this host runs no containers');
   return hostReporter({
@@ -132,26 +145,44 @@ function siteReporter(env: Env, appliers: readonly Applier[]): ReportSite {
     proxy: { address: reachableAddress(env.PROXY_LISTEN), port: env.PROXY_TLS_PORT },
     lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
     containers,
+    previewPath: previewPath(containerSettings),
   });
 }
 
+function previewPath(containerSettings: ContainerSettings): PreviewPathDeps {
+  const gateway = async () => (containerSettings.ownNetwork ? await dockerBridgeGateway() : null);
+  return { containerSettings, gateway };
+}
+
 /** Checks the parts that only this host can reach. */
-function partChecks(env: Env, { address, httpPort: port }: ProxyEndpoint, client: CloudflareClient) {
-  const lookup = nodeLookup(dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS));
+function partChecks(
+  env: Env,
+  { endpoint: { address, httpPort: port }, cloudflare: client, containers }: Omit<Host, 'appliers'>,
+) {
+  const resolver = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
+  const lookup = nodeLookup(resolver);
+  const { CLOUDFLARE_ZONE_ID: zoneId, EDGE_PUBLIC_URL: edgePublicUrl } = env;
+  const edgeNames = { client, zoneId, edgePublicUrl, lookup: resolver };
   const worker = { client, script: env.EDGE_SCRIPT_NAME };
-  return async (site: LoadedManifest | null): Promise<PartCheck[]> => {
-    const url = site && new URL(env.EDGE_PUBLIC_URL.replace('{host}', site.hostnames.edge));
-    const detail = 'no site is applied yet, so there is no edge hostname to check';
-    const skipped: PartCheck = { name: 'edge', status: 'skipped', detail, fix: null };
+  return async (sites: readonly LoadedManifest[]): Promise<PartCheck[]> => {
+    const hosts = sites.map(({ hostnames }) => hostnames.edge);
+    const [site] = sites;
+    const url = site && new URL(edgePublicUrl.replace('{host}', site.hostnames.edge));
     return await Promise.all([
       checkDisk(env.STATE_DIR),
       ...(env.CONTAINERS_DRIVER === 'docker' ? [checkDockerDisk(() => dockerDataRoot())] : []),
       checkProxy({ address, port }),
-      url === null ? skipped : checkEdge(url, { lookup }),
+      url === undefined ? skipped('edge') : checkEdge(url, { lookup }),
+      checkEdgeNames(edgeNames, hosts),
+      site === undefined ? skipped('preview') : checkPreview(site, previewPath(containers)),
       checkWorkerLogs(worker),
       checkWorkerBindings(worker),
     ]);
   };
+}
+
+function skipped(name: string): PartCheck {
+  return { name, status: 'skipped', detail: 'no site is applied yet', fix: null };
 }
 
 // Installed before the start: a signal during it must still close what was opened by then.

@@ -12,6 +12,7 @@ import { containersRoutes } from './containers/containers.routes.ts';
 import { EventHub } from './containers/event-hub.ts';
 import { keepForgetting } from './containers/forget-keys.ts';
 import type { Context } from './context/context.ts';
+import { HostRoom } from './context/host-room.ts';
 import { registerHealth } from './health.routes.ts';
 import { type ManagementErrorCode, ManagementProblem } from './http/errors.ts';
 import { buildLimits } from './http/limits.ts';
@@ -57,13 +58,16 @@ const PROBLEMS: ProblemService<ManagementErrorCode> = {
 const answerProblem = problemAnswer(PROBLEMS);
 
 /** Members of log records that may hold secrets, at any depth at which a request or a body is logged. */
-const REDACTED = ['authorization', 'containerConfigB64', 'containerConfig', 'x-secret'].flatMap((name) => [
-  `["${name}"]`,
-  `*["${name}"]`,
-  `*.*["${name}"]`,
-]);
+const REDACTED = [
+  'authorization',
+  'containerConfigB64',
+  'containerConfig',
+  'serviceAccount',
+  'private_key',
+  'x-secret',
+].flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-interface ManagementDeps extends Omit<Context, 'log' | 'clock'> {
+interface ManagementDeps extends Omit<Context, 'log' | 'clock' | 'room'> {
   /** Default: the system's clock. */
   readonly clock?: Clock;
   /** pino's level, and where lines are written if not to standard output. */
@@ -94,7 +98,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     frameworkErrors: answerProblem,
     genReqId: ({ headers }) => requestIdFrom(headers),
   });
-  const context: Context = { clock: systemClock, ...rest, log: app.log };
+  const context: Context = { clock: systemClock, ...rest, room: new HostRoom(), log: app.log };
   const runner: Runner = new Runner(context, { ...provisionSteps(context), ...followSteps(context) });
   const projection = new Projection(context, () => runner.trigger());
   const hostWatch = new HostWatch(context);

@@ -76,7 +76,7 @@ export interface Site {
   readonly edgeHost: string;
   /** The active domains, the primary one first. */
   readonly domains: readonly RegistryDomain[];
-  /** Exact paths that the manifest forwards to the tag server. */
+  /** Paths that the manifest forwards to the tag server, and prefixes, which end with `/*`. */
   readonly proxyPaths: readonly string[];
 }
 

@@ -11,6 +11,7 @@ import {
   signals,
   sleeps,
   undocumented,
+  wideComments,
 } from './architecture/rules.ts';
 import { settingsIn, settingsOf } from './architecture/settings.ts';
 import { missingDocuments, vocabulary } from './architecture/vocabulary.ts';
@@ -223,6 +224,16 @@ describe('the exports', () => {
     expect(longParameterLists(tree('a.ts', code), 2)).toEqual(['a.ts:1: 3 parameters, more than 2']);
     expect(longParameterLists(tree('a.ts', code), 3)).toEqual([]);
   });
+});
+
+test.each([
+  ['// a line', 1],
+  ['  /** a block', 1],
+  [' * in a block', 1],
+  ['const text = "code";', 0],
+])('a comment is not wider than it may be: %s', (line, found) => {
+  expect(wideComments(tree('gitops/a.ts', line), line.length)).toEqual([]);
+  expect(wideComments(tree('gitops/a.ts', line), line.length - 1)).toHaveLength(found);
 });
 
 describe('the words', () => {

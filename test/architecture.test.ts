@@ -16,6 +16,7 @@ import {
   signals,
   sleeps,
   undocumented,
+  wideComments,
 } from './architecture/rules.ts';
 import { settingsIn, settingsOf } from './architecture/settings.ts';
 import { files, sources as ownSources } from './architecture/tree.ts';
@@ -91,6 +92,10 @@ describe('the tree', () => {
   test('has no file of more than 300 lines', () => {
     const pages = files('{edge,plugins,gitops,management,sites}/**/*.{js,css,hbs}');
     expect(length([...sources, ...pages], 300)).toEqual([]);
+  });
+
+  test('has no comment that runs far past the margin', () => {
+    expect(wideComments([...sources, ...tests], 130)).toEqual([]);
   });
 
   test('sleeps in no test', () => {

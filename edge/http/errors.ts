@@ -11,7 +11,7 @@ export const EDGE_ERRORS = {
   malformed_request: { status: 400, title: 'The request is not valid for this path' },
   origin_not_allowed: { status: 403, title: 'Pages of this origin are not allowed here' },
   not_found: { status: 404, title: 'This path does not exist here' },
-  unknown_host: { status: 404, title: 'No site answers on this host' },
+  unknown_host: { status: 404, title: 'No site and no server answers on this host' },
   unknown_loader: { status: 404, title: 'No loader of this site has this token' },
   unknown_site: { status: 404, title: 'The page is not on an active domain of this site' },
   unknown_container: { status: 404, title: 'No container of this site has this token' },

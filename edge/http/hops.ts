@@ -10,7 +10,7 @@ const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
  */
 export function readHop(headers: Headers, secret: string | undefined): Hop {
   const address = wellFormed(headers.get('cf-connecting-ip'));
-  if (!isTrusted(headers.get(HOP_HEADER) ?? headers.get(OLD_HOP_HEADER), secret)) {
+  if (!isFromProxy(headers, secret)) {
     return { address, forwardedHost: null, forwardedProto: null };
   }
   // Our proxy adds the last entry of the list. The client may have sent the others.
@@ -29,8 +29,17 @@ function wellFormed(address: string | null): string | null {
   return ADDRESS.test(address ?? '') ? address : null;
 }
 
-/** Compares in a time that depends on the lengths only, so that timing reveals nothing of the secret. */
-function isTrusted(given: string | null, secret: string | undefined): boolean {
+/** True if a request has the header of the hop secret, whatever its value. */
+export function hasHopHeader(headers: Headers): boolean {
+  return headers.has(HOP_HEADER) || headers.has(OLD_HOP_HEADER);
+}
+
+/**
+ * True if our proxy sent the request: it has the hop secret. Compares in a time that depends on the lengths only, so that
+ * timing reveals nothing of the secret.
+ */
+function isFromProxy(headers: Headers, secret: string | undefined): boolean {
+  const given = headers.get(HOP_HEADER) ?? headers.get(OLD_HOP_HEADER);
   if (!given || !secret) return false;
   const encoder = new TextEncoder();
   const [a, b] = [encoder.encode(given), encoder.encode(secret)];

@@ -19,11 +19,10 @@ export function withOwnCookies(
   const given = response.headers.getSetCookie();
   const kept = given.filter((line) => !SETS_ID.test(line) && staysInside(line, ownHosts));
   if (kept.length === given.length && id.length === 0) return response;
-  const headers = new Headers(response.headers);
-  headers.delete('set-cookie');
-  for (const line of [...id, ...kept]) headers.append('set-cookie', line);
-  const { status, statusText } = response;
-  return new Response(response.body, { status, statusText, headers });
+  const answer = new Response(response.body, response);
+  answer.headers.delete('set-cookie');
+  for (const line of [...id, ...kept]) answer.headers.append('set-cookie', line);
+  return answer;
 }
 
 function staysInside(line: string, ownHosts: readonly string[]): boolean {

@@ -117,9 +117,9 @@ export function documentStore<T>(
     const document = await readKv(key);
     if (document === undefined) {
       const lastGood = memory.get(key)?.document ?? cached?.document;
-      return lastGood === undefined
-        ? { state: 'unavailable' }
-        : remember(key, lastGood, now() + RETRY_AFTER_MS);
+      if (lastGood !== undefined) return remember(key, lastGood, now() + RETRY_AFTER_MS);
+      // An absence outlives an outage as a document does: hosts of others stay known as such.
+      return absences.has(key) ? forget(key) : { state: 'unavailable' };
     }
     if (document === null) {
       scope.waitUntil(cache.delete(url).catch(() => false));

@@ -26,6 +26,7 @@ export const CHECKS = {
   certificate: 'each certificate is for its name and valid for 14 more days',
   client_address: 'the visitor’s true address arrives, not a claimed one',
   cookie_lifetime: 'how long Safari keeps the cookies of each domain',
+  block_lists: 'which addresses the common blocking lists match',
 } as const;
 export type CheckName = keyof typeof CHECKS;
 export const CHECK_NAMES = Object.keys(CHECKS) as [CheckName, ...CheckName[]]; // Object.keys forgets the key type
@@ -93,6 +94,8 @@ export const hostReport = z.object({
   /** `problem: null`: the configuration decodes. Never contains the auth token. */
   config: z.object({ id: z.nullable(z.string()), problem: z.nullable(z.string()) }),
   previews: z.object({ count: z.nullable(z.number()), problem: z.nullable(z.string()) }),
+  /** Whether the processing servers reach the preview server from their own network; unset: an older host. */
+  previewPath: z.optional(z.object({ problem: z.nullable(z.string()), fix: z.nullable(z.string()) })),
   names: z.array(nameAnswer),
   certificates: z.array(certificate),
   arrivals: z.array(arrival),

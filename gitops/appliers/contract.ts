@@ -1,5 +1,6 @@
 import type { Ownership } from '../base/ownership.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
+import type { QuotaFigures } from '../report/quotas.ts';
 import type { Reason } from '../report/report.ts';
 
 /** A kind of thing that an applier applies: `dns`, say. */
@@ -15,6 +16,8 @@ export interface Traits {
    * one in the order stay until DRAIN_SECONDS have passed.
    */
   readonly drainsOnRemoval?: boolean;
+  /** Its things give the site its public names. While one belongs to others, nothing new with `needsNames` is made. */
+  readonly givesNames?: boolean;
   /** A failed delete doesn't fail the removal of its site; the next pass repeats it. */
   readonly mayOutliveSite?: boolean;
   /**
@@ -37,6 +40,8 @@ export interface Resource<Spec = unknown> {
   readonly summary: string;
   /** The manifest allows to take over an unmarked thing with this key. */
   readonly adopt: boolean;
+  /** Its creation makes the site answer under its public names, so all of them must be free or the site's own. */
+  readonly needsNames?: true;
   readonly spec: Spec;
 }
 
@@ -81,6 +86,8 @@ export interface Conflict {
   readonly site: string;
   readonly key: string;
   readonly detail: string;
+  /** A public name of the site belongs to others (`Traits.givesNames`). */
+  readonly ofName?: true;
 }
 
 export interface Plan<Spec = unknown, Ref = unknown> {
@@ -134,6 +141,8 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   events?(signal: AbortSignal): AsyncIterable<void>;
   /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */
   shortfall?(): Shortfall | null;
+  /** `null`: not observed yet. Without this function, nothing limits the number of its things. */
+  quota?(): QuotaFigures | null;
   /** True while it starts things that later targets will point at: those may wait, to batch more changes. */
   isBringingUp?(): boolean;
   close?(): Promise<void>;

@@ -1,7 +1,7 @@
 import type { Ownership } from '../base/ownership.ts';
 import type { Change, Conflict, Observed, Plan, Resource, Traits } from './contract.ts';
 
-type PlanOptions = Pick<Traits, 'isShared'>;
+type PlanOptions = Pick<Traits, 'isShared' | 'givesNames'>;
 
 /**
  * The difference between desired and observed things of one target: pure, sorted by key, empty when converged. Only
@@ -25,7 +25,8 @@ export function planResources<Spec, Ref>(
     if (existing === undefined) {
       changes.push({ target, site, key, op: 'create', summary, desired: resource });
     } else if (existing.owner.kind === 'foreign' && !mayTake(existing.owner, resource, options)) {
-      conflicts.push({ target, site, key, detail: `${key} belongs to ${existing.owner.by}` });
+      const detail = `${key} belongs to ${existing.owner.by}`;
+      conflicts.push({ target, site, key, detail, ...(options.givesNames ? { ofName: true } : {}) });
     } else if (
       existing.owner.kind === 'foreign' ||
       existing.owner.site !== site ||
@@ -60,6 +61,21 @@ export function mayTake(
   { isShared = false }: PlanOptions,
 ): boolean {
   return adopt || (isShared && owner.site === site);
+}
+
+/**
+ * The changes that wait until every public name of their site is the site's own, pure: the creates that need the names,
+ * and the deletes in their targets and of names, because what has an earlier name must serve the site until then.
+ */
+export function waitingForNames(plans: readonly Plan[]): Change[] {
+  const conflicts = plans.flatMap((plan) => plan.conflicts.filter(({ ofName }) => ofName));
+  const taken = new Set(conflicts.map(({ site }) => site));
+  const changes = plans.flatMap((plan) => plan.changes).filter(({ site }) => taken.has(site));
+  const creates = changes.filter(({ op, desired }) => op === 'create' && desired?.needsNames);
+  const sites = new Set(creates.map(({ site }) => site));
+  const targets = new Set([...creates, ...conflicts].map(({ target }) => target));
+  const isKept = ({ op, site, target }: Change) => op === 'delete' && sites.has(site) && targets.has(target);
+  return [...creates, ...changes.filter(isKept)];
 }
 
 /** A mark carries only the first digits of the hash. */

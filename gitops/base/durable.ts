@@ -1,4 +1,4 @@
-import { open, rename } from 'node:fs/promises';
+import { open, rename, rmdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /** A text, or its chunks in order. */
@@ -10,6 +10,19 @@ export async function writeDurably(path: string, text: Text, mode = 0o600): Prom
   await writeSynced(temporary, text, mode);
   await rename(temporary, path);
   await syncDirectory(dirname(path));
+}
+
+/**
+ * Removes an empty folder at the path of a file. Docker creates one in place of a missing file that a container was
+ * created with as a bind.
+ */
+export async function removeFolderAt(path: string): Promise<void> {
+  try {
+    await rmdir(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
+  }
 }
 
 async function writeSynced(path: string, text: Text, mode = 0o600): Promise<void> {

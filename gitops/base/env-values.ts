@@ -17,3 +17,6 @@ export const textList = z.string().transform((text) =>
     .map((part) => part.trim())
     .filter((part) => part !== ''),
 );
+
+/** A limit of a provider, as a number of things. */
+export const quotaSetting = z.coerce.number<string | undefined>().int().positive();

@@ -33,3 +33,10 @@ export class TerminalError extends Error {
 export class GivenUpError extends TerminalError {
   override name = 'GivenUpError';
 }
+
+/** A provider's limit is reached. Retries are rare: things must be removed first, or the limit raised. */
+export class QuotaReachedError extends TerminalError {
+  override name = 'QuotaReachedError';
+  /** Seconds. */
+  readonly retryAfter = 1_800;
+}

@@ -44,6 +44,14 @@ export function networkName(instance: string, site: string): string {
   return `tagyard-${instance}-${site}`;
 }
 
+/**
+ * The name of a site's preview server in the site's network: one label, so that no name server has it
+ * (docs/containers.md). The digits keep daemons apart whose proxy is the same nginx.
+ */
+export function insidePreviewName({ instance, host }: Identity, site: string): string {
+  return `${site}-preview-${hash16(`${instance} ${host}`).slice(0, 5)}`;
+}
+
 /** Parses a mark. A missing mark, or one of another instance or host, is foreign. */
 export function readMark(
   identity: Identity,

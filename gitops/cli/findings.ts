@@ -23,6 +23,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
   Progressing: 'Wait; tagyard status shows the progress.',
   Removing: 'Wait; tagyard status shows the progress.',
   Retrying: 'Wait for the next retry. If the same error returns, fix what the message names.',
+  QuotaReached: 'Do what the message says, then run tagyard apply. Other sites are not affected.',
   Failed: 'Fix what the message names (manifest, host or permission), then run tagyard apply.',
   ObserveFailed:
     'Check that the named target answers and that its token is valid. It is read again automatically.',
@@ -30,7 +31,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
     'Fix the manifest at that line (tagyard validate checks it), or run tagyard revert for the site.',
   UnsupportedVersion: 'Upgrade Tagyard on this host, or run tagyard revert for the site.',
   UndecryptableConfig:
-    'Encrypt containerConfig to this host’s AGE_RECIPIENT, or restore its AGE_IDENTITY_FILE.',
+    'Encrypt the secret that the message names to this host’s AGE_RECIPIENT, or restore its AGE_IDENTITY_FILE.',
   NameTaken: 'Give one of the two sites another name, port or token, or remove one.',
   Conflict: 'Remove the foreign object, or set adopt: true in the manifest to take it over.',
   Suspended: 'Run tagyard resume for the site when its changes may be applied.',

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
+import { quotasSchema } from '../report/quotas.ts';
 import {
   approvalSchema,
   isCertificate,
@@ -86,6 +87,7 @@ function withDrift(site: ShownSite, drift: readonly Drift[]): ShownSite {
 const sitesSchema = z.object({
   revision: z.string().nullable(),
   problem: z.string().nullable(),
+  quotas: quotasSchema.shape.quotas.default([]),
   sites: z.array(shownSiteSchema),
 });
 
@@ -165,7 +167,10 @@ function renderSite(site: ShownSite): string {
     resource.state,
     detailOf(resource),
   ]);
-  return `${table([statusRow(site)])}\n${table([header('target', 'key', 'state', ''), ...rows])}`;
+  const conditions = (site.conditions ?? []).map(
+    ({ condition, message }) => `${styleText('yellow', condition)}: ${message}\n`,
+  );
+  return `${table([statusRow(site)])}${conditions.join('')}\n${table([header('target', 'key', 'state', ''), ...rows])}`;
 }
 
 function detailOf(resource: ShownSite['resources'][number]): string {

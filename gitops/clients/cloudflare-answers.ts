@@ -17,6 +17,7 @@ const dnsRecord = z.object({
   ttl: z.number().default(1),
   proxied: z.boolean().default(false),
   comment: z.string().nullish(),
+  modified_on: z.string().optional(),
 });
 
 /** A route without `script` bypasses the workers. */
@@ -54,7 +55,15 @@ export const scriptSettingsAnswer = enveloped(
 export const scriptBindingsAnswer = enveloped(
   z.object({ bindings: z.array(z.object({ name: z.string(), type: z.string() })).nullish() }),
 );
-export const zoneAnswer = enveloped(z.object({ id: z.string(), name: z.string() }));
+export const zoneAnswer = enveloped(
+  z.object({
+    id: z.string(),
+    name: z.string(),
+    created_on: z.string(),
+    plan: z.object({ legacy_id: z.string().nullish() }).nullish(),
+  }),
+);
+export const dnsUsageAnswer = enveloped(z.object({ record_quota: z.number().nullish() }));
 export const dnsPage = counted(dnsRecord);
 export const dnsBatchAnswer = enveloped(z.object({}).nullable());
 export const routesAnswer = enveloped(z.array(workersRoute));

@@ -12,7 +12,7 @@ const MEANINGS: Record<ApiEndpoint, Readonly<Record<number, CloudflareMeaning>>>
   ips: {},
   zones: {},
   dns: { 81044: 'absent', 81045: 'quota', 81053: 'exists', 81057: 'exists', 81058: 'exists' },
-  routes: { 10009: 'absent', 10013: 'transient', 10020: 'exists' },
+  routes: { 10009: 'absent', 10013: 'transient', 10020: 'exists', 10073: 'quota' },
   scripts: { 10007: 'absent', 10013: 'transient' },
   kv: { 10009: 'absent', 10013: 'transient' },
 };
@@ -60,8 +60,9 @@ export function cloudflareError(
     });
   }
   const { errors } = parsed.data;
-  const unauthorized = status === 401 || status === 403;
-  const meaning = unauthorized ? 'unauthorized' : (MEANINGS[endpoint][errors[0]?.code ?? 0] ?? 'refused');
+  // Codes first: a full zone may answer with the status of a token that lacks a permission.
+  const ofStatus = status === 401 || status === 403 ? 'unauthorized' : 'refused';
+  const meaning = MEANINGS[endpoint][errors[0]?.code ?? 0] ?? ofStatus;
   if (meaning === 'transient') {
     return new RetryableError(`Cloudflare ${endpoint}: ${errors[0]?.message} (${errors[0]?.code})`);
   }

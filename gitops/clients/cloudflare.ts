@@ -23,9 +23,18 @@ interface ScriptCall {
   };
 }
 
-type ScriptPaths = Readonly<
+interface UsageCall {
+  readonly parameters: { readonly path: { readonly zone_id: string } };
+  readonly get: {
+    readonly parameters: UsageCall['parameters'];
+    readonly responses: ScriptCall['get']['responses'];
+  };
+}
+
+type NewerPaths = Readonly<
   Record<`/accounts/{account_id}/workers/scripts/{script_name}/${'settings' | 'script-settings'}`, ScriptCall>
->;
+> &
+  Readonly<Record<'/zones/{zone_id}/dns_records/usage', UsageCall>>;
 
 /** One transaction, in the order deletes, puts, posts; at most `MAX_DNS_BATCH` operations in total. */
 interface DnsBatch {
@@ -77,7 +86,7 @@ export type CloudflareClient = ReturnType<typeof cloudflareClient>;
 export function cloudflareClient(options: CloudflareOptions) {
   const { url, token, accountId, rate = 3.5, burst = 100, timeoutMs = 30_000, pauseSeconds, clock } = options;
   const { now = () => Date.now() } = options;
-  const api = createClient<paths & ScriptPaths>({
+  const api = createClient<paths & NewerPaths>({
     baseUrl: url.replace(/\/$/, ''),
     headers: { authorization: `Bearer ${token}` },
     fetch: pacedFetch(createPace({ perSecond: rate, burst }, clock), { timeoutMs, pauseSeconds, now }),
@@ -98,6 +107,12 @@ export function cloudflareClient(options: CloudflareOptions) {
     async zone(zoneId: string, signal: AbortSignal) {
       const call = api.GET('/zones/{zone_id}', { params: zonePath(zoneId), signal });
       return (await answer('zones', answers.zoneAnswer, call)).result;
+    },
+
+    /** How many DNS records the zone may have; `null`: the limit is the account's. */
+    async dnsRecordQuota(zoneId: string, signal: AbortSignal): Promise<number | null> {
+      const call = api.GET('/zones/{zone_id}/dns_records/usage', { params: zonePath(zoneId), signal });
+      return (await answer('dns', answers.dnsUsageAnswer, call)).result.record_quota ?? null;
     },
 
     dnsRecords(zoneId: string, filter: { name?: string }, signal: AbortSignal) {

@@ -1,7 +1,10 @@
+import { canonicalContainerConfig } from '../manifest/container-config.ts';
 import type { ParsedManifest } from '../manifest/load.ts';
 import { readManifest } from '../manifest/read.ts';
 import type { Manifest } from '../manifest/schema.ts';
+import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
 import { decryptSecret, Secret } from '../manifest/secrets.ts';
+import { readServiceAccount } from '../manifest/service-account.ts';
 import type { SiteFile } from '../sites-repo/files.ts';
 import { describeMisplaced, type MisplacedFile } from '../sites-repo/listing.ts';
 import type { DesiredSite, OtherHostSite } from './desired-state.ts';
@@ -63,7 +66,18 @@ export function unreadableForm(misplaced: MisplacedFile): UnreadableFile {
   };
 }
 
-/** What a valid manifest means for this host. Decrypts its configuration; stalls the site if that fails. */
+/**
+ * The configuration in the canonical form, without which the tag server doesn't start: a person may have encrypted one
+ * with a line break at its end. One that has no such form stays as it is: the site keeps its containers, and the start
+ * of new ones fails with the reason.
+ */
+function startable(decrypted: Secret): Secret {
+  const text = decrypted.reveal();
+  const config = canonicalContainerConfig(text);
+  return config.ok && config.text !== text ? new Secret(config.text) : decrypted;
+}
+
+/** What a valid manifest means for this host. Decrypts its secrets; stalls the site if that fails. */
 export async function readValid(
   { site, blob, path }: Pick<SiteFile, 'site' | 'blob' | 'path'>,
   manifest: Manifest,
@@ -77,15 +91,39 @@ export async function readValid(
   if (manifest.state === 'absent') {
     return { here: { site, blob, manifest: { ...manifest, config: NO_SECRET }, stalled: null } };
   }
-  try {
-    const config = await decryptSecret(ageIdentity, manifest.containerConfig);
-    // A copy: the parser's strings are slices that would keep the whole text in memory.
-    return { here: { site, blob, manifest: { ...structuredClone(manifest), config }, stalled: null } };
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const message = `${path}: containerConfig can't be decrypted on ${host}: ${reason}`;
-    return {
-      here: { site, blob, manifest: null, stalled: { reason: 'UndecryptableConfig', message } },
-    };
+  const stall = (reason: 'UndecryptableConfig' | 'InvalidManifest', message: string): Reading => ({
+    here: { site, blob, manifest: null, stalled: { reason, message: `${path}: ${message}` } },
+  });
+  const decrypted: Secret[] = [];
+  for (const { name, read } of SECRET_MEMBERS) {
+    const armored = read(manifest);
+    if (armored === undefined) continue;
+    try {
+      decrypted.push(await decryptSecret(ageIdentity, armored));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      return stall('UndecryptableConfig', `${name} can't be decrypted on ${host}: ${reason}`);
+    }
   }
+  const [stored = NO_SECRET, key] = decrypted;
+  const config = startable(stored);
+  // A copy: the parser's strings are slices that would keep the whole text in memory.
+  const copy = { ...structuredClone(manifest), config };
+  if (key === undefined) return { here: { site, blob, manifest: copy, stalled: null } };
+  const problem = judgeAccount(manifest, key);
+  if (problem !== null) return stall('InvalidManifest', problem);
+  return { here: { site, blob, manifest: { ...copy, serviceAccountKey: key }, stalled: null } };
+}
+
+/** What is wrong with a decrypted key; `null`: nothing. Never quotes it. */
+function judgeAccount({ serviceAccount }: Manifest, key: Secret): string | null {
+  const verdict = readServiceAccount(key.reveal());
+  if (!verdict.ok) {
+    return `serviceAccount.key holds no key of a service account: ${`${verdict.member} ${verdict.problem}`.trim()}`;
+  }
+  const { facts } = verdict;
+  const other = (['clientEmail', 'projectId', 'keyId'] as const).find(
+    (name) => facts[name] !== serviceAccount?.[name],
+  );
+  return other === undefined ? null : `serviceAccount.${other} is not that of serviceAccount.key`;
 }

@@ -19,10 +19,18 @@ export function parseTarget(url: string) {
   };
 }
 
-/** Resolves by `resolve` first and by the system last. `*.localhost` is loopback (RFC 6761, 6.3). */
+/** The address of a proxied name without an origin: packets to it are dropped (RFC 6666). */
+export const DISCARDED = '100::';
+
+/**
+ * Resolves by `resolve` first and by the system last, as a name without an origin for a visitor. `*.localhost` is
+ * loopback (RFC 6761, 6.3).
+ */
 export function lookupWith(resolve: (host: string) => string | null): LookupFunction {
   return (hostname, options, callback) => {
-    const address = resolve(hostname) ?? (hostname.endsWith('.localhost') ? '127.0.0.1' : null);
+    const found = resolve(hostname);
+    const known = found === DISCARDED ? null : found;
+    const address = known ?? (hostname.endsWith('.localhost') ? '127.0.0.1' : null);
     if (address === null) {
       systemLookup(hostname, options, callback);
       return;

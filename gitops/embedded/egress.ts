@@ -3,20 +3,28 @@ import https from 'node:https';
 import { isIP } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { getCACertificates } from 'node:tls';
-import { lookupWith, parseTarget } from './egress-target.ts';
+import { statusOfFailure } from './egress-errors.ts';
+import { DISCARDED, lookupWith, parseTarget } from './egress-target.ts';
 import { endToEndHeaders } from './hop-by-hop.ts';
 
-const CONNECT_TIMEOUT_MS = 10_000;
+/** As long as Cloudflare waits for a connection (docs/facts.md, Cloudflare Workers). */
+const CONNECT_TIMEOUT_MS = 19_000;
 /** Less than the 5 s after which the tag server's Node closes an idle connection. */
 const IDLE_MS = 4000;
 
+/** Counts the passes of a request through workers (docs/facts.md, Cloudflare Workers). */
+const VIA = 'cf-ew-via';
+
 interface EgressOptions {
-  /** The address of a host; `null` to resolve it by the system. */
+  /** The address of a host; `null` to resolve it by the system; `100::` for a proxied name without an origin. */
   readonly resolve: (host: string) => string | null;
   /** PEM certificates to trust in addition to Node's own. */
   readonly ca: readonly string[];
   /** Port on 127.0.0.1; 0 picks a free one. */
   readonly port?: number;
+  readonly connectTimeoutMs?: number;
+  /** How long a name without an origin is silent; default: `connectTimeoutMs`. */
+  readonly silenceMs?: number;
 }
 
 export interface Egress {
@@ -28,17 +36,31 @@ export interface Egress {
 /**
  * The forward proxy behind the embedded edge. It accepts requests with an absolute target, resolves the host by the
  * zones' records, connects by TLS, verifies the certificate, and streams both ways with unchanged headers. It answers
- * 502 for an unreachable host. CONNECT is not supported: the worker's runtime expects its proxy to do TLS.
+ * as Cloudflare where an origin gives no answer. A request that the edge's worker hands on reaches a name's origin, and
+ * where it has none, nothing until the time limit; any other request for that name takes a visitor's way. CONNECT is not
+ * supported: the worker's runtime expects its proxy to do TLS.
  */
-export async function startEgress({ resolve, ca, port = 0 }: EgressOptions): Promise<Egress> {
+export async function startEgress({
+  resolve,
+  ca,
+  port = 0,
+  connectTimeoutMs = CONNECT_TIMEOUT_MS,
+  silenceMs = connectTimeoutMs,
+}: EgressOptions): Promise<Egress> {
   const agentOptions = { keepAlive: true, timeout: IDLE_MS, lookup: lookupWith(resolve) };
   const agents = {
     'http:': new http.Agent(agentOptions),
     'https:': new https.Agent({ ...agentOptions, ca: [...getCACertificates('default'), ...ca] }),
   };
+  const ways: Ways = {
+    agents,
+    connectTimeoutMs,
+    silenceMs,
+    isDiscarded: (host, { headers }) => headers[VIA] !== undefined && resolve(host) === DISCARDED,
+  };
   // workerd sends the host in the target only.
   const server = http.createServer({ requireHostHeader: false }, (request, response) =>
-    forward(request, response, agents),
+    forward(request, response, ways),
   );
   server.on('connect', (_request, socket) => socket.end('HTTP/1.1 405 Method Not Allowed\r\n\r\n'));
   await new Promise<void>((listening, failed) => {
@@ -58,9 +80,15 @@ export async function startEgress({ resolve, ca, port = 0 }: EgressOptions): Pro
   };
 }
 
-type Agents = Readonly<Record<'http:' | 'https:', http.Agent>>;
+interface Ways {
+  readonly agents: Readonly<Record<'http:' | 'https:', http.Agent>>;
+  readonly connectTimeoutMs: number;
+  readonly silenceMs: number;
+  /** Whether a request's packets to that host are dropped. */
+  readonly isDiscarded: (host: string, request: IncomingMessage) => boolean;
+}
 
-function forward(request: IncomingMessage, response: ServerResponse, agents: Agents): void {
+function forward(request: IncomingMessage, response: ServerResponse, ways: Ways): void {
   const target = parseTarget(request.url ?? '');
   if (target === null) {
     response
@@ -69,6 +97,15 @@ function forward(request: IncomingMessage, response: ServerResponse, agents: Age
     return;
   }
   const { protocol, hostname, port, path, authority } = target;
+  const fail = (error: NodeJS.ErrnoException) =>
+    response
+      .writeHead(statusOfFailure(error), { 'content-type': 'text/plain' })
+      .end(`${hostname} can't be reached: ${error.message}\n`);
+  if (ways.isDiscarded(hostname, request)) {
+    const timer = setTimeout(() => fail(noConnection()), ways.silenceMs);
+    response.once('close', () => clearTimeout(timer));
+    return;
+  }
   // The host of an absolute target takes precedence over the Host header (RFC 9112, 3.2.2).
   const headers = ['Host', authority, ...endToEndHeaders(request.rawHeaders, ['host'])];
   const hasBody =
@@ -78,7 +115,7 @@ function forward(request: IncomingMessage, response: ServerResponse, agents: Age
   if (!hasBody && !isReadOnly) headers.push('content-length', '0');
 
   const outgoing = (protocol === 'https:' ? https : http).request({
-    agent: agents[protocol],
+    agent: ways.agents[protocol],
     hostname,
     port,
     path,
@@ -86,7 +123,7 @@ function forward(request: IncomingMessage, response: ServerResponse, agents: Age
     headers,
     ...(isIP(hostname) === 0 ? { servername: hostname } : {}),
   });
-  limitConnecting(outgoing);
+  limitConnecting(outgoing, ways.connectTimeoutMs);
   const abandon = () => outgoing.destroy();
   response.once('close', abandon);
   outgoing.once('response', (answer) => {
@@ -105,21 +142,22 @@ function forward(request: IncomingMessage, response: ServerResponse, agents: Age
       !response.headersSent
     ) {
       response.off('close', abandon);
-      forward(request, response, agents);
+      forward(request, response, ways);
     } else if (response.headersSent) response.destroy();
-    else
-      response
-        .writeHead(502, { 'content-type': 'text/plain' })
-        .end(`${hostname} can't be reached: ${error.message}\n`);
+    else fail(error);
   });
   if (hasBody) pipeline(request, outgoing).catch(() => outgoing.destroy());
   else outgoing.end();
 }
 
-function limitConnecting(outgoing: http.ClientRequest): void {
+function noConnection(): NodeJS.ErrnoException {
+  return Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
+}
+
+function limitConnecting(outgoing: http.ClientRequest, timeoutMs: number): void {
   outgoing.once('socket', (socket) => {
     if (!socket.connecting) return;
-    const timer = setTimeout(() => outgoing.destroy(new Error('no connection in time')), CONNECT_TIMEOUT_MS);
+    const timer = setTimeout(() => outgoing.destroy(noConnection()), timeoutMs);
     socket.once('connect', () => clearTimeout(timer));
     outgoing.once('close', () => clearTimeout(timer));
   });

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, on } from 'node:events';
+import type { KeyFiles } from '../appliers/containers/key-files.ts';
 import {
   boundEndpoint,
   type ContainerInstance,
@@ -15,6 +16,8 @@ interface ProcessRuntimeOptions {
   readonly entry: string;
   /** PEM file of a CA that children trust beside Node's own. */
   readonly caFile?: string;
+  /** Keys of service accounts. Unset: no child has one. */
+  readonly keyFiles?: KeyFiles;
   /** Seconds between SIGTERM and SIGKILL; default 5. */
   readonly stopGraceSeconds?: number;
 }
@@ -31,7 +34,7 @@ interface Entry {
  * isolation. They end with the daemon, because each one exits when its IPC channel closes.
  */
 export function processRuntime(options: ProcessRuntimeOptions): Runtime {
-  const { stopGraceSeconds = 5 } = options;
+  const { stopGraceSeconds = 5, keyFiles } = options;
   const entries = new Map<string, Entry>();
   const losses = new EventEmitter();
 
@@ -53,7 +56,16 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
 
   async function remove(id: string): Promise<void> {
     await stop(id);
+    const name = entries.get(id)?.launch.name;
     entries.delete(id);
+    const others = [...entries.values()].some((entry) => entry.launch.name === name);
+    if (name !== undefined && !others) await keyFiles?.remove(name);
+  }
+
+  /** Children end with their daemon, so the files that it had before are of no use. */
+  let cleaned: Promise<void> | null = null;
+  async function removeOldKeys(): Promise<void> {
+    for (const name of (await keyFiles?.names()) ?? []) await keyFiles?.remove(name);
   }
 
   return {
@@ -69,6 +81,13 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
 
     async start(launch) {
       const id = randomUUID();
+      cleaned ??= removeOldKeys().catch((error: unknown) => {
+        cleaned = null;
+        throw error;
+      });
+      await cleaned;
+      const { serviceAccountKey } = launch.spec;
+      if (serviceAccountKey !== undefined) await keyFiles?.write(launch.name, serviceAccountKey);
       entries.set(id, { id, launch, child: run(launch), stopped: false });
       return id;
     },
@@ -107,7 +126,8 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
 }
 
 /** A child gets the environment of a container, and nothing of the daemon's own. */
-function spawn({ name, spec }: Launch, { entry, caFile }: ProcessRuntimeOptions) {
+function spawn({ name, spec }: Launch, { entry, caFile, keyFiles }: ProcessRuntimeOptions) {
+  const keyFile = spec.serviceAccountKey && keyFiles?.pathOf(name);
   return fork(entry, [], {
     env: {
       ...spec.env,
@@ -115,6 +135,7 @@ function spawn({ name, spec }: Launch, { entry, caFile }: ProcessRuntimeOptions)
       PORT: String(spec.port),
       CONTAINER_CONFIG: spec.config.reveal(),
       ...(caFile === undefined ? {} : { NODE_EXTRA_CA_CERTS: caFile }),
+      ...(keyFile === undefined ? {} : { GOOGLE_APPLICATION_CREDENTIALS: keyFile }),
     },
     // `ps` shows the title instead of the same script for every child.
     execArgv: [`--title=${name}`, `--max-old-space-size=${megabytes(spec.memory)}`],

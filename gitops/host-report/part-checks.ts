@@ -6,8 +6,10 @@ import https from 'node:https';
 import { connect, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart } from './check-part.ts';
+import { checkPart, PART_TIMEOUT_MS } from './check-part.ts';
+import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
 
 /** Least free bytes: an image, a generation of nginx and the daemon's state need less. */
 const LEAST_FREE_BYTES = 256 * 1024 * 1024;
@@ -111,4 +113,21 @@ export async function checkEdge(
       return `the worker answers on ${url.host}`;
     },
   });
+}
+
+/** Checks that a site's processing servers reach its preview server, unless that runs on demand. Never throws. */
+export async function checkPreview(site: LoadedManifest, deps: PreviewPathDeps): Promise<PartCheck> {
+  const name = 'preview';
+  if (site.resources.preview.onDemand) {
+    const detail = `tagyard doctor ${site.site} checks it, and starts its preview server for that`;
+    return { name, status: 'skipped', detail, fix: null };
+  }
+  const { problem, fix } = await checkPreviewPath(site, deps, PART_TIMEOUT_MS);
+  if (problem !== null) return { name, status: 'failed', detail: `${site.site}: ${problem}`, fix };
+  return {
+    name,
+    status: 'passed',
+    detail: `the servers of ${site.site} reach their preview server`,
+    fix: null,
+  };
 }

@@ -6,6 +6,7 @@ import { describeSite } from '../manifest/description.ts';
 import { readConfig } from './config.ts';
 import { type NameDestinations, resolveNames } from './names.ts';
 import { nodeLookup } from './node-lookup.ts';
+import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
 import { type CertificateEndpoint, readServedCertificate } from './served-certificate.ts';
 import { measureArrival, type VisitTarget } from './visit.ts';
 
@@ -19,15 +20,16 @@ interface HostReportDeps extends NameDestinations {
   readonly proxy: { readonly address: string; readonly port: number };
   readonly lookup: DnsLookup;
   readonly containers: Pick<Applier, 'desired' | 'observe'>;
+  readonly previewPath: PreviewPathDeps;
 }
 
 /** Reports what only this host can observe of a site. */
 export type ReportSite = (manifest: LoadedManifest) => Promise<HostReport>;
 
 /**
- * Reports on a site: DNS answers, certificates, the number of running preview servers, and the address with which a
- * visitor arrives. Custom domains are visited at this host's own proxy, whatever they resolve to: a client must not be
- * able to make this host connect to an address of the client's choice.
+ * Reports on a site: DNS answers, certificates, the number of running preview servers, whether the processing servers
+ * reach them, and the address with which a visitor arrives. Custom domains are visited at this host's own proxy,
+ * whatever they resolve to: a client must not be able to make this host connect to an address of the client's choice.
  */
 export function hostReporter(deps: HostReportDeps): ReportSite {
   const { host, hostAddress, edgePublicUrl, proxy, lookup, containers } = deps;
@@ -47,13 +49,15 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       ...site.customDomains.map((url) => ({ url: new URL(url), socket: proxy })),
     ];
     const visit = { hostAddress, lookup: nodeLookup(lookup), timeoutMs: TIMEOUT_MS };
-    const [names, certificates, arrivals, previews] = await Promise.all([
+    const [names, certificates, arrivals, previews, previewPath] = await Promise.all([
       resolveNames(manifest, deps, lookup),
       Promise.all(endpoints.map((one) => readServedCertificate(one, TIMEOUT_MS))),
       Promise.all(targets.map((way) => measureArrival(way, visit))),
       countPreviews(manifest, containers),
+      checkPreviewPath(manifest, deps.previewPath, TIMEOUT_MS),
     ]);
-    return { host, site, config: readConfig(manifest.config), previews, names, certificates, arrivals };
+    const config = readConfig(manifest.config);
+    return { host, site, config, previews, previewPath, names, certificates, arrivals };
   };
 }
 

@@ -9,11 +9,31 @@ export interface CertificateEndpoint {
   readonly port: number;
 }
 
-/** Reads the certificate that is served for a name. Accepts any issuer: real visits verify it. */
+/** Reads the certificate that is served for a name. Accepts any issuer: real visits verify it. Never throws. */
 export async function readServedCertificate(
-  { name, address, port }: CertificateEndpoint,
+  endpoint: CertificateEndpoint,
   timeoutMs: number,
 ): Promise<HostReport['certificates'][number]> {
+  const { name } = endpoint;
+  try {
+    const certificate = await servedCertificate(endpoint, timeoutMs);
+    const validTo = certificate.validToDate.toISOString();
+    return { name, validTo, covers: covers(certificate, name), problem: null };
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    return { name, validTo: null, covers: false, problem };
+  }
+}
+
+export function covers(certificate: X509Certificate, name: string): boolean {
+  return certificate.checkHost(name, { subject: 'never' }) !== undefined;
+}
+
+/** The certificate that is served for a name. Throws if none is. */
+export async function servedCertificate(
+  { name, address, port }: CertificateEndpoint,
+  timeoutMs: number,
+): Promise<X509Certificate> {
   const { promise, resolve, reject } = Promise.withResolvers<X509Certificate>();
   const socket = connect({
     host: address,
@@ -29,14 +49,5 @@ export async function readServedCertificate(
   });
   socket.once('error', reject);
   socket.once('timeout', () => reject(new Error('no answer in time')));
-  try {
-    const certificate = await promise;
-    const covers = certificate.checkHost(name, { subject: 'never' }) !== undefined;
-    return { name, validTo: certificate.validToDate.toISOString(), covers, problem: null };
-  } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
-    return { name, validTo: null, covers: false, problem };
-  } finally {
-    socket.destroy();
-  }
+  return await promise.finally(() => socket.destroy());
 }

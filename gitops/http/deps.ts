@@ -5,6 +5,7 @@ import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
+import type { QuotaFigures } from '../report/quotas.ts';
 import type { CertificateStatus, PartCheck } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
@@ -19,14 +20,16 @@ export interface DaemonDeps {
   /** Accepted values of `x-secret`: the current one, and the previous one during a rotation. Empty: all are refused. */
   readonly secrets: readonly string[];
   /**
-   * Checks the parts of this host, each within a time limit. `site`: an applied site, for checks that need one. Without
-   * this function, only the daemon's own parts are reported.
+   * Checks the parts of this host, each within a time limit. `sites`: the applied sites. Without this function, only the
+   * daemon's own parts are reported.
    */
-  readonly checkParts?: (site: LoadedManifest | null) => Promise<readonly PartCheck[]>;
+  readonly checkParts?: (sites: readonly LoadedManifest[]) => Promise<readonly PartCheck[]>;
   /** Makes the host report of a site. Without it there is no route for that. */
   readonly reportSite?: ReportSite;
   /** Statuses of a site's certificates, where this host manages them. */
   readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
+  /** The provider's limits, as of the last observation. */
+  readonly quotas?: () => readonly QuotaFigures[];
   /** Default: the system's clock. */
   readonly clock?: Clock;
   readonly logger?: FastifyBaseLogger;

@@ -4,13 +4,11 @@ import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
 import { fieldErrors } from '../base/http/problem.ts';
 import { claims } from '../desired/claims.ts';
-import { registrableDomains } from '../desired/client-domains.ts';
-import { clientsOf, holdersOf } from '../desired/desired-state.ts';
-import { givenDomain, imageReference, type Manifest, siteId } from '../manifest/schema.ts';
+import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report/report.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
+import { refuseForeignDomains, refuseStuck, refuseTaken, refuseWithoutRoom } from './refusals.ts';
 import { manifestOf, optionalBody, requestHeader, siteIdParams } from './request.ts';
 import { revertOf } from './revert.ts';
 import * as edits from './site-edits.ts';
@@ -107,9 +105,11 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
         await refuseTaken(deps, site, claims(manifest));
         await refuseForeignDomains(deps, manifest);
       }
+      // With a basis git has the site already: its own attempt shows whether it fits.
+      if (manifest.state === 'present' && basis === undefined) refuseWithoutRoom(deps, site);
       const edit =
         basis === undefined
-          ? await writing(deps, manifest)
+          ? (text: string | null) => edits.provisionEdit(deps.ageIdentity, manifest, text)
           : (text: string | null) => edits.stillPresent(manifest, basis, text);
       const { revision } = await commitEdit(request, { site, verb: 'Provision', edit });
       return answer(reply, { site, kind: 'provision', revision, changed: true, wait });
@@ -121,6 +121,7 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       async (request, reply) => {
         const { site, domain } = request.body;
         await refuseTaken(deps, site, [`hostname ${domain}`]);
+        refuseStuck(deps, site);
         const { revision } = await commitEdit(request, {
           site,
           verb: `Add custom domain ${domain} to`,
@@ -229,70 +230,4 @@ function domainInQuery(query: unknown): z.output<typeof customDomainQuery> {
   const result = customDomainQuery.safeParse(query);
   if (result.success) return result.data;
   throw new ProvisionerProblem('malformed_request', { errors: fieldErrors(result.error.issues) });
-}
-
-/** Throws where another site of this host has one of `names` already: committed, the edit would only stall the site. */
-async function refuseTaken(
-  { repo, reader }: DaemonDeps,
-  site: string,
-  names: readonly string[],
-): Promise<void> {
-  const head = await repo.head();
-  if (head === null) return;
-  const holders = holdersOf(await reader.read(head));
-  for (const name of names) {
-    const holder = holders.get(name);
-    if (holder !== undefined && holder !== site) {
-      throw new ProvisionerProblem('name_taken', { detail: `${name} is held by the site ${holder}` });
-    }
-  }
-}
-
-/**
- * Throws `name_taken` if another client has a registrable domain of the manifest, and the manifest's client doesn't.
- */
-async function refuseForeignDomains({ repo, reader }: DaemonDeps, manifest: Manifest): Promise<void> {
-  const head = await repo.head();
-  if (head === null) return;
-  const clients = clientsOf(await reader.read(head));
-  for (const domain of registrableDomains(manifest)) {
-    const holders = clients.get(domain);
-    if (holders !== undefined && !holders.has(manifest.client)) {
-      const sites = [...holders.values()].join(', ');
-      throw new ProvisionerProblem('name_taken', {
-        detail: `domain ${domain} belongs to the client of the site ${sites}`,
-      });
-    }
-  }
-}
-
-/** The edit that writes a manifest. Changes nothing if git has the same one, with the configuration encrypted anew. */
-async function writing(
-  { repo, ageIdentity }: DaemonDeps,
-  manifest: Manifest,
-): Promise<(text: string | null) => Promise<string>> {
-  const current = await readText(repo, manifest.site);
-  const isSame =
-    current !== null &&
-    (await edits.samePlaintext(
-      ageIdentity,
-      manifest.containerConfig,
-      await cipherOf(manifest.site, current),
-    ));
-  return (text) => edits.provisionEdit(manifest, text, isSame && text === current);
-}
-
-async function readText(repo: SitesRepo, site: string): Promise<string | null> {
-  const head = await repo.head();
-  return head === null ? null : ((await repo.readSite(head, site))?.text ?? null);
-}
-
-/** The ciphertext in a site's file; empty where the file is not a valid manifest. */
-async function cipherOf(site: string, text: string): Promise<string> {
-  try {
-    return (await edits.currentManifest(site, text)).containerConfig;
-  } catch (error) {
-    if (error instanceof ProvisionerProblem) return '';
-    throw error;
-  }
 }

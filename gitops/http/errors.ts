@@ -19,6 +19,7 @@ export const PROVISIONER_ERRORS = {
   not_found: [404, 'There is nothing at this address'],
   method_not_allowed: [405, 'The address doesn’t accept this method; the header `allow` lists its methods'],
   name_taken: [409, 'Another site of this host has one of the manifest’s names, ports or tokens'],
+  quota_reached: [409, 'The zone has no room for another site'],
   superseded: [409, 'The site was removed or replaced after the request’s revision'],
   site_protected: [409, 'The manifest protects the site from removal'],
   removal_unconfirmed: [409, 'The revert would remove the site, which the request doesn’t allow'],

@@ -5,12 +5,14 @@ import { checkPart, PART_TIMEOUT_MS } from '../host-report/check-part.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { healthSchema, PartCheck } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
+import { checkQuotas, shownQuotas } from './quotas.ts';
 
 /** Milliseconds. A pass over ten thousand sites takes seconds; one that runs longer than this hangs. */
 const MAX_PASS_MS = 120_000;
 
 /** `GET /health`: checks the parts of this host, each within a time limit (docs/http.md). */
-export function healthRoutes({ repo, reader, loop, checkParts }: DaemonDeps): FastifyPluginAsyncZod {
+export function healthRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
+  const { repo, reader, loop, checkParts } = deps;
   const checkRepo = () =>
     checkPart('sites_repo', {
       fix: 'Check SITES_REPO, and that git can reach it.',
@@ -20,22 +22,22 @@ export function healthRoutes({ repo, reader, loop, checkParts }: DaemonDeps): Fa
       },
     });
 
-  /** A site of this host, for the checks that need one; `null`: there is none, or git can't be read. */
-  async function anySite(): Promise<LoadedManifest | null> {
+  /** The applied sites of this host; empty if git can't be read. */
+  async function appliedSites(): Promise<LoadedManifest[]> {
     const { revision } = loop;
-    if (revision === null) return null;
+    if (revision === null) return [];
     const state = await withinTime(PART_TIMEOUT_MS, () => reader.peek(revision)).catch(() => null);
-    for (const { manifest } of state?.sites.values() ?? []) {
-      if (manifest?.state === 'present' && loop.status(manifest.site)?.applied != null) return manifest;
-    }
-    return null;
+    return [...(state?.sites.values() ?? [])].flatMap(({ manifest }) =>
+      manifest?.state === 'present' && loop.status(manifest.site)?.applied != null ? [manifest] : [],
+    );
   }
 
   return async (app) => {
     app.get('/health', async (): Promise<z.input<typeof healthSchema>> => {
-      const parts = checkParts === undefined ? [] : anySite().then(checkParts);
+      const parts = checkParts === undefined ? [] : appliedSites().then(checkParts);
       const [repository, ofHost] = await Promise.all([checkRepo(), parts]);
-      return { checks: [checkReconciler(loop), repository, ...ofHost] };
+      const quotas = deps.quotas === undefined ? [] : [checkQuotas(shownQuotas(deps))];
+      return { checks: [checkReconciler(loop), repository, ...quotas, ...ofHost] };
     });
   };
 }

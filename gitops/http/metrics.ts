@@ -1,11 +1,16 @@
 import { Gauge, Registry } from 'prom-client';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
+import type { QuotaStatus } from '../report/quotas.ts';
 import { REASONS } from '../report/report.ts';
 import { shownReason } from './shown-reason.ts';
 
 /** Current figures as Prometheus text. They are read from the loop, so that they match `GET /sites`. */
-export async function renderMetrics(loop: Loop, operations: Operations): Promise<string> {
+export async function renderMetrics(
+  loop: Loop,
+  operations: Operations,
+  quotas: readonly QuotaStatus[],
+): Promise<string> {
   const registry = new Registry();
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
     new Gauge({ name, help, labelNames, registers: [registry] });
@@ -39,5 +44,16 @@ export async function renderMetrics(loop: Loop, operations: Operations): Promise
     'tagyard_source_unavailable_seconds',
     'Seconds for which the newest revision has been unreadable; 0 if it can be read.',
   ).set(loop.sourceProblem === null ? 0 : Math.max(1, loop.sourceProblem.seconds));
+
+  const used = gauge('tagyard_quota_used', 'How much of a limit of the zone is used, by others too.', [
+    'quota',
+  ]);
+  const limit = gauge('tagyard_quota_limit', 'The limit; missing where it is unknown.', ['quota']);
+  const near = gauge('tagyard_quota_near', '1 from 80 % of the limit on.', ['quota']);
+  for (const quota of quotas) {
+    used.set({ quota: quota.name }, quota.used);
+    if (quota.limit !== null) limit.set({ quota: quota.name }, quota.limit);
+    near.set({ quota: quota.name }, quota.state === 'quota_near' || quota.state === 'quota_reached' ? 1 : 0);
+  }
   return await registry.metrics();
 }

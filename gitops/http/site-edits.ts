@@ -3,6 +3,7 @@ import { fieldErrors } from '../base/http/problem.ts';
 import { formatManifest } from '../manifest/load.ts';
 import { readManifest } from '../manifest/read.ts';
 import { isFirstPartyHost, type Manifest, type ManifestInput, manifestSchema } from '../manifest/schema.ts';
+import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
 import { decryptSecret } from '../manifest/secrets.ts';
 import { ProvisionerProblem } from './errors.ts';
 
@@ -17,16 +18,19 @@ export async function currentManifest(site: string, text: string | null): Promis
   });
 }
 
-/** Writes the requested manifest. The text is unchanged where it holds the same manifest already. */
+/**
+ * Writes the requested manifest. The text is unchanged where it holds the same manifest already, with its secrets
+ * encrypted anew.
+ */
 export async function provisionEdit(
+  identity: string,
   manifest: Manifest,
   current: string | null,
-  sameSecret: boolean,
 ): Promise<string> {
   if (current === null) return formatManifest(manifest);
   const parsed = await readManifest(current, `${manifest.site}.yaml`);
   if (!parsed.ok) return formatManifest(manifest);
-  const desired = sameSecret ? { ...manifest, containerConfig: parsed.manifest.containerConfig } : manifest;
+  const desired = await keepCiphertexts(identity, manifest, parsed.manifest);
   return canonicalJson(desired) === canonicalJson(parsed.manifest) ? current : formatManifest(desired);
 }
 
@@ -46,8 +50,19 @@ export async function stillPresent(
   throw new ProvisionerProblem('superseded', { detail });
 }
 
+/** The manifest with the ciphertexts that git has of the same plaintexts. */
+async function keepCiphertexts(identity: string, manifest: Manifest, present: Manifest): Promise<Manifest> {
+  let kept = manifest;
+  for (const { read, replace } of SECRET_MEMBERS) {
+    const [given, stored] = [read(manifest), read(present)];
+    if (given === undefined || stored === undefined) continue;
+    if (await samePlaintext(identity, given, stored)) kept = replace(kept, stored);
+  }
+  return kept;
+}
+
 /** True where both are ciphertexts of one plaintext: encrypting a plaintext again gives other bytes. */
-export async function samePlaintext(identity: string, one: string, other: string): Promise<boolean> {
+async function samePlaintext(identity: string, one: string, other: string): Promise<boolean> {
   if (one === other) return true;
   try {
     const [first, second] = await Promise.all([decryptSecret(identity, one), decryptSecret(identity, other)]);

@@ -1,11 +1,13 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { SourceProblem } from '../loop/source.ts';
+import { conditionsOf, type QuotaStatus } from '../report/quotas.ts';
 import type { ShownSite, SiteStatus } from '../report/report.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { renderMetrics } from './metrics.ts';
+import { shownQuotas } from './quotas.ts';
 import { shownReason } from './shown-reason.ts';
 
 const operationParams = z.object({ id: z.string() });
@@ -13,16 +15,18 @@ const operationParams = z.object({ id: z.string() });
 const siteParams = z.object({ site: z.string() });
 
 /** Status of the daemon, its operations and its sites. */
-export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonDeps): FastifyPluginAsyncZod {
+export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
+  const { repo, loop, operations, certificatesOf } = deps;
   /** Why passes can't plan; newer revisions are then unknown. `null`: they can. Applied sites stay `ready`. */
   const planProblem = () =>
     loop.lastError === null ? null : `newer revisions are unknown: ${loop.lastError.message}`;
 
-  const shown = (status: SiteStatus): ShownSite => ({
+  const shown = (status: SiteStatus, quotas: readonly QuotaStatus[]): ShownSite => ({
     ...status,
     reason: shownReason(status, loop.sourceProblem),
     message: [status.message, sourceAge(loop.sourceProblem), planProblem() ?? ''].filter(Boolean).join('; '),
     resources: [...status.resources, ...(certificatesOf?.(status.site) ?? [])],
+    ...(conditionsOf(quotas).length === 0 ? {} : { conditions: conditionsOf(quotas) }),
   });
 
   return async (app) => {
@@ -33,7 +37,7 @@ export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonD
     });
 
     app.get('/metrics', async (_request, reply) =>
-      reply.type('text/plain; version=0.0.4').send(await renderMetrics(loop, operations)),
+      reply.type('text/plain; version=0.0.4').send(await renderMetrics(loop, operations, shownQuotas(deps))),
     );
 
     app.get('/operations/:id', { schema: { params: operationParams } }, async (request) => {
@@ -42,12 +46,16 @@ export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonD
       return operation;
     });
 
-    app.get('/sites', async () => ({
-      revision: loop.revision,
-      problem: planProblem(),
-      source: shownSource(loop.sourceProblem),
-      sites: loop.statuses().map(shown),
-    }));
+    app.get('/sites', async () => {
+      const quotas = shownQuotas(deps);
+      return {
+        revision: loop.revision,
+        problem: planProblem(),
+        source: shownSource(loop.sourceProblem),
+        quotas,
+        sites: loop.statuses().map((status) => shown(status, quotas)),
+      };
+    });
 
     app.get('/sites/:site', { schema: { params: siteParams } }, async (request) => {
       const status = loop.status(request.params.site);
@@ -57,7 +65,7 @@ export function statusRoutes({ repo, loop, operations, certificatesOf }: DaemonD
         if (error instanceof SitesRepoError) return [];
         throw error;
       });
-      return { ...shown(status), history };
+      return { ...shown(status, shownQuotas(deps)), history };
     });
   };
 }

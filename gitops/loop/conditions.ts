@@ -1,3 +1,5 @@
+import type { Change } from '../appliers/contract.ts';
+import { QuotaReachedError } from '../base/errors.ts';
 import { APPROVABLE } from '../pass/guards.ts';
 import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
 import { HOST_FAULTS, type Reason, type ResourceStatus, type SiteStatus } from '../report/report.ts';
@@ -32,8 +34,12 @@ export function obstacle(plan: PassPlan, site: string): SiteObstacle | null {
   const desired = plan.desired.sites.get(site);
   if (desired?.stalled) return desired.stalled;
   const { conflicts, blocks, changes, unrepaired } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
-  const [conflict] = conflicts;
-  if (conflict !== undefined) return { reason: 'Conflict', message: conflict.detail };
+  const conflict = conflicts.find(({ ofName }) => ofName) ?? conflicts[0];
+  if (conflict !== undefined) {
+    const waiting = changes.filter((change) => plan.held.get(change)?.includes('conflict'));
+    const message = `${conflict.detail}${waiting.length === 0 ? '' : howToGetNames(waiting)}`;
+    return { reason: 'Conflict', message };
+  }
   const isRemoval = desired === undefined || desired.manifest?.state === 'absent';
   // Deletes that upsert_only stops don't keep a live site from being ready.
   const block = blocks.find(({ reason }) => isRemoval || reason !== 'upsert_only');
@@ -57,6 +63,11 @@ export function obstacle(plan: PassPlan, site: string): SiteObstacle | null {
   const [unobserved] = plan.unobserved;
   if (unobserved === undefined) return hostObstacle(plan, site);
   return { reason: 'ObserveFailed', message: `${unobserved[0]}: ${unobserved[1].message}`, transient: true };
+}
+
+function howToGetNames(waiting: readonly Change[]): string {
+  const summaries = waiting.map(({ summary }) => summary).join('; ');
+  return `. Remove it, give the site another hostname, or take it over by adopt: true. Not applied until then: ${summaries}`;
 }
 
 /** What keeps a site from being ready after everything is applied: the host's shortfall, a missing certificate. */
@@ -87,7 +98,9 @@ export function conditionAfterRun(
     const message = failures
       .map(({ change, error }) => `${change.target} ${change.key}: ${error.message}`)
       .join('; ');
-    return { ready: false, reason: outcome?.terminal ? 'Failed' : 'Retrying', message };
+    const isFull = failures.some(({ error }) => error instanceof QuotaReachedError);
+    const reason = isFull ? 'QuotaReached' : outcome?.terminal ? 'Failed' : 'Retrying';
+    return { ready: false, reason, message };
   }
   const found = obstacle(plan, site);
   if (found !== null) return { ready: false, reason: found.reason, message: found.message };
@@ -106,7 +119,9 @@ export function resourceStatuses(
 ): ResourceStatus[] {
   const { changes, conflicts, unrepaired } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
   const done = new Set(outcome?.done.map(idOf));
-  const pending = new Set(changes.map(idOf).filter((id) => !done.has(id)));
+  const open = changes.filter((change) => !done.has(idOf(change)));
+  const pending = new Set(open.map(idOf));
+  const missing = new Set(open.filter(({ op }) => op === 'create').map(idOf));
   const drifted = new Set(unrepaired.map(({ change }) => idOf(change)));
   const inConflict = new Set(conflicts.map(idOf));
   const failures = new Map(outcome?.failures.map(({ change, error }) => [idOf(change), error.message]));
@@ -130,6 +145,7 @@ export function resourceStatuses(
       state,
       // A drifted resource keeps its hash: it was applied, and drift is a difference from what was applied.
       hash: state === 'applied' || state === 'drifted' ? hash : null,
+      ...(missing.has(id) ? { missing: true as const } : {}),
       ...(lastError === undefined ? {} : { lastError, ...(nextRetry === null ? {} : { nextRetry }) }),
     };
   });

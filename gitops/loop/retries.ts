@@ -1,6 +1,6 @@
 import { backoffMs } from '../base/backoff.ts';
 import type { Clock } from '../base/clock.ts';
-import { GivenUpError, RetryableError } from '../base/errors.ts';
+import { GivenUpError, QuotaReachedError, RetryableError } from '../base/errors.ts';
 import type { DesiredSite } from '../desired/desired-state.ts';
 
 /** Limits concurrent runs of failing sites, so that healthy sites don't wait for them (docs/reconciler.md, rule 10). */
@@ -29,7 +29,9 @@ export class Retries {
   failed(site: string, desired: DesiredSite | undefined, errors: readonly Error[]): void {
     const before = this.#bySite.get(site);
     const failures = (before?.desired === desired ? (before?.failures ?? 0) : 0) + 1;
-    const retryAfter = errors.map((error) => (error instanceof RetryableError ? (error.retryAfter ?? 0) : 0));
+    const retryAfter = errors.map((error) =>
+      error instanceof RetryableError || error instanceof QuotaReachedError ? (error.retryAfter ?? 0) : 0,
+    );
     const isGivenUp = errors.some((error) => error instanceof GivenUpError);
     const pause = isGivenUp
       ? Number.POSITIVE_INFINITY

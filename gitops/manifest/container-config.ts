@@ -26,16 +26,21 @@ export function parseContainerConfig(text: string): ConfigVerdict {
 }
 
 /**
- * Converts a pasted CONTAINER_CONFIG to the canonical form, and validates that and its values. Accepts whitespace, the
- * base64url alphabet and missing padding.
+ * Converts a CONTAINER_CONFIG to the canonical form, without which the image doesn't start, and judges that. Accepts
+ * whitespace (`base64` ends its output with a line break), the base64url alphabet and missing padding.
  */
-export function normaliseContainerConfig(given: string): ConfigVerdict {
+export function canonicalContainerConfig(given: string): ConfigVerdict {
   const digits = given
     .replace(/\s+/g, '')
     .replaceAll('-', '+')
     .replaceAll('_', '/')
     .replace(/^([^=]*)={1,2}$/, '$1');
-  const config = parseContainerConfig(digits.padEnd(Math.ceil(digits.length / 4) * 4, '='));
+  return parseContainerConfig(digits.padEnd(Math.ceil(digits.length / 4) * 4, '='));
+}
+
+/** Converts a pasted CONTAINER_CONFIG to the canonical form, and judges its values, too. */
+export function normaliseContainerConfig(given: string): ConfigVerdict {
+  const config = canonicalContainerConfig(given);
   return config.ok ? judgeValues(config) : config;
 }
 

@@ -4,9 +4,11 @@ import type { Manifest } from './schema.ts';
 import type { Secret } from './secrets.ts';
 import type { SlotHolder } from './slots.ts';
 
-/** A manifest whose CONTAINER_CONFIG has been decrypted on the host that runs it. */
+/** A manifest whose secrets have been decrypted on the host that runs it. */
 export interface LoadedManifest extends Manifest {
   readonly config: Secret;
+  /** The JSON of `serviceAccount`'s key. */
+  readonly serviceAccountKey?: Secret;
 }
 
 type Role = 'processing' | 'preview';
@@ -24,13 +26,15 @@ export interface ContainerSpec {
   /** Without CONTAINER_CONFIG, which is `config`. */
   readonly env: Readonly<Record<string, string>>;
   readonly config: Secret;
+  /** The JSON of a service account's key, which the container reads from a file. */
+  readonly serviceAccountKey?: Secret;
   readonly address: string;
   readonly port: number;
   /** It runs only while it is used: a socket on `address` starts it for the first request. */
   readonly onDemand: boolean;
   /** Where the container itself listens, at the same `port`. This address equals `address` unless `onDemand` is set. */
   readonly boundAddress: string;
-  /** The hostname of the preview server. Inside a processing container it must resolve to this host. */
+  /** The hostname of the preview server for the processing role, where it must resolve to this host. */
   readonly previewHost: string;
   readonly hash: string;
 }
@@ -54,6 +58,11 @@ export interface ContainerSettings {
   edition?(site: string): string;
   /** Each site's containers are in a network of their own. Default: false. */
   readonly ownNetwork?: boolean;
+  /**
+   * The name of a site's preview server in the site's network. All callers of `containerSpecs` must pass the same
+   * function. Default: its public hostname.
+   */
+  previewNameOf?(site: string): string;
 }
 
 /**
@@ -62,14 +71,16 @@ export interface ContainerSettings {
  * same port: the old and the new container run side by side during a swap (docs/reconciler.md, rule 8).
  */
 export function containerSpecs(manifest: LoadedManifest, settings: ContainerSettings): ContainerSpec[] {
-  const { site, image, resources, ports, hostnames, config } = manifest;
+  const { site, image, resources, ports, hostnames, config, serviceAccount, serviceAccountKey } = manifest;
+  const previewHost = settings.previewNameOf?.(site) ?? hostnames.preview;
   const spec = (
     role: Role,
     replica: number,
     { memory, cpus, onDemand = false }: { memory: string; cpus: number; onDemand?: boolean },
-    env: Record<string, string>,
+    own: Record<string, string>,
   ): ContainerSpec => {
     const port = ports[role];
+    const env = serviceAccount ? { ...own, GOOGLE_CLOUD_PROJECT: serviceAccount.projectId } : own;
     const hash = contentHash({
       site,
       role,
@@ -79,6 +90,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       cpus,
       env,
       config: config.fingerprint,
+      serviceAccount: serviceAccountKey?.fingerprint,
       port,
       // A container on demand stops while it is unused, so it needs no replacement because of its age.
       ...(onDemand ? { onDemand } : { edition: settings.edition?.(site) }),
@@ -97,11 +109,12 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       cpus,
       env,
       config,
+      ...(serviceAccountKey === undefined ? {} : { serviceAccountKey }),
       address: onDemand ? addressOf(gateHolder(holder)) : boundAddress,
       port,
       onDemand,
       boundAddress,
-      previewHost: hostnames.preview,
+      previewHost,
       hash,
     };
   };
@@ -109,7 +122,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
   return [
     ...Array.from({ length: processing.replicas }, (_, replica) =>
       spec('processing', replica, processing, {
-        PREVIEW_SERVER_URL: originUrl(hostnames.preview, settings.originPort),
+        PREVIEW_SERVER_URL: originUrl(previewHost, settings.originPort),
       }),
     ),
     spec('preview', 0, preview, { RUN_AS_PREVIEW_SERVER: 'true' }),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { SiteDescription } from '../../edge/verification/contract.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
+import { forwardedPaths } from '../../plugins/server_proxy/config.ts';
 import { originUrl } from './documents.ts';
 import type { Manifest } from './schema.ts';
 
@@ -26,7 +27,7 @@ export function describeSite(
     domains,
     modules,
     features,
-  }: Omit<Manifest, 'containerConfig'>,
+  }: Omit<Manifest, 'containerConfig' | 'serviceAccount'>,
   { edgePublicUrl: edgeUrl, tlsPort }: PublicAddresses,
 ): SiteDescription {
   return {
@@ -42,6 +43,6 @@ export function describeSite(
       webTagId,
       active: isActiveDomain(index, features.multi_domain),
     })),
-    proxyPaths: [...(modules.server_proxy?.paths ?? [])],
+    proxyPaths: forwardedPaths(modules.server_proxy),
   };
 }

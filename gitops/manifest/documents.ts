@@ -6,6 +6,7 @@ import type {
   RoutingDocument,
 } from '../../plugins/document.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
+import { forwardedPaths } from '../../plugins/server_proxy/config.ts';
 import { type Manifest, registrableDomain } from './schema.ts';
 
 /** One desired KV pair. */
@@ -57,7 +58,7 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
           cookieDomain: registrableDomain(domain),
           active: isActiveDomain(index, manifest.features.multi_domain),
         })),
-        proxyPaths: manifest.modules.server_proxy?.paths ?? [],
+        proxyPaths: forwardedPaths(manifest.modules.server_proxy),
         consent: manifest.consent,
       },
     },

@@ -2,6 +2,7 @@ import { getDomain, getPublicSuffix, parse as parseHost } from 'tldts';
 import { z } from 'zod';
 import { CONSENT_MODES, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
 import { textProblem } from '../base/text.ts';
+import { serviceAccountFacts } from './service-account.ts';
 
 /** The newest manifest version that this release understands. Newer manifests are refused (`UnsupportedVersion`). */
 export const MANIFEST_VERSION = 1;
@@ -174,6 +175,14 @@ export const modules = z
 
 const domainEntry = z.strictObject({ domain: ownableDomain, webTagId, token: containerToken });
 
+const armored = (most: number) =>
+  z
+    .string()
+    .max(most)
+    .regex(/^-----BEGIN AGE ENCRYPTED FILE-----\n[A-Za-z0-9+/=\n]+-----END AGE ENCRYPTED FILE-----\n?$/, {
+      error: 'must be age-encrypted (armored) to the host’s recipient, never plain',
+    });
+
 const shape = z.strictObject({
   version: z.literal(MANIFEST_VERSION),
   site: siteId,
@@ -197,12 +206,9 @@ const shape = z.strictObject({
   image: imageReference,
   tls: z.strictObject({ mode: z.enum(['files', 'acme']) }).prefault({ mode: 'files' }),
   /** The CONTAINER_CONFIG, encrypted with age (armored). */
-  containerConfig: z
-    .string()
-    .max(8192)
-    .regex(/^-----BEGIN AGE ENCRYPTED FILE-----\n[A-Za-z0-9+/=\n]+-----END AGE ENCRYPTED FILE-----\n?$/, {
-      error: 'must be age-encrypted (armored) to the host’s recipient, never plain',
-    }),
+  containerConfig: armored(8192),
+  /** A Google Cloud service account's key: what names it, and its JSON encrypted with age (armored). */
+  serviceAccount: serviceAccountFacts.extend({ key: armored(16_384) }).optional(),
   resources: z.strictObject({ processing: role({ memory: '512m', cpus: 1 }), preview }).prefault({}),
   consent: z.enum(CONSENT_MODES).default('opt_out'),
   features,

@@ -1,4 +1,5 @@
 import type { Change, Plan, Target, Traits } from '../appliers/contract.ts';
+import { waitingForNames } from '../appliers/plan.ts';
 import { contentHash } from '../base/ownership.ts';
 
 /** `sync` applies all changes, `upsert_only` all but deletes. */
@@ -73,8 +74,8 @@ const BLOCK_REASONS = [
   'upsert_only',
 ] as const;
 type BlockReason = (typeof BLOCK_REASONS)[number];
-/** `unusable`: the site has no usable manifest. */
-export type HoldReason = BlockReason | 'suspended' | 'unusable';
+/** `unusable`: the site has no usable manifest. `conflict`: a public name of the site belongs to others. */
+export type HoldReason = BlockReason | 'suspended' | 'unusable' | 'conflict';
 
 export const APPROVABLE: ReadonlySet<HoldReason> = new Set<BlockReason>([
   'empty_desired_state',
@@ -125,7 +126,7 @@ export function judge(input: JudgeInput): Verdict {
   const approved = guarded.every((change) => input.approved.has(changeId(change)));
   const blocks = [...(approved ? [] : approvable), ...unconditionalBlocks(input, changes, known)];
 
-  const held = holdReasons(changes, blocks, known);
+  const held = holdReasons(input.plans, blocks, known);
   return {
     allowed: changes.filter((change) => !held.has(change)),
     held,
@@ -144,7 +145,7 @@ interface BlockedChanges {
 type Known = ReadonlyMap<string, JudgedSite>;
 
 function holdReasons(
-  changes: readonly Change[],
+  plans: readonly Plan[],
   blocks: readonly BlockedChanges[],
   known: Known,
 ): Map<Change, HoldReason[]> {
@@ -152,7 +153,8 @@ function holdReasons(
   const hold = (change: Change, reason: HoldReason) =>
     held.set(change, [...(held.get(change) ?? []), reason]);
   for (const { reason, changes: which } of blocks) for (const change of which) hold(change, reason);
-  for (const change of changes) {
+  for (const change of waitingForNames(plans)) hold(change, 'conflict');
+  for (const change of plans.flatMap((plan) => plan.changes)) {
     const site = known.get(change.site);
     if (site?.unusable) hold(change, 'unusable');
     if (site?.suspend) hold(change, 'suspended');

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { siteConditionSchema } from './quotas.ts';
 
 /** The states of a hostname's certificate, in the order in which they normally follow each other. */
 export const CERTIFICATE_STATES = [
@@ -15,11 +16,12 @@ export const REASONS = {
   Ready: 'everything that the manifest asks for is applied and healthy',
   Progressing: 'changes are being applied',
   Retrying: 'a step failed and is tried again with increasing pauses',
+  QuotaReached: 'the provider takes no more records or routes; it is tried again every half hour',
   Failed: 'a step fails until the manifest, the host or a permission changes',
   ObserveFailed: 'a target could not be observed, so nothing that depends on it is changed',
   InvalidManifest: 'the newest manifest is invalid; the last valid one stays applied',
   UnsupportedVersion: 'the manifest needs a newer release; the last valid one stays applied',
-  UndecryptableConfig: 'containerConfig is not encrypted to this host’s age recipient',
+  UndecryptableConfig: 'a secret of the manifest is not encrypted to this host’s age recipient',
   NameTaken: 'another site claimed a name, port or token of this manifest first',
   Conflict: 'an object with a desired name is not owned by this host',
   Suspended: 'the manifest says suspend: pending changes are reported, nothing is changed',
@@ -46,6 +48,7 @@ export const HOST_FAULTS: readonly Reason[] = [
   'Blocked',
   'Frozen',
   'CertificatePending',
+  'QuotaReached',
   'NotIsolated',
   'Drifted',
   'RepairLoop',
@@ -95,6 +98,8 @@ const resource = z.object({
   key: z.string(),
   state: z.enum(['applied', 'pending', 'failed', 'conflict', 'drifted']),
   hash: z.string().nullable(),
+  /** Nothing is there yet: it is still to be created. */
+  missing: z.literal(true).optional(),
   lastError: z.string().optional(),
   nextRetry: z.string().optional(),
 });
@@ -139,6 +144,8 @@ export type CertificateStatus = z.infer<typeof certificate>;
 /** The answer of `GET /sites` and `GET /sites/:site`. */
 export const shownSiteSchema = siteStatusSchema.extend({
   resources: z.array(z.union([certificate, resource])),
+  /** Quotas that are near or reached. They don't keep the site from being ready. */
+  conditions: z.array(siteConditionSchema).optional(),
 });
 export type ShownSite = z.infer<typeof shownSiteSchema>;
 

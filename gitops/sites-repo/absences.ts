@@ -1,11 +1,11 @@
 import { escapeHidden } from '../base/text.ts';
+import { GitError } from '../clients/git.ts';
 import type { Manifest } from '../manifest/schema.ts';
+import { SitesRepoError } from './errors.ts';
 import type { FileEvent } from './file-events.ts';
-import type { GitDir } from './git-dir.ts';
-import { readKeptTexts } from './kept-texts.ts';
 import { findLastReadable } from './last-readable.ts';
-import { describeMisplaced, type MisplacedFile } from './listing.ts';
-import type { SiteFiles } from './site-files.ts';
+import { describeMisplaced, type MisplacedFile, siteAt } from './listing.ts';
+import type { WalkParts } from './version-walk.ts';
 
 /** Why a revision has no file of a site. */
 export interface Absence {
@@ -21,7 +21,7 @@ export interface Absence {
 export async function findAbsences(
   sites: readonly string[],
   revision: string,
-  parts: { readonly git: GitDir; readonly files: SiteFiles },
+  parts: WalkParts,
 ): Promise<Map<string, Absence>> {
   if (sites.length === 0) return new Map();
   const [found, { misplaced }, kept] = await Promise.all([
@@ -60,4 +60,55 @@ function doubt(
     return `${commit} removed ${site}.yaml and added ${escapeHidden(hiddenBy)}, whose content isn't read`;
   }
   return '';
+}
+
+/** What names a site in a manifest, in block or flow style, as an extended regular expression. */
+const NAMED = `(^|[{,])[[:space:]]*["']?site["']?[[:space:]]*:[[:space:]]*["']?[a-z0-9][a-z0-9-]*`;
+
+/** What a revision has under names that are no site's. */
+interface KeptTexts {
+  /** The path of this very blob. */
+  ofBlob(blob: string): string | undefined;
+  /** The path of a file whose text names this site, and which is no other site's own manifest. */
+  ofSite(site: string): string | undefined;
+}
+
+/** Reads every file of a revision, of any size. Throws `SitesRepoError`. */
+async function readKeptTexts(revision: string, { git }: WalkParts): Promise<KeptTexts> {
+  const [listing, matches] = await Promise.all([
+    git.run(['ls-tree', '-r', '-z', revision]),
+    git.run(['grep', '-z', '-o', '-a', '-E', '-e', NAMED, revision]).catch(noMatch),
+  ]);
+  const pathOf = new Map<string, string>();
+  for (const line of listing.toString().split('\0')) {
+    const [, blob = '', path = ''] = /^\d{6} blob (\w+)\t(.+)$/s.exec(line) ?? [];
+    if (blob !== '') pathOf.set(blob, path);
+  }
+  const named = new Map<string, string>();
+  for (const [path, sites] of sitesByPath(matches.toString(), revision)) {
+    // Its other values are texts of its client, which must not keep another client's site.
+    const own = siteAt(path);
+    if (own !== null && sites.has(own)) continue;
+    for (const site of sites) named.set(site, path);
+  }
+  return { ofBlob: (blob) => pathOf.get(blob), ofSite: (site) => named.get(site) };
+}
+
+/** The names that each path has in `git grep -z -o`: `<revision>:<path>`, NUL, the match, a line break. */
+function sitesByPath(matches: string, revision: string): ReadonlyMap<string, ReadonlySet<string>> {
+  const sites = new Map<string, Set<string>>();
+  for (const match of matches.matchAll(/([^\0]+)\0[^\0\n]*?([a-z0-9][a-z0-9-]*)\n/g)) {
+    const [, file = '', site = ''] = match;
+    const path = file.slice(revision.length + 1);
+    sites.set(path, (sites.get(path) ?? new Set()).add(site));
+  }
+  return sites;
+}
+
+/** `git grep` exits with 1 where nothing matches. */
+function noMatch(error: unknown): Buffer {
+  if (error instanceof SitesRepoError && error.cause instanceof GitError && error.cause.exitCode === 1) {
+    return Buffer.alloc(0);
+  }
+  throw error;
 }

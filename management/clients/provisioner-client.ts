@@ -26,11 +26,20 @@ const site = z.object({
   message: text.default(''),
   health: z.enum(HEALTHS).default('unknown'),
 });
-const sites = z.object({ sites: z.array(site) });
+const quota = z.object({ state: z.string(), message: text, fix: text.nullable() });
+/** An older provisioner names no quotas. */
+const sites = z.object({ sites: z.array(site), quotas: z.array(quota).catch([]) });
 const problem = z.object({ code: z.string(), detail: text.optional() });
 
 export type ProvisionerOperation = z.output<typeof operation>;
 export type ProvisionerSite = z.output<typeof site>;
+
+/** What the provisioner reports of its host. */
+export interface ProvisionerReport {
+  readonly sites: readonly ProvisionerSite[];
+  /** Why its zone has no room for another site; `null`: it has, or that is unknown. */
+  readonly full: string | null;
+}
 
 /**
  * `unreachable`: no connection was made, so the request did not arrive. `unanswered`: the request may have arrived.
@@ -163,9 +172,14 @@ export class ProvisionerClient {
     }
   }
 
-  /** All sites that it knows. */
-  async sites(context: CallContext): Promise<ProvisionerSite[]> {
-    return sites.parse(await this.#call({ method: 'GET', path: '/sites', context })).sites;
+  /** All sites that it knows, and whether another one fits. */
+  async report(context: CallContext): Promise<ProvisionerReport> {
+    const answer = sites.parse(await this.#call({ method: 'GET', path: '/sites', context }));
+    const full = answer.quotas.find(({ state }) => state === 'quota_reached');
+    return {
+      sites: answer.sites,
+      full: full === undefined ? null : [full.message, full.fix ?? ''].join('. '),
+    };
   }
 
   async #find<Schema extends z.ZodType>(

@@ -8,8 +8,9 @@ import { presentContainer } from '../view/present.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from './idempotency.repository.ts';
 
 /** The outcome of a creation. It is stored to answer repeated requests. */
-type CreationAnswer =
-  | { readonly container: ContainerView }
+export type CreationAnswer =
+  // An answer that an older release has stored has no warnings.
+  | { readonly container: Omit<ContainerView, 'warnings'> & Partial<ContainerView> }
   | { readonly failed: string; readonly detail: string };
 
 type Recorded = Pick<ContainerWithOperation, 'status' | 'operation'>;
@@ -69,6 +70,6 @@ function isFailure(answer: unknown): boolean {
 
 /** The created container. Throws `provisioning_failed` if the creation failed. */
 export function createdContainer(answer: CreationAnswer): ContainerView {
-  if ('container' in answer) return answer.container;
+  if ('container' in answer) return { ...answer.container, warnings: answer.container.warnings ?? [] };
   throw new ManagementProblem('provisioning_failed', { detail: answer.detail, container: answer.failed });
 }

@@ -7,14 +7,15 @@ import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandAnyContainer, demandContainer } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
-import { withoutConfig } from '../db/manifest-view.ts';
+import { withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { isUnsettled } from '../lifecycle/steps.ts';
 import { claimForChange, settleClaims } from '../records/claims.repository.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import { claimedNames } from '../records/sites.repository.ts';
 import { demandMatch } from '../view/etag.ts';
-import { refuseOwnZone } from './own-zone.ts';
+import { refuseOwnZone } from './names/own-zone.ts';
+import { demandPlaced } from './room.ts';
 
 /** Brings the database up to date with the sites repository. */
 export interface Projector {
@@ -62,6 +63,9 @@ export async function changeContainer(
     claims.filter((name) => !known.includes(name)),
     () => 'domain',
   );
+  if (claims.some((name) => !known.includes(name))) {
+    demandPlaced(context, row.site_id, { subject: caller.subject, requestId });
+  }
   const changeId = randomUUID();
   const contested = await claimForChange(db, id, changeId, claims);
   if (contested.length > 0) {
@@ -128,7 +132,7 @@ async function rewrite(
   const parsed = await readManifest(current, `${site_id}.yaml`);
   if (!parsed.ok) throw new ManagementProblem('manifest_broken', { errors: parsed.problems });
   if (parsed.manifest.state === 'absent') throw wrongStatus();
-  demandMatch(ifMatch, withoutConfig(parsed.manifest));
+  demandMatch(ifMatch, withoutSecrets(parsed.manifest));
   const changed = manifestSchema.safeParse(edit(parsed.manifest));
   if (!changed.success) {
     const errors = fieldErrors(changed.error.issues);

@@ -14,6 +14,7 @@ import {
   newCustomDomain,
   newDomain,
   newLoaderToken,
+  serviceAccountKey,
 } from './containers.schema.ts';
 import { newToken } from './draft.ts';
 import {
@@ -23,8 +24,11 @@ import {
   rotateLoaderToken,
   withCustomDomain,
   withoutCustomDomain,
+  withoutServiceAccount,
+  withServiceAccount,
 } from './edits.ts';
 import { demandImage } from './image.ts';
+import { encryptAccount } from './service-account.ts';
 
 const GRACE_DAYS = 30;
 
@@ -99,7 +103,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           params: containerParams,
           headers: changeHeaders,
           body: newDomain,
-          response: { 200: containerView, ...problems(...refusals, 'domain_in_use') },
+          response: { 200: containerView, ...problems(...refusals, 'domain_in_use', 'quota_reached') },
         },
       },
       (request, reply) => {
@@ -149,7 +153,10 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           params: containerParams,
           headers: changeHeaders,
           body: newCustomDomain,
-          response: { 200: containerView, ...problems(...refusals, 'domain_in_use', 'foreign_domain') },
+          response: {
+            200: containerView,
+            ...problems(...refusals, 'domain_in_use', 'quota_reached', 'foreign_domain'),
+          },
         },
       },
       (request, reply) => {
@@ -184,6 +191,51 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           edit: (current) => withoutCustomDomain(current, domain),
         });
       },
+    );
+
+    app.put(
+      '/server-containers/:id/service-account',
+      {
+        schema: {
+          operationId: 'setServiceAccount',
+          summary: 'Give the tag server a Google Cloud service account, for BigQuery and Firestore',
+          description:
+            'The key is encrypted for the host and never answered. The containers are replaced by a swap.',
+          tags,
+          params: containerParams,
+          headers: changeHeaders,
+          body: serviceAccountKey,
+          response: { 200: containerView, ...problems(...refusals, 'invalid_service_account') },
+        },
+      },
+      async (request, reply) => {
+        const account = await encryptAccount(request.body, settings.ageRecipient);
+        return await change(request, reply, {
+          id: request.params.id,
+          subject: 'Set the service account of',
+          edit: (current) => withServiceAccount(current, account),
+        });
+      },
+    );
+
+    app.delete(
+      '/server-containers/:id/service-account',
+      {
+        schema: {
+          operationId: 'removeServiceAccount',
+          summary: 'Remove the tag server’s service account',
+          tags,
+          params: containerParams,
+          headers: changeHeaders,
+          response: { 200: containerView, ...problems(...refusals) },
+        },
+      },
+      (request, reply) =>
+        change(request, reply, {
+          id: request.params.id,
+          subject: 'Remove the service account of',
+          edit: withoutServiceAccount,
+        }),
     );
 
     app.post(

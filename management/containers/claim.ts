@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Context, Settings } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
-import { withoutConfig } from '../db/manifest-view.ts';
+import { withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { leasePorts } from '../ports/ports.repository.ts';
 import { claimDomains } from '../records/claims.repository.ts';
@@ -10,7 +10,8 @@ import { hostnamesOfOthers } from '../records/hostnames.repository.ts';
 import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
 import { type Draft, draftManifest } from './draft.ts';
 import { type IdempotencyKey, takeKey } from './idempotency.repository.ts';
-import { needsSuffix, slug, withSuffix } from './site-id.ts';
+import { neutralId } from './names/neutral-name.ts';
+import { needsSuffix, withSuffix } from './names/site-id.ts';
 
 const NAME_TRIES = 5;
 
@@ -32,7 +33,7 @@ export async function claimContainer(
   origin: Origin,
 ): Promise<OperationRow | null> {
   const { db, repo, settings } = context;
-  const base = slug(draft.name);
+  const base = neutralId({ name: draft.name, domains: draft.domains.map(({ domain }) => domain) }, settings);
   for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
     const site = attempt > 0 || needsSuffix(base, settings.host) ? withSuffix(base) : base;
     try {
@@ -75,7 +76,7 @@ async function claim(
     site_id: site,
     client_id: draft.clientId,
     status: 'provisioning' as const,
-    manifest: JSON.stringify(withoutConfig(provisional)),
+    manifest: JSON.stringify(withoutSecrets(provisional)),
   };
   if (!(await insertContainer(trx, row, cause))) throw new NameTaken();
   const hostnames = Object.values(provisional.hostnames);
@@ -102,7 +103,7 @@ async function claim(
   const manifest = { ...provisional, ports };
   await trx
     .updateTable('containers')
-    .set({ manifest: JSON.stringify(withoutConfig(manifest)) })
+    .set({ manifest: JSON.stringify(withoutSecrets(manifest)) })
     .where('id', '=', draft.id)
     .execute();
   return await insertOperation(trx, {

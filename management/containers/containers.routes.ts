@@ -64,6 +64,7 @@ export function containersRoutes(
               'forbidden',
               'unknown_client',
               'domain_in_use',
+              'quota_reached',
               'request_in_progress',
               'body_too_large',
               'unsupported_media_type',

@@ -91,7 +91,7 @@ export const containerPatch = z
     examples({
       'a name': { name: 'Acme Shop' },
       'a feature': { features: { cookie_restoration: true } },
-      'a path of the tag server': { modules: { server_proxy: { paths: ['/data'] } } },
+      'a path of the tag server': { modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } },
       'an image': { image: `gcr.io/cloud-tagging-10302018/gtm-cloud-image@sha256:${'0'.repeat(64)}` },
     }),
   );
@@ -116,6 +116,21 @@ export const newLoaderToken = z
       .meta({ description: 'the old token is accepted until this date (UTC); default: 30 days from now' }),
   })
   .meta(examples({ 'thirty days': {}, 'a date': { graceUntil: '2030-01-31' } }));
+
+export const serviceAccountKey = z
+  .record(z.string().max(100), z.unknown())
+  .meta({ description: 'the JSON key of a service account as Google Cloud’s console downloads it' })
+  .meta(
+    examples({
+      'a key': {
+        type: 'service_account',
+        project_id: 'acme-analytics',
+        private_key_id: '0123456789abcdef0123456789abcdef01234567',
+        private_key: '-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n',
+        client_email: 'tag-server@acme-analytics.iam.gserviceaccount.com',
+      },
+    }),
+  );
 
 export const creationHeaders = z.looseObject({
   'idempotency-key': z

@@ -7,12 +7,14 @@ import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 import type { ContainerView } from '../view/container-view.ts';
-import { createdContainer, recordedAnswer, repeatedAnswer } from './answer.ts';
+import { type CreationAnswer, createdContainer, recordedAnswer, repeatedAnswer } from './answer.ts';
 import { claimContainer } from './claim.ts';
 import type { NewContainer } from './containers.schema.ts';
 import { type Draft, newToken } from './draft.ts';
 import { storeAnswer } from './idempotency.repository.ts';
-import { refuseOwnZone } from './own-zone.ts';
+import { nameWarnings } from './names/neutral-name.ts';
+import { refuseOwnZone } from './names/own-zone.ts';
+import { demandRoom } from './room.ts';
 
 /** What runs the operations of containers. */
 export interface OperationRunner {
@@ -41,18 +43,21 @@ export async function createContainer(
 ): Promise<ContainerView> {
   const { db, settings, clock } = context;
   await demandRole(db, body.clientId, caller.subject, 'act');
-  refuseOwnZone(
-    settings,
-    body.pages.map(({ domain }) => domain),
-    (index) => `domains.${index}`,
-  );
+  const domains = body.pages.map(({ domain }) => domain);
+  refuseOwnZone(settings, domains, (index) => `domains.${index}`);
   const config = canonicalConfig(body.containerConfigB64);
   const key =
     idempotencyKey === undefined
       ? null
       : { subject: caller.subject, key: idempotencyKey, bodyHash: hash('sha256', JSON.stringify(body)) };
+  const created = (answer: CreationAnswer): ContainerView => {
+    const view = createdContainer(answer);
+    const warnings = nameWarnings({ name: body.name, domains }, view, settings);
+    return { ...view, warnings: [...warnings, ...view.warnings] };
+  };
   const before = key === null ? null : await repeatedAnswer(context, key);
-  if (before !== null) return createdContainer(before);
+  if (before !== null) return created(before);
+  demandRoom(context, { subject: caller.subject, requestId });
 
   const draft: Draft = {
     id: randomUUID(),
@@ -68,7 +73,7 @@ export async function createContainer(
     // Another request took the key after `repeatedAnswer` had found it free.
     const answer = key === null ? null : await repeatedAnswer(context, key);
     if (answer === null) throw new ManagementProblem('request_in_progress');
-    return createdContainer(answer);
+    return created(answer);
   }
   const isSettled = await Promise.race([
     runner.settle(operation).then(() => true),
@@ -78,7 +83,7 @@ export async function createContainer(
   const answer = await recordedAnswer(context, draft.id);
   // An unsettled creation can still be withdrawn, so its answer isn't stored: a repeated request gets the current one.
   if (key !== null && isSettled) await storeAnswer(db, key, answer);
-  return createdContainer(answer);
+  return created(answer);
 }
 
 /** Throws `invalid_container_config`. The message never quotes the value, because it holds a token. */
@@ -86,7 +91,7 @@ function canonicalConfig(given: string): string {
   const config = normaliseContainerConfig(given);
   if (config.ok) return config.text;
   throw new ManagementProblem('invalid_container_config', {
-    detail: `containerConfigB64 ${config.problem}`,
+    detail: `containerConfigB64 ${config.problem}: copy it whole from Tag Manager (Admin, Container settings, Manually provision tagging server)`,
     errors: [{ path: 'containerConfigB64', message: config.problem }],
   });
 }

@@ -77,6 +77,17 @@ export function rotateLoaderToken(current: Manifest, { token, until, today }: Ro
   return { ...current, loaderToken: token, previousLoaderTokens: accepted };
 }
 
+export function withServiceAccount(
+  current: Manifest,
+  serviceAccount: NonNullable<Manifest['serviceAccount']>,
+): ManifestInput {
+  return { ...current, serviceAccount };
+}
+
+export function withoutServiceAccount({ serviceAccount: _, ...rest }: Manifest): ManifestInput {
+  return rest;
+}
+
 export function tombstone(current: Manifest): ManifestInput {
   if (current.protect) throw new ManagementProblem('site_protected');
   return { ...current, state: 'absent' };

@@ -6,6 +6,7 @@ import type { VerificationClient } from '../clients/verification-client.ts';
 import type { ConnectedDatabase } from '../db/connected.ts';
 import type { Authenticate } from '../http/auth.ts';
 import type { Limits } from '../http/limits.ts';
+import type { HostRoom } from './host-room.ts';
 
 /** The settings of one installation. */
 export interface Settings {
@@ -50,6 +51,7 @@ export interface Context {
   readonly db: ConnectedDatabase;
   readonly repo: SitesRepo;
   readonly provisioner: ProvisionerClient;
+  readonly room: HostRoom;
   /** `null`: this installation has no verification worker. */
   readonly verifier: VerificationClient | null;
   readonly settings: Settings;

@@ -1,8 +1,13 @@
 import type { Manifest } from '../../gitops/manifest/schema.ts';
+import type { ServiceAccountFacts } from '../../gitops/manifest/service-account.ts';
 
-/** A manifest as the database holds it: without the encrypted configuration, which stays in git. */
-export type ManifestView = Omit<Manifest, 'containerConfig'>;
+/** A manifest as the database holds it: without its encrypted secrets, which stay in git. */
+export type ManifestView = Omit<Manifest, 'containerConfig' | 'serviceAccount'> & {
+  readonly serviceAccount?: ServiceAccountFacts | undefined;
+};
 
-export function withoutConfig({ containerConfig: _, ...view }: Manifest): ManifestView {
-  return view;
+export function withoutSecrets({ containerConfig: _, serviceAccount, ...view }: Manifest): ManifestView {
+  if (serviceAccount === undefined) return view;
+  const { key: __, ...facts } = serviceAccount;
+  return { ...view, serviceAccount: facts };
 }

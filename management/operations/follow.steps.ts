@@ -9,6 +9,7 @@ import {
   type ProvisionerOperation,
 } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
+import { failureDetail, hostDetail, NO_ROOM } from '../lifecycle/host-detail.ts';
 import type { SagaStep } from '../lifecycle/steps.ts';
 import { lockContainer, moveContainer, setObstacle } from '../records/containers.repository.ts';
 import { withoutForeignNames } from '../records/foreign-names.repository.ts';
@@ -82,7 +83,7 @@ export function followSteps(
   async function followHeld(operation: OperationRow, site: string, failure: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status !== null && UP.includes(status.reason)) return active(operation);
-    await showObstacle(operation, status?.message ? `${status.reason}: ${status.message}` : failure);
+    await showObstacle(operation, status?.message ? hostDetail(status.reason, status.message) : failure);
     if (status !== null && WAITING.includes(status.reason)) return 'wait';
     return await startAgain(operation, site);
   }
@@ -116,7 +117,10 @@ export function followSteps(
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status !== null && UP.includes(status.reason)) return active(operation);
-    if (status?.message) await showObstacle(operation, status.message);
+    if (status?.message) {
+      const isFull = status.reason === 'QuotaReached';
+      await showObstacle(operation, isFull ? NO_ROOM : status.message);
+    }
     return 'wait';
   }
 
@@ -202,9 +206,8 @@ async function withTombstone(current: string | null, site: string): Promise<stri
 
 function failureOf({ reason, steps }: ProvisionerOperation): string {
   const failed = steps.find(({ error }) => error !== undefined);
-  return (
-    reason ?? (failed ? `${failed.target} ${failed.key}: ${failed.error}` : 'the provisioner gave no reason')
-  );
+  if (reason !== undefined) return failureDetail(reason);
+  return failed ? `${failed.target} ${failed.key}: ${failed.error}` : 'the provisioner gave no reason';
 }
 
 /** An unreachable provisioner or repository is polled again. */

@@ -5,7 +5,7 @@ import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
-import { withoutConfig } from '../db/manifest-view.ts';
+import { withoutSecrets } from '../db/manifest-view.ts';
 import { MANAGEMENT_ERRORS } from '../http/errors.ts';
 import type { SagaStep } from '../lifecycle/steps.ts';
 import { releasePorts } from '../ports/ports.repository.ts';
@@ -63,7 +63,7 @@ export function provisionSteps(
       const follow = (provisionerOperation: string | null): StepOutcome => ({
         to: 'follow',
         provisionerOperation,
-        effect: (trx) => recordSite(trx, withoutConfig(manifest), { revision: null, blob: null }),
+        effect: (trx) => recordSite(trx, withoutSecrets(manifest), { revision: null, blob: null }),
       });
       try {
         const revision = await committedRevision(operation);

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
+import { hostDetail } from '../lifecycle/host-detail.ts';
 import { type Health, isHostReason, LIVE } from '../lifecycle/status.ts';
 import {
   type ContainerRow,
@@ -28,8 +29,7 @@ export function judgeHealth({ reason, message, health }: ProvisionerSite): Healt
     const obstacle = reason === 'Suspended' ? ({ reason: 'suspended', detail: message } as const) : null;
     return { health: health === 'degraded' ? 'degraded' : 'healthy', obstacle };
   }
-  const detail = message === '' ? reason : `${reason}: ${message}`;
-  return { health: 'degraded', obstacle: { reason: 'host_trouble', detail } };
+  return { health: 'degraded', obstacle: { reason: 'host_trouble', detail: hostDetail(reason, message) } };
 }
 
 /**
@@ -45,16 +45,18 @@ export function isHealthChange(
   return row.status_reason !== (obstacle?.reason ?? null) || row.status_detail !== (obstacle?.detail ?? null);
 }
 
+type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>;
+
 /**
  * Shows on each container what happens to it on its host. Level-triggered: each check compares everything that the
  * provisioner reports with the database, so that a restart of either loses nothing.
  */
 export class HostWatch {
-  readonly #context: Pick<Context, 'db' | 'provisioner' | 'settings' | 'log'>;
+  readonly #context: Watched;
   /** By container: the last detail of the provisioner, and how its client sees it. A redaction reads much. */
   readonly #redacted = new Map<string, { readonly detail: string; readonly shown: string }>();
 
-  constructor(context: Pick<Context, 'db' | 'provisioner' | 'settings' | 'log'>) {
+  constructor(context: Watched) {
     this.#context = context;
   }
 
@@ -75,10 +77,11 @@ export class HostWatch {
 
   /** Compares and records everything once. */
   async check(): Promise<void> {
-    const { db, provisioner, settings } = this.#context;
-    const statuses = await provisioner.sites({ requestId: 'host-watch' });
-    if (statuses.length === 0) return;
-    const bySite = new Map(statuses.map((status) => [status.site, status]));
+    const { db, provisioner, room, settings } = this.#context;
+    const report = await provisioner.report({ requestId: 'host-watch' });
+    room.record(report);
+    if (report.sites.length === 0) return;
+    const bySite = new Map(report.sites.map((status) => [status.site, status]));
     const rows = await db
       .selectFrom('containers')
       .select(['id', 'site_id', 'health', 'status_reason', 'status_detail'])

@@ -6,7 +6,7 @@ import { readManifest } from '../../gitops/manifest/read.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { SiteFile } from '../../gitops/sites-repo/files.ts';
 import type { Context } from '../context/context.ts';
-import { withoutConfig } from '../db/manifest-view.ts';
+import { withoutSecrets } from '../db/manifest-view.ts';
 import { hasOverdueClaims, settleOverdueClaims } from '../records/claims.repository.ts';
 import { insertContainer, isAnyObstructed, setObstacle } from '../records/containers.repository.ts';
 import type { Cause } from '../records/events.repository.ts';
@@ -220,7 +220,7 @@ export class Projection {
     for (const { path, message } of parsed.warnings) {
       log.warn({ site: file.site, path }, `a manifest is accepted as it is: ${path} ${message}`);
     }
-    const version = { site, manifest: withoutConfig(parsed.manifest), at, cause };
+    const version = { site, manifest: withoutSecrets(parsed.manifest), at, cause };
     if (decision === 'remove') {
       await applyRemoval({ db }, site, at, cause);
     } else if (decision === 'edit') await applyEdit({ db }, version);
@@ -239,7 +239,7 @@ export class Projection {
   async #adopt({ site }: SiteFile, manifest: Manifest, cause: Cause): Promise<KnownSite | null> {
     const { db, log } = this.#context;
     const { container } = manifest;
-    const view = withoutConfig(manifest);
+    const view = withoutSecrets(manifest);
     const row = {
       id: container,
       site_id: site,

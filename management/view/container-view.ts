@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 
@@ -46,6 +47,13 @@ export const containerView = z
       }),
     ),
     customDomains: z.array(z.string()),
+    warnings: z.array(z.object({ host: z.string(), detail: z.string() })).meta({
+      description:
+        'hosts of the container that a common blocking list names; in the answer to a creation also a hostname that is not made from the name, because a list names that',
+    }),
+    serviceAccount: serviceAccountFacts
+      .nullable()
+      .meta({ description: 'the Google Cloud service account of the tag server; its key is never answered' }),
     revision: z.string().nullable().meta({ description: 'commit of the sites repository' }),
     operation: z
       .object({

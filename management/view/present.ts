@@ -1,3 +1,4 @@
+import { blockedHost, describeRule } from '../../edge/verification/block-lists.ts';
 import { isFirstPartyHost, isWithinDomain } from '../../gitops/manifest/schema.ts';
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
@@ -43,6 +44,8 @@ export function presentContainer(
     snippet: domains[0]?.snippet ?? '',
     domains,
     customDomains: manifest.customDomains,
+    warnings: warningsOf(manifest),
+    serviceAccount: manifest.serviceAccount ?? null,
     revision: row.revision,
     operation: row.operation,
     createdAt: row.created_at.toISOString(),
@@ -65,6 +68,17 @@ function loaderUrl(
   return custom === undefined
     ? edgePublicUrl.replace('{host}', hostnames.edge)
     : customPublicUrl.replace('{host}', custom);
+}
+
+/** The hosts whose names a common blocking list matches. */
+function warningsOf({
+  hostnames,
+  customDomains,
+}: Pick<ManifestView, 'hostnames' | 'customDomains'>): ContainerView['warnings'] {
+  return [hostnames.edge, ...customDomains].flatMap((host) => {
+    const rule = blockedHost(host, { isOwn: host !== hostnames.edge });
+    return rule === null ? [] : [{ host, detail: describeRule(rule) }];
+  });
 }
 
 /** Shows a suspension at once, even before the host has reported which changes wait. */

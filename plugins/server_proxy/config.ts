@@ -24,21 +24,23 @@ export const TAG_SERVER_PATHS = [
 export const VENDOR_SCRIPT_PATH = '/c/:token.js';
 
 /**
- * First segments that are reserved as a whole, for later routes of the edge and of the tag server. `.well-known` is the
- * site owner's: Private Click Measurement and ACME use it.
+ * First segments of the edge itself, also for its later routes. The tag server gets no path below them. `.well-known` is
+ * the site owner's: Private Click Measurement and ACME use it.
  */
-const RESERVED_SEGMENTS = [
+export const OWN_SEGMENTS: readonly string[] = [
   'l',
   'c',
   'boot',
   'mark-session-detection',
-  '_',
-  'gtm',
-  'g',
-  'j',
-  'mp',
   '.well-known',
-] as const;
+  '.tagyard',
+];
+
+/** First segments that no entry of `paths` may have: those above, and those for later routes of the tag server. */
+const RESERVED_SEGMENTS = /* @__PURE__ */ [...OWN_SEGMENTS, '_', 'gtm', 'g', 'j', 'mp'];
+
+/** How a site's documents name every path that isn't the edge's own. */
+const EVERY_PATH = '/*';
 
 const NO_DOT_SEGMENTS = /^(?!.*\/\.\.?(?:\/|$))/;
 
@@ -62,18 +64,34 @@ function notReserved(routePaths: readonly string[]): RegExp {
  * one of them answers.
  */
 export function serverProxyConfig(routePaths: readonly string[]) {
-  /** An exact path on the edge hostname that is forwarded to the tag server in addition to the built-in ones. */
+  /** A path on the edge hostname, or a prefix, that is forwarded to the tag server in addition to the built-in ones. */
   const proxyPath = z
     .string()
     .check(
       z.maxLength(200),
-      z.regex(/^\/[A-Za-z0-9._~-]+(?:\/[A-Za-z0-9._~-]+)*$/, 'must be a plain absolute path such as /data'),
+      z.regex(
+        /^\/[A-Za-z0-9._~-]+(?:\/[A-Za-z0-9._~-]+)*(?:\/\*)?$/,
+        'must be a plain absolute path such as /data, or a prefix such as /data/*',
+      ),
       z.regex(NO_DOT_SEGMENTS, 'must not contain dot segments'),
       z.regex(notReserved(routePaths), 'is reserved by Tagyard'),
     );
   return z.strictObject({
     enabled: z._default(z.boolean(), true),
-    /** Exact paths forwarded to the site's tag server in addition to the built-in ones. */
+    /**
+     * Paths that are forwarded to the site's tag server in addition to the built-in ones. One that ends with `/*` is a
+     * prefix: it names the path before it and all below.
+     */
     paths: z._default(z.array(proxyPath).check(z.maxLength(50)), []),
+    /** Forwards every path that isn't the edge's own. Not a default, so that documents without it stay as they are. */
+    passthrough: z.optional(z.boolean()),
   });
+}
+
+/** The paths and prefixes of a site's options, as its documents have them. */
+export function forwardedPaths(
+  options: { readonly paths: readonly string[]; readonly passthrough?: boolean | undefined } | undefined,
+): string[] {
+  if (options === undefined) return [];
+  return options.passthrough === true ? [...options.paths, EVERY_PATH] : [...options.paths];
 }

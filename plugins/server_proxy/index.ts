@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { definePlugin, type PluginContext, type RouteInput } from '../contract.ts';
-import { TAG_SERVER_PATHS } from './config.ts';
+import { OWN_SEGMENTS, TAG_SERVER_PATHS } from './config.ts';
 import { vendorScriptRoute } from './vendor-script.ts';
 
 /** Forwards a request to the site's tag server unchanged: method, raw path and query, body and cookies. */
@@ -24,7 +24,12 @@ export default definePlugin({
     ...TAG_SERVER_PATHS.map((path) => ({ method: 'ALL' as const, path, handle: proxy })),
   ],
   dynamic: {
-    owns: (path, site) => site.proxyPaths.includes(path),
+    owns: (path, site) =>
+      !OWN_SEGMENTS.includes(path.split('/')[1] ?? '') &&
+      site.proxyPaths.some((own) =>
+        // A prefix also names the path before its `/*`.
+        own.endsWith('*') ? `${path}/`.startsWith(own.slice(0, -1)) : own === path,
+      ),
     handle: proxy,
   },
 });

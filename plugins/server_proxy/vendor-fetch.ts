@@ -37,15 +37,14 @@ export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: n
 
 /** Reads the body into memory. Throws if it is too large. */
 async function bounded({ body }: Response): Promise<ArrayBuffer> {
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
   let octets = 0;
-  const counted = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      octets += chunk.byteLength;
-      if (octets > VENDOR_MAX_OCTETS) controller.error(new Error('the vendor’s script is too large'));
-      else controller.enqueue(chunk);
-    },
-  });
-  return new Response(body?.pipeThrough(counted)).arrayBuffer();
+  for await (const chunk of body ?? []) {
+    octets += chunk.byteLength;
+    if (octets > VENDOR_MAX_OCTETS) throw new Error('the vendor’s script is too large');
+    chunks.push(chunk);
+  }
+  return new Blob(chunks).arrayBuffer();
 }
 
 /** A copy with only the named headers. */

@@ -1,5 +1,6 @@
 import { globSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { execa } from 'execa';
 import { z } from 'zod';
@@ -22,7 +23,12 @@ const SYSTEM: Readonly<Record<string, string>> = {
   '/etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
   // Node reads the nearest package.json to tell a module from a script.
   '/app/package.json': '{ "type": "module" }\n',
+  '/app/node_modules/tldts/package.json': '{ "type": "module", "main": "index.js" }\n',
 };
+
+/** The public suffix list, as the one file that its package has for browsers. */
+const PSL_PATH = '/app/node_modules/tldts/index.js';
+const PSL_BUNDLE = join(dirname(createRequire(import.meta.url).resolve('tldts')), '../index.esm.min.js');
 
 const sharedObjects = z.array(z.string());
 
@@ -47,12 +53,13 @@ async function program(path: string, source: string, role: 'node' | 'library'): 
   return { path, fingerprint: `${size} ${mtimeMs}`, content: () => readFile(source), role };
 }
 
-/** The stand-in's sources. */
+/** The stand-in's sources, and the one package that they import. */
 export async function sourceFiles(): Promise<ImageFile[]> {
   const sources = globSync(join(dirname(TAG_SERVER_ENTRY), '*.ts')).sort();
+  const files = sources.map((source) => [`/app/${basename(source)}`, source] as const);
   return await Promise.all(
-    sources.map(async (source) => ({
-      path: `/app/${basename(source)}`,
+    [...files, [PSL_PATH, PSL_BUNDLE] as const].map(async ([path, source]) => ({
+      path,
       fingerprint: await readFile(source, 'utf8'),
       content: () => readFile(source),
       role: source === TAG_SERVER_ENTRY ? ('entry' as const) : ('source' as const),

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { buildShop, type ShopSite } from './shop/app.ts';
+import { buildShop } from './shop/app.ts';
 import { buildVendor } from './vendor/app.ts';
+import { defaultContainer, type WebContainer } from './vendor/google-tag.ts';
 
 /** The demo's two servers in one process: the shop (`SHOP_PORT`) and the stand-in for Google's servers (`VENDOR_PORT`). */
 const port = z.coerce.number().int().min(0).max(65535).default(0);
@@ -14,9 +15,14 @@ const env = z
   })
   .parse(process.env);
 
-const siteSchema = z.object({ snippet: z.string().min(1), edgeUrl: z.url() });
+const siteSchema = z.object({
+  snippet: z.string().min(1),
+  edgeUrl: z.url(),
+  /** The web container whose hits go to the demo site. */
+  webTagId: z.string().optional(),
+});
 
-async function site(): Promise<ShopSite> {
+async function site(): Promise<z.output<typeof siteSchema>> {
   const text = await readFile(env.DEMO_SITE_FILE, 'utf8').catch((cause: unknown) => {
     throw new Error('the demo site is still being created', { cause });
   });
@@ -25,7 +31,13 @@ async function site(): Promise<ShopSite> {
   return data;
 }
 
-const [shop, vendor] = [buildShop({ site }), buildVendor()];
+/** The demo site's own container has the demo site as its server container. */
+async function containerOf(id: string): Promise<WebContainer> {
+  const own = await site().catch(() => null);
+  return { ...defaultContainer(id), serverContainerUrl: own?.webTagId === id ? own.edgeUrl : null };
+}
+
+const [shop, vendor] = [buildShop({ site }), buildVendor({ containerOf })];
 const listen = (on: number) => ({ port: on, host: '127.0.0.1' });
 await Promise.all([shop.listen(listen(env.SHOP_PORT)), vendor.listen(listen(env.VENDOR_PORT))]);
 

@@ -17,6 +17,8 @@ export const isRoot = (path: string): boolean =>
 const ANY_PACKAGE = ['npm/**', 'node/**'];
 /** What the verification worker is asked and answers: who asks it parses with the same schemas. */
 const VERIFICATION = 'edge/verification/contract.ts';
+/** What common blocking lists match. Management avoids such names, the verification worker reports them. */
+const BLOCK_LISTS = 'edge/verification/block-lists.ts';
 /** The headers that a client must not send. The edge and the host's proxy drop the same headers. */
 const REQUEST_HEADERS = 'edge/http/request-headers.ts';
 const ZOD_MINI = 'npm/zod/mini';
@@ -96,6 +98,7 @@ export const MATRIX: readonly Row[] = [
       'plugins/document.ts',
       ...ANY_PACKAGE,
     ],
+    types: ['gitops/report/quotas.ts'],
     never: ROOTS,
   },
   {
@@ -128,6 +131,7 @@ export const MATRIX: readonly Row[] = [
       'plugins/custom_loader/snippet.ts',
       'plugins/multi_domain/config.ts',
       VERIFICATION,
+      BLOCK_LISTS,
       ...ANY_PACKAGE,
     ],
     never: ROOTS,

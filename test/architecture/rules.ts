@@ -47,6 +47,19 @@ export function length(files: readonly SourceFile[], most: number): Violations {
     .map(({ path, lines }) => `${path}: ${lines} lines, more than ${most}`);
 }
 
+/** Lines that are comments only. The formatter wraps code, but no comment. */
+export function wideComments(files: readonly SourceFile[], most: number): Violations {
+  return files.flatMap(({ path, text }) =>
+    text
+      .split('\n')
+      .flatMap((line, index) =>
+        /^\s*(?:\/\/|\/?\*)/.test(line) && line.length > most
+          ? [`${path}:${index + 1}: a comment of ${line.length} characters, more than ${most}`]
+          : [],
+      ),
+  );
+}
+
 /** Planners and renderers are pure functions of their data: no clock, no random numbers, no environment. */
 export function purity(files: readonly SourceFile[]): Violations {
   return files.flatMap((file) =>

@@ -78,6 +78,16 @@ describe('the embedded edge', () => {
     expect(await send('/g/collect')).toBe(530);
   });
 
+  test('hands a host of others on once, and ends a request that comes back', async () => {
+    const other = 'other.tagyard.localhost';
+    await edge.setRoutes(['*.tagyard.localhost/*']);
+    expect(await send('/page', {}, other)).toBe(200);
+    expect(upstream.received.map(({ url }) => url)).toEqual([`http://${other}/page`]);
+    const { 'cf-ew-via': via } = upstream.received[0]?.headers ?? {};
+    expect(await send('/page', { 'cf-ew-via': String(via) }, other)).toBe(530);
+    expect(upstream.received).toHaveLength(1);
+  });
+
   test('reaches origins through the egress, with the peer’s address and without the client’s claims', async () => {
     await putSite();
     await edge.setRoutes([`${host}/*`]);

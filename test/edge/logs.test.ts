@@ -253,7 +253,8 @@ describe('the raw logs', () => {
     for (const store of ['COOKIES', 'EDGE_CONFIG'] as const) await stage.fault(store, null);
 
     const { records, events } = await stage.seen();
-    expect(records).toHaveLength(14);
+    // The first request of `unknown.test` was answered by that host's own server, which makes no record.
+    expect(records).toHaveLength(13);
     expect(events.map(({ event }) => event)).toContain('store_failed');
     const last = records.at(-1)?.requestId ?? '';
     await expect.poll(() => archived(last), poll).toHaveLength(1);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Fault, type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudflare/faulty.ts';
 import { eventually } from '../support/eventually.ts';
 import { ask, standing } from '../support/faults/operations.ts';
-import { converged, type Stage, stage } from '../support/faults/stage.ts';
+import { converged, fullPass, type Stage, stage } from '../support/faults/stage.ts';
 import type { RunningDaemon } from '../support/gitops/daemon.ts';
 
 type When = (method: string, path: string) => boolean;
@@ -137,6 +137,7 @@ describe('a daemon whose Cloudflare fails', () => {
     console.log(`${name}: ${calls} calls (${untroubled} without faults)`);
     expect(calls).toBeLessThanOrEqual(untroubled + times + 5 * OBSERVATION);
     await converged(daemon);
+    await on.expectDelivered();
   });
 
   test('a stale list: finds its own records, and creates nothing twice', async () => {
@@ -153,11 +154,9 @@ describe('a daemon whose Cloudflare fails', () => {
       },
       dnsList,
     );
-    const { passes } = await daemon.figures();
-    await daemon.call('POST', '/sync');
-    await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
-    await settled();
+    await fullPass(daemon);
     expect(faulty.faulted).toHaveLength(1);
+    await settled();
     expect(standing(on.snapshot(), site)).toEqual(whole);
     await converged(daemon);
   });
@@ -169,6 +168,43 @@ describe('a daemon whose Cloudflare fails', () => {
     expect(await ask(daemon, [{ method: 'POST', path: '/deprovision', body: { site } }])).toEqual([]);
     await converged(daemon);
     expect(standing(on.snapshot(), site)).toEqual({ containers: 0, proxy: 0, kv: 0, routes: 0, dns: 0 });
+    await on.expectDelivered();
+  });
+});
+
+describe('a daemon whose Cloudflare allows few calls', () => {
+  let on: Stage;
+  let daemon: RunningDaemon;
+  beforeAll(async () => {
+    // So few that a busy machine makes them in that time, too.
+    on = await stage(undefined, { calls: { calls: 30, seconds: 5 } });
+    daemon = await on.start();
+  });
+  afterAll(async () => {
+    await daemon?.kill();
+    await on?.close();
+  });
+
+  test('waits as long as the refusal says, and brings up every site', async () => {
+    const sites = ['acme', 'beta', 'core', 'dune', 'echo', 'fuji'];
+    for (const [number, site] of sites.entries()) {
+      const body = on.manifest(site, number);
+      expect(await ask(daemon, [{ method: 'POST', path: '/provision', body }])).toEqual([]);
+    }
+    await eventually(
+      async () => {
+        const { sites: shown } = await daemon.sites();
+        expect(shown.map(({ site, ready, message }) => [site, ready, ready || message])).toEqual(
+          sites.map((site) => [site, true, true]),
+        );
+      },
+      { timeoutMs: 60_000, until: () => daemon.exited() },
+    );
+    const whole = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
+    for (const site of sites) expect(standing(on.snapshot(), site)).toEqual(whole);
+    expect(on.emulator.throttled()).toBeGreaterThan(0);
+    // A daemon that calls on is refused again and again.
+    expect(on.emulator.throttled()).toBeLessThan(30);
   });
 });
 

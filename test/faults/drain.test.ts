@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { ask, standing } from '../support/faults/operations.ts';
-import { converged, type Stage, stage } from '../support/faults/stage.ts';
+import { converged, fullPass, type Stage, stage } from '../support/faults/stage.ts';
 import type { RunningDaemon } from '../support/gitops/daemon.ts';
 import type { Moment } from '../support/gitops/gate.ts';
 
@@ -38,14 +38,6 @@ describe('a drain', () => {
     return sites.find(({ site }: { site: string }) => site === 'acme');
   };
   const withdrawnAt = () => known()?.withdrawnAt;
-  /** Waits for a full pass: the first one to end may have begun before the request. */
-  async function fullPass(): Promise<void> {
-    for (let pass = 0; pass < 2; pass += 1) {
-      const { passes } = await daemon.figures();
-      await daemon.call('POST', '/sync');
-      await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
-    }
-  }
 
   test('keeps its deadline through kills, and through a clock that jumps', async () => {
     await start({ drainSeconds: HOUR });
@@ -59,12 +51,12 @@ describe('a drain', () => {
       on.prepare();
       await daemon.kill();
       await start({ drainSeconds: HOUR, clockMs });
-      await fullPass();
+      await fullPass(daemon);
       expect(standing(on.snapshot(), 'acme'), `${clockMs}`).toEqual(DRAINING);
       expect(withdrawnAt()).toBe(since);
       // The drain of this daemon has begun: the wall clock doesn't shorten it.
       daemon.setClock(48 * HOUR * 1000);
-      await fullPass();
+      await fullPass(daemon);
       expect(standing(on.snapshot(), 'acme'), `${clockMs}, and on`).toEqual(DRAINING);
     }
     await daemon.kill();
@@ -114,6 +106,7 @@ describe('a drain', () => {
       expect(early, what).toEqual([]);
       expect(standing(on.snapshot(), 'acme'), what).toEqual(NOTHING);
       expect(standing(on.snapshot(), 'stays'), what).toEqual(WHOLE);
+      await on.expectDelivered();
     }
   });
 });

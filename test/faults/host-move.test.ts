@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { standing } from '../support/faults/operations.ts';
-import { converged, type Stage, stage } from '../support/faults/stage.ts';
+import { converged, fullPass, type Stage, stage } from '../support/faults/stage.ts';
 import type { RunningDaemon } from '../support/gitops/daemon.ts';
 import { type Gate, startGate } from '../support/gitops/gate.ts';
 import type { DaemonSettings } from '../support/gitops/settings.ts';
@@ -62,14 +62,6 @@ describe('a site that moves to another host', () => {
     if (running === undefined) throw new Error(`${host} doesn't run`);
     return running;
   };
-  /** Waits for a full pass: the first one to end may have begun before the request. */
-  async function fullPass(host: Host): Promise<void> {
-    for (let pass = 0; pass < 2; pass += 1) {
-      const { passes } = await daemon(host).figures();
-      await daemon(host).call('POST', '/sync');
-      await eventually(async () => expect((await daemon(host).figures()).passes).toBeGreaterThan(passes));
-    }
-  }
   async function settled(host: Host): Promise<void> {
     await eventually(async () => expect((await daemon(host).sites()).revision).toBe(await on.repo.head()));
     await converged(daemon(host));
@@ -114,7 +106,7 @@ describe('a site that moves to another host', () => {
       await on.push({ acme: of('acme', to) });
       await settled(to);
       expect(hostsOf('acme')).toEqual(new Set([to]));
-      await fullPass(from);
+      await fullPass(daemon(from));
       await settled(from);
       expect(gaps).toEqual([]);
       expect(local(to, 'acme')).toEqual(WHOLE);
@@ -123,8 +115,9 @@ describe('a site that moves to another host', () => {
       expect(on.snapshot().dns).toEqual(expect.arrayContaining(foreign));
       // Neither host reports a problem.
       writes = 0;
-      for (let round = 0; round < 2; round += 1) for (const host of HOSTS) await fullPass(host);
+      for (let round = 0; round < 2; round += 1) for (const host of HOSTS) await fullPass(daemon(host));
       expect(writes).toBe(0);
+      await on.expectDelivered();
     }
     expect(local('tag-1', 'beta')).toEqual(WHOLE);
     expect(local('tag-3', 'core')).toEqual(WHOLE);
@@ -141,13 +134,13 @@ describe('a site that moves to another host', () => {
         message: expect.stringContaining('acme on tag-3'),
       }),
     );
-    await fullPass('tag-1');
+    await fullPass(daemon('tag-1'));
     expect(missing()).toEqual([]);
     expect(local('tag-1', 'acme')).toEqual(WHOLE);
 
     await start('tag-3');
     await settled('tag-3');
-    await fullPass('tag-1');
+    await fullPass(daemon('tag-1'));
     await settled('tag-1');
     expect(gaps).toEqual([]);
     expect(hostsOf('acme')).toEqual(new Set(['tag-3']));

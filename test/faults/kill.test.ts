@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { ApiLimits } from '../../gitops/embedded/cloudflare/api/limits.ts';
 import { type Cut, killOnce, type Outcome, reference, table } from '../support/faults/kill.ts';
 import { lifeOf } from '../support/faults/operations.ts';
 import { type Stage, stage } from '../support/faults/stage.ts';
@@ -8,6 +9,8 @@ import type { Moment } from '../support/gitops/gate.ts';
 /** The state file is written often and always in the same way: the first writes of a step represent all of them. */
 const STATE_WRITES = 2;
 const MINUTE = 60_000;
+/** Three records each: a new free zone has too few. */
+const A_HUNDRED_SITES = { records: 1000 };
 /** Each moment has a stage of its own. Both run at once, because each waits half of its time. */
 const MOMENTS: readonly Moment[] = ['before', 'after'];
 
@@ -20,10 +23,11 @@ interface StageResult {
 /** The same on both stages, with foreign resources on them. */
 async function onBothStages(
   work: (on: Stage, moment: Moment) => Promise<StageResult>,
+  limits: Partial<ApiLimits> = {},
 ): Promise<StageResult[]> {
   const results = await Promise.allSettled(
     MOMENTS.map(async (moment) => {
-      const on = await stage();
+      const on = await stage(undefined, limits);
       try {
         await on.plantForeign();
         return await work(on, moment);
@@ -90,7 +94,7 @@ describe('a daemon that is killed with SIGKILL', () => {
       }
       await daemon.kill();
       return { outcomes, effects };
-    });
+    }, A_HUNDRED_SITES);
     const outcomes = results.flatMap((result) => result.outcomes);
     console.log(table(outcomes));
     expect(outcomes.length).toBeGreaterThanOrEqual(8);

@@ -84,5 +84,6 @@ describe.each([
     await converged(daemon);
     expect(writes).toBe(0);
     expect(on.snapshot()).toEqual(world);
+    await on.expectDelivered();
   });
 });

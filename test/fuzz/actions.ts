@@ -81,7 +81,10 @@ async function drift(world: World, { where, site }: Of<'drift'>): Promise<Effect
   const isDelete = where.endsWith('delete');
   if (where.startsWith('dns') && record !== undefined) {
     if (isDelete) await world.cloudflare('DELETE', record.url);
-    else await world.cloudflare('PATCH', record.url, { content: '192.0.2.66' });
+    else {
+      const content = record.type === 'AAAA' ? '2001:db8::66' : '192.0.2.66';
+      await world.cloudflare('PATCH', record.url, { content });
+    }
   } else if (where.startsWith('kv') && key !== undefined) {
     if (isDelete) await world.cloudflare('DELETE', key.url);
     else await world.cloudflare('PUT', key.url, { drifted: true });

@@ -24,7 +24,7 @@ describe('the environment', () => {
         PROXY_LISTEN: ['0.0.0.0'],
         TRUSTED_PROXIES: ['10.0.0.0/8', '2001:db8::/32'],
         TLS_DIR: undefined,
-        EDGE_ROUTE_MODE: 'site',
+        EDGE_ROUTE_MODE: 'auto',
         DNS_PROVIDER: 'cloudflare',
         DRIFT_MODES: {},
       },

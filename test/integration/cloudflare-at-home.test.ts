@@ -7,6 +7,8 @@ import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -18,6 +20,7 @@ import { routeApplier } from '../../gitops/appliers/edge/route.ts';
 import { edgeStore } from '../../gitops/appliers/edge/store.ts';
 import { cloudflareClient } from '../../gitops/clients/cloudflare.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
 
 const MAIN = fileURLToPath(new URL('../../gitops/embedded/cloudflare/main.ts', import.meta.url));
@@ -29,6 +32,8 @@ const ready = z.object({
   accountId: z.string(),
   zoneId: z.string(),
 });
+
+const latest = z.object({ last: z.number() });
 
 async function converge<Spec, Ref>(applier: Applier<Spec, Ref>, manifest: LoadedManifest): Promise<void> {
   const { signal } = new AbortController();
@@ -53,7 +58,7 @@ describe('Cloudflare at home', () => {
     await rm(home, { recursive: true });
   });
 
-  async function start(port = 0) {
+  async function start({ port = 0, ...settings }: { port?: number; CLOUDFLARE_EMULATOR?: 'real' } = {}) {
     const child = fork(MAIN, {
       env: {
         ...process.env,
@@ -64,6 +69,7 @@ describe('Cloudflare at home', () => {
         HOP_SECRET: 'a-hop-secret-for-tests',
         TAG_UPSTREAM: 'http://127.0.0.1:9',
         EGRESS_CA_FILE: fileURLToPath(new URL('localhost.cert.pem', TLS)),
+        ...settings,
       },
     });
     children.push(child);
@@ -75,19 +81,23 @@ describe('Cloudflare at home', () => {
     ]);
     const { edge, cloudflare, accountId, zoneId } = ready.parse(message);
     const client = cloudflareClient({ url: cloudflare, token: 'a-token-for-tests', accountId, rate: 1000 });
-    return { child, edge, accountId, zoneId, client };
+    /** A call of the API as any client makes it. */
+    const call = (method: string, path: string, body?: object) =>
+      fetch(`${cloudflare}${path}`, {
+        method,
+        headers: { authorization: 'Bearer a-token-for-tests', 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+    return { child, edge, accountId, zoneId, client, call };
   }
 
-  function statusAt(edge: string, host: string): Promise<number | undefined> {
-    const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
-    http
-      .get(new URL('/nothing-here', edge), { headers: { host }, agent: false }, (response) => {
-        response.resume();
-        resolve(response.statusCode);
-      })
-      .once('error', reject);
-    return promise;
+  async function askAt(edge: string, host: string, path = '/nothing-here') {
+    const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+    http.get(new URL(path, edge), { headers: { host }, agent: false }, resolve).once('error', reject);
+    const response = await promise;
+    return { status: response.statusCode, body: await text(response) };
   }
+  const statusAt = async (...args: Parameters<typeof askAt>) => (await askAt(...args)).status;
 
   test('serves what was written through its API, and the same after a restart', async () => {
     const first = await start();
@@ -143,23 +153,54 @@ describe('Cloudflare at home', () => {
     });
     const provider = cloudflareDns({ client, zoneId });
     await converge(kvApplier({ client, store, identity, settings: { originPort } }), manifest);
-    await converge(routeApplier({ client, store, identity, zoneId, scriptName: 'tagyard-edge' }), manifest);
     const zone = 'tagyard.localhost';
+    const routes = { client, store, identity, zoneId, scriptName: 'tagyard-edge', domain: zone };
+    await converge(routeApplier({ ...routes, mode: 'auto', limit: 1_000 }), manifest);
     await converge(dnsApplier({ provider, identity, zone, hostAddress: '127.0.0.1' }), manifest);
 
-    const { promise, resolve } = Promise.withResolvers<http.IncomingMessage>();
-    http.get(
-      new URL('/g/collect?v=2&en=page_view', edge),
-      { headers: { host: 'shop.tagyard.localhost' }, agent: false },
-      resolve,
-    );
-    const answer = await promise;
-    answer.resume();
+    const collect = () => statusAt(edge, 'shop.tagyard.localhost', '/g/collect?v=2&en=page_view');
+    // The worker sees what was written to KV later than the API says so; until then a request waits for the name's origin.
+    await eventually(async () => expect(await collect()).toBe(204), { timeoutMs: 60_000 });
 
     origin.closeAllConnections();
     origin.close();
-    expect(answer.statusCode).toBe(204);
     expect(seen).toEqual([{ url: '/g/collect?v=2&en=page_view', hop: 'a-hop-secret-for-tests' }]);
+  });
+
+  test('with CLOUDFLARE_EMULATOR=real has the limits of the real one, and is as late (docs/facts.md, Cloudflare API)', async () => {
+    const { edge, accountId, zoneId, client, call } = await start({ CLOUDFLARE_EMULATOR: 'real' });
+    const zone = `/zones/${zoneId}`;
+    expect((await call('GET', zone)).headers.get('ratelimit-policy')).toBe('"default";q=1200;w=300');
+    const record = (name: number) => ({ type: 'TXT', name: `t${name}.tagyard.localhost`, content: '"x"' });
+    const posts = Array.from({ length: 200 }, (_, number) => record(number));
+    expect((await call('POST', `${zone}/dns_records/batch`, { posts })).status).toBe(200);
+    expect(await (await call('POST', `${zone}/dns_records`, record(200))).json()).toMatchObject({
+      errors: [{ code: 81045 }],
+    });
+
+    // The worker knows a host when it reads its routing entry, which names a container that doesn't exist.
+    await client.createRoute(zoneId, { pattern: '*.tagyard.localhost/*', script: 'tagyard-edge' }, signal);
+    const hosts = Array.from({ length: 20 }, (_, number) => `shop-${number}.tagyard.localhost`);
+    const entry = { version: 1, siteId: 'shop', containerId: 'none', origin: 'https://none.invalid' };
+    const id =
+      (await client.namespaces(signal)).find(({ title }) => title === 'tagyard-edge-ROUTES')?.id ?? '';
+    const namespace = `/accounts/${accountId}/storage/kv/namespaces/${id}`;
+    const pairs = hosts.map((key) => ({ key, value: JSON.stringify(entry) }));
+    const writtenAt = Date.now();
+    expect((await call('PUT', `${namespace}/bulk`, pairs)).status).toBe(200);
+    expect(await client.kvKeys(id, signal)).toHaveLength(hosts.length);
+    const known = async () => {
+      const answers = await Promise.all(hosts.map((host) => askAt(edge, host)));
+      return answers.filter(({ body }) => JSON.parse(body).code === 'unknown_container').length;
+    };
+    expect(await known()).toBeLessThan(hosts.length);
+    const state = new DatabaseSync(join(home, 'cloudflare.sqlite'), { readOnly: true });
+    const { last } = latest.parse(state.prepare('SELECT max(due) AS last FROM kv_pending').get());
+    state.close();
+    // Later than a second, the most that `npm start` delays.
+    expect(last - writtenAt).toBeGreaterThan(1000);
+    expect(last - Date.now()).toBeLessThanOrEqual(60_000);
+    await eventually(async () => expect(await known()).toBeGreaterThan(0), { timeoutMs: 90_000 });
   });
 
   test('ends with its parent', async () => {
@@ -176,7 +217,7 @@ describe('Cloudflare at home', () => {
     await client.createRoute(zoneId, { pattern: 'shop.tagyard.localhost/*', script: 'tagyard-edge' }, signal);
     child.kill('SIGKILL');
     await once(child, 'exit');
-    const again = await start(Number(new URL(edge).port));
+    const again = await start({ port: Number(new URL(edge).port) });
     expect(again.edge).toBe(edge);
     expect(await again.client.routes(again.zoneId, signal)).toHaveLength(1);
     expect(await statusAt(edge, 'shop.tagyard.localhost')).not.toBe(530);

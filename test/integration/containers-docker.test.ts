@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Docker from 'dockerode';
 import { execa } from 'execa';
@@ -9,9 +12,12 @@ import { request } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type ContainersSettings, containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
+import { READER } from '../../gitops/appliers/containers/docker-spec.ts';
+import { KeyFiles } from '../../gitops/appliers/containers/key-files.ts';
 import { RetryableError, TerminalError } from '../../gitops/base/errors.ts';
 import { dockerBridgeGateway, isDockerUsable } from '../../gitops/clients/docker.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { Secret } from '../../gitops/manifest/secrets.ts';
 import { Slots } from '../../gitops/manifest/slots.ts';
 import { buildDemoImage } from '../../sites/demo/image.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
@@ -22,6 +28,7 @@ import { containersSettings, slotUrl } from '../support/containers/stage.ts';
 import { removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
+import { PRIVATE_LINE } from '../support/service-account.ts';
 import { signalContainer } from '../support/signal.ts';
 import { containerSecret } from '../support/tag-server.ts';
 
@@ -45,8 +52,14 @@ describeWith('docker', 'containers in Docker', () => {
   });
 
   describe('behave', () => {
+    let home: string;
+    beforeAll(async () => {
+      home = await mkdtemp(join(tmpdir(), 'tagyard-docker-'));
+    });
+    afterAll(() => rm(home, { recursive: true }));
+    const keyFiles = () => new KeyFiles(join(home, 'keys'), READER);
     const setup = async () => ({
-      runtime: dockerRuntime({ docker, stopGraceSeconds: 2 }),
+      runtime: dockerRuntime({ docker, stopGraceSeconds: 2, keyFiles: keyFiles() }),
       image: built.image,
       kill: async (name: string) => {
         // The engine doesn't restart a container after a kill by its own API, only after the process has died.
@@ -55,10 +68,33 @@ describeWith('docker', 'containers in Docker', () => {
       freeze: async (name: string) => {
         await docker.getContainer(name).pause();
       },
+      account: async (name: string) => {
+        const script = `
+          const { readFileSync } = require('node:fs');
+          const { GOOGLE_APPLICATION_CREDENTIALS: path, GOOGLE_CLOUD_PROJECT: project } = process.env;
+          console.log(JSON.stringify({ file: readFileSync(path, 'utf8'), project }));`;
+        const { stdout } = await execa('docker', ['exec', name, '/usr/local/bin/node', '--eval', script]);
+        // An inspection of the container doesn't show the key.
+        expect(JSON.stringify(await docker.getContainer(name).inspect())).not.toContain(PRIVATE_LINE);
+        const { Mounts } = await docker.getContainer(name).inspect();
+        expect(Mounts.map(({ RW }) => RW)).toEqual([false]);
+        return JSON.parse(stdout) as { file: string; project: string };
+      },
+      keys: () => keyFiles().names(),
       close: () => removeContainers(docker, INSTANCE),
     });
     containersBehaviour(SETTINGS, setup);
     containersLifecycle(SETTINGS, setup);
+
+    test.skipIf(process.getuid?.() !== 0)(
+      'lose a key file without a container at the next listing',
+      async () => {
+        const files = keyFiles();
+        await files.write('orphan', new Secret('a key'));
+        await dockerRuntime({ docker, keyFiles: files }).list(new Set(), signal);
+        expect(await files.names()).toEqual([]);
+      },
+    );
   });
 
   describe('are', () => {
@@ -74,7 +110,10 @@ describeWith('docker', 'containers in Docker', () => {
     const build = (settings: Partial<ContainersSettings> = {}) => {
       const all = { ...SETTINGS, ...settings };
       const { caFile } = all;
-      return containersApplier(all, dockerRuntime({ docker, ...(caFile === undefined ? {} : { caFile }) }));
+      return containersApplier(
+        all,
+        dockerRuntime({ docker, ...(caFile === undefined ? {} : { caFileOf: async () => caFile }) }),
+      );
     };
     const firstChange = async (applier: ReturnType<typeof build>, manifest: LoadedManifest) => {
       const desired = applier.desired(manifest);

@@ -1,5 +1,9 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe } from 'vitest';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
+import { KeyFiles } from '../../gitops/appliers/containers/key-files.ts';
 import type { Runtime } from '../../gitops/appliers/containers/runtime.ts';
 import { RetryableError } from '../../gitops/base/errors.ts';
 import { processRuntime } from '../../gitops/embedded/process-runtime.ts';
@@ -16,17 +20,32 @@ const SETTINGS = containersSettings('test-procs', '127.81');
 
 describe('containers as child processes', () => {
   const setup = async () => {
-    const runtime = processRuntime({ entry: TAG_SERVER_ENTRY, stopGraceSeconds: 1 });
-    const signalTo = async (name: string, signalName: NodeJS.Signals) => {
+    const home = await mkdtemp(join(tmpdir(), 'tagyard-procs-'));
+    const keyFiles = new KeyFiles(join(home, 'keys'), null);
+    const runtime = processRuntime({ entry: TAG_SERVER_ENTRY, stopGraceSeconds: 1, keyFiles });
+    const processOf = async (name: string) => {
       const found = (await runtime.list(new Set(), AbortSignal.abort())).find((each) => each.name === name);
-      signal(childBySlot(found?.endpoint ?? null), signalName);
+      return childBySlot(found?.endpoint ?? null);
     };
+    const signalTo = async (name: string, signalName: NodeJS.Signals) =>
+      signal(await processOf(name), signalName);
     return {
       runtime,
       image: `sha256:${'a'.repeat(64)}`,
       kill: (name: string) => signalTo(name, 'SIGKILL'),
       freeze: (name: string) => signalTo(name, 'SIGSTOP'),
-      close: () => runtime.close(),
+      async account(name: string) {
+        const environment = await readFile(`/proc/${await processOf(name)}/environ`, 'utf8');
+        const lines = environment.split('\0').map((line) => line.split('=') as [string, string]);
+        const env = Object.fromEntries(lines);
+        const file = await readFile(env.GOOGLE_APPLICATION_CREDENTIALS ?? '', 'utf8');
+        return { file, project: env.GOOGLE_CLOUD_PROJECT ?? '' };
+      },
+      keys: () => keyFiles.names(),
+      async close() {
+        await runtime.close();
+        await rm(home, { recursive: true });
+      },
     };
   };
   containersBehaviour(SETTINGS, setup);

@@ -15,6 +15,7 @@ import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
 import { ask } from '../support/proxy/proxy.ts';
 import { startLoad } from '../support/steady-load.ts';
+import { FOREIGN_PREVIEW } from '../support/tag-server.ts';
 
 const INSTANCE = 'test-swap';
 
@@ -103,7 +104,7 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
     await eventually(async () => expect(await running()).toBe(false));
     const { status, body } = await ask(host.endpoint, {
       host: thrifty.hostnames.preview,
-      path: '/gtm/debug',
+      path: FOREIGN_PREVIEW,
     });
     expect([status, body]).toEqual([200, expect.stringContaining('Preview failed to load')]);
     await eventually(async () => expect(await running()).toBe(false));

@@ -95,6 +95,17 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       }
     });
 
+    test('is a record for each name, because the mark below a name keeps a wildcard from covering it', async () => {
+      await knot.update('add * 300 A 203.0.113.9');
+      expect(await knot.read('acme-shop-origin', 'A')).toEqual(['203.0.113.9']);
+      await converge(applierOf(), acme);
+      expect(await knot.read('acme-shop-origin', 'A')).toEqual([HOST]);
+      await knot.update('del acme-shop-origin A');
+      expect(await knot.read('acme-shop-origin', 'A')).toEqual([]);
+      await converge(applierOf(), acme);
+      expect(await knot.read('acme-shop-origin', 'A')).toEqual([HOST]);
+    });
+
     test('takes a few messages for 300 records, each of them one transaction', async () => {
       const sites = Array.from({ length: 100 }, (_, number) => loadedManifest(`shop-${number}`, number));
       const before = await knot.serial();

@@ -55,6 +55,7 @@ describe('a creation', () => {
       },
       domains: [{ domain, webTagId: 'GTM-ABC1234', active: true }],
       customDomains: [],
+      warnings: [],
     });
     expect(body.snippet).toContain(`https://gro-e-co.edge.example.net/l/${body.loaderToken}.js`);
 

@@ -8,6 +8,7 @@ const VERDICTS: Record<Reason, 'well' | 'suspended' | 'trouble' | 'silent'> = {
   Ready: 'well',
   Progressing: 'silent',
   Retrying: 'trouble',
+  QuotaReached: 'trouble',
   Failed: 'trouble',
   ObserveFailed: 'trouble',
   InvalidManifest: 'silent',
@@ -28,12 +29,16 @@ const VERDICTS: Record<Reason, 'well' | 'suspended' | 'trouble' | 'silent'> = {
 };
 
 test.each(Object.keys(REASONS) as Reason[])('the health of a site with reason %s', (reason) => {
+  const detail =
+    reason === 'QuotaReached'
+      ? 'there is no room for the site at the moment; only the operator can make room'
+      : `${reason}: why`;
   const verdict = judgeHealth({ site: 'a', ready: false, reason, message: 'why', health: 'healthy' });
   expect(verdict).toEqual(
     {
       well: { health: 'healthy', obstacle: null },
       suspended: { health: 'healthy', obstacle: { reason: 'suspended', detail: 'why' } },
-      trouble: { health: 'degraded', obstacle: { reason: 'host_trouble', detail: `${reason}: why` } },
+      trouble: { health: 'degraded', obstacle: { reason: 'host_trouble', detail } },
       silent: null,
     }[VERDICTS[reason]],
   );

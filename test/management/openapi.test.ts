@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiDocument } from '../../management/api-document.ts';
 import { MANAGEMENT_ERRORS } from '../../management/http/errors.ts';
 import { creation, World } from '../support/management/world.ts';
+import { serviceAccountJson } from '../support/service-account.ts';
 
 interface Operation {
   readonly operationId: string;
@@ -34,6 +35,7 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'DELETE /server-containers/{id}',
     'DELETE /server-containers/{id}/custom-domains',
     'DELETE /server-containers/{id}/domains',
+    'DELETE /server-containers/{id}/service-account',
     'GET /server-containers',
     'GET /server-containers/{id}',
     'GET /server-containers/{id}/events',
@@ -46,6 +48,7 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'POST /server-containers/{id}/loader-token',
     'POST /server-containers/{id}/verify',
     'PUT /clients/{id}/members/{subject}',
+    'PUT /server-containers/{id}/service-account',
   ]);
 });
 
@@ -65,6 +68,8 @@ test('passes a validator of the specification, which finds a planted fault', asy
 
 test('has an example for every body, and each example is accepted', async () => {
   const client = await world.client();
+  // The document has no private key, not even one of no use.
+  const { private_key } = serviceAccountJson();
   const bodied = operations.filter(({ operation }) => operation.requestBody !== undefined);
   expect(bodied.length).toBeGreaterThan(5);
   let id = '';
@@ -79,7 +84,11 @@ test('has an example for every body, and each example is accepted', async () => 
         {
           // Only operators manage clients and set images.
           as: path.startsWith('/clients') || 'image' in example ? 'root' : 'owner',
-          body: { ...example, ...('clientId' in example ? { clientId: client } : {}) },
+          body: {
+            ...example,
+            ...('clientId' in example ? { clientId: client } : {}),
+            ...('private_key' in example ? { private_key } : {}),
+          },
         },
       );
       expect(answer.status, `${operation.operationId}: ${JSON.stringify(answer.body)}`).toBeLessThan(300);

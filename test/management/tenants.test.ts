@@ -148,6 +148,44 @@ describe('names of the installation', () => {
     const { body } = await create('bob', 'bob.example', { name: 'Login' });
     expect(body.hostnames.edge).toMatch(/^login-[a-z2-9]{5}\.edge\.example\.net$/);
   });
+
+  test('a name on a common blocking list is kept, and the hostname is made from the domain instead', async () => {
+    const request = () =>
+      world.call('POST', '/server-containers', {
+        as: 'bob',
+        body: creation(clients.bob, 'pots.example', { name: 'Promo' }),
+        headers: { 'idempotency-key': 'promo' },
+      });
+    const { status, body } = await request();
+    const warnings = [
+      { host: 'pots.edge.example.net', detail: expect.stringMatching(/“promo\.”.*made from “pots”/) },
+    ];
+    expect([status, body.name, body.siteId]).toEqual([202, 'Promo', 'pots']);
+    expect(body.warnings).toEqual(warnings);
+    // A repeated request gets the same answer.
+    expect(await request()).toMatchObject({ status: 202, body: { id: body.id, warnings } });
+    await shows('bob', body.id, { status: 'active', name: 'Promo', warnings: [] });
+    // The neutral id is taken now.
+    const next = await create('bob', 'shop.pots.example', { name: 'Ads' });
+    expect([next.status, next.body.name]).toEqual([202, 'Ads']);
+    expect(next.body.siteId).toMatch(/^pots-[a-z2-9]{5}$/);
+  });
+
+  test('a blocked name under the client’s own domain is only warned of', async () => {
+    const id = await made('bob', 'kettles.example');
+    expect(await addCustom('bob', id, 'sgtm.kettles.example')).toMatchObject({
+      status: 200,
+      body: {
+        customDomains: ['sgtm.kettles.example'],
+        warnings: [
+          {
+            host: 'sgtm.kettles.example',
+            detail: 'EasyPrivacy blocks requests to hosts that begin with “sgtm.”',
+          },
+        ],
+      },
+    });
+  });
 });
 
 describe('the image', () => {

@@ -76,15 +76,19 @@ test.each([
   ['no auth', base64('id=GTM-A&env=1'), 'has no auth'],
   ['an empty env', base64('id=GTM-A&env=&auth=x'), 'has an empty env'],
   ['two auths', base64('id=GTM-A&env=1&auth=x&auth=y'), 'has more than one auth'],
-])('a configuration with %s is refused without being quoted', async (_what, containerConfigB64, message) => {
-  const answer = await world.call('POST', '/server-containers', {
-    as: 'owner',
-    body: creation(client, 'acme.example', { containerConfigB64 }),
-  });
-  expect([answer.status, answer.body.code]).toEqual([422, 'invalid_container_config']);
-  expect(answer.body.errors).toEqual([{ path: 'containerConfigB64', message }]);
-  expect(JSON.stringify(answer.body)).not.toContain(containerConfigB64);
-});
+])(
+  'a configuration with %s is refused without being quoted (docs/facts.md, Container configuration)',
+  async (_what, containerConfigB64, message) => {
+    const answer = await world.call('POST', '/server-containers', {
+      as: 'owner',
+      body: creation(client, 'acme.example', { containerConfigB64 }),
+    });
+    expect([answer.status, answer.body.code]).toEqual([422, 'invalid_container_config']);
+    expect(answer.body.errors).toEqual([{ path: 'containerConfigB64', message }]);
+    expect(answer.body.detail).toContain('copy it whole from Tag Manager');
+    expect(JSON.stringify(answer.body)).not.toContain(containerConfigB64);
+  },
+);
 
 test('accepts names as people write them', async () => {
   const answer = await world.call('POST', '/server-containers', {

@@ -44,6 +44,12 @@ describe('modules.server_proxy.paths', () => {
     '/a/../b',
     '/a b',
     'data',
+    '/*',
+    '/data*',
+    '/data/*/x',
+    '/data/**',
+    '/static/*',
+    '/healthz/../*',
   ])('refuses %s', (path) => {
     expect(accepts(path)).toBe(false);
   });
@@ -51,7 +57,8 @@ describe('modules.server_proxy.paths', () => {
   test.each(['l', 'c', 'boot', 'mark-session-detection', '_', 'gtm', 'g', 'j', 'mp', '.well-known'])(
     'refuses /%s and every path below it',
     (segment) => {
-      expect([`/${segment}`, `/${segment}/x`, `/${segment}/x/y`].filter(accepts)).toEqual([]);
+      const below = ['', '/x', '/x/y', '/*', '/x/*'].map((rest) => `/${segment}${rest}`);
+      expect(below.filter(accepts)).toEqual([]);
     },
   );
 
@@ -77,6 +84,10 @@ describe('modules.server_proxy.paths', () => {
     '/gtmxjs',
     '/staticx',
     '/tagyard/x',
+    '/webhooks/*',
+    '/webhooks/orders/*',
+    '/gtag/*',
+    '/r/*',
   ])('accepts %s', (path) => {
     expect(accepts(path)).toBe(true);
   });

@@ -217,7 +217,7 @@ describe('GET /c/<container token>.js', () => {
   );
 });
 
-describe('the tag server’s paths', () => {
+describe('the tag server’s paths (docs/facts.md, Paths)', () => {
   const origin = (site: StagedSite) => `https://${site.id}-origin.test:8443`;
 
   test.each([
@@ -249,6 +249,58 @@ describe('the tag server’s paths', () => {
       expect(asked()).toEqual([]);
     },
   );
+
+  test.each([
+    ['/webhooks', true],
+    ['/webhooks/', true],
+    ['/webhooks/orders/7?a=1', true],
+    ['/webhooks//x', true],
+    ['/webhooksx', false],
+    ['/Webhooks/x', false],
+    ['/x/webhooks/y', false],
+    ['/webhooks/../other', false],
+    ['/webhooks/%2e%2e/other', false],
+  ])('with the prefix /webhooks/*, %s is forwarded: %s', async (path, isForwarded) => {
+    const site = await stage.site({ proxyPaths: ['/webhooks/*'] });
+    const { status } = await stage.send(site.host, path, { method: 'POST', body: 'x' });
+    expect(status).toBe(isForwarded ? 200 : 404);
+    expect(asked()).toEqual(isForwarded ? [`${origin(site)}${path}`] : []);
+  });
+
+  test.each(['/', '/anything', '/g/other', '/apps/a//b?c=%20', '//evil.example/x', '/bootx', '/%6c/x.js'])(
+    'with passthrough, %s is forwarded',
+    async (path) => {
+      const site = await stage.site({ proxyPaths: ['/*'] });
+      expect((await stage.send(site.host, path)).status).toBe(200);
+      expect(asked()).toEqual([`${origin(site)}${path}`]);
+    },
+  );
+
+  test.each([
+    '/l',
+    '/l/lt_unknown.css',
+    '/c/x/y',
+    '/boot/',
+    '/boot/x',
+    '/mark-session-detection/x',
+    '/.well-known/acme-challenge/x',
+    '/.well-known',
+  ])('with passthrough, %s stays the edge’s own', async (path) => {
+    const site = await stage.site({ proxyPaths: ['/*'] });
+    expect((await stage.send(site.host, path)).status).toBe(404);
+    expect(asked()).toEqual([]);
+  });
+
+  test('with passthrough, the path of a disabled plugin stays the edge’s own', async () => {
+    const site = await stage.site({
+      proxyPaths: ['/*'],
+      modules: { custom_loader: { enabled: false }, adblock_itp_detection: { enabled: false } },
+    });
+    for (const path of [`/l/${site.loader}.js`, '/bait/gtm.js']) {
+      await stage.send(site.host, path);
+      expect(asked(), path).toEqual([]);
+    }
+  });
 
   test('disabled, all of them are unknown', async () => {
     const site = await stage.site({ modules: { server_proxy: { enabled: false } }, proxyPaths: ['/data'] });

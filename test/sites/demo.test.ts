@@ -52,6 +52,15 @@ describe('the demo’s process', () => {
     expect(text).toContain(expected);
   });
 
+  test('sends the hits of the demo site’s container to its edge, those of others not', async () => {
+    const edgeUrl = 'http://edge.localhost';
+    writeFileSync(file, JSON.stringify({ snippet: '<i></i>', edgeUrl, webTagId: 'GTM-DEMO1234' }));
+    expect((await get(vendor, '/gtm.js?id=GTM-DEMO1234')).text).toContain(
+      `"server_container_url":"${edgeUrl}"`,
+    );
+    expect((await get(vendor, '/gtm.js?id=GTM-OTHER123')).text).not.toContain('server_container_url');
+  });
+
   test('exits with its supervisor', async () => {
     const exit = once(child, 'exit');
     child.disconnect();

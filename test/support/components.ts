@@ -11,9 +11,11 @@ export const COMPONENTS = [
   'knot',
   'pebble',
   'chromium',
+  'certbot',
   'reference',
   'root',
   'mount',
+  'blocklists',
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
@@ -32,11 +34,22 @@ export const CHROMIUM = process.env.CHROMIUM_PATH ?? 'chromium';
 /** Debian installs the server's programs outside PATH, in one folder for each major version. */
 export const POSTGRESQL_BIN = globSync('/usr/lib/postgresql/*/bin').sort().at(-1);
 
+/** Debian's own, for the modules of its packages. */
+export const DEBIAN_PYTHON = '/usr/bin/python3';
+
 /** Public documents and test vectors. They are read from beside the project and never copied into it. */
 export const REFERENCE = new URL('../../../shared/', import.meta.url);
 
+/** EasyList and EasyPrivacy: `BLOCK_LISTS` names their folder, else it is that of Debian's uBlock Origin for Firefox. */
+export const BLOCK_LISTS =
+  process.env.BLOCK_LISTS ??
+  globSync('/usr/share/mozilla/extensions/*/uBlock0@raymondhill.net/assets/thirdparties/easylist')[0];
+
 /** A command for each component that succeeds only where the component answers, not just where a file is present. */
-const ARGV: Record<Exclude<Component, 'reference' | 'root'>, readonly [string, ...string[]]> = {
+const ARGV: Record<
+  Exclude<Component, 'reference' | 'blocklists' | 'root'>,
+  readonly [string, ...string[]]
+> = {
   nginx: ['nginx', '-v'],
   docker: ['docker', 'info'],
   postgresql: [`${POSTGRESQL_BIN ?? ''}${POSTGRESQL_BIN === undefined ? '' : '/'}postgres`, '--version'],
@@ -45,6 +58,7 @@ const ARGV: Record<Exclude<Component, 'reference' | 'root'>, readonly [string, .
   chromium: [CHROMIUM, '--version'],
   // Needs root, and is not allowed in every container.
   mount: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'],
+  certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 
 function probe(component: Component): string | null {
@@ -55,6 +69,11 @@ function probe(component: Component): string | null {
     return process.getuid?.() === 0
       ? null
       : 'the tests don’t run as root, who writes firewalls and starts engines';
+  }
+  if (component === 'blocklists') {
+    return existsSync(`${BLOCK_LISTS}/easyprivacy.txt`)
+      ? null
+      : 'Debian’s webext-ublock-origin-firefox is not installed, and BLOCK_LISTS names no folder with easyprivacy.txt';
   }
   const [command, ...args] = ARGV[component];
   try {

@@ -124,6 +124,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
     proxy: { address: '127.0.0.1', port: tlsPort },
     lookup: dnsLookup([], 1_000),
     containers,
+    previewPath: { containerSettings: { ...settings, edition }, gateway: async () => null },
   });
   const { signal } = new AbortController();
 

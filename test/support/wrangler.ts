@@ -8,7 +8,17 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
  * Runs wrangler in a project's folder and answers what it prints. It runs with this Node, keeps its files under `home`
  * and sends no telemetry.
  */
-export async function wrangler(project: string, home: string, ...args: readonly string[]): Promise<string> {
+export function wrangler(project: string, home: string, ...args: readonly string[]): Promise<string> {
+  return wranglerWith({}, project, home, ...args);
+}
+
+/** The same with further environment variables. */
+export async function wranglerWith(
+  env: Readonly<Record<string, string>>,
+  project: string,
+  home: string,
+  ...args: readonly string[]
+): Promise<string> {
   const { stdout } = await execaNode(join(root, 'node_modules/wrangler/bin/wrangler.js'), args, {
     cwd: project,
     nodeOptions: [],
@@ -17,6 +27,7 @@ export async function wrangler(project: string, home: string, ...args: readonly 
       WRANGLER_LOG_PATH: join(home, 'logs'),
       WRANGLER_SEND_METRICS: 'false',
       CI: '1',
+      ...env,
     },
   });
   return stdout;

@@ -1,5 +1,6 @@
 import type { SiteCheck } from '../check.ts';
 import type { CheckName } from '../contract.ts';
+import { checkBlockLists } from './block-lists.ts';
 import { checkClientAddress } from './client-address.ts';
 import { checkCookieLifetime } from './cookie-lifetime.ts';
 import { checkCorsAllowed, checkCorsRefused } from './cors.ts';
@@ -31,4 +32,5 @@ export const SITE_CHECKS: Readonly<Record<CheckName, SiteCheck>> = {
   certificate: checkServedCertificate,
   client_address: checkClientAddress,
   cookie_lifetime: checkCookieLifetime,
+  block_lists: checkBlockLists,
 };

@@ -8,7 +8,7 @@ import { described, isProblem } from '../visit.ts';
  */
 const UNDER_GTM = '/gtm/tagyard-verification';
 
-export async function checkPreviewUrl({ site, visit }: CheckContext) {
+export async function checkPreviewUrl({ site, host, visit }: CheckContext) {
   if (!/^https:\/\/./i.test(site.preview)) {
     return [
       failed(
@@ -18,6 +18,9 @@ export async function checkPreviewUrl({ site, visit }: CheckContext) {
       ),
     ];
   }
+  const { problem = null, fix = null } = host?.previewPath ?? {};
+  if (problem !== null)
+    return [failed(null, problem, fix ?? 'See tagyard status for the site’s containers.')];
   const answer = await visit(new URL(UNDER_GTM, site.edge));
   if (answer.status === 404 && !isProblem(answer)) {
     return [passed(null, `the processing server reaches ${site.preview}`)];

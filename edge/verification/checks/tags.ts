@@ -13,7 +13,7 @@ const bootAnswer = z.object({
 const edgeProblem = z.object({ code: z.string() });
 
 const STORES_ADVICE =
-  'Run tagyard plan: the route or the documents of the site in KV differ from the manifest; tagyard apply repairs them.';
+  'Run tagyard plan: the route or the documents of the site in KV differ from the manifest; tagyard apply repairs them. Within a minute of a change verify again first: KV shows it late.';
 
 export async function checkLoader(context: CheckContext) {
   const { site, visit } = context;

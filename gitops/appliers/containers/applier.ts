@@ -26,10 +26,13 @@ export interface ContainersSettings {
   readonly slots: Slots;
   /** Each site's containers are in a network of their own. */
   readonly ownNetwork?: boolean;
+  /** See `ContainerSettings`. */
+  readonly previewNameOf?: (site: string) => string;
   /** The proxy's TLS port for preview hostnames. */
   readonly originPort: number;
   /** PEM file of a CA that containers trust in addition to Node's own CAs. The runtime gets the same file. */
   readonly caFile?: string;
+  readonly caHash?: string;
   /** Milliseconds until a new container must be healthy. */
   readonly startupDeadlineMs: number;
   /** Milliseconds that a replacement must stay healthy before it takes over. A first start takes over at once. */

@@ -13,6 +13,8 @@ export const CONTAINERS = { target: 'containers', mayOutliveSite: true } as cons
 interface DesiredSettings extends ContainerSettings {
   /** PEM file, on this host, of a CA that containers trust in addition to Node's own. */
   readonly caFile?: string;
+  /** Hash of that file's content. */
+  readonly caHash?: string;
 }
 
 /** Increase it when a release creates other containers from the same spec: running containers are then replaced. */
@@ -36,6 +38,7 @@ export function desiredContainers(
       spec: spec.hash,
       address: spec.boundAddress,
       caFile: settings.caFile,
+      caHash: settings.caHash,
     }),
     summary: `run ${spec.site} ${spec.role} ${spec.replica} of ${shortImage(spec.image)} on ${spec.address}:${spec.port} (${spec.memory}, ${spec.cpus} CPU${spec.onDemand ? ', on demand' : ''})`,
     adopt: manifest.adopt,

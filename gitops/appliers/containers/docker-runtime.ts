@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type Docker from 'dockerode';
 import { coalesce } from '../../base/coalesce.ts';
-import { RetryableError } from '../../base/errors.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { limit } from '../../base/limit.ts';
 import { siteOfMark } from '../../base/ownership.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
@@ -16,12 +16,15 @@ import {
 import { dockerEvents } from '../../clients/docker-events.ts';
 import { ensureImage } from './docker-image.ts';
 import { CONTAINER_PORT, createOptions, readSlot } from './docker-spec.ts';
+import type { KeyFiles } from './key-files.ts';
 import type { ContainerInstance, Launch, Runtime } from './runtime.ts';
 
 interface DockerRuntimeOptions {
   readonly docker: Docker;
-  /** PEM file of a CA that containers trust in addition to Node's own; mounted read-only. */
-  readonly caFile?: string;
+  /** The PEM file of what a container trusts in addition to Node's own CAs; mounted read-only. */
+  readonly caFileOf?: (spec: Launch['spec']) => Promise<string>;
+  /** Keys of service accounts. Unset: no container has one. */
+  readonly keyFiles?: KeyFiles;
   /** Returns the name of a site's network, which must exist. Unset: containers use Docker's default bridge. */
   readonly networkOf?: (site: string) => string;
   /** Seconds between SIGTERM and SIGKILL; default 10. */
@@ -45,7 +48,9 @@ const STARTS_AT_ONCE = availableParallelism();
 
 /** Runs containers in a Docker engine on this host. They outlive this process. */
 export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
-  const { docker, caFile, networkOf, stopGraceSeconds = 10 } = settings;
+  const { docker, caFileOf, keyFiles, networkOf, stopGraceSeconds = 10 } = settings;
+  /** Names of containers that are being created. */
+  const creating = new Set<string>();
 
   /**
    * Concurrent callers get the result of one listing. Otherwise, a hundred starting containers would cause a hundred
@@ -53,10 +58,14 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
    */
   const listAll = coalesce<AbortSignal, readonly ContainerInstance[]>(
     async (signals) => {
+      // In this order: the file of a container exists before the container does.
+      const files = ((await keyFiles?.names()) ?? []).filter((name) => !creating.has(name));
       const all = await withSharedSignal(signals, (signal) =>
         callDocker('listing containers', docker.listContainers({ all: true, abortSignal: limited(signal) })),
       );
       const value = all.map((one) => readInstance(one, networkOf));
+      const present = new Set(value.map(({ name }) => name));
+      for (const name of files) if (!present.has(name) && !creating.has(name)) await keyFiles?.remove(name);
       return signals.map(() => ({ status: 'fulfilled', value }));
     },
     { windowMs: 0 },
@@ -68,9 +77,19 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
   }
 
   async function remove(id: string, signal: AbortSignal): Promise<void> {
+    const name = await nameWithKey(id, signal);
     await stop(id, signal);
     const options = { force: true, v: true, abortSignal: limited(signal) };
     await unlessGone(callDocker('removing a container', docker.getContainer(id).remove(options)));
+    if (name !== null && !creating.has(name)) await keyFiles?.remove(name);
+  }
+
+  /** The name of a container that may have a key file; `null`: it has none. */
+  async function nameWithKey(id: string, signal: AbortSignal): Promise<string | null> {
+    if (keyFiles === undefined || (await keyFiles.names()).length === 0) return null;
+    const found = docker.getContainer(id).inspect({ abortSignal: limited(signal) });
+    const container = await unlessGone(callDocker('inspecting a container', found));
+    return container?.Name.replace(/^\//, '') ?? null;
   }
 
   const starts = limit(STARTS_AT_ONCE);
@@ -82,10 +101,26 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
     return { network: { name: networkOf(site), previewAddress } };
   }
 
+  async function writeKey({ name, spec: { serviceAccountKey } }: Launch): Promise<{ keyFile?: string }> {
+    if (serviceAccountKey === undefined) return {};
+    if (keyFiles === undefined) throw new TerminalError('this runtime has no folder for key files');
+    return { keyFile: await keyFiles.write(name, serviceAccountKey) };
+  }
+
+  async function start(launch: Launch, signal: AbortSignal): Promise<string> {
+    creating.add(launch.name);
+    try {
+      return await starts(() => run(launch, signal));
+    } finally {
+      creating.delete(launch.name);
+    }
+  }
+
   /** Creates and starts a container. Removes it if the start fails. */
   async function run(launch: Launch, signal: AbortSignal): Promise<string> {
     const placement = {
-      ...(caFile === undefined ? {} : { caFile }),
+      ...(caFileOf === undefined ? {} : { caFile: await caFileOf(launch.spec) }),
+      ...(await writeKey(launch)),
       ...(await networkFor(launch.spec.site, signal)),
     };
     const options = { ...createOptions(launch, placement), abortSignal: limited(signal) };
@@ -108,11 +143,11 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
     /** The image is usually on the host, so it is pulled only after the engine has reported it missing. */
     async start(launch, signal) {
       try {
-        return await starts(() => run(launch, signal));
+        return await start(launch, signal);
       } catch (error) {
         if (!(error instanceof DockerRefusal) || error.status !== 404) throw error;
         await ensureImage(docker, launch.spec.image, signal);
-        return await starts(() => run(launch, signal));
+        return await start(launch, signal);
       }
     },
 

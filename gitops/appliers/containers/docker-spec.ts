@@ -1,4 +1,4 @@
-import type { ContainerCreateOptions } from 'dockerode';
+import type { ContainerCreateOptions, MountConfig } from 'dockerode';
 import { MARK_LABEL } from '../../clients/docker.ts';
 import type { Launch, Slot } from './runtime.ts';
 
@@ -8,10 +8,15 @@ export const CONTAINER_PORT = 8080;
 
 /** Distroless's `nonroot`. */
 const USER = '65532:65532';
+/** The same as numbers, for files that only the container may read. */
+export const READER = { uid: 65532, gid: 65532 } as const;
 const CA_PATH = '/etc/tagyard/ca.pem';
+const KEY_PATH = '/etc/tagyard/service-account.json';
 interface Placement {
   /** PEM file of a CA that the container trusts in addition to Node's own. */
   readonly caFile?: string;
+  /** File with the key of a service account, see `KeyFiles`. */
+  readonly keyFile?: string;
   /** The container's only network, and this host's address on Docker's default bridge. Unset: the default bridge. */
   readonly network?: { readonly name: string; readonly previewAddress: string };
 }
@@ -22,11 +27,11 @@ const MAX_PROCESSES = 128;
 /**
  * Returns the engine's options for a container; a pure function. In the container only a small /tmp is writable. It has
  * no privileges, can't gain any, and publishes its port on one loopback address. CONTAINER_CONFIG is in the environment
- * only.
+ * only, the key of a service account in a file only.
  */
 export function createOptions(
   { name, mark, spec }: Launch,
-  { caFile, network }: Placement = {},
+  { caFile, keyFile, network }: Placement = {},
 ): ContainerCreateOptions {
   const memory = bytes(spec.memory);
   const env = {
@@ -34,6 +39,7 @@ export function createOptions(
     PORT: String(CONTAINER_PORT),
     CONTAINER_CONFIG: spec.config.reveal(),
     ...(caFile === undefined ? {} : { NODE_EXTRA_CA_CERTS: CA_PATH }),
+    ...(keyFile === undefined ? {} : { GOOGLE_APPLICATION_CREDENTIALS: KEY_PATH }),
   };
   const port = `${CONTAINER_PORT}/tcp`;
   return {
@@ -45,13 +51,14 @@ export function createOptions(
     ExposedPorts: { [port]: {} },
     HostConfig: {
       PortBindings: { [port]: [{ HostIp: spec.boundAddress, HostPort: String(spec.port) }] },
-      // The preview hostname may resolve on this host only, where the proxy serves it.
+      // The tag server reads the hosts file only for a name that DNS doesn't have (docs/facts.md, Start and run).
       ExtraHosts:
         spec.role === 'processing'
           ? [`${spec.previewHost}:${network?.previewAddress ?? 'host-gateway'}`]
           : [],
-      ...(network === undefined ? {} : { NetworkMode: network.name }),
-      ...(caFile === undefined ? {} : { Binds: [`${caFile}:${CA_PATH}:ro`] }),
+      // With an `ndots`, Docker's resolver itself answers that a name of one label has no address.
+      ...(network === undefined ? {} : { NetworkMode: network.name, DnsOptions: ['ndots:1'] }),
+      Mounts: [...mountOf(caFile, CA_PATH), ...mountOf(keyFile, KEY_PATH)],
       ReadonlyRootfs: true,
       Tmpfs: { '/tmp': 'rw,noexec,nosuid,nodev,size=16m' },
       CapDrop: ['ALL'],
@@ -65,6 +72,11 @@ export function createOptions(
       RestartPolicy: { Name: 'unless-stopped' },
     },
   };
+}
+
+/** `Mounts`, not `Binds`: the engine must not create a folder in place of a missing file. */
+function mountOf(file: string | undefined, target: string): MountConfig {
+  return file === undefined ? [] : [{ Type: 'bind', Source: file, Target: target, ReadOnly: true }];
 }
 
 /** `<address> <bound address> <port>`. Docker doesn't list the ports of a stopped container, so this label has them. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../base/errors.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
-import { redact } from './redact.ts';
+import { LONGEST_READ, redact } from './redact.ts';
 
 /** After so many failed starts the spec itself is assumed to be wrong. */
 const FAILURES_UNTIL_TERMINAL = 3;
@@ -21,10 +21,10 @@ interface StartFailure {
 
 /**
  * Counts the failed starts of each spec and maps each one to an error: retryable at first, terminal once it repeats,
- * given up after `giveUpAfter` failures of the site's own. A failure is the site's own if Google refuses its
- * CONTAINER_CONFIG, or if another container of this host could start lately. Otherwise the host may be the cause: a tag
- * server that can't reach Google ends at its start. A spec that was healthy before is never given up: the fault is
- * outside it (the network, Google) and temporary.
+ * given up after `giveUpAfter` failures of the site's own. A failure is the site's own if its CONTAINER_CONFIG is
+ * refused or can't be read, or if another container of this host could start lately. Otherwise the host may be the
+ * cause: a tag server that can't reach Google ends at its start. A spec that was healthy before is never given up: the
+ * fault is outside it (the network, Google) and temporary.
  */
 export class Failures {
   readonly #giveUpAfter: number;
@@ -53,13 +53,16 @@ export class Failures {
   count(hash: string, { name, spec, what, lines }: StartFailure): RetryableError | TerminalError {
     const count = this.#counts.get(hash) ?? { times: 0, ofSite: 0 };
     this.#counts.set(hash, count);
-    const isOfSite = refusalOf(lines) !== undefined || this.#couldOtherStart(name);
+    const faultyConfig = faultOfConfig(lines);
+    const isOfSite = faultyConfig !== undefined || this.#couldOtherStart(name);
     count.times += 1;
     if (isOfSite) count.ofSite += 1;
     const { times, ofSite } = count;
-    const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec.config, line).slice(0, LONGEST_LINE));
-    const output = shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
-    const message = [`${name} doesn’t start: ${what}`, output, ...explain(lines)].join('; ');
+    const message = [
+      `${name} doesn’t start: ${what}`,
+      shownOutput(spec, lines),
+      ...(faultyConfig === undefined ? [] : [faultyConfig]),
+    ].join('; ');
     if (times < FAILURES_UNTIL_TERMINAL) return new RetryableError(message, { isOfSite });
     const repeated = `${message}; ${times} times in a row`;
     if (ofSite < this.#giveUpAfter || this.#proven.has(hash)) {
@@ -78,17 +81,30 @@ export class Failures {
   }
 }
 
+/** The last lines without secrets. A fault here must not keep a failure from being counted. */
+function shownOutput(spec: ContainerSpec, lines: readonly string[]): string {
+  try {
+    const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec, line).slice(0, LONGEST_LINE));
+    return shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
+  } catch {
+    return 'its output can’t be shown without its secrets';
+  }
+}
+
 /** Google's answer to the CONTAINER_CONFIG, which ends the image (docs/facts.md, Start and run). */
 const REFUSED = /googletagmanager\.com\/server\.js\b.*\b(4\d\d)\b/;
 
-function refusalOf(lines: readonly string[]): string | undefined {
-  return lines.map((line) => REFUSED.exec(line)?.[1]).find((found) => found !== undefined);
-}
+/** The image can't read the CONTAINER_CONFIG at all (docs/facts.md, Container configuration). */
+const UNREADABLE = /\bcontainer config\b/i;
 
-function explain(lines: readonly string[]): string[] {
-  const status = refusalOf(lines);
-  if (status === undefined) return [];
-  return [
-    `Google refuses its CONTAINER_CONFIG (status ${status}): copy the one that Tag Manager shows now into the manifest`,
-  ];
+const AGAIN = 'copy the one that Tag Manager shows now into the manifest';
+
+/** What its output says is wrong with the CONTAINER_CONFIG; `undefined`: nothing. */
+function faultOfConfig(output: readonly string[]): string | undefined {
+  // The expressions take a time that grows faster than a line does.
+  const lines = output.map((line) => line.slice(0, LONGEST_READ));
+  const status = lines.map((line) => REFUSED.exec(line)?.[1]).find((found) => found !== undefined);
+  if (status !== undefined) return `Google refuses its CONTAINER_CONFIG (status ${status}): ${AGAIN}`;
+  if (!lines.some((line) => UNREADABLE.test(line))) return undefined;
+  return `its CONTAINER_CONFIG can’t be read: ${AGAIN}, whole`;
 }

@@ -8,10 +8,13 @@ import type { Registration } from '../registration.ts';
 import { containersApplier } from './applier.ts';
 import { CONTAINERS } from './desired.ts';
 import { dockerRuntime } from './docker-runtime.ts';
+import { READER } from './docker-spec.ts';
 import { ImagePruning } from './image-pruning.ts';
+import { KeyFiles } from './key-files.ts';
 import type { Recycling } from './recycling.ts';
 import type { Runtime } from './runtime.ts';
 import { containersSettings } from './settings.ts';
+import { type InsideAuthorities, trustedCas } from './trusted-cas.ts';
 
 /** For how long nginx may still pass on what it has accepted, before an old container is removed. */
 const LEAST_DRAIN_MS = 1_000;
@@ -28,8 +31,14 @@ interface Services {
   readonly log: Log;
   readonly containers: ContainerSettings & { readonly slots: Slots };
   readonly recycling: Recycling;
+  /** The CAs of the names in the sites' networks; `null`: there are no such networks. */
+  readonly inside: InsideAuthorities | null;
   readonly embedded: {
-    containerRuntime(options: { readonly entry: string; readonly caFile?: string }): Runtime;
+    containerRuntime(options: {
+      readonly entry: string;
+      readonly caFile?: string;
+      readonly keyFiles: KeyFiles;
+    }): Runtime;
   };
 }
 
@@ -39,7 +48,7 @@ export const containers: Registration<typeof containersSettings, Services> = {
   settings: containersSettings,
   async create(settings, services) {
     const { instance } = services.identity;
-    const ca = settings.CONTAINER_CA_FILE === undefined ? {} : { caFile: settings.CONTAINER_CA_FILE };
+    const ca = await trustedCas(settings.CONTAINER_CA_FILE, services.inside);
     const isDocker = settings.CONTAINERS_DRIVER === 'docker';
     const keepDays = settings.IMAGE_KEEP_DAYS;
     const pruning = {
@@ -49,9 +58,11 @@ export const containers: Registration<typeof containersSettings, Services> = {
       now: services.now,
       log: services.log,
     };
+    const keyFiles = new KeyFiles(join(services.stateDir, 'service-accounts'), isDocker ? READER : null);
+    const networkOf = (site: string) => networkName(instance, site);
     const runtime = isDocker
-      ? dockerRuntime({ docker: services.docker, networkOf: (site) => networkName(instance, site), ...ca })
-      : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, ...ca });
+      ? dockerRuntime({ docker: services.docker, keyFiles, networkOf, ...ca })
+      : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, keyFiles, ...ca });
     const applier = containersApplier(
       {
         ...services.containers,

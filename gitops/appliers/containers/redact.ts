@@ -1,18 +1,64 @@
+import { createPrivateKey } from 'node:crypto';
+import type { ContainerSpec } from '../../manifest/containers.ts';
 import type { Secret } from '../../manifest/secrets.ts';
 
 const REPLACEMENT = '[secret]';
 
+/** Only so many characters of a text are read and shown. */
+export const LONGEST_READ = 4_096;
+/** A shorter line of a key would be found in other words. */
+const SHORTEST_LINE = 8;
+
+type Secrets = Pick<ContainerSpec, 'config' | 'serviceAccountKey'>;
+
 /**
- * Replaces a CONTAINER_CONFIG in a container's output: the encoded text, the decoded text, and its `auth` alone, each
- * also percent-encoded.
+ * Replaces a container's secrets in the first `LONGEST_READ` characters of its output, and drops the rest. Of the
+ * CONTAINER_CONFIG: the encoded text, the decoded text, and its `auth` alone, each also percent-encoded. Of a service
+ * account's key: each line of the private key. Throws if the key can't be read: then nothing may be shown.
  */
-export function redact(config: Secret, text: string): string {
+export function redact({ config, serviceAccountKey }: Secrets, text: string): string {
+  // The longest first: one secret may contain another. In one pass: a replacement must not be searched for secrets.
+  const secrets = [...new Set([...configSecrets(config), ...keyLines(serviceAccountKey)])].toSorted(
+    (a, b) => b.length - a.length,
+  );
+  const [longest] = secrets;
+  if (longest === undefined) return text.slice(0, LONGEST_READ);
+  let shown = '';
+  let end = 0;
+  // A secret that begins before the cut is whole in what is searched.
+  const searched = text.slice(0, LONGEST_READ + longest.length);
+  for (const { 0: found, index } of searched.matchAll(new RegExp(secrets.map(escaped).join('|'), 'g'))) {
+    if (index >= LONGEST_READ) break;
+    shown += searched.slice(end, index) + REPLACEMENT;
+    end = index + found.length;
+  }
+  return shown + searched.slice(end, LONGEST_READ);
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}
+
+function configSecrets(config: Secret): string[] {
   const encoded = config.reveal();
   const decoded = Buffer.from(encoded, 'base64').toString();
   const auth = new URLSearchParams(decoded).get('auth') ?? '';
   const asSent = /(?:^|&)auth=([^&]*)/.exec(decoded)?.[1] ?? '';
   return [encoded, decoded, auth, asSent]
     .flatMap((secret) => [secret, encodeURIComponent(secret)])
-    .filter((secret) => secret !== '')
-    .reduce((shown, secret) => shown.replaceAll(secret, REPLACEMENT), text);
+    .filter((secret) => secret !== '');
+}
+
+/**
+ * The lines of the key as it is stored, which may be written by hand, and as a program prints what it has read. JSON
+ * escapes the breaks between the lines, but not the lines.
+ */
+function keyLines(key: Secret | undefined): string[] {
+  if (key === undefined) return [];
+  const { private_key: pem } = JSON.parse(key.reveal()) as { private_key: string }; // the manifest's reader has judged it
+  const read = createPrivateKey(pem);
+  return [pem, ...(['pkcs8', 'pkcs1'] as const).map((type) => String(read.export({ type, format: 'pem' })))]
+    .flatMap((form) => form.split(/\r?\n/))
+    .map((line) => line.trim())
+    .filter((line) => line.length >= SHORTEST_LINE && !line.startsWith('-----'));
 }

@@ -1,56 +1,142 @@
-import { TerminalError } from '../../base/errors.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { formatMark, type Identity } from '../../base/ownership.ts';
-import type { Applier, Change } from '../contract.ts';
+import type { QuotaFigures } from '../../report/quotas.ts';
+import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
-import { DNS, type DnsDestinations, desiredRecords, nameOfKey, type RecordSpec } from './desired.ts';
-import { type DnsRef, type ListedRecord, observedRecords } from './observed.ts';
-
-/** One change to a zone's records. `comment` is the mark to write. */
-export interface RecordChange {
-  readonly write?: { readonly record: RecordSpec; readonly comment: string };
-  /** The id of the record to overwrite; `null`: create one. Without `write`, the record with this id is deleted. */
-  readonly keep: string | null;
-  /** Ids of records to delete in the same transaction. */
-  readonly surplus: readonly string[];
-}
-
-/** A zone at some DNS provider. Both methods throw `RetryableError` or `TerminalError`. */
-export interface DnsProvider {
-  /** All records of the zone; with `names`, at least those with these names. */
-  list(signal: AbortSignal, names?: ReadonlySet<string>): Promise<readonly ListedRecord[]>;
-  /** Makes one change, alone or in a batch with concurrent ones. A record that is already gone counts as deleted. */
-  change(change: RecordChange, signal: AbortSignal): Promise<void>;
-}
+import {
+  canonicalRecord,
+  DNS,
+  type DnsDestinations,
+  desiredRecords,
+  nameOfKey,
+  type RecordSpec,
+} from './desired.ts';
+import { surplusWildcards, unusedWildcards } from './host-wildcards.ts';
+import { keptName, withKeptMarks } from './kept-names.ts';
+import { keptHash } from './mark-hash.ts';
+import { type DnsRef, observedRecords } from './observed.ts';
+import type { DnsProvider, RecordChange } from './provider.ts';
+import {
+  coveredName,
+  coversNewSites,
+  isWildcard,
+  modeInZone,
+  type RecordMode,
+  type ZoneNames,
+  zoneNames,
+} from './wildcard.ts';
+import { wildcardWriter } from './wildcard-writer.ts';
 
 interface DnsApplierOptions extends DnsDestinations {
   readonly provider: DnsProvider;
   readonly identity: Identity;
   /** The zone's name; nothing outside it is written. */
   readonly zone: string;
+  /** Default: `site`. `auto`: the zone decides, see wildcard.ts. */
+  readonly mode?: RecordMode | 'auto';
+  /** How many records the zone may have; `null`: unknown. Never rejects. Unset: a primary of one's own has no limit. */
+  readonly quota?: ((signal: AbortSignal) => Promise<number | null>) | undefined;
 }
+
+/** Edge, origin and preview; the edge's alone where a wildcard covers the others. */
+const RECORDS_PER_SITE = { site: 3, wildcard: 1 } as const;
 
 /** DNS records of the sites in one zone. */
 export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsRef> {
-  const { provider, identity, zone } = options;
+  const { provider, identity, zone, hostAddress, mode: setting = 'site' } = options;
+  let quota: QuotaFigures | null = null;
+  /** As of the last observation. */
+  let mode: RecordMode | null = setting === 'auto' ? null : setting;
+  let seen: ZoneNames | null = null;
+  const wildcard = wildcardWriter({ list: (...asked) => provider.list(...asked), change, identity });
+
+  async function observe(
+    desired: readonly Resource<RecordSpec>[],
+    signal: AbortSignal,
+    scope?: Scope,
+  ): Promise<Observed<DnsRef>[]> {
+    // Only a whole zone shows which names a wildcard covers.
+    const names =
+      scope && mode === 'site'
+        ? new Set([...desired.map(({ spec }) => spec.name), ...[...scope.keys].map(nameOfKey)])
+        : undefined;
+    const [listed, limit] = await Promise.all([
+      provider.list(signal, names),
+      scope === undefined ? options.quota?.(signal) : undefined,
+    ]);
+    const inZone = zoneNames(listed, zone, identity);
+    if (setting === 'auto' && names === undefined) mode = modeInZone(inZone);
+    const covered = new Map(
+      desired.flatMap((resource) => {
+        const one = mode === 'wildcard' ? coveredName(resource, inZone, hostAddress) : null;
+        return one === null ? [] : [[resource.key, one] as const];
+      }),
+    );
+    seen = inZone;
+    wildcard.forget();
+    const wildcards = listed.map(canonicalRecord).filter((record) => isWildcard(record, identity));
+    if (names === undefined && (limit !== undefined || quota !== null)) {
+      const isCovered = mode === 'wildcard' && coversNewSites(inZone, hostAddress);
+      const perSite = RECORDS_PER_SITE[isCovered ? 'wildcard' : 'site'];
+      const known = limit === undefined ? (quota?.limit ?? null) : limit;
+      const unused = unusedWildcards(inZone);
+      quota = {
+        ...{ name: 'dns_records', mode: mode ?? 'site', used: listed.length, limit: known, perSite },
+        ...(unused.length === 0 ? {} : { unused }),
+      };
+    }
+    const ids = new Set(wildcards.map(({ id }) => id));
+    const others = observedRecords(
+      listed.filter(({ id }) => !ids.has(id)),
+      desired,
+      identity,
+    ).filter(({ key }) => !covered.has(key));
+    const own = mode === 'wildcard' ? withKeptMarks(others, desired, inZone, hostAddress) : others;
+    const surplus = scope === undefined ? surplusWildcards(desired, inZone, hostAddress) : [];
+    return [...own, ...surplus, ...[...covered.values()].flatMap(({ observed }) => observed ?? [])];
+  }
+
+  async function change(one: RecordChange, signal: AbortSignal): Promise<void> {
+    await provider.change(one, signal);
+    const { write, keep, surplus } = one;
+    const added = (write === undefined ? 0 : 1) - (keep === null ? 0 : 1) - surplus.length;
+    if (quota !== null) quota = { ...quota, used: quota.used + added };
+  }
+
+  async function apply({ site, desired, observed }: Change<RecordSpec, DnsRef>, signal: AbortSignal) {
+    const { isCovered = false, ...ref } = observed?.ref ?? { keep: null, surplus: [] };
+    if (desired === undefined) return await change(ref, signal);
+    // Another pass may have observed the zone since this change was planned.
+    const covered = mode === 'wildcard' && seen !== null ? coveredName(desired, seen, hostAddress) : null;
+    if (isCovered) {
+      if (covered?.missing !== undefined || covered === null) {
+        throw new RetryableError(`no wildcard covers ${desired.spec.name} since it was observed`);
+      }
+      return await change(ref, signal);
+    }
+    const { spec: record, hash } = desired;
+    // A provider would append the zone to such a name and report success.
+    if (record.name !== zone && !record.name.endsWith(`.${zone}`)) {
+      throw new TerminalError(`${record.name} lies outside the zone ${zone}`);
+    }
+    const { missing } = covered ?? {};
+    if (missing !== undefined) {
+      const write = { record, comment: formatMark(identity, site, hash) };
+      const spare = ref.keep === null ? null : { id: ref.keep, write };
+      return await wildcard.write(missing, spare, signal);
+    }
+    if (covered !== null && ref.keep === null) return;
+    const isKept = mode === 'wildcard' && seen !== null && keptName(desired, seen, hostAddress) !== 'no';
+    const write = { record, comment: formatMark(identity, site, isKept ? keptHash(record) : hash) };
+    await change({ ...ref, write }, signal);
+  }
+
   return {
     ...DNS,
     desired: (manifest) => desiredRecords(manifest, options),
-    async observe(desired, signal, scope) {
-      const names =
-        scope && new Set([...desired.map(({ spec }) => spec.name), ...[...scope.keys].map(nameOfKey)]);
-      return observedRecords(await provider.list(signal, names), desired, identity);
-    },
+    observe,
     plan: (desired, observed) => planResources(desired, observed, DNS),
-    async apply({ site, desired, observed }: Change<RecordSpec, DnsRef>, signal) {
-      const ref = observed?.ref ?? { keep: null, surplus: [] };
-      if (desired === undefined) return provider.change(ref, signal);
-      const { spec: record, hash } = desired;
-      // A provider would append the zone to such a name and report success.
-      if (record.name !== zone && !record.name.endsWith(`.${zone}`)) {
-        throw new TerminalError(`${record.name} lies outside the zone ${zone}`);
-      }
-      const write = { record, comment: formatMark(identity, site, hash) };
-      return provider.change({ ...ref, write }, signal);
-    },
+    apply,
+    quota: () => quota,
   };
 }

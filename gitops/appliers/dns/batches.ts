@@ -1,14 +1,16 @@
 import { bisect } from '../../base/bisect.ts';
 import { coalesce } from '../../base/coalesce.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
-import type { RecordChange } from './applier.ts';
+import type { RecordChange } from './provider.ts';
 
 /** How long the first change of a batch waits for others. */
 const WINDOW_MS = 20;
 
+type Send = (changes: readonly RecordChange[], signal: AbortSignal) => Promise<void>;
+
 interface BatchOptions {
-  /** Sends several changes as one transaction. */
-  send(changes: readonly RecordChange[], signal: AbortSignal): Promise<void>;
+  /** A function that sends several changes as one transaction; called once for all transactions that belong together. */
+  sender(): Send;
   /** How much of a transaction's `room` a change takes. */
   cost(change: RecordChange): number;
   readonly room: number;
@@ -20,12 +22,13 @@ interface BatchOptions {
  * Batches concurrent changes; each batch is one transaction. A refused batch is bisected down to the bad record, so
  * that it fails only its own site.
  */
-export function inBatches({ send, cost, room, mayBeOneRecord }: BatchOptions) {
+export function inBatches({ sender, cost, room, mayBeOneRecord }: BatchOptions) {
   const flush = (items: readonly { change: RecordChange; signal: AbortSignal }[]) =>
     withSharedSignal(
       items.map(({ signal }) => signal),
       async (signal) => {
         const outcomes = [];
+        const send = sender();
         for (const chunk of chunks(
           items.map(({ change }) => change),
           cost,

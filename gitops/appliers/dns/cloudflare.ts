@@ -1,9 +1,9 @@
-import { RetryableError } from '../../base/errors.ts';
+import { QuotaReachedError, RetryableError } from '../../base/errors.ts';
 import { type CloudflareClient, DNS_PAGE, MAX_DNS_BATCH } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
-import type { DnsProvider, RecordChange } from './applier.ts';
 import { inBatches } from './batches.ts';
 import { canonicalRecord } from './desired.ts';
+import type { DnsProvider, RecordChange } from './provider.ts';
 
 interface CloudflareDnsOptions {
   readonly client: CloudflareClient;
@@ -30,7 +30,7 @@ export function cloudflareDns({ client, zoneId, pageSize = DNS_PAGE }: Cloudflar
       return records;
     },
     change: inBatches({
-      send: (changes, signal) => sendBatch(client, zoneId, changes, signal),
+      sender: () => batchSender(client, zoneId),
       // The limit counts operations: a change that replaces foreign records has several.
       cost: ({ surplus }) => 1 + surplus.length,
       room: MAX_DNS_BATCH,
@@ -43,8 +43,35 @@ function removedIds({ write, keep, surplus }: RecordChange): string[] {
   return write === undefined && keep !== null ? [keep, ...surplus] : [...surplus];
 }
 
+/** A full zone still takes the batch's deletes and updates, and some of its new records: bisection finds them. */
 function mayBeOneRecord(error: unknown): boolean {
-  return error instanceof CloudflareRefusal && error.meaning !== 'unauthorized' && error.meaning !== 'quota';
+  return error instanceof CloudflareRefusal && error.meaning !== 'unauthorized';
+}
+
+/** Once the zone has refused a single new record for its quota, no further one is sent. */
+function batchSender(client: CloudflareClient, zoneId: string) {
+  let full: CloudflareRefusal | null = null;
+  return async (changes: readonly RecordChange[], signal: AbortSignal): Promise<void> => {
+    const isOneMore = changes.every(
+      ({ write, keep, surplus }) => write && keep === null && surplus.length === 0,
+    );
+    if (full !== null && isOneMore) throw changes.length === 1 ? quotaReached(full) : full;
+    try {
+      await sendBatch(client, zoneId, changes, signal);
+    } catch (error) {
+      if (!(error instanceof CloudflareRefusal) || error.meaning !== 'quota' || changes.length > 1)
+        throw error;
+      full = error;
+      throw quotaReached(error);
+    }
+  };
+}
+
+function quotaReached(refusal: CloudflareRefusal): QuotaReachedError {
+  return new QuotaReachedError(
+    `the zone takes no more DNS records (${refusal.message}): delete records, set DNS_RECORD_MODE=wildcard, or move the zone to a larger plan`,
+    { cause: refusal },
+  );
 }
 
 async function sendBatch(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { RecordChange } from './applier.ts';
 import { AUTOMATIC, AUTOMATIC_TTL_SECONDS, recordKey } from './desired.ts';
+import type { RecordChange } from './provider.ts';
 
 /**
  * One record as it was observed, with the TXT values of its mark, all in zone file syntax. Its JSON is the `id` of a

@@ -6,6 +6,7 @@ export const DNS = {
   target: 'dns',
   isShared: true,
   drainsOnRemoval: true,
+  givesNames: true,
   countedAs: 'DNS records',
 } as const satisfies Traits;
 

@@ -5,9 +5,11 @@ import type { CloudflareClient } from '../../clients/cloudflare.ts';
 import { rfc2136Client } from '../../clients/rfc2136.ts';
 import { writeTsigKey } from '../../clients/tsig-key.ts';
 import type { Registration } from '../registration.ts';
-import { type DnsProvider, dnsApplier } from './applier.ts';
+import { dnsApplier } from './applier.ts';
 import { cloudflareDns } from './cloudflare.ts';
 import { DNS } from './desired.ts';
+import type { DnsProvider } from './provider.ts';
+import { recordQuota } from './record-quota.ts';
 import { rfc2136Dns } from './rfc2136.ts';
 import { dnsSettings } from './settings.ts';
 
@@ -17,6 +19,8 @@ interface Services {
   readonly edgeDomain: string;
   readonly hostAddress: string;
   readonly stateDir: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
 }
 
 /** The DNS records of a site's hostnames, at Cloudflare or at a primary server that accepts RFC 2136 updates. */
@@ -24,6 +28,7 @@ export const dns: Registration<typeof dnsSettings, Services> = {
   ...DNS,
   settings: dnsSettings,
   async create(settings, services) {
+    const mode = modeOf(settings);
     const zone = settings.DNS_ZONE ?? services.edgeDomain;
     return dnsApplier({
       provider: await provider(settings, zone, services),
@@ -31,9 +36,41 @@ export const dns: Registration<typeof dnsSettings, Services> = {
       zone,
       hostAddress: services.hostAddress,
       edgeTarget: settings.EDGE_TARGET,
+      mode,
+      quota: quotaOf(settings, services),
     });
   },
 };
+
+/** A primary of one's own has no quota, and a mark under each name keeps a wildcard from covering it. */
+function modeOf({ DNS_PROVIDER, DNS_RECORD_MODE: mode }: z.output<typeof dnsSettings>) {
+  if (DNS_PROVIDER === 'cloudflare') return mode;
+  if (mode === 'wildcard') throw new Error('DNS_RECORD_MODE=wildcard needs DNS_PROVIDER=cloudflare');
+  return 'site';
+}
+
+/** A plan seldom changes. A failed question is repeated sooner. */
+const QUOTA_MS = 3_600_000;
+const QUOTA_RETRY_MS = 600_000;
+
+function quotaOf(
+  { DNS_PROVIDER, DNS_RECORD_QUOTA: given }: z.output<typeof dnsSettings>,
+  { cloudflare: { client, zoneId }, now }: Services,
+) {
+  if (DNS_PROVIDER !== 'cloudflare') return undefined;
+  let known: { readonly limit: number | null; readonly until: number } | null = null;
+  return async (signal: AbortSignal): Promise<number | null> => {
+    if (given !== undefined) return given;
+    if (known !== null && now() < known.until) return known.limit;
+    try {
+      known = { limit: await recordQuota(client, zoneId, signal), until: now() + QUOTA_MS };
+    } catch {
+      // The last figure holds: the records themselves can be read and written without it.
+      known = { limit: known?.limit ?? null, until: now() + QUOTA_RETRY_MS };
+    }
+    return known.limit;
+  };
+}
 
 async function provider(
   settings: z.output<typeof dnsSettings>,

@@ -1,6 +1,7 @@
-import { contentHash, type Identity, type Ownership, readMark } from '../../base/ownership.ts';
+import { type Identity, type Ownership, readMark } from '../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
 import { canonicalRecord, DNS, type RecordSpec, recordKey, recordSummary } from './desired.ts';
+import { markedAs, plainHash } from './mark-hash.ts';
 
 /** A record as a provider lists it. `comment` carries the mark. */
 export interface ListedRecord {
@@ -11,12 +12,16 @@ export interface ListedRecord {
   readonly ttl: number;
   readonly proxied: boolean;
   readonly comment?: string | null | undefined;
+  /** When it was last written, as an ISO 8601 time. */
+  readonly modified_on?: string | undefined;
 }
 
 /** Ids of the records under one key: `keep` has the key's type and is overwritten, `surplus` must be deleted. */
 export interface DnsRef {
   readonly keep: string | null;
   readonly surplus: readonly string[];
+  /** A wildcard covers the name: these records are to be deleted. */
+  readonly isCovered?: boolean;
 }
 
 /** Types that decide what a name points to. Others (MX, TXT, ...) may exist beside ours, but not beside a CNAME. */
@@ -61,13 +66,15 @@ export function observedRecords(
     const foreign = others.find((owner) => owner.site !== site) ?? others[0];
     const ofType = claimed.filter(({ record }) => recordKey(record) === key);
     const keep = ofType.find(({ owner }) => owner.kind === 'ours') ?? ofType[0] ?? null;
-    const isApplied = claimed.length === 1 && keep !== null && unchanged(first);
+    // The mark has the hash of what was applied; the record may have been edited since.
+    const isApplied =
+      claimed.length === 1 && keep !== null && markedAs(first.record, first.hash) !== 'edited';
     return {
       target: DNS.target,
       key,
       owner: foreign ?? first.owner,
       ...(isApplied
-        ? { hash: first.hash }
+        ? { hash: plainHash(first.record) }
         : { hash: null, found: claimed.map(({ record }) => recordSummary(record)).join(' and ') }),
       ref: {
         keep: keep?.record.id ?? null,
@@ -83,9 +90,4 @@ export function observedRecords(
  */
 function claimant(key: string, wanted: readonly Resource<RecordSpec>[]): string {
   return wanted.some((resource) => resource.key === key) ? key : (wanted[0]?.key ?? key);
-}
-
-/** The mark has the hash of what was applied; the record may have been edited since. */
-function unchanged({ record: { name, type, content, ttl, proxied }, hash }: Claimed): boolean {
-  return hash !== null && contentHash({ name, type, content, ttl, proxied }).startsWith(hash);
 }

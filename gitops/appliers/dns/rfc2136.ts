@@ -1,11 +1,11 @@
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import type { Rfc2136Client } from '../../clients/rfc2136.ts';
 import { UpdateRefusal } from '../../clients/rfc2136-errors.ts';
-import type { DnsProvider, RecordChange } from './applier.ts';
 import { inBatches } from './batches.ts';
 import { displaced, updateCommands } from './commands.ts';
 import { canonicalRecord, recordKey } from './desired.ts';
 import { type ListedRecord, POINTING } from './observed.ts';
+import type { DnsProvider, RecordChange } from './provider.ts';
 import { listedRecords } from './zone-records.ts';
 
 /** A limit for the text of the commands. A message holds 64 KiB, and a command is never longer there than as text. */
@@ -31,7 +31,7 @@ export function rfc2136Dns({ client, zone }: { client: Rfc2136Client; zone: stri
     }
   }
   const change = inBatches({
-    send,
+    sender: () => send,
     cost: (item) => updateCommands(item).join('\n').length,
     room: MAX_MESSAGE,
     mayBeOneRecord: (error) => error instanceof UpdateRefusal,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { optionalText } from '../../base/env-values.ts';
+import { optionalText, quotaSetting } from '../../base/env-values.ts';
 
 /** `host`, `host:port`, `[IPv6]` or `[IPv6]:port`; the port defaults to 53. */
 const dnsServer = optionalText.transform((text, context) => {
@@ -15,8 +15,11 @@ const dnsServer = optionalText.transform((text, context) => {
 /** DNS's part of the environment; `.env.example` explains each variable. */
 export const dnsSettings = z.object({
   DNS_PROVIDER: z.enum(['cloudflare', 'rfc2136']).default('cloudflare'),
+  DNS_RECORD_MODE: z.enum(['auto', 'site', 'wildcard']).default('auto'),
   /** The zone that Tagyard writes to; unset: EDGE_DOMAIN. */
   DNS_ZONE: optionalText,
+  /** Unset: what Cloudflare says of the zone. */
+  DNS_RECORD_QUOTA: optionalText.pipe(quotaSetting.optional()),
   DNS_SERVER: dnsServer,
   DNS_TSIG_NAME: optionalText.pipe(
     z

@@ -29,6 +29,7 @@ export function desiredPairs(manifest: Manifest, settings: DocumentSettings): Re
     hash: contentHash({ namespace, key, value }),
     summary: [namespace, key].join(' '),
     adopt: manifest.adopt,
+    ...(namespace === 'ROUTES' ? { needsNames: true } : {}),
     spec: { namespace, key, value: canonicalJson(value) },
   }));
 }
@@ -53,6 +54,7 @@ export function desiredRoute(manifest: Manifest, { pattern, script }: RouteSpec)
     hash: routeHash({ pattern, script }),
     summary: `${pattern} to ${script}`,
     adopt: manifest.adopt,
+    needsNames: true,
     spec: { pattern, script },
   };
 }

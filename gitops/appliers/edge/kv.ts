@@ -1,5 +1,6 @@
 import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
 import { bisect } from '../../base/bisect.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { coalesce } from '../../base/coalesce.ts';
 import { RetryableError } from '../../base/errors.ts';
 import { formatMark, type Identity } from '../../base/ownership.ts';
@@ -15,6 +16,8 @@ import { type EdgeStore, readKeyMark } from './store.ts';
 const WINDOW_MS = 20;
 /** How many times a key is sent if bulk calls report it as unsuccessful. */
 const ATTEMPTS = 3;
+/** Before a key is sent again: a key takes one write a second (docs/facts.md, Cloudflare Workers). */
+const PAUSE_MS = 1100;
 
 interface KvRef {
   readonly namespace: KvNamespace;
@@ -32,11 +35,17 @@ interface KvApplierOptions {
   readonly store: EdgeStore;
   readonly identity: Identity;
   readonly settings: DocumentSettings;
+  readonly clock?: Clock;
 }
 
+/** What writes need. */
+type Target = Required<Pick<KvApplierOptions, 'client' | 'store' | 'clock'>>;
+
 /** The documents that the edge reads. It observes them by one listing per namespace and writes them by bulk calls. */
-export function kvApplier({ client, store, identity, settings }: KvApplierOptions): Applier<KvSpec, KvRef> {
-  const write = coalesce((writes: readonly Write[]) => flush(client, store, writes), { windowMs: WINDOW_MS });
+export function kvApplier(options: KvApplierOptions): Applier<KvSpec, KvRef> {
+  const { client, store, identity, settings, clock = systemClock } = options;
+  const target = { client, store, clock };
+  const write = coalesce((writes: readonly Write[]) => flush(target, writes), { windowMs: WINDOW_MS });
   return {
     ...KV,
     desired: (manifest) => desiredPairs(manifest, settings),
@@ -79,8 +88,7 @@ export function kvApplier({ client, store, identity, settings }: KvApplierOption
 }
 
 async function flush(
-  client: CloudflareClient,
-  store: EdgeStore,
+  target: Target,
   writes: readonly Write[],
 ): Promise<readonly PromiseSettledResult<void>[]> {
   const outcomes = new Map<Write, PromiseSettledResult<void>>();
@@ -91,7 +99,7 @@ async function flush(
       for (const group of groups.values()) {
         for (let start = 0; start < group.length; start += MAX_KV_BULK) {
           const chunk = group.slice(start, start + MAX_KV_BULK);
-          const settled = await sendGroup(client, store, chunk, signal);
+          const settled = await sendGroup(target, chunk, signal);
           chunk.forEach((item, index) => {
             const outcome = settled[index];
             if (outcome !== undefined) outcomes.set(item, outcome);
@@ -104,12 +112,11 @@ async function flush(
 }
 
 /**
- * Sends writes or deletes of one namespace in one call. Repeats it for unsuccessful keys, and bisects it if it is
- * refused.
+ * Sends writes or deletes of one namespace in one call. Repeats it for unsuccessful keys when they may be written again,
+ * and bisects it if it is refused.
  */
 async function sendGroup(
-  client: CloudflareClient,
-  store: EdgeStore,
+  target: Target,
   group: readonly Write[],
   signal: AbortSignal,
 ): Promise<PromiseSettledResult<void>[]> {
@@ -119,7 +126,9 @@ async function sendGroup(
     async (items) => {
       let rest = items;
       for (let attempt = 1; attempt <= ATTEMPTS && rest.length > 0; attempt += 1) {
-        const failed = new Set(await sendBulk(client, store, rest, signal));
+        if (attempt > 1) await target.clock.sleep(PAUSE_MS, { signal });
+        signal.throwIfAborted();
+        const failed = new Set(await sendBulk(target, rest, signal));
         rest = rest.filter(({ key }) => failed.has(key));
       }
       for (const { key } of rest) unsuccessful.add(key);
@@ -137,12 +146,7 @@ async function sendGroup(
 }
 
 /** Returns the keys that Cloudflare reports as unsuccessful. Writing or deleting a pair twice does no harm. */
-async function sendBulk(
-  client: CloudflareClient,
-  store: EdgeStore,
-  items: readonly Write[],
-  signal: AbortSignal,
-) {
+async function sendBulk({ client, store }: Target, items: readonly Write[], signal: AbortSignal) {
   const [first] = items;
   if (first === undefined) return [];
   const namespaceId = await store.id(first.namespace, signal);

@@ -1,65 +1,76 @@
-import type { Applier, Observed, Plan, Resource } from '../contract.ts';
-import { desiredRoute, ROUTE, type RouteSpec, routeHash, wildcardPattern } from './desired.ts';
-import { applyRoute, observeRoutes, type RouteApplierOptions, type RouteRef } from './route.ts';
+import type { Identity, Ownership } from '../../base/ownership.ts';
+import type { KvKey, WorkersRoute } from '../../clients/cloudflare-answers.ts';
+import type { Observed, Resource } from '../contract.ts';
+import { patternHost, ROUTE, type RouteSpec, routeHash, sitePattern } from './desired.ts';
+import { provenOwner, type ZoneRoute } from './zone-routes.ts';
 
 /**
- * One route for the whole zone, for zones that would exceed Cloudflare's limit of 1,000 routes. The first site that
- * needs it creates it. All hosts use it, so it is never deleted here. Once it exists, older routes of single sites are
- * deleted.
+ * A route as it was observed. `own`: the one under the key. `wildcard`: the wildcard in place of it. `covered`: a site's
+ * own route beside the wildcard, to be deleted. `spare`: the same before the wildcard exists.
  */
-export function wildcardRouteApplier(
-  options: RouteApplierOptions & { readonly zone: string },
-): Applier<RouteSpec, RouteRef> {
-  const { client, zoneId, scriptName: script, identity } = options;
-  const pattern = wildcardPattern(options.zone);
+export interface RouteRef {
+  readonly id: string;
+  readonly kind: 'own' | 'wildcard' | 'covered' | 'spare';
+}
+
+interface Wildcard {
+  readonly identity: Identity;
+  readonly spec: RouteSpec;
+  /** The zone's wildcard route as it was observed, ours or not. */
+  readonly found: WorkersRoute | undefined;
+}
+
+/**
+ * What is observed under a site's pattern where one route serves all sites, pure; `null`: nothing. The wildcard counts
+ * as the site's route. A route that the site has beside it is to be deleted, but only once the wildcard was observed.
+ */
+export function coveredRoute(
+  { site, key }: Resource<RouteSpec>,
+  own: ZoneRoute | undefined,
+  { identity, spec, found }: Wildcard,
+): Observed<RouteRef> | null {
+  const { target } = ROUTE;
+  const { script } = spec;
+  const isServing = found?.script === script;
+  if (own !== undefined && own.script !== script) {
+    return { target, key, owner: provenOwner(own), hash: null, ref: { id: own.id, kind: 'own' } };
+  }
+  if (own !== undefined && own.owner.kind !== 'unknown') {
+    const ref: RouteRef = { id: own.id, kind: isServing ? 'covered' : 'spare' };
+    return { target, key, owner: own.owner, hash: null, outdated: true, ref };
+  }
+  if (found === undefined) return null;
+  const by = found.script ? `the worker ${found.script}` : 'a bypass route';
+  const owner: Ownership = isServing
+    ? { kind: 'ours', site, host: identity.host }
+    : { kind: 'foreign', by: `${by} (${spec.pattern})` };
+  const hash = isServing ? routeHash({ pattern: key, script }) : null;
+  return { target, key, owner, hash, ref: { id: found.id, kind: 'wildcard' } };
+}
+
+/**
+ * The wildcard as a thing to delete, pure; `null`: a host with a routing entry needs it still, or it isn't ours.
+ * `entries`: all routing entries, with those of other hosts of the instance.
+ */
+export function superfluousWildcard(
+  site: string,
+  entries: readonly KvKey[],
+  routes: readonly ZoneRoute[],
+  { identity, spec, found }: Wildcard,
+): Observed<RouteRef> | null {
+  if (found?.script !== spec.script) return null;
+  const served = new Set(routes.flatMap(({ pattern, script }) => (script === found.script ? [pattern] : [])));
+  if (!entries.every(({ name }) => served.has(sitePattern(name)))) return null;
   return {
-    ...ROUTE,
-    desired: (manifest) => [desiredRoute(manifest, { pattern, script })],
-    async observe(desired, signal, scope) {
-      const observed = await observeRoutes(options, desired, signal, scope);
-      const ours = routeHash({ pattern, script });
-      return observed.map((route) =>
-        route.key === pattern && route.hash === ours
-          ? { ...route, owner: { kind: 'ours', site: '*', host: identity.host } }
-          : route,
-      );
-    },
-    plan: (desired, observed) => planWildcard(pattern, desired, observed),
-    apply: (change, signal) => applyRoute(client, zoneId, change, signal),
+    target: ROUTE.target,
+    key: spec.pattern,
+    owner: { kind: 'ours', site, host: identity.host },
+    hash: routeHash(spec),
+    ref: { id: found.id, kind: 'own' },
   };
 }
 
-function planWildcard(
-  pattern: string,
-  desired: readonly Resource<RouteSpec>[],
-  observed: readonly Observed<RouteRef>[],
-): Plan<RouteSpec, RouteRef> {
-  const wildcard = observed.find(({ key }) => key === pattern);
-  const bySite = desired.toSorted((a, b) => (a.site < b.site ? -1 : 1));
-  const [first] = bySite;
-  if (wildcard === undefined) {
-    if (first === undefined) return { changes: [], conflicts: [] };
-    const { target, site, key, summary } = first;
-    return { changes: [{ target, site, key, op: 'create', summary, desired: first }], conflicts: [] };
-  }
-  const { owner: holder } = wildcard;
-  if (holder.kind === 'foreign') {
-    const detail = `${pattern} belongs to ${holder.by}`;
-    return { changes: [], conflicts: bySite.map(({ target, site, key }) => ({ target, site, key, detail })) };
-  }
-  const changes = observed.flatMap((route) =>
-    route.key === pattern || route.owner.kind === 'foreign'
-      ? []
-      : [
-          {
-            target: route.target,
-            site: route.owner.site,
-            key: route.key,
-            op: 'delete' as const,
-            summary: `remove ${route.key}, ${pattern} covers it`,
-            observed: route,
-          },
-        ],
-  );
-  return { changes: changes.toSorted((a, b) => (a.key < b.key ? -1 : 1)), conflicts: [] };
+/** True where the wildcard of the domain covers the host of a site's pattern. */
+export function isCoverableRoute(pattern: string, domain: string): boolean {
+  return patternHost(pattern)?.endsWith(`.${domain}`) === true;
 }

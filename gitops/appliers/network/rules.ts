@@ -69,7 +69,7 @@ export function chainsV4(names: FirewallNames, exceptions: Exceptions, own: read
   const ranges = exceptions.ranges.map((range) => `-d ${formatRange(range)} -j RETURN`);
   const { preview } = exceptions;
   const toPreview =
-    preview === null ? [] : [`-d ${preview.address}/32 -p tcp -m tcp --dport ${preview.port} -j RETURN`];
+    preview === null ? [] : [`-d ${preview.address}/32 -p tcp -m tcp --dport ${preview.port} -j ACCEPT`];
   const refused = [...new Set([...NOT_PUBLIC, ...own.map(formatRange)])];
   return new Map([
     [names.forward, [KNOWN, ...dns, ...ranges, ...refused.map((range) => `-d ${range} ${REFUSE}`)]],

@@ -8,8 +8,11 @@ export interface CertificatePaths {
   readonly key: string;
 }
 
-/** Where the certificate of a name comes from: an operator's files, or an order from a certificate authority. */
-export const TLS_MODES = ['files', 'acme'] as const;
+/**
+ * Where the certificate of a name comes from: an operator's files, an order from a certificate authority, or this host's
+ * own authority, which only its containers trust.
+ */
+export const TLS_MODES = ['files', 'acme', 'inside'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
 /** A name that a proxy serves. */
@@ -41,16 +44,24 @@ export interface CertificateSource {
   retain(served: readonly ServedName[]): Promise<void>;
 }
 
-/** Uses the source that each name's manifest asks for. `acme` unset: this host orders no certificates. */
+/**
+ * Uses the source that each name asks for. `acme` unset: this host orders no certificates. `inside` unset: its containers
+ * have no network of their own.
+ */
 export function certificatesByMode(sources: {
   readonly files: CertificateSource;
   readonly acme?: CertificateSource;
+  readonly inside?: CertificateSource;
 }): CertificateSource {
   return {
     async pathsFor(host, tls) {
       const source = sources[tls];
       if (source === undefined) {
-        throw new TerminalError(`${host} has tls: acme, but ACME_DIRECTORY_URL isn’t set on this host`);
+        const lacks =
+          tls === 'acme'
+            ? 'has tls: acme, but ACME_DIRECTORY_URL isn’t set on this host'
+            : 'is a name in a site’s network, but this host runs its containers without one';
+        throw new TerminalError(`${host} ${lacks}`);
       }
       return await source.pathsFor(host, tls);
     },

@@ -16,6 +16,9 @@ const upstreams = z.array(upstream).min(1).max(16);
  * the certificate.
  */
 const tls = z.literal('acme').optional();
+/** The name in the site's network has a certificate of this host's own authority. */
+const previewTls = z.enum(['acme', 'inside']).optional();
+const label = z.string().regex(/^(?!-)[a-z0-9-]{1,63}(?<!-)$/);
 /** See `CertificateSource.edition`; it only changes the hash of the spec. */
 const certificate = z.string().optional();
 
@@ -23,8 +26,14 @@ const certificate = z.string().optional();
 const vhostSchema = z.discriminatedUnion('kind', [
   /** TLS only, to the processing containers; trusts `x-forwarded-*` of requests with the hop secret. */
   z.strictObject({ kind: z.literal('origin'), host: hostname, tls, certificate, upstreams }),
-  /** TLS only, to the preview container. */
-  z.strictObject({ kind: z.literal('preview'), host: hostname, tls, certificate, upstreams }),
+  /** TLS only, to the preview container: under its hostname, and under its name in the site's network. */
+  z.strictObject({
+    kind: z.literal('preview'),
+    host: z.union([hostname, label]),
+    tls: previewTls,
+    certificate,
+    upstreams,
+  }),
   /** Plain HTTP and TLS, to the edge under the site's edge hostname. */
   z.strictObject({ kind: z.literal('custom'), host: hostname, tls, certificate, edgeHost: hostname }),
 ]);
@@ -65,10 +74,16 @@ export function proxyResources(
     const spec: ProxySpec = { site, vhosts };
     return { target: PROXY.target, site, key, hash: contentHash(spec), summary, adopt, spec };
   };
+  const insideName = settings.previewNameOf?.(site);
+  const inside: Vhost[] =
+    insideName === undefined
+      ? []
+      : [{ kind: 'preview', host: insideName, tls: 'inside', upstreams: of('preview') }];
   return [
     resource(site, `serve ${hostnames.origin} and ${hostnames.preview}`, [
       { kind: 'origin', ...named(hostnames.origin), upstreams: of('processing') },
       { kind: 'preview', ...named(hostnames.preview), upstreams: of('preview') },
+      ...inside,
     ]),
     ...customDomains.map((host) =>
       resource(`${site}/${host}`, `serve ${host} for ${hostnames.edge}`, [

@@ -21,6 +21,8 @@ interface DriverSettings extends ProxySettings {
 
 interface ProxyDriverDeps {
   readonly stateDir: string;
+  /** Addresses to bind, see `listenAddresses`. */
+  readonly listen: readonly string[];
   readonly hopSecret: string;
   /** See `ProxySettings`; `null`: none. */
   readonly challengeKey: string | null;
@@ -39,7 +41,6 @@ export function proxyDriver(env: Environment, deps: ProxyDriverDeps): ProxyBacke
   return drivers[env.PROXY_DRIVER]({
     ...shared,
     prefix: join(stateDir, 'proxy'),
-    listen: env.PROXY_LISTEN,
     httpPort: env.PROXY_HTTP_PORT,
     tlsPort: env.PROXY_TLS_PORT,
     edgeUpstream: edgeUpstream(env.EDGE_UPSTREAM),

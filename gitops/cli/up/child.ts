@@ -12,7 +12,7 @@ export interface ChildSpec {
   /** V8 options of its process. */
   readonly v8Options?: readonly string[];
   readonly logFile: string;
-  /** True if all that it started ends with it. Default: each of these ends by itself, or goes on. */
+  /** True if all that it started ends with it. Default: each of these ends by itself, or keeps running. */
   readonly endsWhole?: boolean;
 }
 

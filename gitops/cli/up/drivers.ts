@@ -42,7 +42,13 @@ export async function chooseDrivers(
     database: env.DATABASE_URL
       ? { name: 'postgresql', reason: 'DATABASE_URL is set' }
       : { name: 'pglite', reason: 'in-process PostgreSQL, because DATABASE_URL is not set' },
-    dns: { name: 'cloudflare-emulator', reason: 'emulates Cloudflare’s API on this machine' },
+    dns: {
+      name: 'cloudflare-emulator',
+      reason:
+        env.CLOUDFLARE_EMULATOR === 'real'
+          ? 'emulates Cloudflare’s API on this machine, with its limits and delays'
+          : 'emulates Cloudflare’s API with its limits; KV reaches the worker within 1 s, not 60 (CLOUDFLARE_EMULATOR=real)',
+    },
     edge: { name: 'workerd', reason: 'runs the deployed worker in Cloudflare’s own runtime' },
     proxy,
     containers,

@@ -19,7 +19,7 @@ export interface Setup {
   /** The local CA's certificate (PEM). */
   readonly caFile: string;
   readonly ageIdentityFile: string;
-  /** `{ snippet, edgeUrl }` of the demo site. The shop reads the file at every request. */
+  /** `{ snippet, edgeUrl, webTagId }` of the demo site. The shop reads the file at every request. */
   readonly demoSiteFile: string;
   /** The addresses that the proxy listens on: loopback and, with Docker, the bridge that containers reach. */
   readonly proxyAddresses: readonly string[];
@@ -46,6 +46,8 @@ export function edgePart(setup: Setup): ChildSpec {
     EDGE_STATE_DIR: home.at('edge'),
     EDGE_DOMAIN: ZONE,
     CLOUDFLARE_API_TOKEN: instance.cloudflareToken,
+    CLOUDFLARE_EMULATOR: env.CLOUDFLARE_EMULATOR || 'home',
+    CLOUDFLARE_EMULATOR_RECORDS: env.CLOUDFLARE_EMULATOR_RECORDS || '200',
     HOP_SECRET: instance.hopSecret,
     TAG_UPSTREAM: env.TAG_UPSTREAM || `http://127.0.0.1:${ports.vendor}`,
     CONFIG_TTL_SECONDS: env.CONFIG_TTL_SECONDS || '2',
@@ -78,8 +80,7 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
     CLOUDFLARE_ACCOUNT_ID: zone.accountId,
     CLOUDFLARE_ZONE_ID: zone.zoneId,
     EDGE_DOMAIN: ZONE,
-    // The emulator has no rate limit.
-    CLOUDFLARE_RATE: '1000',
+    ...(env.CLOUDFLARE_RATE ? { CLOUDFLARE_RATE: env.CLOUDFLARE_RATE } : {}),
     HOST_ADDRESS: '127.0.0.1',
     PROXY_DRIVER: drivers.proxy.name,
     ...(drivers.proxy.bin === undefined ? {} : { NGINX_BIN: drivers.proxy.bin }),

@@ -123,9 +123,9 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
   const demo = await ensureDemo(home, instance, managementUrl);
   const container = await awaitDemo(demo, managementUrl);
   await awaitSettled({ url: `http://127.0.0.1:${ports.provisioner}`, secret: instance.infraSecret });
-  const snippet = container.domains.find(({ domain }) => domain === DEMO_DOMAIN)?.snippet ?? '';
+  const { snippet = '', webTagId } = container.domains.find(({ domain }) => domain === DEMO_DOMAIN) ?? {};
   const edgeUrl = `http://${container.hostnames.edge}:${ports.edge}`;
-  await writeDurably(setup.demoSiteFile, JSON.stringify({ snippet, edgeUrl }));
+  await writeDurably(setup.demoSiteFile, JSON.stringify({ snippet, edgeUrl, webTagId }));
 
   const run = describeRun(setup, demo, (await zone).accountId);
   await writeRun(home.at(RUN_FILE), run);

@@ -2,28 +2,30 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { equalSecrets } from '../../base/http/equal-secrets.ts';
 import { accountEndpoints } from './account.ts';
-import { type CallLimit, callLimiter } from './api/call-limit.ts';
+import { callLimiter } from './api/call-limit.ts';
 import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
 import { ApiError, failure } from './api/envelope.ts';
+import { hostnameEndpoints } from './custom-hostnames.ts';
 import { dnsEndpoints } from './dns/endpoints.ts';
 import { kvBulkEndpoints } from './kv/bulk.ts';
 import { namespaceEndpoints } from './kv/namespaces.ts';
 import { kvValueEndpoints } from './kv/values.ts';
 import { objectEndpoints } from './objects.ts';
+import { domainEndpoints } from './workers/domains.ts';
 import { routeEndpoints } from './workers/routes.ts';
 import { scriptEndpoints } from './workers/scripts.ts';
+import { serviceEndpoints } from './workers/services.ts';
+import { versionEndpoints } from './workers/versions.ts';
 import { zoneEndpoints } from './zones.ts';
 
 /** Path of the real API under its host. Clients have it in their base URL. */
 export const API_PREFIX = '/client/v4';
 /** The limit of a bulk write: 100 MB. */
 const BODY_LIMIT = 100 * 1024 * 1024;
-/** High enough never to be reached on one machine; the headers are sent all the same. */
-const LOCAL_LIMIT: CallLimit = { calls: 1_000_000, windowSeconds: 300 };
 
 /** Cloudflare's API over local state, with the contract of its OpenAPI document, its error codes, limits and paging. */
 export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
-  const { now = () => new Date(), limit = LOCAL_LIMIT } = deps;
+  const { now = () => new Date() } = deps;
   const app = fastify({ bodyLimit: BODY_LIMIT, routerOptions: { maxParamLength: 4096 } });
 
   const context = createContext(deps, now);
@@ -44,15 +46,18 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
   });
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
 
-  const count = callLimiter(limit, now);
+  const { calls } = context.limits;
+  const count = callLimiter(calls, now);
   app.addHook('onRequest', async (request, reply) => {
+    // The limit is one of a user: a call without one isn't counted.
+    if (request.routeOptions.url === `${API_PREFIX}/ips` && !request.headers.authorization) return;
+    authenticate(request.headers.authorization, deps.token);
     const { allowed, headers } = count();
     reply.headers(headers);
     if (!allowed) {
-      throw new ApiError('rateLimited', 'Please wait and consider throttling your request speed');
+      const message = `More than ${calls.calls} requests per ${calls.seconds} seconds reached.`;
+      throw new ApiError('rateLimited', `${message} Please wait and consider throttling your request speed`);
     }
-    if (request.routeOptions.url !== `${API_PREFIX}/ips`)
-      authenticate(request.headers.authorization, deps.token);
   });
   app.setNotFoundHandler(({ url }) => {
     throw noRoute(url);
@@ -76,6 +81,10 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
         dnsEndpoints,
         routeEndpoints,
         scriptEndpoints,
+        versionEndpoints,
+        serviceEndpoints,
+        domainEndpoints,
+        hostnameEndpoints,
         namespaceEndpoints,
         kvValueEndpoints,
         kvBulkEndpoints,

@@ -6,9 +6,11 @@ import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
+import { type ApiLimits, HOME_LIMITS, REAL_LIMITS } from './api/limits.ts';
 import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
 import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
+import { delayedKv } from './kv/delayed.ts';
 import { sqliteKvStore } from './kv/store.ts';
 import { endOrphans, rememberChildren } from './orphans.ts';
 
@@ -20,6 +22,13 @@ const environment = z.object({
   EDGE_DOMAIN: z.string().min(1),
   EDGE_SCRIPT_NAME: z.string().min(1).default('tagyard-edge'),
   CLOUDFLARE_API_TOKEN: z.string().min(1),
+  /** `real`: as slow as the real thing, too. */
+  CLOUDFLARE_EMULATOR: z.enum(['home', 'real']).default('home'),
+  /** DNS records that a zone can have: of a new free zone, of an older free one, of a paid one. */
+  CLOUDFLARE_EMULATOR_RECORDS: z.coerce
+    .number()
+    .pipe(z.literal([200, 1000, 3500]))
+    .default(200),
   HOP_SECRET: z.string().min(1),
   TAG_UPSTREAM: z.url(),
   CONFIG_TTL_SECONDS: z.string().default('60'),
@@ -28,6 +37,11 @@ const environment = z.object({
   /** Unset: no verification worker is started. */
   VERIFICATION_SECRET: z.string().optional(),
 });
+
+function limitsOf(env: z.infer<typeof environment>): ApiLimits {
+  const limits = env.CLOUDFLARE_EMULATOR === 'real' ? REAL_LIMITS : HOME_LIMITS;
+  return { ...limits, records: env.CLOUDFLARE_EMULATOR_RECORDS };
+}
 
 /** Cloudflare at home: its API, and the worker that serves the routes, values and records written through it. */
 async function start(env: z.infer<typeof environment>) {
@@ -40,7 +54,7 @@ async function start(env: z.infer<typeof environment>) {
   const zone = ensureZone(db, env.EDGE_DOMAIN, new Date());
 
   const ca = env.EGRESS_CA_FILE === undefined ? [] : [await readFile(env.EGRESS_CA_FILE, 'utf8')];
-  const egress = await startEgress({ resolve: zoneResolver(db), ca });
+  const egress = await startEgress({ resolve: zoneResolver(db), ca, silenceMs: limitsOf(env).silenceMs });
   stack.defer(() => egress.close());
 
   const edge = await startEdgeHost({
@@ -60,15 +74,20 @@ async function start(env: z.infer<typeof environment>) {
   await rememberChildren(childrenFile);
   await edge.setRoutes(routePatterns(db));
 
+  const limits = limitsOf(env);
   const bound = new Map(
-    ([...KV_NAMESPACES, PROFILES] as const).map((name) => [
-      ensureNamespace(db, namespaceTitle(env.EDGE_SCRIPT_NAME, name)).id,
-      edge.kv[name],
-    ]),
+    ([...KV_NAMESPACES, PROFILES] as const).map((name) => {
+      const { id: namespace } = ensureNamespace(db, namespaceTitle(env.EDGE_SCRIPT_NAME, name));
+      const delayMs = () => Math.round(Math.random() * limits.kvDelayMs);
+      const delayed = delayedKv({ db, namespace, worker: edge.kv[name], delayMs });
+      stack.defer(() => delayed.close());
+      return [namespace, delayed.api];
+    }),
   );
   const emulator = buildEmulator({
     db,
     token: env.CLOUDFLARE_API_TOKEN,
+    limits,
     scripts: [env.EDGE_SCRIPT_NAME],
     worker: {
       bindings: [

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { cookieDomain } from './cookie-domain.ts';
 import { cookieValue } from './cookies.ts';
 import { type Exchange, readBody, sendAnswer } from './exchange.ts';
 import type { Recorder } from './recorder.ts';
@@ -6,22 +7,40 @@ import type { Recorder } from './recorder.ts';
 /** The paths of a GA4 client in the container. */
 export const COLLECT_PATHS: ReadonlySet<string> = new Set(['/g/collect', '/j/collect', '/mp/collect']);
 
+/** Clients of the container's owner claim all below these, for webhooks, apps and a CRM. */
+const CLAIMED_PREFIXES = ['/webhooks/', '/apps/', '/crm/'] as const;
+
+/** True where a client of the container's owner claims the path. */
+export function isClaimed(path: string): boolean {
+  return CLAIMED_PREFIXES.some((prefix) => path.startsWith(prefix));
+}
+
+/** Records a request that such a client claims. */
+export async function claim(exchange: Exchange, recorder: Recorder): Promise<void> {
+  if (await recordRequest(exchange, recorder)) sendAnswer(exchange, 200, { headers: corsHeaders(exchange) });
+}
+
 const TWO_YEARS = 63_072_000;
 const TWENTY_HOURS = 72_000;
 
-/** Records the hit and sets the cookies of a "Server Managed" GA4 client: FPID, and FPLC for cross-domain links. */
+/**
+ * Records the hit and sets the cookies of a "Server Managed" GA4 client, by default with `domain: auto`: FPID, and FPLC for
+ * cross-domain links.
+ */
 export async function collect(exchange: Exchange, recorder: Recorder): Promise<void> {
   if (!(await recordRequest(exchange, recorder))) return;
   const { request } = exchange;
   const id = cookieValue(request, 'FPID') ?? `FPID2.2.${randomBytes(32).toString('base64url')}`;
   const link = createHash('sha256').update(id).digest('base64url');
+  const domain = cookieDomain(request);
+  const where = `${domain === null ? '' : `Domain=${domain}; `}Path=/; Secure`;
   sendAnswer(exchange, 200, {
     headers: {
       'cache-control': 'no-cache, no-store, must-revalidate',
       ...corsHeaders(exchange),
       'set-cookie': [
-        `FPID=${id}; Max-Age=${TWO_YEARS}; Path=/; Secure; HttpOnly; SameSite=Lax`,
-        `FPLC=${link}; Max-Age=${TWENTY_HOURS}; Path=/; Secure; SameSite=Lax`,
+        `FPID=${id}; Max-Age=${TWO_YEARS}; ${where}; HttpOnly; SameSite=Lax`,
+        `FPLC=${link}; Max-Age=${TWENTY_HOURS}; ${where}; SameSite=Lax`,
       ],
     },
   });

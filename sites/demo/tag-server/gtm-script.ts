@@ -6,6 +6,8 @@ interface GtmScript {
   readonly preview: string | null;
   /** The server that rendered the script. The page shows it, so a test can tell the servers apart. */
   readonly servedBy: string;
+  /** Statements that run once, after the registration. `w` is the window. */
+  readonly tags?: string;
 }
 
 /** The data layer's name must be an identifier, as in the real script; any other value is ignored. */
@@ -25,7 +27,7 @@ export function readGtmQuery(query: URLSearchParams): Pick<GtmScript, 'id' | 'da
  * A container script with the effects that pages rely on: it registers itself as `google_tag_manager[id]` and pushes
  * `gtm.dom` and `gtm.load` to the data layer. Values are inserted as JSON literals only.
  */
-export function renderGtmScript({ id, dataLayer, preview, servedBy }: GtmScript): string {
+export function renderGtmScript({ id, dataLayer, preview, servedBy, tags = '' }: GtmScript): string {
   const literal = (value: unknown) => JSON.stringify(value).replaceAll('<', '\\u003c');
   const container = { dataLayer: { name: dataLayer }, preview, servedBy };
   return `// Tagyard demo container ${literal(id)}${preview === null ? '' : ' (preview)'}
@@ -38,6 +40,7 @@ export function renderGtmScript({ id, dataLayer, preview, servedBy }: GtmScript)
   function load() { layer.push({ event: 'gtm.load', 'gtm.uniqueEventId': layer.length + 1 }); }
   if (w.document.readyState === 'complete') load();
   else w.addEventListener('load', load);
+  ${tags}
 })(window, ${literal(id)}, ${literal(dataLayer)}, ${literal(container)});
 `;
 }

@@ -1,24 +1,30 @@
 import type { Age } from './age.ts';
 import { type Exchange, sendAnswer } from './exchange.ts';
 
-/** Both roles answer health checks under any prefix: only the end of the path counts. */
-export function isHealthPath(path: string): boolean {
-  return path.endsWith('/healthz') || path.endsWith('/healthy');
+/** Both roles answer health checks under any prefix, by GET only: the clients get any other method. */
+export function isHealthCheck({ method, path }: Exchange): boolean {
+  return method === 'GET' && (path.endsWith('/healthz') || path.endsWith('/healthy'));
 }
 
-const MAX_UPTIME = /(?:^|[,\s])server_start_millis=(\d+)/;
+/** Answers 503 after the end of the service time; the server still serves other requests. */
+export function health(exchange: Exchange, age: Age): void {
+  const type = new URLSearchParams(exchange.query).get('servertype') || 'serverjs';
+  const status = type === 'serverjs' ? (limited(exchange, age) ?? (age.isPastService() ? 503 : 200)) : 500;
+  sendAnswer(exchange, status, { body: status === 200 ? 'ok' : '' });
+}
 
 /**
- * Answers 503 after the end of the service time; the server still serves other requests. With the request header
- * `x-sgtm-healthz: server_start_millis=<N>`, it answers 500 when the server has been up for more than N milliseconds.
+ * What `x-sgtm-healthz: <limit>=<milliseconds>` asks for, of which only the first item of a list counts. It decides alone:
+ * a server within the limit is healthy, also after its service time. `null`: the header has no limit that is known.
  */
-export function health(exchange: Exchange, age: Age): void {
-  const limit = MAX_UPTIME.exec(String(exchange.request.headers['x-sgtm-healthz'] ?? ''))?.[1];
-  const type = new URLSearchParams(exchange.query).get('servertype') ?? 'serverjs';
-  const isHealthy = type === 'serverjs' && (limit === undefined || age.uptimeMs() <= Number(limit));
-  const status = age.isPastService() ? 503 : isHealthy ? 200 : 500;
-  sendAnswer(exchange, status, {
-    body: status === 200 ? 'ok' : 'not ok',
-    headers: { 'cache-control': 'no-store' },
-  });
+function limited({ request }: Exchange, age: Age): 200 | 500 | null {
+  const header = request.headers['x-sgtm-healthz'];
+  if (header === undefined || header === '') return null;
+  const [item = ''] = String(header).split(',');
+  const [name, milliseconds] = item.split('=');
+  const most = Number(milliseconds);
+  if (Number.isNaN(most)) return 500;
+  if (name === 'server_start_millis') return age.uptimeMs() > most ? 500 : 200;
+  if (name === 'container_refresh_millis') return age.containerMs() > most ? 500 : 200;
+  return null;
 }

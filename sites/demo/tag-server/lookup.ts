@@ -1,17 +1,59 @@
-import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
+import { type LookupAddress, type LookupOptions, lookup, Resolver } from 'node:dns';
 
 type Callback = (error: Error | null, address: string | LookupAddress[], family?: number) => void;
+type Query = Pick<Resolver, 'resolve4' | 'resolve6'>;
+
+/** What DNS says where it knows no address of a name. Any other error is one of the DNS server. */
+const NOTHING: ReadonlySet<string | undefined> = new Set(['ENODATA', 'ENOTFOUND']);
+/** A server that doesn't answer must not delay names under `.localhost`, which it need not know. */
+const LIMITS = { timeout: 1_000, tries: 2 } as const;
 
 /**
- * Asks the system's resolver. If it can't resolve a name under `.localhost`, the address is `127.0.0.1`: RFC 6761
- * reserves these names for loopback, but not every resolver implements that. In a container, the engine's entry in the
- * hosts file takes precedence.
+ * Resolves names as the real server's agents do: by DNS itself, and by the system, which reads the hosts file, only where
+ * DNS has nothing. So a name that DNS has is never that of the hosts file, and if DNS fails the name can't be resolved.
+ *
+ * RFC 6761 reserves names under `.localhost` for loopback, but not every server implements that: for them a failure counts
+ * as nothing, and if the system doesn't know the name either, it is 127.0.0.1.
  */
-export function lookupWithLocalhost(hostname: string, options: LookupOptions, done: Callback): void {
+export function lookupDnsFirst(dns: Query = new Resolver(LIMITS)) {
+  return (hostname: string, options: LookupOptions, done: Callback): void => {
+    const isLocal = hostname.endsWith('.localhost');
+    addressesOf(dns, hostname, isLocal).then(
+      (found) => {
+        if (found.length === 0) return lookupInSystem(hostname, options, done);
+        const wanted = found.filter(({ family }) => !options.family || family === Number(options.family));
+        const [first] = wanted;
+        if (first === undefined) return done(noAddress(hostname), '');
+        if (options.all === true) done(null, wanted);
+        else done(null, first.address, first.family);
+      },
+      (error: Error) => done(error, ''),
+    );
+  };
+}
+
+async function addressesOf(dns: Query, hostname: string, isLocal: boolean): Promise<LookupAddress[]> {
+  const ask = (type: 'resolve4' | 'resolve6', family: 4 | 6) => {
+    const { promise, resolve, reject } = Promise.withResolvers<LookupAddress[]>();
+    dns[type](hostname, (error, addresses) => {
+      if (error === null) resolve(addresses.map((address) => ({ address, family })));
+      else if (isLocal || NOTHING.has(error.code)) resolve([]);
+      else reject(error);
+    });
+    return promise;
+  };
+  return (await Promise.all([ask('resolve4', 4), ask('resolve6', 6)])).flat();
+}
+
+function lookupInSystem(hostname: string, options: LookupOptions, done: Callback): void {
   lookup(hostname, options, (error, address, family) => {
     if (error === null) return done(null, address, family);
     if (!hostname.endsWith('.localhost')) return done(error, '');
     if (options.all === true) return done(null, [{ address: '127.0.0.1', family: 4 }]);
     done(null, '127.0.0.1', 4);
   });
+}
+
+function noAddress(hostname: string): Error {
+  return Object.assign(new Error(`no address of the wanted family: ${hostname}`), { code: 'ENOTFOUND' });
 }

@@ -1,11 +1,17 @@
-/** Debug messages between Tag Assistant and the server. They are in this process only: a site has one preview server. */
+/**
+ * Debug messages between the processing server and Tag Assistant, by debug session. They are in this process only: a site
+ * has one preview server.
+ */
 export interface Memos {
-  post(message: string): void;
-  /** All waiting messages, or those that arrive within the long poll; `null` if none did. */
-  take(abandoned: AbortSignal): Promise<readonly string[] | null>;
-  /** True while a poll is open or messages wait. */
-  active(): boolean;
+  post(session: string, memos: readonly unknown[]): void;
+  /** The session's waiting messages, or those that arrive within the long poll; `null` if none did. */
+  take(session: string, abandoned: AbortSignal): Promise<readonly unknown[] | null>;
 }
+
+/** Most posts that one answer has; the next poll gets the others. */
+const MOST_POSTS = 5;
+
+type Batch = readonly unknown[];
 
 export function buildMemos({
   longPollSeconds,
@@ -14,35 +20,41 @@ export function buildMemos({
   longPollSeconds: number;
   messageExpirySeconds: number;
 }): Memos {
-  let waiting: { message: string; expires: number }[] = [];
-  const pollers = new Set<() => void>();
+  const waiting = new Map<string, { memos: Batch; expires: number }[]>();
+  const pollers = new Map<string, Set<(batch: Batch) => void>>();
 
-  const takeFresh = (): readonly string[] => {
+  const takeFresh = (session: string): Batch => {
     const now = performance.now();
-    const messages = waiting.filter(({ expires }) => expires > now).map(({ message }) => message);
-    waiting = [];
-    return messages;
+    const fresh = (waiting.get(session) ?? []).filter(({ expires }) => expires > now);
+    const rest = fresh.slice(MOST_POSTS);
+    if (rest.length > 0) waiting.set(session, rest);
+    else waiting.delete(session);
+    return fresh.slice(0, MOST_POSTS).flatMap(({ memos }) => memos);
   };
 
   return {
-    post(message) {
-      waiting.push({ message, expires: performance.now() + messageExpirySeconds * 1000 });
-      for (const endPoll of pollers) endPoll();
+    post(session, memos) {
+      const queue = waiting.get(session) ?? [];
+      queue.push({ memos, expires: performance.now() + messageExpirySeconds * 1000 });
+      waiting.set(session, queue);
+      const polls = pollers.get(session);
+      if (polls === undefined) return;
+      const batch = takeFresh(session);
+      for (const answer of polls) answer(batch);
     },
-    async take(abandoned) {
-      const waitingNow = takeFresh();
+    async take(session, abandoned) {
+      const waitingNow = takeFresh(session);
       if (waitingNow.length > 0) return waitingNow;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, longPollSeconds * 1000);
-      abandoned.addEventListener('abort', () => resolve(), { once: true });
-      pollers.add(resolve);
-      await promise;
+      const { promise, resolve } = Promise.withResolvers<Batch | null>();
+      const timer = setTimeout(resolve, longPollSeconds * 1000, null);
+      abandoned.addEventListener('abort', () => resolve(null), { once: true });
+      const polls = pollers.get(session) ?? new Set();
+      pollers.set(session, polls.add(resolve));
+      const arrived = await promise;
       clearTimeout(timer);
-      pollers.delete(resolve);
-      if (abandoned.aborted) return null;
-      const arrived = takeFresh();
-      return arrived.length > 0 ? arrived : null;
+      polls.delete(resolve);
+      if (polls.size === 0) pollers.delete(session);
+      return arrived === null || arrived.length === 0 ? null : arrived;
     },
-    active: () => pollers.size > 0 || waiting.length > 0,
   };
 }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { type Exchange, sendAnswer } from './exchange.ts';
-import { lookupWithLocalhost } from './lookup.ts';
+import { lookupDnsFirst } from './lookup.ts';
 
 /** Headers of one connection, which a proxy must not forward (RFC 9110 7.6.1). */
 const HOP_BY_HOP = [
@@ -30,7 +30,7 @@ export async function forwardToPreview(exchange: Exchange, previewServerUrl: str
   const upstream = requestOverTls(`${previewServerUrl}${request.url ?? '/'}`, {
     method,
     headers: { ...headers, forwarded: `host=${String(host ?? '')}` },
-    lookup: lookupWithLocalhost,
+    lookup: lookupDnsFirst(),
   });
   upstream.on('response', (incoming) => {
     response.writeHead(incoming.statusCode ?? 502, endToEnd(incoming.headers));

@@ -1,10 +1,24 @@
+import { createHash } from 'node:crypto';
 import { type Exchange, sendAnswer } from './exchange.ts';
 import { readGtmQuery, renderGtmScript } from './gtm-script.ts';
 
 const SCRIPT = 'application/javascript; charset=utf-8';
 
 /** The paths of a web container client. The stand-in renders the scripts; the real server fetches them from Google. */
-export const SCRIPT_PATHS: ReadonlySet<string> = new Set(['/gtm.js', '/gtag/js', '/ns.html']);
+const SCRIPT_PATHS: ReadonlySet<string> = new Set(['/gtm.js', '/gtag/js', '/gtag/destination', '/ns.html']);
+
+/**
+ * The client's own tag serving path, below which it serves every script. Tag Manager generates it; here it follows from the
+ * container's id.
+ */
+export function tagServingPath(containerId: string): string {
+  return `/t${createHash('sha256').update(containerId).digest('hex').slice(0, 7)}`;
+}
+
+/** True where the web container client claims a GET of this path. */
+export function isScriptPath(path: string, containerId: string): boolean {
+  return SCRIPT_PATHS.has(path) || `${path}/`.startsWith(`${tagServingPath(containerId)}/`);
+}
 
 export function script(exchange: Exchange): void {
   const query = new URLSearchParams(exchange.query);
@@ -12,7 +26,7 @@ export function script(exchange: Exchange): void {
   const isDraft = query.has('gtm_auth') || query.has('gtm_preview');
   const headers = { 'cache-control': isDraft ? 'no-store' : 'private, max-age=900' };
   if (gtm.id === '') sendAnswer(exchange, 400);
-  else if (exchange.path === '/ns.html') {
+  else if (exchange.path.endsWith('/ns.html')) {
     sendAnswer(exchange, 200, {
       type: 'text/html; charset=utf-8',
       body: '<!doctype html><title>ns</title>',

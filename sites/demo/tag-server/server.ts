@@ -1,14 +1,15 @@
 import { createServer, type Server } from 'node:http';
-import { buildAge } from './age.ts';
-import { COLLECT_PATHS, collect, collectPreflight, recordRequest } from './collect.ts';
+import { type Age, buildAge } from './age.ts';
+import { COLLECT_PATHS, claim, collect, collectPreflight, isClaimed, recordRequest } from './collect.ts';
+import { ContainerUnavailable, fetchContainer } from './container.ts';
 import { type Exchange, openExchange, sendAnswer } from './exchange.ts';
-import { health, isHealthPath } from './health.ts';
+import { health, isHealthCheck } from './health.ts';
 import { buildMemos } from './memos.ts';
-import { preview } from './preview.ts';
+import { preview, USER_INTERFACE } from './preview.ts';
 import { forwardToPreview, isPreviewPath } from './preview-proxy.ts';
-import { isUnauthorised } from './preview-session.ts';
-import { buildRecorder } from './recorder.ts';
-import { SCRIPT_PATHS, script } from './scripts.ts';
+import { draftOf } from './preview-session.ts';
+import { buildRecorder, type Recorder } from './recorder.ts';
+import { isScriptPath, script } from './scripts.ts';
 import type { TagServerSettings } from './settings.ts';
 
 /** Shows the requests that the stand-in received. The real image has no such path. */
@@ -18,48 +19,37 @@ const AGE_PATH = '/tagyard-demo/age';
 /** The edge forwards detection signals to this path. */
 const DETECTION_PATH = '/tagyard/detection';
 
-/** The origin of the Tag Manager interface, which sends headers of its own. */
+/** The origin of the Tag Manager interface that sends headers of its own. */
 const INTERFACE_ORIGIN = 'https://tagmanager.googleusercontent.com';
 
-/** The tag server in either role, over plain HTTP. Like the real server, it closes idle connections after 5 s. */
-export function buildTagServer(settings: TagServerSettings): Server {
+/** The age of a server whose container was fetched just now; the preview role fetches none. */
+function ageOf({ role }: TagServerSettings): Age {
   const age = buildAge();
+  if (role === 'processing') age.refresh();
+  return age;
+}
+
+/** The tag server in either role, over plain HTTP. Like the real server, it closes idle connections after 5 s. */
+export function buildTagServer(settings: TagServerSettings, age = ageOf(settings)): Server {
   const recorder = buildRecorder();
-  const previewDeps = { config: settings.config, memos: buildMemos(settings) };
+  const previewDeps = { ...settings, memos: buildMemos(settings) };
 
   async function route(exchange: Exchange): Promise<void> {
-    const { path, method, request } = exchange;
-    if (isHealthPath(path) && (method === 'GET' || method === 'HEAD')) {
-      return health(exchange, age);
-    }
+    const { path, method } = exchange;
     if (path === AGE_PATH && method === 'POST') {
       age.add(Number(new URLSearchParams(exchange.query).get('days')));
       return sendAnswer(exchange, 200, { body: 'ok' });
     }
-    if (method === 'OPTIONS' && request.headers.origin === INTERFACE_ORIGIN)
-      return interfacePreflight(exchange);
-    if (settings.role === 'preview') return await preview(exchange, previewDeps);
-    if (isPreviewPath(path) && settings.previewServerUrl !== null) {
+    // Before the health check: the processing role hands the health of a preview path over, too.
+    if (settings.previewServerUrl !== null && settings.role === 'processing' && isPreviewPath(path)) {
       return await forwardToPreview(exchange, settings.previewServerUrl);
     }
-    if (isUnauthorised(request, settings.config)) return sendAnswer(exchange, 401);
-    if (COLLECT_PATHS.has(path)) {
-      return method === 'OPTIONS' ? collectPreflight(exchange) : await collect(exchange, recorder);
-    }
-    if (SCRIPT_PATHS.has(path) && method === 'GET') return script(exchange);
-    if (path === DETECTION_PATH && method === 'POST') {
-      if (await recordRequest(exchange, recorder)) exchange.response.writeHead(204).end();
-      return;
-    }
-    if (path === EVENTS_PATH && method === 'GET') {
-      return sendAnswer(exchange, 200, {
-        type: 'application/json',
-        body: JSON.stringify(recorder.read()),
-        headers: { 'cache-control': 'no-store' },
-      });
-    }
-    // No client claims the path.
-    sendAnswer(exchange, 400);
+    if (isInterfacePreflight(exchange, settings)) return interfacePreflight(exchange);
+    if (isHealthCheck(exchange)) return health(exchange, age);
+    if (settings.role === 'preview') return await preview(exchange, previewDeps);
+    const refused = await refusedDraft(exchange, settings);
+    if (refused !== null) return sendAnswer(exchange, refused);
+    return await serveClients(exchange, settings, recorder);
   }
 
   const server = createServer((request, response) => {
@@ -75,13 +65,64 @@ export function buildTagServer(settings: TagServerSettings): Server {
   return server;
 }
 
-function interfacePreflight(exchange: Exchange): void {
-  sendAnswer(exchange, 200, {
-    headers: {
-      'access-control-allow-origin': INTERFACE_ORIGIN,
+/** The clients in the container: the first that claims the path answers, and 400 if none does. */
+async function serveClients(
+  exchange: Exchange,
+  { config }: TagServerSettings,
+  recorder: Recorder,
+): Promise<void> {
+  const { path, method } = exchange;
+  if (COLLECT_PATHS.has(path) || isClaimed(path)) {
+    if (method === 'OPTIONS') return collectPreflight(exchange);
+    return await (isClaimed(path) ? claim : collect)(exchange, recorder);
+  }
+  if (method === 'GET' && isScriptPath(path, config.id)) return script(exchange);
+  if (path === DETECTION_PATH && method === 'POST') {
+    if (await recordRequest(exchange, recorder)) exchange.response.writeHead(204).end();
+    return;
+  }
+  if (path === EVENTS_PATH && method === 'GET') {
+    return sendAnswer(exchange, 200, {
+      type: 'application/json',
+      body: JSON.stringify(recorder.read()),
+      headers: { 'cache-control': 'no-store' },
+    });
+  }
+  sendAnswer(exchange, 400);
+}
+
+/** A request with a debug session costs a fetch of that draft's `server.js`. The status if that fails. */
+async function refusedDraft({ request }: Exchange, settings: TagServerSettings): Promise<number | null> {
+  const draft = draftOf(request, settings.config);
+  if (draft === null) return null;
+  if (draft === 'unauthorised') return 401;
+  if (draft === 'malformed') return 500;
+  try {
+    await fetchContainer(settings, draft);
+    return null;
+  } catch (error) {
+    if (!(error instanceof ContainerUnavailable)) throw error;
+    console.error(error.message);
+    return error.status;
+  }
+}
+
+/** The preview role answers the user interface's preflights, too. */
+function isInterfacePreflight({ method, request }: Exchange, { role }: TagServerSettings): boolean {
+  const { origin } = request.headers;
+  if (method !== 'OPTIONS') return false;
+  return origin === INTERFACE_ORIGIN || (role === 'preview' && origin === USER_INTERFACE);
+}
+
+function interfacePreflight({ request, response }: Exchange): void {
+  const { origin = '' } = request.headers;
+  response
+    .writeHead(204, {
+      'access-control-allow-origin': origin,
+      ...(origin === INTERFACE_ORIGIN ? { 'access-control-allow-credentials': 'true' } : {}),
       'access-control-allow-headers': 'x-gtm-auth, x-gtm-preview, x-gtm-debug',
       'access-control-allow-methods': 'GET',
       'access-control-max-age': '86400',
-    },
-  });
+    })
+    .end();
 }

@@ -19,6 +19,10 @@ export interface TagServerSettings {
   readonly longPollSeconds: number;
   /** Debug messages that were not fetched are dropped after this time. */
   readonly messageExpirySeconds: number;
+  /** How often the processing role fetches its container again; 0: never. */
+  readonly refreshSeconds: number;
+  /** The base URL in place of Google's; `null`: the stand-in answers for Google itself. */
+  readonly upstream: string | null;
 }
 
 /** The environment variables of the real image that the stand-in reads. Each one is also a flag, in lower case. */
@@ -31,6 +35,7 @@ const NAMES = [
   'HOST',
   'GET_MEMO_LONG_POLL_TIMEOUT_SEC',
   'DEBUG_MESSAGE_EXPIRATION_SECONDS',
+  'CONTAINER_REFRESH_SECONDS',
 ] as const;
 type Name = (typeof NAMES)[number];
 
@@ -47,31 +52,38 @@ export function readSettings(
     const flag = values[name.toLowerCase()];
     return typeof flag === 'string' ? flag : (env[name] ?? '');
   };
+  const seconds = (name: Name, byDefault: string): number => integer(name, read(name) || byDefault);
   const isOn = (name: Name): boolean => read(name).toLowerCase() === 'true';
+  const role = isOn('RUN_AS_PREVIEW_SERVER') || isOn('RUN_AS_DEBUG_SERVER') ? 'preview' : 'processing';
   const previewServerUrl = read('PREVIEW_SERVER_URL');
-  if (previewServerUrl !== '' && !/^https:\/\/.+/i.test(previewServerUrl)) {
+  // The preview role doesn't read the URL: it only warns of one.
+  if (role === 'processing' && previewServerUrl !== '' && !/^https:\/\/.+/i.test(previewServerUrl)) {
     throw new Error('Invalid preview server URL');
   }
   return {
     config: decodeContainerConfig(read('CONTAINER_CONFIG')),
-    role: isOn('RUN_AS_PREVIEW_SERVER') || isOn('RUN_AS_DEBUG_SERVER') ? 'preview' : 'processing',
+    role,
     previewServerUrl: previewServerUrl || null,
     port: integer('PORT', read('PORT') || '8080', 65_535),
     host: read('HOST'),
-    longPollSeconds: integer(
-      'GET_MEMO_LONG_POLL_TIMEOUT_SEC',
-      read('GET_MEMO_LONG_POLL_TIMEOUT_SEC') || '20',
-    ),
-    messageExpirySeconds: integer(
-      'DEBUG_MESSAGE_EXPIRATION_SECONDS',
-      read('DEBUG_MESSAGE_EXPIRATION_SECONDS') || '600',
-    ),
+    longPollSeconds: seconds('GET_MEMO_LONG_POLL_TIMEOUT_SEC', '20'),
+    messageExpirySeconds: seconds('DEBUG_MESSAGE_EXPIRATION_SECONDS', '600'),
+    refreshSeconds: seconds('CONTAINER_REFRESH_SECONDS', '60'),
+    upstream: env.TAG_UPSTREAM || null,
   };
 }
 
-/** Decodes base64 of a URL query. `id`, `env` and `auth` must each occur once and be non-empty. */
+/**
+ * Decodes base64 of a URL query. It must be canonical: encoding the decoded bytes again gives the same text. `id`, `env`
+ * and `auth` must each occur once and be non-empty.
+ */
 function decodeContainerConfig(encoded: string): ContainerConfig {
-  const query = parseQuery(Buffer.from(encoded, 'base64').toString());
+  if (encoded === '') throw new Error('Missing container config: CONTAINER_CONFIG is not set');
+  const bytes = Buffer.from(encoded, 'base64');
+  if (bytes.length === 0 || bytes.toString('base64') !== encoded) {
+    throw new Error('Failed to decode the container config');
+  }
+  const query = parseQuery(bytes.toString());
   const one = (name: keyof ContainerConfig): string => {
     const value = query[name];
     if (typeof value === 'string' && value !== '') return value;

@@ -1,71 +1,83 @@
-import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { readGtmQuery, renderGtmScript } from '../tag-server/gtm-script.ts';
-import { encode } from './encoding.ts';
+import { acceptAnyBody, PRIVATE, queryOf, sendNotFound, sendScript } from './answer.ts';
+import {
+  type ContainerOf,
+  defaultContainer,
+  renderDestination,
+  renderGoogleTag,
+  renderTags,
+} from './google-tag.ts';
 
 interface VendorOptions {
   /** Which web containers exist. Default: every well-formed id that does not begin with `GTM-UNKNOWN`. */
   readonly isKnown?: (id: string) => boolean;
+  /** What a web container has. Default: a Google tag and a destination, without a server container. */
+  readonly containerOf?: ContainerOf;
+  /** The base URL that scripts name for those that follow them. Default: that of the request. */
+  readonly publicUrl?: string;
+  /** Where hits go without a server container. Default: `publicUrl`. */
+  readonly analyticsUrl?: string;
 }
 
 const GTM_ID = /^GTM-(?!UNKNOWN)[A-Z0-9]{4,}$/;
-/** The ids of other products, which `gtag/js` loads. */
+/** The ids of other products, which `gtag/js` and `gtag/destination` load. */
 const GTAG_ID = /^(?:G|AW|DC|GT)-[A-Z0-9]{4,}$/;
-const MAX_AGE_SECONDS = 900;
 
-/** A stand-in for www.googletagmanager.com that sends the same headers (docs/facts.md, "Web container script"). */
-export function buildVendor({ isKnown = (id) => GTM_ID.test(id) }: VendorOptions = {}): FastifyInstance {
+/**
+ * A stand-in for www.googletagmanager.com that sends the same headers (docs/facts.md, "Web container script"), and for
+ * the collection of hits at www.google-analytics.com.
+ */
+export function buildVendor({
+  isKnown = (id) => GTM_ID.test(id),
+  containerOf = defaultContainer,
+  publicUrl,
+  analyticsUrl = publicUrl,
+}: VendorOptions = {}): FastifyInstance {
   const app = fastify();
+  const ownUrl = ({ protocol, host }: FastifyRequest) => `${protocol}://${host}`;
 
-  app.get('/gtm.js', (request, reply) => {
-    const gtm = readGtmQuery(queryOf(request.url));
-    if (!isKnown(gtm.id)) return notFound(reply);
-    return script(reply, request.headers['accept-encoding'], renderGtmScript({ ...gtm, servedBy: 'vendor' }));
+  async function containerScript(request: FastifyRequest): Promise<string> {
+    const gtm = readGtmQuery(queryOf(request));
+    const container = await containerOf(gtm.id);
+    const tags = renderTags(container, { base: publicUrl ?? ownUrl(request), dataLayer: gtm.dataLayer });
+    return renderGtmScript({ ...gtm, servedBy: 'vendor', tags });
+  }
+
+  app.get('/gtm.js', async (request, reply) => {
+    if (!isKnown(readGtmQuery(queryOf(request)).id)) return sendNotFound(reply);
+    return await sendScript(request, reply, await containerScript(request));
   });
-  app.get('/gtag/js', (request, reply) => {
-    const gtm = readGtmQuery(queryOf(request.url));
-    if (!GTAG_ID.test(gtm.id) && !isKnown(gtm.id)) return notFound(reply);
-    return script(reply, request.headers['accept-encoding'], renderGtmScript({ ...gtm, servedBy: 'vendor' }));
+  app.get('/gtag/js', async (request, reply) => {
+    const { id, dataLayer } = readGtmQuery(queryOf(request));
+    if (isKnown(id)) return await sendScript(request, reply, await containerScript(request));
+    if (!GTAG_ID.test(id)) return sendNotFound(reply);
+    const tag = renderGoogleTag(id, dataLayer, analyticsUrl ?? ownUrl(request));
+    return await sendScript(request, reply, tag);
+  });
+  app.get('/gtag/destination', async (request, reply) => {
+    const { id } = readGtmQuery(queryOf(request));
+    return GTAG_ID.test(id) ? await sendScript(request, reply, renderDestination(id)) : sendNotFound(reply);
   });
   app.get('/ns.html', (request, reply) => {
-    if (!isKnown(queryOf(request.url).get('id') ?? '')) return notFound(reply);
+    if (!isKnown(queryOf(request).get('id') ?? '')) return sendNotFound(reply);
     return reply
-      .headers({ 'cache-control': `private, max-age=${MAX_AGE_SECONDS}`, server: 'Google Tag Manager' })
+      .headers({ 'cache-control': PRIVATE, server: 'Google Tag Manager' })
       .type('text/html; charset=utf-8')
       .send('<!doctype html><title>ns</title>');
   });
-  app.setNotFoundHandler((_request, reply) => notFound(reply));
+  acceptAnyBody(app);
+  app.post('/g/collect', (request, reply) =>
+    reply
+      .headers({
+        'access-control-allow-origin': request.headers.origin ?? '*',
+        'access-control-allow-credentials': 'true',
+        'cross-origin-resource-policy': 'cross-origin',
+        'cache-control': 'no-cache, no-store, must-revalidate',
+      })
+      .code(204)
+      .send(),
+  );
+  app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
   return app;
-}
-
-/** The query's parameters. Like Google, the callers use the first value of a repeated one. */
-function queryOf(url: string): URLSearchParams {
-  return new URL(url, 'http://vendor').searchParams;
-}
-
-async function script(
-  reply: FastifyReply,
-  accepted: string | string[] | undefined,
-  body: string,
-): Promise<FastifyReply> {
-  const { coding, bytes } = await encode(body, String(accepted ?? ''));
-  return reply
-    .headers({
-      'content-type': 'application/javascript; charset=UTF-8',
-      'cache-control': `private, max-age=${MAX_AGE_SECONDS}`,
-      expires: new Date(Date.now() + MAX_AGE_SECONDS * 1000).toUTCString(),
-      vary: 'Accept-Encoding',
-      'access-control-allow-origin': '*',
-      'access-control-allow-credentials': 'true',
-      'access-control-allow-headers': 'Cache-Control',
-      'cross-origin-resource-policy': 'cross-origin',
-      server: 'Google Tag Manager',
-      'x-xss-protection': '0',
-      'alt-svc': 'h3=":443"; ma=2592000',
-      ...(coding === null ? {} : { 'content-encoding': coding }),
-    })
-    .send(bytes);
-}
-
-function notFound(reply: FastifyReply): FastifyReply {
-  return reply.code(404).type('text/html; charset=UTF-8').send('<!doctype html><title>Error 404</title>');
 }

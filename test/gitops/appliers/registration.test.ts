@@ -139,6 +139,7 @@ function start(root: string, extra: NodeJS.ProcessEnv = {}) {
     CLOUDFLARE_API_TOKEN: EMULATOR_TOKEN,
     CLOUDFLARE_ACCOUNT_ID: emulator.account,
     CLOUDFLARE_ZONE_ID: emulator.zone.id,
+    EDGE_ROUTE_MODE: 'site',
     EDGE_DOMAIN: EMULATOR_ZONE,
     EDGE_SCRIPT_NAME: EMULATOR_SCRIPT,
     PROXY_DRIVER: 'embedded',

@@ -16,13 +16,16 @@ let world: CloudflareWorld;
 afterEach(() => world.close());
 
 /** The three that work on Cloudflare, with pages so small that eight sites fill many. */
-function appliers({ client, emulator }: CloudflareWorld, pageSize: number): Applier[] {
+function appliers({ client, clock, emulator }: CloudflareWorld, pageSize: number): Applier[] {
   const store = edgeStore(client, EMULATOR_SCRIPT, pageSize);
   const zoneId = emulator.zone.id;
   const provider = cloudflareDns({ client, zoneId, pageSize });
   return [
-    kvApplier({ client, store, identity, settings: { originPort: 443 } }),
-    routeApplier({ client, store, identity, zoneId, scriptName: EMULATOR_SCRIPT }),
+    kvApplier({ client, store, clock, identity, settings: { originPort: 443 } }),
+    routeApplier({
+      ...{ client, store, identity, zoneId, scriptName: EMULATOR_SCRIPT },
+      ...{ domain: EMULATOR_ZONE, mode: 'site', limit: 1_000 },
+    }),
     dnsApplier({ provider, identity, zone: EMULATOR_ZONE, hostAddress: '198.51.100.4' }),
   ];
 }

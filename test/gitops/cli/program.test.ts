@@ -30,7 +30,7 @@ describe('tagyard --json', () => {
   test('status prints every site, or one with its resources', async () => {
     expect(await json('status')).toEqual({
       exitCode: 0,
-      answer: { revision: null, problem: null, sites: [], drift: [], checks: expect.any(Array) },
+      answer: { revision: null, problem: null, sites: [], quotas: [], drift: [], checks: expect.any(Array) },
     });
     await applied('one', 'two');
     const revision = await daemon.repo.head();

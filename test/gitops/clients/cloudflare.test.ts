@@ -23,7 +23,7 @@ describe('the Cloudflare client', () => {
     await emulator.close();
   });
 
-  const clientOf = (options = {}) => emulator.client({ url: faulty.url, timeoutMs: 2000, ...options });
+  const clientOf = (options = {}) => emulator.client({ url: faulty.url, timeoutMs: 5000, ...options });
   const failure = (call: Promise<unknown>) =>
     call.then(
       () => undefined,
@@ -31,7 +31,12 @@ describe('the Cloudflare client', () => {
     );
 
   test('names the zone of an id', async () => {
-    expect(await clientOf().zone(zone, signal)).toEqual({ id: zone, name: 'example.net' });
+    expect(await clientOf().zone(zone, signal)).toMatchObject({
+      id: zone,
+      name: 'example.net',
+      plan: { legacy_id: 'free' },
+      created_on: expect.any(String),
+    });
   });
 
   describe('after a 429', () => {

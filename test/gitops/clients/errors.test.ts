@@ -19,7 +19,12 @@ describe('an error answer of Cloudflare', () => {
     ['routes', 409, 10020, 'exists'],
     ['kv', 404, 10009, 'absent'],
     ['zones', 404, 10009, 'refused'],
-    ['dns', 403, 81057, 'unauthorized'],
+    ['dns', 403, 81057, 'exists'],
+    ['dns', 403, 81045, 'quota'],
+    ['routes', 403, 10073, 'quota'],
+    ['dns', 403, 10000, 'unauthorized'],
+    ['routes', 401, 10000, 'unauthorized'],
+    ['zones', 403, 9109, 'unauthorized'],
   ])('of %s with status %d and code %d means %s', (endpoint, status, code, meaning) => {
     expect(cloudflareError(endpoint, status, body(code), undefined)).toMatchObject({
       meaning,
@@ -33,6 +38,7 @@ describe('an error answer of Cloudflare', () => {
     ['a 408', 408, body(1)],
     ['an HTML page from a proxy', 403, '<html>'],
     ['a transient code', 400, body(10013)],
+    ['a transient code with the status of a refusal', 403, body(10013)],
   ])('is retryable: %s', (_what, status, answer) => {
     expect(cloudflareError('kv', status, answer, 7)).toBeInstanceOf(RetryableError);
   });

@@ -207,6 +207,16 @@ test.each<[string, (() => Promise<unknown>)[]]>([
     ],
   ],
   [
+    'copied with an edit into a file of more than 256 KiB',
+    [
+      async () => {
+        const text = readFileSync(at('one.yaml'), 'utf8').replace(/^name: .*$/m, 'name: Another name');
+        writeFileSync(at('archive2.txt'), `${'# '.repeat(150_000)}\n${text}`);
+        await op.git('rm', '--quiet', 'one.yaml');
+      },
+    ],
+  ],
+  [
     'renamed and edited by one commit',
     [
       async () => {
@@ -333,3 +343,12 @@ test.each<[string, (text: string) => string | null]>([
     expect(daemon.objectCount('one')).toBe(before);
   },
 );
+
+test('a text of another client’s manifest doesn’t keep a site that is removed', async () => {
+  await op.refresh();
+  await daemon.push('two', daemon.manifest('two', 1, { name: 'Two, site: one' }));
+  await op.refresh();
+  await op.git('rm', '--quiet', 'one.yaml');
+  await op.publishAll('Remove').catch(() => undefined);
+  await eventually(() => expect(daemon.objectCount('one')).toBe(0));
+});

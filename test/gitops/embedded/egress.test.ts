@@ -135,18 +135,47 @@ describe('the egress proxy', () => {
     expect(parts).toEqual(['first ', 'second']);
   });
 
-  test.each([
-    ['a host without a listener', `https://${HOST}:1/`],
-    ['a host whose certificate names another', 'https://other.tagyard.localhost:{port}/'],
-    ['a host without an address', 'http://no-such-host.invalid/'],
-  ])('answers 502 for %s', async (_name, target) => {
-    expect((await send(target.replace('{port}', String(origin)))).status).toBe(502);
-  });
+  describe('answers as Cloudflare does (docs/facts.md, Cloudflare Workers)', () => {
+    test.each([
+      ['a host without a listener', `https://${HOST}:1/`, 521],
+      ['a host that doesn’t speak TLS', 'https://plain.tagyard.localhost:{plain}/', 525],
+      ['a host whose certificate names another', 'https://other.tagyard.localhost:{port}/', 526],
+      ['a host without an address', 'http://no-such-host.invalid/', 530],
+    ])('%s', async (_name, target, status) => {
+      const plain = http.createServer((_request, response) => response.end());
+      await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
+      open.push({ close: () => new Promise((resolve) => plain.close(() => resolve())) });
+      const { port } = plain.address() as AddressInfo; // a TCP server has one
+      const to = target.replace('{port}', String(origin)).replace('{plain}', String(port));
+      expect((await send(to)).status).toBe(status);
+    });
 
-  test('answers 502 for an unknown CA', async () => {
-    const strict = await startEgress({ resolve: () => '127.0.0.1', ca: [] });
-    open.push(strict);
-    expect((await send(url('/'), { host: strict.host, port: strict.port })).status).toBe(502);
+    test('an unknown CA', async () => {
+      const strict = await startEgress({ resolve: () => '127.0.0.1', ca: [] });
+      open.push(strict);
+      expect((await send(url('/'), { host: strict.host, port: strict.port })).status).toBe(526);
+    });
+
+    test('a name without an origin, for a request that a worker hands on: nothing until the time limit', async () => {
+      let asked = 0;
+      handler = (_request, response) => {
+        asked += 1;
+        response.end();
+      };
+      const originless = await startEgress({
+        resolve: () => '100::',
+        ca: [certificate.ca],
+        connectTimeoutMs: 50,
+      });
+      open.push(originless);
+      const { host, port } = originless;
+      const headers = { host: HOST, 'cf-ew-via': '1' };
+      expect((await send(url('/'), { host, port, headers })).status).toBe(522);
+      expect(asked).toBe(0);
+      // A visitor's request reaches the edge, which is here.
+      expect((await send(url('/'), { host, port })).status).toBe(200);
+      expect(asked).toBe(1);
+    });
   });
 
   test('repeats a request without a body if the idle connection was closed', async () => {
@@ -165,7 +194,7 @@ describe('the egress proxy', () => {
     expect((await send(url('/'))).text).toBe('hello');
     expect(connections).toBe(2);
     const post = { method: 'POST', headers: { host: HOST, 'content-length': '4' } };
-    expect((await send(url('/'), post, 'body')).status).toBe(502);
+    expect((await send(url('/'), post, 'body')).status).toBe(520);
   });
 
   test('forwards an incomplete answer as incomplete', async () => {

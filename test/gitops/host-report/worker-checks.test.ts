@@ -23,10 +23,8 @@ const BINDINGS = [
 let cloudflare: TestEmulator;
 afterEach(() => cloudflare.close());
 
-/** The calls are newer than the document that the traffic is checked with. */
 const start = async (worker: object) => {
   cloudflare = await startEmulator({
-    checked: false,
     worker: { bindings: BINDINGS, compatibilityDate: '2026-07-01', settings: SETTINGS, ...worker },
   });
   return { client: cloudflare.client(), script: EMULATOR_SCRIPT };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Change } from '../../../gitops/appliers/contract.ts';
 import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import {
   conditionAfterRun,
@@ -17,6 +18,8 @@ const suspended = desiredSite('shop', { manifest: loadedManifest('shop', 0, { su
 const stalled = desiredSite('shop', { stalled: { reason: 'InvalidManifest', message: 'shop.yaml:1: bad' } });
 const block = (reason: SitePlan['blocks'][number]['reason']) => ({ reason, detail: 'why', sites: ['shop'] });
 const conflict = { target: 'kv', site: 'shop', key: 'a', detail: 'a is foreign' } as const;
+const taken = { target: 'dns', detail: 'b is foreign', ofName: true } as const;
+const waiting = change('shop', 'a');
 const unobserved = new Map([['dns', new Error('500')]] as const);
 const uncertified = new Map([['shop', 'm.shop.example: pending_dns']]);
 const drifted = (why: 'warn' | 'repair_loop') => ({ change: change('shop', 'a'), why });
@@ -35,6 +38,18 @@ describe('a site', () => {
       [[shop], { bySite: { shop: { conflicts: [conflict], blocks: [block('frozen')] } } }],
       'Conflict',
       /^a is foreign$/,
+    ],
+    [
+      'with a name of others',
+      [
+        [shop],
+        {
+          bySite: { shop: { changes: [waiting], conflicts: [conflict, { ...conflict, ...taken }] } },
+          held: new Map([[waiting, ['conflict']]]),
+        },
+      ],
+      'Conflict',
+      /^b is foreign\. Remove it, .* by adopt: true\. Not applied until then: create a$/,
     ],
     ['of a frozen host', [[shop], { bySite: { shop: { blocks: [block('frozen')] } } }], 'Frozen', /^why$/],
     [
@@ -168,6 +183,26 @@ test('each resource has its state, and a failed one its error and next retry', (
   expect(statuses('soon')[3]).toMatchObject({ lastError: 'refused', nextRetry: 'soon' });
   expect(statuses(null)[3]).not.toHaveProperty('nextRetry');
   expect(statuses('soon')[2]).not.toHaveProperty('nextRetry');
+});
+
+test('a resource is missing until it is created, not while it is updated', () => {
+  const bySite = (op: Change['op']) => ({
+    shop: { changes: ['done', 'pending', 'failed'].map((key) => change('shop', key, { op })) },
+  });
+  const failures = [{ change: change('shop', 'failed'), error: new Error('refused') }];
+  const result = outcome({ done: [change('shop', 'done')], failures });
+  const missing = (op: Change['op']) => {
+    const resources = () => ['applied', 'done', 'pending', 'failed'].map((key) => resource('shop', key));
+    const statuses = resourceStatuses(
+      passPlan([shop], { resources, bySite: bySite(op) }),
+      'shop',
+      result,
+      null,
+    );
+    return statuses.filter((one) => one.missing).map(({ key }) => key);
+  };
+  expect(missing('create')).toEqual(['pending', 'failed']);
+  expect(missing('update')).toEqual([]);
 });
 
 describe('a failure', () => {

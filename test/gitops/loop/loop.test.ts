@@ -2,9 +2,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { TerminalError } from '../../../gitops/base/errors.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { parseServiceAccount } from '../../../gitops/manifest/service-account.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 import { manifestInput } from '../../support/manifest.ts';
+import { serviceAccountJson } from '../../support/service-account.ts';
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {
@@ -39,6 +41,27 @@ describe('the daemon', () => {
       containerConfig: again,
     });
     expect(second.body.revision).toBe(first.body.revision);
+  });
+
+  test('makes no commit if only the encryption of its secrets differs, and one for another secret', async () => {
+    const keyOf = async (id: string) => {
+      const verdict = parseServiceAccount(serviceAccountJson({ private_key_id: id }));
+      if (!verdict.ok) throw new Error(verdict.problem);
+      return { ...verdict.facts, key: await encryptSecret(daemon.recipient, verdict.text) };
+    };
+    const provision = async (id: string) =>
+      await call('POST', '/provision?wait=10', { ...manifest('acme', 1), serviceAccount: await keyOf(id) });
+    const first = await provision('key-1');
+    expect(first).toMatchObject({ status: 200, body: { operation: { status: 'succeeded' } } });
+    expect((await provision('key-1')).body.revision).toBe(first.body.revision);
+    const other = await provision('key-2');
+    expect(other.body.revision).not.toBe(first.body.revision);
+    // The secret that is the same keeps its ciphertext in git.
+    const before = await daemon.repo.readSite(first.body.revision, 'acme');
+    const after = await daemon.repo.readSite(other.body.revision, 'acme');
+    const configOf = (text = '') => /containerConfig: \|[\s\S]*?END AGE[^\n]*/.exec(text)?.[0];
+    expect(configOf(after?.text)).toBe(configOf(before?.text));
+    expect(configOf(after?.text)).toContain('BEGIN AGE');
   });
 
   test('applies a commit without a trigger, and a revert of a removal', async () => {

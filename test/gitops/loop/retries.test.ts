@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { GivenUpError, RetryableError } from '../../../gitops/base/errors.ts';
+import { GivenUpError, QuotaReachedError, RetryableError } from '../../../gitops/base/errors.ts';
 import { Retries } from '../../../gitops/loop/retries.ts';
 import { desiredSite } from '../../support/gitops/plans.ts';
 import { testClock } from '../../support/test-clock.ts';
@@ -32,6 +32,11 @@ describe('a failing site', () => {
     fail('shop', [broken, new RetryableError('429', { retryAfter: 60 }), new RetryableError('503')]);
     expect(retries.nextAt()).toBe(60_000);
     expect(retries.next('shop')).toBe('2026-01-01T00:01:00.000Z');
+  });
+
+  test('that a quota stops is tried again every half hour', () => {
+    fail('shop', [broken, new QuotaReachedError('no more records')]);
+    expect(retries.nextAt()).toBe(1_800_000);
   });
 
   test('shows its next retry by the wall clock, and keeps the pause when that changes', () => {

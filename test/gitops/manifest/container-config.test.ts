@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { normaliseContainerConfig, parseContainerConfig } from '../../../gitops/manifest/container-config.ts';
+import {
+  canonicalContainerConfig,
+  normaliseContainerConfig,
+  parseContainerConfig,
+} from '../../../gitops/manifest/container-config.ts';
 
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64');
 /** Its base64 has padding, and digits in which the two alphabets differ. */
@@ -20,7 +24,7 @@ describe('the tag server accepts', () => {
   });
 });
 
-describe('the tag server refuses', () => {
+describe('the tag server refuses (docs/facts.md, Container configuration)', () => {
   test.each([
     ['nothing', '', 'is not base64 text'],
     ['plain text', 'id=GTM-A&env=1&auth=x', 'is not base64 text'],
@@ -40,7 +44,7 @@ describe('the tag server refuses', () => {
   });
 });
 
-describe('a pasted configuration is brought to the canonical form', () => {
+describe('a pasted configuration is brought to the canonical form (docs/facts.md, Container configuration)', () => {
   test.each([
     ['canonical already', CANONICAL],
     ['with whitespace around and in it', `  ${CANONICAL.slice(0, 8)}\r\n${CANONICAL.slice(8)}\n`],
@@ -49,6 +53,7 @@ describe('a pasted configuration is brought to the canonical form', () => {
     ['in base64url without padding', Buffer.from(QUERY).toString('base64url')],
   ])('%s', (_what, given) => {
     expect(normaliseContainerConfig(given)).toEqual({ ok: true, text: CANONICAL, id: 'GTM-A' });
+    expect(canonicalContainerConfig(given)).toEqual({ ok: true, text: CANONICAL, id: 'GTM-A' });
   });
 
   test.each([

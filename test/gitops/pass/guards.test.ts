@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Change, ChangeOp, Target } from '../../../gitops/appliers/contract.ts';
 import { changeId, type JudgedSite, type JudgeInput, judge } from '../../../gitops/pass/guards.ts';
+import { resource } from '../../support/gitops/plans.ts';
 import { TRAITS } from '../../support/gitops/targets.ts';
 
 const site = (name: string, extra: Partial<JudgedSite> = {}): JudgedSite => ({
@@ -137,6 +138,33 @@ describe('judge', () => {
     ['a site without a usable manifest', site('shop', { unusable: true })],
   ])('changes nothing of %s', (_what, entry) => {
     expect(judge(input({ sites: [entry], changes: [change('shop', 'update')] })).allowed).toEqual([]);
+  });
+
+  test('holds, while others have a name of a site, what would serve it under the name, and its earlier names', () => {
+    const needing = (op: ChangeOp, name = 'shop', target: Target = 'kv'): Change => ({
+      ...change(name, op, target),
+      desired: resource(name, op, { target, needsNames: true }),
+    });
+    const held = [needing('create'), needing('create', 'shop', 'route')];
+    const earlier = [change('shop', 'delete'), change('shop', 'delete', 'dns')];
+    const others = [
+      needing('update'),
+      needing('create', 'other'),
+      change('shop', 'create'),
+      change('shop', 'delete', 'containers'),
+    ];
+    const conflict = { target: 'dns', site: 'shop', key: 'a', detail: 'a is foreign' };
+    const verdict = (changes: readonly Change[], ofName: { ofName?: true } = { ofName: true }) =>
+      judge({
+        ...input({ sites: [site('shop'), site('other')], changes }),
+        plans: [{ changes, conflicts: [{ ...conflict, ...ofName }] }],
+      });
+    const { allowed, held: reasons } = verdict([...held, ...earlier, ...others]);
+    expect(allowed).toEqual(others);
+    expect([...reasons.values()].flat()).toEqual(Array(4).fill('conflict'));
+    // Nothing waits for the names, so nothing else does.
+    expect(verdict([...earlier, ...others]).allowed).toEqual([...earlier, ...others]);
+    expect(verdict([...held, ...earlier], {}).allowed).toEqual([...held, ...earlier]);
   });
 
   test('accepts an approval only for the plan that it names', () => {

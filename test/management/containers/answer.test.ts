@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judgeRepeat } from '../../../management/containers/answer.ts';
+import { createdContainer, judgeRepeat } from '../../../management/containers/answer.ts';
 
 const failure = { failed: 'an-id', detail: 'refused' };
 const operation = { id: 'an-id', kind: 'provision', status: 'running', step: 'commit' } as const;
@@ -37,4 +37,9 @@ test.each([
 ] as const)('a repeated request with %s', (_what, first, found, expected) => {
   const container = { status: 'provisioning', operation: null, ...found } as const;
   expect(judgeRepeat(first, 'a', container)).toBe(expected);
+});
+
+test('a stored answer of a release without warnings has none', () => {
+  const stored = JSON.parse('{ "container": { "id": "an-id", "customDomains": [] } }');
+  expect(createdContainer(stored)).toEqual({ id: 'an-id', customDomains: [], warnings: [] });
 });

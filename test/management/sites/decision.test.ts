@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { formatManifest, type ParsedManifest, parseManifest } from '../../../gitops/manifest/load.ts';
 import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
-import { withoutConfig } from '../../../management/db/manifest-view.ts';
+import { withoutSecrets } from '../../../management/db/manifest-view.ts';
 import type { ContainerStatus } from '../../../management/lifecycle/status.ts';
 import {
   decideProjection,
@@ -71,7 +71,7 @@ test.each<[string, Partial<KnownSite>, boolean]>([
     status: 'active',
     reason: null,
     detail: null,
-    manifest: withoutConfig(manifestSchema.parse(manifestInput())),
+    manifest: withoutSecrets(manifestSchema.parse(manifestInput())),
     revision: null,
     blob: 'a',
     isRecorded: true,

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { manifestSchema } from '../../../gitops/manifest/schema.ts';
-import { withoutConfig } from '../../../management/db/manifest-view.ts';
+import { withoutSecrets } from '../../../management/db/manifest-view.ts';
 import { containerEtag, demandMatch, isKnown } from '../../../management/view/etag.ts';
 import { presentContainer } from '../../../management/view/present.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
-const manifest = withoutConfig(manifestSchema.parse(manifestInput()));
+const manifest = withoutSecrets(manifestSchema.parse(manifestInput()));
 const view = presentContainer(
   {
     id: manifest.container,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
-import { withoutConfig } from '../../../management/db/manifest-view.ts';
+import { withoutSecrets } from '../../../management/db/manifest-view.ts';
 import { presentContainer } from '../../../management/view/present.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
@@ -12,7 +12,7 @@ const page = (domain: string, number: number) => ({
 
 /** Where the snippet of each domain loads from. */
 function loadersOf(extra: Partial<ManifestInput>): (string | undefined)[] {
-  const manifest = withoutConfig(manifestSchema.parse(manifestInput('acme', 0, extra)));
+  const manifest = withoutSecrets(manifestSchema.parse(manifestInput('acme', 0, extra)));
   const settings = {
     edgePublicUrl: 'https://{host}',
     customPublicUrl: 'https://{host}:8443',

@@ -1,5 +1,6 @@
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
+import { tagServingPath } from '../../../sites/demo/tag-server/scripts.ts';
 import { readSettings } from '../../../sites/demo/tag-server/settings.ts';
 import { containerConfig, startTagServer } from '../../support/tag-server.ts';
 
@@ -8,8 +9,9 @@ const base64 = (text: string) => Buffer.from(text).toString('base64');
 
 describe('the stand-in’s settings', () => {
   test.each([
-    [{}, 'Missing or invalid container config parameter: id'],
-    [{ CONTAINER_CONFIG: '%%%' }, 'Missing or invalid container config parameter: id'],
+    [{}, 'Missing container config'],
+    [{ CONTAINER_CONFIG: '%%%' }, 'Failed to decode the container config'],
+    [{ CONTAINER_CONFIG: containerConfig().replace(/=+$/, '') }, 'Failed to decode the container config'],
     [{ CONTAINER_CONFIG: base64('id=GTM-A&env=1') }, 'Missing or invalid container config parameter: auth'],
     [{ CONTAINER_CONFIG: base64('id=GTM-A&env=&auth=x') }, 'parameter: env'],
     [{ CONTAINER_CONFIG: base64('id=GTM-A&id=GTM-B&env=1&auth=x') }, 'parameter: id'],
@@ -31,6 +33,8 @@ describe('the stand-in’s settings', () => {
       host: '',
       longPollSeconds: 20,
       messageExpirySeconds: 600,
+      refreshSeconds: 60,
+      upstream: null,
     });
   });
 
@@ -41,19 +45,7 @@ describe('the stand-in’s settings', () => {
   });
 });
 
-describe('health', () => {
-  test.each(['processing', 'preview'] as const)(
-    'depends on the end of the path in the %s role',
-    async (role) => {
-      await using server = await startTagServer({ role });
-      for (const path of ['/healthz', '/healthy', '/any/prefix/healthy?x=1']) {
-        const { statusCode, headers, body } = await request(`${server.url}${path}`);
-        expect([statusCode, headers['content-type'], await body.text()]).toEqual([200, 'text/plain', 'ok']);
-      }
-      expect((await request(`${server.url}/healthz?servertype=other`)).statusCode).toBe(500);
-    },
-  );
-
+describe('health (docs/facts.md, Health)', () => {
   test('fails after 14 days, while other requests are served', async () => {
     await using server = await startTagServer();
     const addDays = (days: number) =>
@@ -66,12 +58,15 @@ describe('health', () => {
     expect(await statusOf('/g/collect?v=2')).toBe(200);
   });
 
-  test('fails if the caller asks for a younger server', async () => {
+  test('after 14 days, a limit in the header that holds is still healthy', async () => {
     await using server = await startTagServer();
+    await request(`${server.url}/tagyard-demo/age?days=14`, { method: 'POST' });
     const statusOf = async (value: string) =>
       (await request(`${server.url}/healthz`, { headers: { 'x-sgtm-healthz': value } })).statusCode;
-    expect(await statusOf('server_start_millis=600000')).toBe(200);
-    expect(await statusOf('server_start_millis=0')).toBe(500);
+    expect(await statusOf('container_refresh_millis=600000')).toBe(200);
+    expect(await statusOf('container_refresh_millis=600000, server_start_millis=0')).toBe(200);
+    expect(await statusOf('server_start_millis=600000')).toBe(500);
+    expect(await statusOf('unknown_millis=0')).toBe(503);
   });
 });
 
@@ -127,6 +122,49 @@ describe('paths of clients', () => {
     expect([again.headers['set-cookie']].flat()[0]).toContain('FPID=FPID2.2.mine;');
   });
 
+  test.each([
+    [{ host: 'metrics.acme.example' }, 'acme.example'],
+    [{ host: 'acme.example:8443' }, 'acme.example'],
+    [{ host: 'a.b.shop.co.uk' }, 'shop.co.uk'],
+    [{ host: 'my.shop.github.io' }, 'shop.github.io'],
+    [{ host: 'origin.example.net', 'x-forwarded-host': 'metrics.acme.example' }, 'acme.example'],
+    [{ host: 'origin.example.net', forwarded: 'for=1.2.3.4;host=a.acme.example' }, 'acme.example'],
+    [{ host: 'github.io' }, null],
+    [{ host: 'co.uk' }, null],
+    [{ host: 'localhost' }, null],
+    [{ host: '127.0.0.1:8080' }, null],
+    [{ host: '[::1]:8080' }, null],
+  ])('cookies of a visit to %j have the domain %s (docs/facts.md, Paths)', async (headers, domain) => {
+    await using server = await startTagServer();
+    const answer = await request(`${server.url}/g/collect?v=2`, { headers });
+    const cookies = [answer.headers['set-cookie']].flat();
+    const domains = cookies.map((cookie) => /; Domain=([^;]+)/.exec(cookie ?? '')?.[1] ?? null);
+    expect(domains).toEqual([domain, domain]);
+  });
+
+  test.each(['/webhooks/orders', '/apps/a/b', '/crm/contact?id=1'])(
+    '%s, which a client claims by a prefix, is recorded (docs/facts.md, Paths)',
+    async (path) => {
+      await using server = await startTagServer();
+      const answer = await request(`${server.url}${path}`, { method: 'POST', body: '{}' });
+      expect(answer.statusCode).toBe(200);
+      expect((await events(server.url)).events).toMatchObject([{ path: path.split('?')[0], body: '{}' }]);
+    },
+  );
+
+  test.each(['', '/gtag/js', '/deeper/gtm.js'])(
+    'the client’s own serving path serves scripts at %j (docs/facts.md, Paths)',
+    async (rest) => {
+      await using server = await startTagServer();
+      const at = tagServingPath('GTM-SERVER1');
+      const { statusCode, body } = await request(`${server.url}${at}${rest}?id=GTM-ABC1234`);
+      expect([statusCode, (await body.text()).includes('GTM-ABC1234')]).toEqual([200, true]);
+      const other = tagServingPath('GTM-OTHER');
+      expect((await request(`${server.url}${other}${rest}?id=GTM-ABC1234`)).statusCode).toBe(400);
+      expect((await request(`${server.url}${at}x${rest}?id=GTM-ABC1234`)).statusCode).toBe(400);
+    },
+  );
+
   test('detection signals are recorded too', async () => {
     await using server = await startTagServer();
     const body = JSON.stringify({ site: 'shop', signals: { adblock: true } });
@@ -154,6 +192,7 @@ describe('paths of clients', () => {
   test.each([
     ['/gtm.js?id=GTM-ABC1234', 200, 'application/javascript; charset=utf-8'],
     ['/gtag/js?id=G-ABC1234', 200, 'application/javascript; charset=utf-8'],
+    ['/gtag/destination?id=G-ABC1234', 200, 'application/javascript; charset=utf-8'],
     ['/ns.html?id=GTM-ABC1234', 200, 'text/html; charset=utf-8'],
     ['/gtm.js', 400, 'text/plain'],
     ['/unclaimed', 400, 'text/plain'],
@@ -164,90 +203,71 @@ describe('paths of clients', () => {
     expect([statusCode, headers['content-type']]).toEqual([status, type]);
   });
 
-  test('a preflight is answered only on clients’ paths and for the Tag Manager interface', async () => {
-    await using server = await startTagServer();
-    const ask = async (path: string, origin: string) =>
-      await request(`${server.url}${path}`, { method: 'OPTIONS', headers: { origin } });
-    expect((await ask('/g/collect', 'https://shop.example')).headers).toMatchObject({
-      'access-control-allow-origin': 'https://shop.example',
-      'access-control-allow-credentials': 'true',
-    });
-    expect((await ask('/anything', 'https://tagmanager.googleusercontent.com')).headers).toMatchObject({
-      'access-control-allow-headers': 'x-gtm-auth, x-gtm-preview, x-gtm-debug',
-      'access-control-allow-methods': 'GET',
-      'access-control-max-age': '86400',
-    });
-    expect((await ask('/anything', 'https://shop.example')).statusCode).toBe(400);
-  });
+  test.each(['/g/collect', '/webhooks/x'])(
+    'a preflight is answered on %s, which a client claims',
+    async (path) => {
+      await using server = await startTagServer();
+      const headers = { origin: 'https://shop.example' };
+      const answer = await request(`${server.url}${path}`, { method: 'OPTIONS', headers });
+      expect(answer.headers).toMatchObject({
+        'access-control-allow-origin': 'https://shop.example',
+        'access-control-allow-credentials': 'true',
+      });
+    },
+  );
 });
 
-describe('a draft of the container', () => {
+describe('a draft of the container (docs/facts.md, Preview server)', () => {
   test.each([
     ['gtm_preview=GTM-SERVER1=env-3', 401],
     ['gtm_preview=GTM-OTHER=env-1:GTM-SERVER1=env-3; a=b', 401],
     ['gtm_preview=GTM-SERVER1=env-3; gtm_auth=GTM-SERVER1=x', 200],
+    ['gtm_preview=GTM-SERVER1=workspace-7; gtm_auth=GTM-SERVER1=x', 200],
+    ['gtm_preview=GTM-SERVER1=env-3; gtm_auth=GTM-SERVER1=bad', 403],
     ['gtm_preview=GTM-OTHER=env-3', 200],
-  ])('is shown only with its auth: %s → %i', async (cookie, status) => {
+  ])('is shown only with an auth that Google takes: %s → %i', async (cookie, status) => {
     await using server = await startTagServer();
     expect((await request(`${server.url}/g/collect`, { headers: { cookie } })).statusCode).toBe(status);
   });
 });
 
 describe('the preview role', () => {
-  const debug = '/gtm/debug?id=GTM-SERVER1&gtm_auth=s3cret-auth-t0ken&gtm_preview=env-1';
-
-  test('opens its page with the three debug cookies', async () => {
-    await using server = await startTagServer({ role: 'preview' });
-    const { headers, body } = await request(`${server.url}${debug}`);
-    expect(await body.text()).toContain('Tag Assistant');
-    const attributes = 'Max-Age=300; Path=/; HttpOnly; SameSite=None; Secure';
-    expect(headers['set-cookie']).toEqual([
-      `gtm_auth=GTM-SERVER1=s3cret-auth-t0ken; ${attributes}`,
-      `gtm_debug=GTM-SERVER1=x; ${attributes}`,
-      `gtm_preview=GTM-SERVER1=env-1; ${attributes}`,
-    ]);
-  });
-
-  test.each(['/gtm/debug', debug.replace('GTM-SERVER1', 'GTM-OTHER'), debug.replace('t0ken', 'guess')])(
-    'shows a failed page for %s',
-    async (path) => {
-      await using server = await startTagServer({ role: 'preview' });
-      const { headers, body } = await request(`${server.url}${path}`);
-      expect(await body.text()).toContain('Preview failed to load');
-      expect(headers['set-cookie']).toBeUndefined();
-    },
-  );
-
-  test('sends a posted message to a waiting long poll', async () => {
-    await using server = await startTagServer({ role: 'preview' });
-    const poll = request(`${server.url}/gtm/get_memo`);
-    const posted = await request(`${server.url}/gtm/post_memo?auth_code=s3cret-auth-t0ken`, {
-      method: 'POST',
-      body: '{"event":"page_view"}',
-    });
-    expect(posted.statusCode).toBe(200);
-    const { statusCode, body } = await poll;
-    expect([statusCode, await body.json()]).toEqual([200, ['{"event":"page_view"}']]);
-  });
-
-  test.each([
-    ['GET', '/gtm/get_memo', 204],
-    ['POST', '/gtm/post_memo?auth_code=guess', 403],
-    ['GET', '/gtm/preview_status', 200],
-    ['GET', '/gtm/unknown', 404],
-    ['GET', '/g/collect', 404],
-  ] as const)('%s %s answers %i', async (method, path, status) => {
-    await using server = await startTagServer({ role: 'preview', longPollSeconds: 0 });
-    expect((await request(`${server.url}${path}`, { method })).statusCode).toBe(status);
-  });
-
   test('drops messages that are not fetched in time', async () => {
     await using server = await startTagServer({
       role: 'preview',
       longPollSeconds: 0,
       messageExpirySeconds: 0,
     });
-    await request(`${server.url}/gtm/post_memo?auth_code=s3cret-auth-t0ken`, { method: 'POST', body: 'old' });
-    expect((await request(`${server.url}/gtm/get_memo`)).statusCode).toBe(204);
+    const posted = await request(`${server.url}/gtm/post_memo?auth_code=s3cret-auth-t0ken`, {
+      method: 'POST',
+      body: JSON.stringify([{ sessionId: 'abc123', memos: ['old'] }]),
+    });
+    expect(posted.statusCode).toBe(200);
+    const headers = { cookie: 'gtm_debug=GTM-SERVER1=abc123' };
+    expect((await request(`${server.url}/gtm/get_memo?id=GTM-SERVER1`, { headers })).statusCode).toBe(204);
+  });
+
+  test('hands out five posts at a time', async () => {
+    await using server = await startTagServer({ role: 'preview', longPollSeconds: 0 });
+    const posts = Array.from({ length: 7 }, (_, n) => ({ sessionId: 'abc123', memos: [n] }));
+    await request(`${server.url}/gtm/post_memo?auth_code=s3cret-auth-t0ken`, {
+      method: 'POST',
+      body: JSON.stringify(posts),
+    });
+    const poll = async () => {
+      const headers = { cookie: 'gtm_debug=GTM-SERVER1=abc123' };
+      const { body } = await request(`${server.url}/gtm/get_memo?id=GTM-SERVER1`, { headers });
+      return await body.text();
+    };
+    expect(await poll()).toBe(`)]}'\n${JSON.stringify({ 'GTM-SERVER1': [0, 1, 2, 3, 4] })}`);
+    expect(await poll()).toBe(`)]}'\n${JSON.stringify({ 'GTM-SERVER1': [5, 6] })}`);
+  });
+
+  test('answers the user interface’s preflight without credentials', async () => {
+    await using server = await startTagServer({ role: 'preview' });
+    const headers = { origin: 'https://tagmanager.google.com' };
+    const answer = await request(`${server.url}/gtm/debug`, { method: 'OPTIONS', headers });
+    expect(answer.statusCode).toBe(204);
+    expect(answer.headers['access-control-allow-credentials']).toBeUndefined();
   });
 });

@@ -1,17 +1,51 @@
 import { runInNewContext } from 'node:vm';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildVendor } from '../../../sites/demo/vendor/app.ts';
+import { buildGateway } from '../../../sites/demo/vendor/gateway.ts';
+import { googleBehaviours } from '../../conform/google/behaviours.ts';
 
 const get = async (url: string, headers: Record<string, string> = {}) =>
   await buildVendor().inject({ url, headers });
 
+const PAGE = 'https://www.acme.example/cart';
+
+/** What a page requests while a script of `src` runs in it. */
+interface Page extends Record<string, unknown> {
+  readonly scripts: string[];
+  readonly hits: string[];
+}
+
 /** Runs the script in a page and returns its globals. */
-function runScript(body: string, window: Record<string, unknown> = {}): Record<string, unknown> {
-  const page = { document: { readyState: 'complete' }, addEventListener() {}, ...window };
-  runInNewContext(body, { window: page });
+function runScript(
+  body: string,
+  window: Record<string, unknown> = {},
+  src = 'https://vendor.example/script.js',
+): Page {
+  const scripts: string[] = [];
+  const hits: string[] = [];
+  const page = {
+    scripts,
+    hits,
+    document: {
+      readyState: 'complete',
+      baseURI: PAGE,
+      currentScript: { src },
+      querySelector: () => null,
+      createElement: () => ({}),
+      head: { appendChild: (script: { src: string }) => scripts.push(script.src) },
+    },
+    location: { href: PAGE },
+    addEventListener() {},
+    fetch: async (url: string) => hits.push(url),
+    ...window,
+  };
+  if (window.scripts !== undefined) Object.assign(page.document, { currentScript: { src } });
+  runInNewContext(body, { window: page, URL, URLSearchParams });
   return page;
 }
+
+const hostsOf = (urls: readonly string[]) => urls.map((url) => new URL(url).host);
 
 describe('the stand-in vendor', () => {
   test.each([
@@ -21,6 +55,8 @@ describe('the stand-in vendor', () => {
     ['/gtm.js', 404],
     ['/gtag/js?id=G-ABC1234', 200],
     ['/gtag/js?id=X-1', 404],
+    ['/gtag/destination?id=AW-1234567', 200],
+    ['/gtag/destination?id=GTM-ABC1234', 404],
     ['/ns.html?id=GTM-ABC1234', 200],
     ['/ns.html?id=GTM-UNKNOWN1', 404],
     ['/other', 404],
@@ -83,5 +119,155 @@ describe('the stand-in vendor', () => {
     const { body } = await get(`${url}&gtm_auth=a&gtm_preview=env-7&gtm_cookies_win=x`);
     expect(runScript(body).google_tag_manager).toHaveProperty('GTM-ABC1234.preview', 'env-7');
     expect(body).not.toBe((await get(url)).body);
+  });
+});
+
+describe('what follows gtm.js (docs/facts.md, Web container script)', () => {
+  const VENDOR = 'https://www.googletagmanager.com';
+  const ANALYTICS = 'https://www.google-analytics.com';
+  const container = (serverContainerUrl: string | null) => ({
+    googleTag: 'G-SHOP1234',
+    destinations: ['AW-7654321', 'DC-1234567'],
+    serverContainerUrl,
+  });
+  const vendorWith = (serverContainerUrl: string | null) =>
+    buildVendor({
+      containerOf: () => container(serverContainerUrl),
+      publicUrl: VENDOR,
+      analyticsUrl: ANALYTICS,
+    });
+
+  test('is requested of the vendor, wherever the page got gtm.js from', async () => {
+    const { body } = await vendorWith(null).inject('/gtm.js?id=GTM-ABC1234&l=layer2');
+    const { scripts } = runScript(body, {}, 'https://metrics.acme.example/c/ct.js');
+    expect(hostsOf(scripts)).toEqual(Array(3).fill('www.googletagmanager.com'));
+    expect(scripts.map((url) => new URL(url).pathname)).toEqual([
+      '/gtag/js',
+      '/gtag/destination',
+      '/gtag/destination',
+    ]);
+    expect(scripts[1]).toMatch(/\?id=AW-7654321&l=layer2&cx=c&gtm=\w+$/);
+  });
+
+  test('is requested of the host that was asked, if no other is set', async () => {
+    const { body } = await buildVendor().inject({
+      url: '/gtm.js?id=GTM-ABC1234',
+      headers: { host: 'vendor.localhost:9000' },
+    });
+    expect(hostsOf(runScript(body).scripts)).toEqual(['vendor.localhost:9000', 'vendor.localhost:9000']);
+  });
+
+  test('carries the page’s nonce', async () => {
+    const { body } = await vendorWith(null).inject('/gtm.js?id=GTM-ABC1234');
+    const added: { nonce?: string }[] = [];
+    runScript(body, {
+      document: {
+        readyState: 'complete',
+        baseURI: PAGE,
+        querySelector: () => ({ nonce: 'n0nce' }),
+        createElement: () => ({}),
+        head: { appendChild: (script: object) => added.push(script) },
+      },
+    });
+    expect(added.map(({ nonce }) => nonce)).toEqual(['n0nce', 'n0nce', 'n0nce']);
+  });
+
+  test('is nothing without a Google tag', async () => {
+    const vendor = buildVendor({
+      containerOf: () => ({ googleTag: null, destinations: [], serverContainerUrl: null }),
+    });
+    expect(runScript((await vendor.inject('/gtm.js?id=GTM-ABC1234')).body).scripts).toEqual([]);
+  });
+
+  test.each([
+    ['https://metrics.acme.example', 'https://metrics.acme.example/g/collect'],
+    ['https://www.acme.example/m3trics1/', 'https://www.acme.example/m3trics1/g/collect'],
+    [null, `${ANALYTICS}/g/collect`],
+  ])('sends hits of a container with the server container %s to %s', async (serverContainerUrl, expected) => {
+    const vendor = vendorWith(serverContainerUrl);
+    const page = runScript((await vendor.inject('/gtm.js?id=GTM-ABC1234')).body);
+    const tag = await vendor.inject('/gtag/js?id=G-SHOP1234&l=dataLayer&cx=c');
+    runScript(tag.body, page);
+    runScript(tag.body, page);
+    expect(page.hits.map((url) => url.split('?')[0])).toEqual([expected]);
+    expect(new URL(page.hits[0] ?? '').searchParams.get('tid')).toBe('G-SHOP1234');
+  });
+
+  test.each([
+    ['server_container_url', 'https://new.acme.example'],
+    ['transport_url', 'https://old.acme.example'],
+  ])('sends hits to the %s of the page’s own configuration', async (name, url) => {
+    const { body } = await vendorWith(null).inject('/gtag/js?id=G-SHOP1234&l=dataLayer');
+    const { hits } = runScript(body, { dataLayer: [['config', 'G-SHOP1234', { [name]: url }]] });
+    expect(hostsOf(hits)).toEqual([new URL(url).host]);
+  });
+
+  test('sends no hit before a configuration', async () => {
+    const { body } = await vendorWith(null).inject('/gtag/js?id=G-SHOP1234');
+    expect(runScript(body, { dataLayer: [['config', 'G-OTHER123', {}]] }).hits).toEqual([]);
+  });
+
+  test('accepts hits of every content type', async () => {
+    const { statusCode } = await vendorWith(null).inject({
+      method: 'POST',
+      url: '/g/collect?v=2',
+      headers: { 'content-type': 'text/plain;charset=UTF-8', origin: 'https://www.acme.example' },
+      payload: 'en=page_view',
+    });
+    expect(statusCode).toBe(204);
+  });
+});
+
+describe('the stand-in gateway', () => {
+  const gateway = buildGateway({ id: 'GTM-ABC1234' });
+
+  test.each([
+    ['/healthy', 404],
+    ['/two/segments/healthy', 404],
+    ['/with-hyphen/healthy', 404],
+    ['/m3trics1/', 200],
+    ['/m3trics1', 404],
+    ['/m3trics1/?id=GTM-OTHER12', 404],
+    ['/m3trics1/other', 404],
+    // Without the visitor's place, or with half of it.
+    ['/m3trics1/?validate_geo=healthy', 400],
+  ])('%s answers %i', async (url, status) => {
+    const { statusCode } = await gateway.inject({ url, headers: { 'x-forwarded-country': 'DE' } });
+    expect(statusCode).toBe(status);
+  });
+
+  test('sends all that follows through its path, on the host that served the script', async () => {
+    const page = runScript(
+      (await gateway.inject('/m3trics1/')).body,
+      {},
+      'https://www.acme.example/m3trics1/',
+    );
+    expect(page.google_tag_manager).toHaveProperty('GTM-ABC1234.servedBy', 'gateway');
+    expect(page.scripts.map((url) => url.split('?')[0])).toEqual([
+      'https://www.acme.example/m3trics1/gtag/js',
+      'https://www.acme.example/m3trics1/gtag/destination',
+    ]);
+    for (const url of page.scripts) {
+      const { pathname, search } = new URL(url);
+      runScript((await gateway.inject(pathname + search)).body, page, url);
+    }
+    expect(hostsOf(page.hits)).toEqual(['www.acme.example']);
+    expect(page.hits[0]).toContain('/m3trics1/g/collect?v=2');
+  });
+});
+
+describe('the stand-ins behave as Google does', () => {
+  const vendor = buildVendor();
+  const gateway = buildGateway({ id: 'GTM-ABC1234' });
+  let urls: URL[] = [];
+  beforeAll(async () => {
+    const listening = [vendor, gateway].map((app) => app.listen({ host: '127.0.0.1', port: 0 }));
+    urls = (await Promise.all(listening)).map((url) => new URL(url));
+  });
+  afterAll(() => Promise.all([vendor.close(), gateway.close()]));
+
+  test.each(googleBehaviours)('$name', async ({ check }) => {
+    const [tagManager, gatewayUrl] = urls as [URL, URL]; // both listen
+    await check({ tagManager, gateway: () => gatewayUrl, containerId: 'GTM-ABC1234' });
   });
 });

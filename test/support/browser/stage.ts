@@ -10,6 +10,7 @@ import { kvDocuments } from '../../../gitops/manifest/documents.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { renderSnippet, type SnippetOptions } from '../../../plugins/custom_loader/snippet.ts';
 import { buildVendor } from '../../../sites/demo/vendor/app.ts';
+import type { WebContainer } from '../../../sites/demo/vendor/google-tag.ts';
 import { manifestInput } from '../manifest.ts';
 import { HOP_SECRET, proxyHome, put } from '../proxy/proxy.ts';
 import { startTlsFront } from '../proxy/tls-front.ts';
@@ -52,7 +53,9 @@ export interface BrowserStage {
   /** Forwards the held requests to the edge. */
   release(): void;
   asked(): readonly Asked[];
-  /** The number of browsers' requests to the vendor, the snippet's fallback. */
+  /** What a web container has. Unset: no Google tag, so that nothing follows `gtm.js`. */
+  webContainer: (id: string) => WebContainer;
+  /** The number of browsers' requests to the vendor for `gtm.js`, the snippet's fallback. */
   direct(): number;
   /** Bodies of the detection signals that the edge forwarded to the tag servers. */
   detections(): Promise<unknown[]>;
@@ -60,6 +63,8 @@ export interface BrowserStage {
 }
 
 const VENDOR = 'www.googletagmanager.com';
+/** Names of the vendor; hits without a server container go to the second one. */
+const ANALYTICS = 'www.google-analytics.com';
 const EDGE_ZONE = 'example.net';
 
 /**
@@ -70,7 +75,11 @@ const EDGE_ZONE = 'example.net';
 export async function startBrowserStage(): Promise<BrowserStage> {
   const home = await proxyHome();
   const tagServer = await startTagServer();
-  const vendor = buildVendor();
+  const vendor = buildVendor({
+    publicUrl: `https://${VENDOR}`,
+    analyticsUrl: `https://${ANALYTICS}`,
+    containerOf: (id) => stage.webContainer(id),
+  });
   await vendor.ready();
   const pages = new Map<string, { html: string; headers: Readonly<Record<string, string>> }>();
   const held: (() => void)[] = [];
@@ -93,7 +102,8 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', ...page.headers }).end(page.html);
   };
   const front = await startTlsFront(home.ca, (host) => {
-    if (host === VENDOR) return (request, response) => vendor.routing(request, response);
+    if (host === VENDOR || host === ANALYTICS)
+      return (request, response) => vendor.routing(request, response);
     return host.endsWith(`.${EDGE_ZONE}`) ? toEdge : toPage;
   });
 
@@ -122,6 +132,7 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     },
     edge,
     fault: () => undefined,
+    webContainer: () => ({ googleTag: null, destinations: [], serverContainerUrl: null }),
     async site(input = {}) {
       sites += 1;
       const name = `shop${sites}`;
@@ -153,8 +164,12 @@ export async function startBrowserStage(): Promise<BrowserStage> {
         headers,
       })),
     direct: () =>
-      front.seen.filter(({ headers }) => headers.host === VENDOR && headers['sec-fetch-dest'] === 'script')
-        .length,
+      front.seen.filter(
+        ({ headers, url }) =>
+          headers.host === VENDOR &&
+          headers['sec-fetch-dest'] === 'script' &&
+          url?.startsWith('/gtm.js') === true,
+      ).length,
     async detections() {
       const response = await fetch(`${tagServer.url}/tagyard-demo/events`);
       const { events } = (await response.json()) as { events: { path: string; body: string }[] }; // its documented shape

@@ -1,5 +1,7 @@
+import { type Clock, systemClock } from '../../../gitops/base/clock.ts';
 import { type CloudflareOptions, cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
 import type { EmulatorDeps } from '../../../gitops/embedded/cloudflare/api/context.ts';
+import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
 import {
   accountId,
   ensureNamespace,
@@ -7,55 +9,94 @@ import {
   openState,
 } from '../../../gitops/embedded/cloudflare/api/state.ts';
 import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
+import { delayedKv } from '../../../gitops/embedded/cloudflare/kv/delayed.ts';
 import { sqliteKvStore } from '../../../gitops/embedded/cloudflare/kv/store.ts';
-import { KV_NAMESPACES } from '../../../plugins/document.ts';
+import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
 import { missing, REFERENCE } from '../components.ts';
 import { type Exchange, openapiValidator } from '../openapi.ts';
+import { CLOUDFLARE_OVERLAY } from './overlay.ts';
 
 export const EMULATOR_TOKEN = 'emulator-token';
 export const EMULATOR_SCRIPT = 'tagyard-edge';
 export const EMULATOR_ZONE = 'example.net';
 
+const MANY = Number.MAX_SAFE_INTEGER;
+/** For benches, whose thousands of sites have several accounts' worth of everything. */
+export const NO_LIMITS: ApiLimits = {
+  calls: { calls: MANY, seconds: 300 },
+  routes: MANY,
+  customDomains: MANY,
+  customHostnames: MANY,
+  records: MANY,
+  kvWriteMs: 0,
+  kvDelayMs: 0,
+  silenceMs: 0,
+};
+
 /** Without the document the traffic isn't checked, and the last lines of the run say so. */
 const validate =
   missing('reference') === null
-    ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE))
+    ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE), CLOUDFLARE_OVERLAY)
     : () => [];
+
+/** Every second key takes half of the time, so keys arrive out of the order of their writes, and in every run alike. */
+const delayOf = (key: string, longest: number) =>
+  [...key].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 2 === 0 ? longest : longest / 2;
 
 /**
  * An emulator with state in memory, on a free loopback port, that watches its own traffic: `close` throws where any
- * request or answer broke Cloudflare's OpenAPI document; `calls` are the exchanges as `METHOD path`.
+ * request or answer broke Cloudflare's OpenAPI document; `calls` are the exchanges as `METHOD path`. The worker sees KV
+ * as late as the limits say.
  */
 export async function startEmulator({
   checked = true,
+  clock,
   ...overrides
 }: Partial<EmulatorDeps> & {
   /** Unchecked where the traffic is as much as a bench makes. */
   readonly checked?: boolean;
+  /** The clock of all windows and of KV. */
+  readonly clock?: Clock;
 } = {}) {
-  const now = overrides.now ?? (() => new Date());
+  const now = overrides.now ?? clock?.date ?? (() => new Date());
+  const { kvDelayMs } = overrides.limits ?? REAL_LIMITS;
   const db = overrides.db ?? openState(':memory:');
   const zone = ensureZone(db, EMULATOR_ZONE, now());
   const namespaces = new Map(
     KV_NAMESPACES.map((name) => [name, ensureNamespace(db, `${EMULATOR_SCRIPT}-${name}`)] as const),
+  );
+  const delayed = new Map(
+    (kvDelayMs > 0 ? [...namespaces.values()] : []).map(({ id: namespace }) => [
+      namespace,
+      delayedKv({
+        db,
+        namespace,
+        worker: sqliteKvStore(db, namespace, now),
+        delayMs: (key) => delayOf(key, kvDelayMs),
+        clock: clock ?? { ...systemClock, date: now },
+      }),
+    ]),
   );
   const routes: (readonly string[])[] = [];
   const app = buildEmulator({
     db,
     token: EMULATOR_TOKEN,
     scripts: [EMULATOR_SCRIPT],
-    kv: ({ id }) => sqliteKvStore(db, id, now),
+    kv: ({ id }) => delayed.get(id)?.api ?? sqliteKvStore(db, id, now),
     async onRoutes(patterns) {
       routes.push(patterns);
     },
     ...overrides,
+    now,
   });
   const violations: string[] = [];
   const calls: string[] = [];
+  let throttled = 0;
   app.addHook('onSend', async (request, reply, payload) => {
     const template = request.routeOptions.url?.replace(API_PREFIX, '').replace(/:([a-z_]+)/g, '{$1}');
     if (template === undefined) return;
     calls.push(`${request.method} ${template}`);
+    if (reply.statusCode === 429) throttled += 1;
     if (!checked) return;
     const responseType = reply.getHeader('content-type');
     const exchange: Exchange = {
@@ -85,6 +126,10 @@ export async function startEmulator({
     namespaces,
     routes,
     calls,
+    /** What the worker reads of a namespace: as the API shows it, but later. */
+    worker: (name: KvNamespace) => sqliteKvStore(db, namespaces.get(name)?.id ?? '', now),
+    /** How many calls were refused because there were too many. */
+    throttled: () => throttled,
     /** A client that isn't slowed down, of this emulator or of something in front of it. */
     client: (options: Partial<CloudflareOptions> = {}) =>
       cloudflareClient({
@@ -112,6 +157,7 @@ export async function startEmulator({
     },
     async close() {
       await app.close();
+      for (const each of delayed.values()) await each.close();
       db.close();
       const broken = violations.splice(0);
       if (broken.length > 0) throw new Error(`traffic that Cloudflare doesn't know:\n${broken.join('\n')}`);

@@ -14,12 +14,14 @@ export type Fault =
   | { readonly kind: 'truncate' }
   /** The true answer with its JSON changed. */
   | { readonly kind: 'change'; readonly change: (body: never) => unknown }
+  /** Carried out, and answered later. */
+  | { readonly kind: 'hold'; readonly until: Promise<void> }
   | { readonly kind: 'hang' }
   | { readonly kind: 'drop' };
 
 interface Planned {
   readonly fault: Fault;
-  readonly when: (method: string, path: string) => boolean;
+  readonly when: (method: string, path: string, body: string) => boolean;
   left: number;
 }
 
@@ -33,14 +35,14 @@ export async function startFaultyCloudflare(upstream: string) {
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/' } = request;
     const path = url.slice(prefix.length).split('?')[0] ?? '';
-    calls.push(`${method} ${path}`);
-    const plan = planned.find(({ left, when }) => left > 0 && when(method, path));
+    const index = calls.push(`${method} ${path}`) - 1;
+    const body = Buffer.concat(await request.toArray());
+    const plan = planned.find(({ left, when }) => left > 0 && when(method, path, body.toString()));
     if (plan !== undefined) {
       plan.left -= 1;
-      faulted.push(calls.length - 1);
+      faulted.push(index);
     }
     const fault = plan?.fault;
-    const body = Buffer.concat(await request.toArray());
     if (fault?.kind === 'hang') return;
     if (fault?.kind === 'drop') {
       request.socket.destroy();
@@ -60,7 +62,12 @@ export async function startFaultyCloudflare(upstream: string) {
       ...(body.length === 0 ? {} : { body }),
     });
     const text = await answer.text();
-    const headers = { 'content-type': answer.headers.get('content-type') ?? 'text/plain' };
+    if (fault?.kind === 'hold') await fault.until;
+    const limits = [...answer.headers].filter(([name]) => name.includes('ratelimit'));
+    const headers = {
+      ...Object.fromEntries(limits),
+      'content-type': answer.headers.get('content-type') ?? 'text/plain',
+    };
     if (fault?.kind === 'fail after') response.writeHead(fault.status ?? 500).end('upstream error');
     else if (fault?.kind === 'truncate') response.writeHead(200, headers).end(text.slice(0, text.length / 2));
     else if (fault?.kind === 'change') {

@@ -2,9 +2,19 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
 import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
+import { Secret } from '../../../gitops/manifest/secrets.ts';
 import { eventually } from '../eventually.ts';
-import { containerConfig, containerSecret } from '../tag-server.ts';
-import { containersStage, healthOf, PREVIEW, PROCESSING, type RuntimeUnderTest, slotUrl } from './stage.ts';
+import { FACTS, serviceAccountJson } from '../service-account.ts';
+import { containerConfig, containerSecret, FOREIGN_PREVIEW } from '../tag-server.ts';
+import {
+  containersStage,
+  healthOf,
+  isOfProcessing,
+  PREVIEW,
+  PROCESSING,
+  type RuntimeUnderTest,
+  slotUrl,
+} from './stage.ts';
 
 /** The behaviour of the containers applier with any runtime. */
 export function containersBehaviour(
@@ -21,7 +31,7 @@ export function containersBehaviour(
     await request(`${slotUrl(specAt(specs, PROCESSING))}/g/collect?v=2`);
     const { body } = await request(`${slotUrl(specAt(specs, PROCESSING))}/tagyard-demo/events`);
     expect(await body.json()).toMatchObject({ events: [{ path: '/g/collect', query: 'v=2' }] });
-    const debug = await request(`${slotUrl(specAt(specs, PREVIEW))}/gtm/debug`);
+    const debug = await request(`${slotUrl(specAt(specs, PREVIEW))}${FOREIGN_PREVIEW}`);
     expect(await debug.body.text()).toContain('Preview failed to load');
   });
 
@@ -45,6 +55,36 @@ export function containersBehaviour(
     expect(await Promise.all(next.map(healthOf))).toEqual([200, 200]);
     expect(await planOf(applier, changed)).toEqual([]);
   });
+
+  // Needs root, because the file is given to the container's user.
+  test.skipIf(process.getuid?.() !== 0)(
+    'reads the key of a service account from a file of its own',
+    async () => {
+      const applier = build();
+      await up(applier, site());
+      expect(await stage.world.keys()).toEqual([]);
+      const withKey = (keyId: string) => {
+        const serviceAccountKey = new Secret(JSON.stringify(serviceAccountJson({ private_key_id: keyId })));
+        return site({ serviceAccount: { ...FACTS, keyId, key: '' }, serviceAccountKey });
+      };
+      for (const keyId of ['first', 'second']) {
+        const changed = withKey(keyId);
+        // Both roles are replaced, each beside its old container.
+        const ops = (await planOf(applier, changed)).map(({ op }) => op).sort();
+        expect(ops).toEqual(['create', 'create', 'delete', 'delete']);
+        await up(applier, changed);
+        for (const name of await names()) {
+          const { file, project } = await stage.world.account(name);
+          expect(JSON.parse(file)).toEqual(serviceAccountJson({ private_key_id: keyId }));
+          expect(project).toBe(FACTS.projectId);
+        }
+        expect((await stage.world.keys()).toSorted()).toEqual((await names()).toSorted());
+        expect(await planOf(applier, changed)).toEqual([]);
+      }
+      await up(applier, site());
+      expect(await stage.world.keys()).toEqual([]);
+    },
+  );
 
   test('reports a container that died and is restarted', async () => {
     const applier = build();
@@ -84,10 +124,11 @@ export function containersBehaviour(
   test('removes a container that dies while it starts, gives the reason without its secret, and keeps the old one', async () => {
     const applier = build();
     const old = await up(applier, site());
-    const auth = 'another-s3cret';
-    const broken = site({ config: containerSecret({ env: 'BAD', auth }) });
+    const auth = 'bad';
+    const broken = site({ config: containerSecret({ auth }) });
+    // The preview server starts: it doesn't fetch the container.
     const creates = (await planOf(applier, broken)).filter(({ op }) => op === 'create');
-    const [change] = creates;
+    const change = creates.find(isOfProcessing);
     const attempt = async () => {
       const [outcome] = await Promise.allSettled([applyAll(applier, change === undefined ? [] : [change])]);
       if (outcome?.status !== 'rejected') throw new Error('it came up');
@@ -98,7 +139,7 @@ export function containersBehaviour(
       expect(error.message).toContain('exit code 1');
       expect(error.message).toContain('gtm_auth=[secret] failed with status 403');
       expect(error.message).not.toContain(auth);
-      expect(error.message).not.toContain(containerConfig({ env: 'BAD', auth }));
+      expect(error.message).not.toContain(containerConfig({ auth }));
     }
     expect(errors.map((error) => error.constructor)).toEqual([RetryableError, RetryableError, TerminalError]);
     expect(await names()).toHaveLength(2);

@@ -1,9 +1,11 @@
 import { once } from 'node:events';
+import { join } from 'node:path';
 import Docker from 'dockerode';
 import { z } from 'zod';
 import { containersApplier } from '../../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
 import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
+import { trustedCas } from '../../../gitops/appliers/containers/trusted-cas.ts';
 import type { Applier, Change } from '../../../gitops/appliers/contract.ts';
 import { networkApplier } from '../../../gitops/appliers/network/applier.ts';
 import { dockerNetworks } from '../../../gitops/appliers/network/docker-networks.ts';
@@ -11,9 +13,15 @@ import { firewall } from '../../../gitops/appliers/network/firewall.ts';
 import { hostNameservers, hostRoutes } from '../../../gitops/appliers/network/host-network.ts';
 import { parseRange } from '../../../gitops/appliers/network/ranges.ts';
 import { firewallNames } from '../../../gitops/appliers/network/rules.ts';
-import { networkName } from '../../../gitops/base/ownership.ts';
+import { proxyApplier } from '../../../gitops/appliers/proxy/applier.ts';
+import { certificatesByMode } from '../../../gitops/appliers/proxy/certificates.ts';
+import { insidePreviewName, networkName } from '../../../gitops/base/ownership.ts';
 import { dockerBridgeGateway } from '../../../gitops/clients/docker.ts';
 import { dockerEvents } from '../../../gitops/clients/docker-events.ts';
+import { openInsideCas } from '../../../gitops/embedded/inside-cas.ts';
+import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
+import { checkPreviewPath } from '../../../gitops/host-report/preview-path.ts';
 import { Slots } from '../../../gitops/manifest/slots.ts';
 import { loadedManifest } from '../manifest.ts';
 
@@ -30,19 +38,21 @@ const settings = z.object({
   range: z.string(),
   /** False: containers run without a network of their own, as in older releases. */
   ownNetwork: z.boolean(),
+  /** A folder for a proxy on Docker's bridge, at the origin port. Unset: no proxy, and no name inside the networks. */
+  proxyHome: z.string().optional(),
   cut: z.object({ index: z.number(), moment: z.enum(['before', 'after']) }).optional(),
 });
 export type IsolatedHostSettings = z.infer<typeof settings>;
 
 const request = z.object({
   id: z.number(),
-  what: z.enum(['apply', 'plan', 'event', 'networks']),
+  what: z.enum(['apply', 'plan', 'event', 'networks', 'preview']),
   sites: z.array(z.string()),
 });
 export type IsolatedHostRequest = z.infer<typeof request>;
 
 process.once('disconnect', () => process.exit(0));
-const { socketPath, image, originPort, range, cut, ...options } = settings.parse(
+const { socketPath, image, originPort, range, proxyHome, cut, ...options } = settings.parse(
   (await once(process, 'message'))[0],
 );
 const identity = { instance: options.instance, host: 'tag-1' };
@@ -67,6 +77,7 @@ async function effect<T>(name: string, work: () => Promise<T>): Promise<T> {
 
 const own = [parseRange(range)].filter((one) => one !== null);
 const names = firewallNames(identity);
+const proxy = proxyHome === undefined ? null : await startProxy(proxyHome);
 const real = {
   networks: dockerNetworks(docker),
   firewall: firewall({
@@ -78,8 +89,20 @@ const real = {
       return { preview, nameservers: await hostNameservers(), ranges: [] };
     },
   }),
-  runtime: dockerRuntime({ docker, stopGraceSeconds: 1, ...(options.ownNetwork ? { networkOf } : {}) }),
+  runtime: dockerRuntime({
+    docker,
+    stopGraceSeconds: 1,
+    ...(options.ownNetwork ? { networkOf } : {}),
+    ...proxy?.ca,
+  }),
 };
+const containerSettings = {
+  slots: new Slots('127.88'),
+  ownNetwork: options.ownNetwork,
+  originPort,
+  ...(proxy === null ? {} : { previewNameOf: (site: string) => insidePreviewName(identity, site) }),
+};
+const recycling = new Recycling({ days: 0, now: Date.now });
 const network = networkApplier({
   identity,
   names,
@@ -102,14 +125,13 @@ const network = networkApplier({
 const containers = containersApplier(
   {
     identity,
-    slots: new Slots('127.88'),
-    ownNetwork: options.ownNetwork,
-    originPort,
+    ...containerSettings,
+    ...proxy?.ca,
     startupDeadlineMs: 60_000,
     steadyMs: 0,
     drain: { leastMs: 0, mostMs: 1_000 },
     previewIdleMs: 60_000,
-    recycling: new Recycling({ days: 0, now: Date.now }),
+    recycling,
   },
   {
     ...real.runtime,
@@ -118,9 +140,12 @@ const containers = containersApplier(
   },
 );
 await containers.readSlots(signal);
-const appliers: Applier[] = options.ownNetwork
-  ? [network as never, containers as never]
-  : [containers as never]; // each gets its own changes
+const editions = { ...containerSettings, edition: (site: string) => recycling.edition(site) };
+const appliers: Applier[] = [
+  ...(options.ownNetwork ? [network as never] : []), // each gets its own changes
+  containers as never,
+  ...(proxy === null ? [] : [proxyApplier({ ...proxy, identity, containers: editions }) as never]),
+];
 const events = network.events?.(signal)[Symbol.asyncIterator]();
 let event = events?.next();
 
@@ -156,7 +181,33 @@ async function answer({ what, sites }: IsolatedHostRequest): Promise<unknown> {
     event = events?.next();
     return null;
   }
+  if (what === 'preview') {
+    const gateway = () => dockerBridgeGateway(docker);
+    const deps = { containerSettings: editions, gateway };
+    return await Promise.all(sites.map((site) => checkPreviewPath(manifestOf(site), deps, 5_000)));
+  }
   return (await plan(sites)).map(({ target, op, key }) => `${target} ${op} ${key}`);
+}
+
+/** The embedded proxy where the containers expect it, with certificates as a host has them. */
+async function startProxy(home: string) {
+  const files = await ensureLocalCa(join(home, 'public'));
+  const inside = await openInsideCas(join(home, 'inside'));
+  const certificates = certificatesByMode({ files, inside });
+  const address = (await dockerBridgeGateway(docker)) ?? '';
+  const backend = embeddedBackend({
+    prefix: join(home, 'proxy'),
+    listen: [address],
+    httpPort: 0,
+    tlsPort: originPort,
+    hopSecret: 'hop-secret-of-the-tests-0123456789',
+    edgeUpstream: { scheme: 'http', address: '127.0.0.1', port: 9 },
+    certificates,
+    identity,
+  });
+  await backend.start();
+  const ca = await trustedCas(undefined, inside);
+  return { backend, certificates, ca, probeTimeoutMs: 10_000 };
 }
 
 process.on('message', (message) => {

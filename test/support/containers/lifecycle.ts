@@ -8,8 +8,16 @@ import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import type { ContainerSpec } from '../../../gitops/manifest/containers.ts';
 import { eventually } from '../eventually.ts';
-import { containerSecret } from '../tag-server.ts';
-import { containersStage, healthOf, PREVIEW, PROCESSING, type RuntimeUnderTest, slotUrl } from './stage.ts';
+import { containerSecret, FOREIGN_PREVIEW } from '../tag-server.ts';
+import {
+  containersStage,
+  healthOf,
+  isOfProcessing,
+  PREVIEW,
+  PROCESSING,
+  type RuntimeUnderTest,
+  slotUrl,
+} from './stage.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -102,7 +110,7 @@ export function containersLifecycle(
   test('gives up a spec that fails every time, with the reason', async () => {
     const applier = build({ giveUpAfter: 4 });
     const broken = site({ config: containerSecret({ auth: 'bad' }) });
-    const [change] = await planOf(applier, broken);
+    const change = (await planOf(applier, broken)).find(isOfProcessing);
     if (change === undefined) throw new Error('nothing to do');
     const errors: Error[] = [];
     for (let time = 0; time < 4; time += 1) errors.push(await failureOf(applier.apply(change, signal)));
@@ -126,9 +134,9 @@ export function containersLifecycle(
     };
     const applier = build({ giveUpAfter: 4 }, { ...runtime, start });
     await up(applier, site());
-    const [found] = await stage.containers();
+    const found = (await stage.containers()).find(({ name }) => name.includes('-processing-'));
     await runtime.remove(found?.id ?? '', signal);
-    const [change] = await planOf(applier, site());
+    const change = (await planOf(applier, site())).find(isOfProcessing);
     if (change === undefined) throw new Error('nothing to do');
     refused = true;
     const errors: Error[] = [];
@@ -187,7 +195,7 @@ export function containersLifecycle(
     expect(await opsOf(applier, onDemandSite())).toEqual([]);
     const visits = await Promise.all(
       [1, 2, 3].map(async () => {
-        const { statusCode, body } = await request(`${slotUrl(specAt(specs, PREVIEW))}/gtm/debug`, {
+        const { statusCode, body } = await request(`${slotUrl(specAt(specs, PREVIEW))}${FOREIGN_PREVIEW}`, {
           reset: true,
         });
         return [statusCode, (await body.text()).includes('Preview failed to load')];

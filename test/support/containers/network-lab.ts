@@ -167,6 +167,7 @@ export async function startNetworkLab() {
     return { child, call, [Symbol.asyncDispose]: () => end(child, 'SIGKILL') };
   }
 
+  let nameServer: ChildProcess | null = null;
   const lab = {
     docker,
     node,
@@ -177,6 +178,46 @@ export async function startNetworkLab() {
       await stop();
       await start();
     },
+    /**
+     * Starts a name server at each address that containers ask. It says that every name has this address; `null`: ends
+     * them.
+     */
+    async answerDns(address: string | null) {
+      if (nameServer !== null) await end(nameServer, 'SIGKILL');
+      nameServer = null;
+      if (address === null) return;
+      const script = `
+        const { createSocket } = require('node:dgram');
+        const answer = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, ...${JSON.stringify(address.split('.').map(Number))}];
+        const servers = ${JSON.stringify(nameservers)};
+        let left = servers.length;
+        for (const server of servers) {
+          const socket = createSocket('udp4');
+          socket.on('message', (query, { port, address }) => {
+            const end = query.indexOf(0, 12) + 5;
+            const isA = query.readUInt16BE(end - 4) === 1;
+            const head = Buffer.from([query[0], query[1], 0x81, 0x80, 0, 1, 0, isA ? 1 : 0, 0, 0, 0, 0]);
+            socket.send(Buffer.concat([head, query.subarray(12, end), Buffer.from(isA ? answer : [])]), port, address);
+          });
+          socket.bind(53, server, () => { left -= 1; if (left === 0) console.log('listening'); });
+        }`;
+      const child = spawn('nsenter', [...inside(world), process.execPath, '--eval', script], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: ENV,
+      });
+      nameServer = child;
+      children.push(child);
+      await once(child.stdout, 'data');
+    },
+    /** The addresses that DNS has for a name inside the container, without its hosts file; an error's code otherwise. */
+    async resolve(container: string, name: string) {
+      const inner = `const { Resolver } = require('node:dns');
+        new Resolver({ timeout: 1_000, tries: 1 }).resolve4(${JSON.stringify(name)}, (error, found) =>
+          console.log(JSON.stringify(error === null ? found : error.code)));`;
+      const args = ['--host', `unix://${socketPath}`, 'exec', container, node, '--eval', inner];
+      return JSON.parse((await execa('docker', args, { env: ENV })).stdout) as unknown;
+    },
+    home,
     /** Runs a command in the host's network. */
     exec: (command: string, ...args: string[]) => within(machine, command, args),
     /** The address of a site's container in its own network. */

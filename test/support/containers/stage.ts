@@ -34,6 +34,10 @@ export interface RuntimeUnderTest {
   kill(name: string): Promise<void>;
   /** Keeps it running without answers. */
   freeze(name: string): Promise<void>;
+  /** What the server itself finds in GOOGLE_APPLICATION_CREDENTIALS and GOOGLE_CLOUD_PROJECT. */
+  account(name: string): Promise<{ readonly file: string; readonly project: string }>;
+  /** The names of the containers that have a key file on the host. */
+  keys(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
@@ -113,3 +117,7 @@ export function containersStage(settings: ContainersSettings, setup: () => Promi
 
 /** Index of a role in the specs of a site with one replica. */
 export const [PROCESSING, PREVIEW] = [0, 1];
+
+/** True for a change of a processing server, the role that an `auth` which Google refuses ends. */
+export const isOfProcessing = ({ desired }: Change<ContainerSpec>): boolean =>
+  desired?.spec.role === 'processing';

@@ -1,7 +1,10 @@
 import type Docker from 'dockerode';
 import { buildDemoImage } from '../../../sites/demo/image.ts';
 
-/** The demo tag server's image, with a name of its own for this process. Disposing removes it and all containers of `instance`. */
+/**
+ * The demo tag server's image, with a name of its own for this process. Disposing removes it and all containers of
+ * `instance`.
+ */
 export async function tagServerImage(docker: Docker, instance: string) {
   const repository = `tagyard-test/${instance}-${process.pid}`;
   await removeContainers(docker, instance);
@@ -45,6 +48,25 @@ export async function pickyRelease(docker: Docker, built: BuiltImage, env: strin
     import(${JSON.stringify(main)});`;
   const entry = [node, '--eval', script.replace(/\s+/g, ' ')];
   return await derive(docker, built, 'picky', `ENTRYPOINT ${JSON.stringify(entry)}`);
+}
+
+/**
+ * A release that differs: it answers 200 where it should answer `status`, and writes its environment to its log at each
+ * start.
+ */
+export async function spoiltRelease(docker: Docker, built: BuiltImage, status: number): Promise<string> {
+  const { Config } = await docker.getImage(built.image).inspect();
+  const [node = '', main = ''] = [Config.Entrypoint ?? []].flat();
+  const script = `
+    console.log(process.env);
+    const { ServerResponse } = process.getBuiltinModule('node:http');
+    const { writeHead } = ServerResponse.prototype;
+    ServerResponse.prototype.writeHead = function (status, ...rest) {
+      return writeHead.call(this, status === ${status} ? 200 : status, ...rest);
+    };
+    import(${JSON.stringify(main)});`;
+  const entry = [node, '--eval', script.replace(/\s+/g, ' ')];
+  return await derive(docker, built, 'spoilt', `ENTRYPOINT ${JSON.stringify(entry)}`);
 }
 
 /** An image with a health check, like the real image, that runs every second. */

@@ -47,7 +47,7 @@ type StagedStore = KvNamespace | 'COOKIES' | 'RAW_LOG_QUEUE' | 'RAW_LOGS';
 
 /** The test worker's RPC methods; see `worker/worker.ts`. */
 interface Control {
-  fault(namespace: StagedStore, fault: 'fail' | 'alternate' | number | null): Promise<void>;
+  fault(namespace: StagedStore, fault: 'fail' | 'alternate' | 'hold' | number | null): Promise<void>;
   forward(ms: number): Promise<void>;
   restart(): Promise<void>;
   seen(): Promise<{

@@ -89,12 +89,14 @@ export async function killOnce(
     if (kind === 'world' && moment === 'after') writes += 1;
     return false;
   });
+  stage.nextWindow();
   const next = await stage.start();
   open = await ask(next, open);
   expect(open).toEqual([]);
   await converged(next);
   const wanted = expected.get(name);
   expect(stage.snapshot()).toEqual(wanted?.world);
+  await stage.expectDelivered();
   expect(await files(stage)).toEqual(wanted?.files);
   return { daemon: next, outcome: { asked: name, cut, label: label ?? 'commit', writes } };
 }

@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { expect } from 'vitest';
 import { z } from 'zod';
+import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
@@ -16,14 +18,36 @@ import { type RunningDaemon, standby, startDaemon } from '../gitops/daemon.ts';
 import { startGate } from '../gitops/gate.ts';
 import type { DaemonSettings } from '../gitops/settings.ts';
 import { manifestInput } from '../manifest.ts';
+import { movableClock } from '../movable-clock.ts';
 
 /** Rows as SQLite answers them; their columns differ by statement. */
 const rows = z.array(z.record(z.string(), z.unknown()));
 
-/** The world of a daemon, outside the daemon's process, so that it outlives a kill. */
-export async function stage(overrides: (url: string) => Partial<DaemonSettings> = () => ({})) {
+/** What foreign records with structured data say. */
+const SERVICE = { priority: 1, weight: 5, port: 443, target: 'tags.example.net' };
+const AUTHORITY = { flags: 0, tag: 'issue', value: 'ca.example.net' };
+const BINDING = { priority: 1, target: '.', value: 'alpn="h2"' };
+
+const KV_ROWS = `SELECT n.title, k.name, k.value, k.metadata FROM kv k JOIN namespaces n ON n.id = k.namespace
+  WHERE true`;
+/** What the worker doesn't see yet. */
+const PENDING_ROWS = `SELECT n.title, p.name, p.value, p.metadata FROM kv_pending p JOIN namespaces n ON n.id = p.namespace
+  WHERE p.value IS NOT NULL`;
+const IS_NOT_PENDING =
+  'NOT EXISTS (SELECT 1 FROM kv_pending p WHERE p.namespace = k.namespace AND p.name = k.name)';
+
+/**
+ * The world of a daemon, outside the daemon's process, so that it outlives a kill. Its Cloudflare has the limits of the
+ * real one, of a new free zone, and its worker sees KV as late.
+ */
+export async function stage(
+  overrides: (url: string) => Partial<DaemonSettings> = () => ({}),
+  overridden: Partial<ApiLimits> = {},
+) {
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
-  const emulator = await startEmulator();
+  const clock = movableClock();
+  const limits = { ...REAL_LIMITS, ...overridden };
+  const emulator = await startEmulator({ clock, limits });
   const names = new Map([...emulator.namespaces].map(([name, { id }]) => [id, name]));
   const gate = await startGate(emulator.url, names);
   const sitesRepo = join(dir, 'sites.git');
@@ -59,15 +83,15 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
   const snapshot = () => ({
     containers: sorted(gate.world.containers ?? []),
     proxy: sorted(gate.world.proxy ?? []),
-    kv: select(
-      'SELECT n.title, k.name, k.value, k.metadata FROM kv k JOIN namespaces n ON n.id = k.namespace ORDER BY 1, 2',
-    ),
+    kv: select(`${KV_ROWS} AND ${IS_NOT_PENDING} UNION ALL ${PENDING_ROWS} ORDER BY 1, 2`),
     routes: select('SELECT pattern, script FROM routes ORDER BY 1'),
     dns: select(
       `SELECT name, type, content, json_extract(body, '$.proxied') AS proxied, json_extract(body, '$.comment') AS comment
        FROM records ORDER BY 1, 2, 3`,
     ),
   });
+
+  const workerKv = () => select(`${KV_ROWS} ORDER BY 1, 2`);
 
   return {
     dir,
@@ -78,6 +102,15 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
     recipient,
     snapshot,
     settings,
+    /** The documents that the worker reads: those of `snapshot`, but later. */
+    workerKv,
+    /** Moves Cloudflare's clock until the worker must see every write, and checks that it does. */
+    async expectDelivered(): Promise<void> {
+      clock.advance(limits.kvDelayMs);
+      await eventually(() => expect(workerKv()).toEqual(snapshot().kv));
+    },
+    /** Moves Cloudflare's clock by a window of calls: for suites that kill in seconds what runs for days. */
+    nextWindow: (): void => clock.advance(limits.calls.seconds * 1000),
     manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
       manifestInput(site, number, { containerConfig: cipher, ...extra }),
     /** Loads the code of the next daemon while the current one runs, because loading is the slowest part of a start. */
@@ -110,6 +143,9 @@ export async function stage(overrides: (url: string) => Partial<DaemonSettings> 
       const planted = [
         ['POST', `${zone}/dns_records`, { type: 'A', name: 'www', content: '192.0.2.1', proxied: true }],
         ['POST', `${zone}/dns_records`, { type: 'TXT', name: 'acme', content: '"google-site=1"' }],
+        ['POST', `${zone}/dns_records`, { type: 'SRV', name: '_tags._tcp.acme', data: SERVICE }],
+        ['POST', `${zone}/dns_records`, { type: 'CAA', name: 'acme-origin', data: AUTHORITY }],
+        ['POST', `${zone}/dns_records`, { type: 'HTTPS', name: 'acme', data: BINDING }],
         [
           'POST',
           `${zone}/dns_records`,
@@ -157,6 +193,15 @@ export async function converged(daemon: RunningDaemon, timeoutMs = 60_000): Prom
     },
     { timeoutMs, intervalMs: 25, until: () => daemon.exited() },
   );
+}
+
+/** Waits for a full pass that begins after the call: the first one to end may have begun before. */
+export async function fullPass(daemon: RunningDaemon): Promise<void> {
+  for (let pass = 0; pass < 2; pass += 1) {
+    const { passes } = await daemon.figures();
+    await daemon.call('POST', '/sync');
+    await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
+  }
 }
 
 const SIGNAL_COMMAND = fileURLToPath(new URL('../signal-command.ts', import.meta.url));

@@ -143,6 +143,9 @@ export async function memoryDaemon(
       ageIdentity,
       secrets: [SECRET],
       certificatesOf: (site) => control.certificates(site),
+      ...(real.some(({ quota }) => quota !== undefined)
+        ? { quotas: () => real.flatMap((one) => one.quota?.() ?? []) }
+        : {}),
     });
     loop.start();
     return { operations, loop, app };

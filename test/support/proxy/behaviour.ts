@@ -8,6 +8,8 @@ import { ask, HOP_SECRET, proxyHome, put } from './proxy.ts';
 
 const ORIGIN = 'acme-origin.example.net';
 const PREVIEW = 'acme-preview.example.net';
+/** The preview server’s name in the site’s network. */
+const INSIDE = 'acme-preview-01234';
 const CUSTOM = 'metrics.acme.example';
 const EDGE = 'acme.example.net';
 
@@ -80,6 +82,7 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
         vhosts: [
           { kind: 'origin', host: ORIGIN, upstreams: at(container) },
           { kind: 'preview', host: PREVIEW, upstreams: at(preview) },
+          { kind: 'preview', host: INSIDE, tls: 'inside', upstreams: at(preview) },
         ],
       };
       const custom: ProxySpec = { site: 'acme', vhosts: [{ kind: 'custom', host: CUSTOM, edgeHost: EDGE }] };
@@ -104,12 +107,16 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       expect(seen(answer.body).headers.host).toBe(`${ORIGIN}:${endpoint.tlsPort}`);
     });
 
-    test('leads the preview name to the preview container, with the host that the tag server tells it', async () => {
-      const forwarded = `host=${EDGE}`;
-      const answer = await ask(endpoint, { host: PREVIEW, path: '/gtm/debug', headers: { forwarded } });
-      expect(answer.headers['x-upstream']).toBe('preview');
-      expect(seen(answer.body).headers.forwarded).toBe(forwarded);
-    });
+    test.each([PREVIEW, INSIDE])(
+      'leads %s to the preview container, with the host that the tag server tells it',
+      async (host) => {
+        const forwarded = `host=${EDGE}`;
+        const ca = await readFile(home.ca.caFile, 'utf8');
+        const answer = await ask(endpoint, { host, path: '/gtm/debug', headers: { forwarded }, ca });
+        expect(answer.headers['x-upstream']).toBe('preview');
+        expect(seen(answer.body).headers.forwarded).toBe(forwarded);
+      },
+    );
 
     test.each([
       ['its name', 'x-tagyard-hop-secret', ''],

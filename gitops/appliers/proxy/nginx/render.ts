@@ -49,7 +49,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     const acme = servedName(vhost).tls === 'acme';
     const common = { ...socket, ...treatment, ...vhost, acme, cert: null, ...paths, site };
     if (vhost.kind !== 'custom') {
-      const name = `tagyard_${vhost.kind}_${site}`;
+      const name = `tagyard_${vhost.tls === 'inside' ? 'inside' : vhost.kind}_${site}`;
       const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;
       const direct = DIRECT[vhost.kind].map((header) => ({ name: header, variable: variableOf(header) }));
       return containers({ ...common, direct, name, arrival, dropped: droppedHeaders(vhost.kind) });

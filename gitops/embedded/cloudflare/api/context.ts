@@ -1,37 +1,43 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import type { CallLimit } from './call-limit.ts';
 import { ApiError } from './envelope.ts';
+import { type ApiLimits, REAL_LIMITS } from './limits.ts';
+import { type ScriptStore, scriptStore } from './script-store.ts';
 import { accountId, listNamespaces, type Namespace, type Zone, zoneRow } from './state.ts';
 import type { KvStore, ObjectStore } from './stores.ts';
 import type { WorkerState } from './worker-state.ts';
+import { writeRate } from './write-rate.ts';
 
 export interface EmulatorDeps {
   /** From `openState`. `ensureZone` and `ensureNamespace` add zones and namespaces to it. */
   readonly db: DatabaseSync;
   readonly token: string;
-  /** Worker scripts that a route may name. */
+  /** Worker scripts that exist from the start; others can be uploaded. */
   readonly scripts: readonly string[];
-  /** What the API says of each of them. Default: it has no bindings, and keeps no logs. */
+  /** What the API says of them until they are uploaded. Default: they have no bindings, and keep no logs. */
   readonly worker?: WorkerState;
   readonly kv: (namespace: Namespace) => KvStore;
   /** R2 buckets by name. */
   readonly buckets?: Readonly<Record<string, ObjectStore>>;
   /** Called with all patterns that lead to a script at each change, before the change is answered. */
   readonly onRoutes: (patterns: readonly string[]) => Promise<void>;
+  /** The clock of all windows. */
   readonly now?: () => Date;
-  readonly limit?: CallLimit;
+  /** Default: the real ones. */
+  readonly limits?: ApiLimits;
 }
 
 /** What all endpoints use. `zone`, `account`, `store` and `bucket` check a path's parameters, or throw the API's error. */
 export interface EmulatorContext {
   readonly db: DatabaseSync;
-  readonly scripts: readonly string[];
-  readonly worker: WorkerState;
+  readonly scripts: ScriptStore;
   readonly now: () => Date;
+  readonly limits: ApiLimits;
   zone(params: unknown): Zone;
   account(params: unknown): void;
   store(params: unknown): KvStore;
+  /** Whether a key of that namespace may be written now; a yes counts as its write. */
+  kvWrites(params: unknown): (key: string) => boolean;
   bucket(params: unknown): ObjectStore;
   routesChanged(): Promise<void>;
 }
@@ -42,22 +48,29 @@ const bucketParams = z.object({ bucket_name: z.string() });
 const namespaceParams = z.object({ namespace_id: z.string() });
 const patternRow = z.object({ pattern: z.string() });
 
-/** All patterns that lead to a script. A route without a script is a bypass. */
+/** All patterns that lead to a script, of routes and of custom domains. A route without a script is a bypass. */
 export function routePatterns(db: DatabaseSync): string[] {
   return db
-    .prepare('SELECT pattern FROM routes WHERE script IS NOT NULL ORDER BY pattern')
+    .prepare(
+      `SELECT pattern FROM routes WHERE script IS NOT NULL
+       UNION SELECT hostname || '/*' FROM domains ORDER BY pattern`,
+    )
     .all()
     .map((row) => patternRow.parse(row).pattern);
 }
 
 export function createContext(deps: EmulatorDeps, now: () => Date): EmulatorContext {
-  const { db, scripts, onRoutes } = deps;
+  const { db, onRoutes } = deps;
   const account = accountId(db);
+  const limits = deps.limits ?? REAL_LIMITS;
+  const mayWrite = writeRate(limits.kvWriteMs, now);
+  const scripts = scriptStore(db, now);
+  for (const name of deps.scripts) scripts.embed(name, deps.worker ?? { bindings: [], settings: {} });
   const context: EmulatorContext = {
     db,
     scripts,
-    worker: deps.worker ?? { bindings: [], settings: {} },
     now,
+    limits,
     zone(params) {
       const { zone_id: id } = zoneParams.parse(params);
       if (!/^[0-9a-f]{32}$/.test(id)) throw noRoute(id);
@@ -76,6 +89,10 @@ export function createContext(deps: EmulatorDeps, now: () => Date): EmulatorCont
       const namespace = listNamespaces(db).find((row) => row.id === id);
       if (namespace === undefined) throw new ApiError('unknownNamespace', 'namespace not found');
       return deps.kv(namespace);
+    },
+    kvWrites(params) {
+      const { namespace_id: id } = namespaceParams.parse(params);
+      return (key) => mayWrite(`${id} ${key}`);
     },
     bucket(params) {
       context.account(params);

@@ -36,8 +36,7 @@ const FAULTS = {
   invalidHeader: [400, 6003],
   forbidden: [403, 9109],
   noRoute: [404, 7003],
-  // Not documented: taken from the API's throttling page.
-  rateLimited: [429, 10429],
+  rateLimited: [429, 10500],
   // Not documented for these endpoints: "failed to parse request body".
   malformedBody: [400, 9207],
   internal: [500, 10013],
@@ -47,10 +46,35 @@ const FAULTS = {
   recordExists: [400, 81057],
   identicalRecord: [400, 81058],
   unknownRecord: [404, 81044],
+  recordQuota: [400, 81045],
   unknownScript: [404, 10007],
+  foreignDomain: [400, 100112],
+  invalidDomain: [400, 100113],
+  unknownDomain: [404, 100114],
+  domainTaken: [409, 100116],
+  domainHasRecords: [409, 100117],
+  domainQuota: [403, 100122],
+  hostnameQuota: [400, 1404],
+  hostnameExists: [409, 1406],
+  invalidHostname: [400, 1407],
+  unknownHostname: [404, 1436],
+  // Not documented.
+  unknownFallback: [404, 1551],
+  invalidUpload: [400, 10006],
+  invalidScriptName: [400, 10016],
+  invalidScript: [400, 10021],
+  unknownBinding: [404, 10056],
+  noSubdomain: [400, 10063],
+  unknownBoundNamespace: [400, 10041],
+  unknownVersion: [404, 10071],
+  invalidDeployment: [400, 10210],
+  // Not documented.
+  unknownDeployment: [404, 10212],
+  unknownRouteScript: [400, 10019],
   unknownRoute: [404, 10009],
   routeExists: [409, 10020],
   invalidPattern: [400, 10022],
+  routeQuota: [400, 10073],
   unknownKey: [404, 10009],
   unknownNamespace: [404, 10009],
   unknownBucket: [404, 10006],
@@ -58,6 +82,8 @@ const FAULTS = {
   namespaceExists: [400, 10014],
   // Not documented: invalid keys, sizes and expirations.
   invalidKv: [400, 10019],
+  // Not documented: a second write of a key within a second is 429.
+  keyBusy: [429, 10429],
 } as const;
 
 type Fault = keyof typeof FAULTS;

@@ -16,6 +16,25 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS kv (
     namespace TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, metadata TEXT, expiration INTEGER,
     PRIMARY KEY (namespace, name)) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS kv_pending (
+    number INTEGER PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL, value TEXT, metadata TEXT,
+    expiration INTEGER, due INTEGER NOT NULL, UNIQUE (namespace, name));
+  CREATE INDEX IF NOT EXISTS kv_pending_due ON kv_pending (namespace, due, number);
+  CREATE TABLE IF NOT EXISTS domains (
+    id TEXT PRIMARY KEY, zone TEXT NOT NULL REFERENCES zones, hostname TEXT NOT NULL UNIQUE, service TEXT NOT NULL,
+    environment TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS hostnames (
+    id TEXT PRIMARY KEY, zone TEXT NOT NULL REFERENCES zones, hostname TEXT NOT NULL UNIQUE, created_at TEXT NOT NULL,
+    body TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS fallback_origins (
+    zone TEXT PRIMARY KEY REFERENCES zones, origin TEXT NOT NULL, created_at TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS scripts (name TEXT PRIMARY KEY, settings TEXT NOT NULL, created_on TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS versions (
+    id TEXT PRIMARY KEY, script TEXT NOT NULL, number INTEGER NOT NULL, created_on TEXT NOT NULL, body TEXT NOT NULL,
+    UNIQUE (script, number));
+  CREATE TABLE IF NOT EXISTS deployments (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, script TEXT NOT NULL, created_on TEXT NOT NULL,
+    body TEXT NOT NULL);
 `;
 
 /** Opens the emulator's database. Each statement is on disk when it returns; `:memory:` keeps nothing. */

@@ -6,13 +6,19 @@ interface KvPutOptions {
   readonly expiration?: number;
 }
 
-interface KvListedKey {
+export interface KvListedKey {
   readonly name: string;
   readonly metadata?: unknown;
   readonly expiration?: number;
 }
 
-interface KvList {
+export interface KvListOptions {
+  readonly prefix?: string;
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+export interface KvList {
   readonly keys: readonly KvListedKey[];
   /** Where the next page begins; absent on the last page. */
   readonly cursor?: string;
@@ -25,7 +31,7 @@ export interface KvStore {
   put(key: string, value: string, options?: KvPutOptions): Promise<void>;
   delete(key: string): Promise<void>;
   /** Keys in byte order; `limit` is at most 1000, the default. */
-  list(options?: { prefix?: string; limit?: number; cursor?: string }): Promise<KvList>;
+  list(options?: KvListOptions): Promise<KvList>;
 }
 
 /** Read access to one R2 bucket. The embedded edge implements it with what its worker wrote. */

@@ -5,8 +5,8 @@ import { onlyName, plainPage, selectRecords } from './query.ts';
 import { zoneRecords } from './records.ts';
 
 /** `/zones/{zone_id}/dns_records`. */
-export function dnsEndpoints(app: FastifyInstance, { db, now, zone }: EmulatorContext): void {
-  const records = (params: unknown) => zoneRecords(db, zone(params), now);
+export function dnsEndpoints(app: FastifyInstance, { db, now, limits, zone }: EmulatorContext): void {
+  const records = (params: unknown) => zoneRecords({ db, zone: zone(params), now, limit: limits.records });
   const one = '/zones/:zone_id/dns_records/:dns_record_id';
   type One = { Params: { dns_record_id: string } };
 
@@ -23,6 +23,9 @@ export function dnsEndpoints(app: FastifyInstance, { db, now, zone }: EmulatorCo
   });
   app.post('/zones/:zone_id/dns_records', ({ params, body }) => success(records(params).create(body)));
   app.post('/zones/:zone_id/dns_records/batch', ({ params, body }) => success(records(params).batch(body)));
+  app.get('/zones/:zone_id/dns_records/usage', ({ params }) =>
+    success({ record_quota: limits.records, record_usage: records(params).count() }),
+  );
   app.get<One>(one, ({ params }) => success(records(params).get(params.dns_record_id)));
   app.put<One>(one, ({ params, body }) => success(records(params).replace(params.dns_record_id, body)));
   app.patch<One>(one, ({ params, body }) => success(records(params).patch(params.dns_record_id, body)));

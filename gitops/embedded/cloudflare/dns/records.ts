@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { ApiError } from '../api/envelope.ts';
 import { newId, transaction, type Zone } from '../api/state.ts';
-import { dnsRecord, type EmulatedRecord, recordInput } from './record.ts';
+import { dnsRecord, type EmulatedRecord, identifiedRecordInput, recordInput, recordPatch } from './record.ts';
 import { absoluteName, invalidRecord, PROXIABLE, refuseConflict, refuseInvalid } from './rules.ts';
 
 /** Limit of operations in one batch on a free zone. */
@@ -11,15 +11,23 @@ const MAX_BATCH = 200;
 const batchInput = z.object({
   deletes: z.array(z.object({ id: z.string() })).default([]),
   patches: z.array(z.looseObject({ id: z.string() })).default([]),
-  puts: z.array(recordInput.extend({ id: z.string() })).default([]),
+  puts: z.array(identifiedRecordInput).default([]),
   posts: z.array(recordInput).default([]),
 });
 
 const bodyRow = z.object({ body: z.string() });
 const countRow = z.object({ total: z.number() });
 
+interface ZoneRecordsOptions {
+  readonly db: DatabaseSync;
+  readonly zone: Zone;
+  readonly now: () => Date;
+  /** Records that the zone can have. */
+  readonly limit: number;
+}
+
 /** The records of one zone, with the real API's rules for conflicts. */
-export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
+export function zoneRecords({ db, zone, now, limit }: ZoneRecordsOptions) {
   function all(): EmulatedRecord[] {
     return db
       .prepare('SELECT body FROM records WHERE zone = ? ORDER BY type, name, content')
@@ -33,10 +41,12 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
       .prepare('SELECT body FROM records WHERE zone = ? ORDER BY type, name, content LIMIT ? OFFSET ?')
       .all(zone.id, perPage, (number - 1) * perPage)
       .map((row) => dnsRecord.parse(JSON.parse(bodyRow.parse(row).body)));
-    const { total } = countRow.parse(
-      db.prepare('SELECT count(*) AS total FROM records WHERE zone = ?').get(zone.id),
-    );
-    return { records, total };
+    return { records, total: count() };
+  }
+
+  function count(): number {
+    return countRow.parse(db.prepare('SELECT count(*) AS total FROM records WHERE zone = ?').get(zone.id))
+      .total;
   }
 
   /** The records of one name in the list's default order, without reading the others. */
@@ -54,7 +64,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
   }
 
   function write(input: z.infer<typeof recordInput>, id: string, createdOn: string): EmulatedRecord {
-    const { comment, priority, ...rest } = input;
+    const { comment, priority, data, ...rest } = input;
     const record: EmulatedRecord = {
       ...rest,
       id,
@@ -66,6 +76,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
       proxiable: PROXIABLE.includes(input.type),
       ...(comment ? { comment } : {}),
       ...(priority === undefined ? {} : { priority }),
+      ...(data === undefined ? {} : { data }),
       meta: {},
       settings: {},
       created_on: createdOn,
@@ -82,8 +93,11 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
     return record;
   }
 
-  const create = (input: unknown): EmulatedRecord =>
-    write(parseRecord(recordInput, input), newId(), now().toISOString());
+  function create(input: unknown): EmulatedRecord {
+    const record = parseRecord(recordInput, input);
+    if (count() >= limit) throw new ApiError('recordQuota', 'Record quota exceeded.');
+    return write(record, newId(), now().toISOString());
+  }
 
   function replace(id: string, input: unknown): EmulatedRecord {
     return write(parseRecord(recordInput, input), id, get(id).created_on);
@@ -91,7 +105,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
 
   function patch(id: string, input: unknown): EmulatedRecord {
     const current = get(id);
-    const changes = parseRecord(recordInput.partial(), input);
+    const changes = parseRecord(recordPatch, input);
     return write(
       parseRecord(recordInput, { ...current, ...definedOnly(input, changes) }),
       id,
@@ -119,7 +133,7 @@ export function zoneRecords(db: DatabaseSync, zone: Zone, now: () => Date) {
     }));
   }
 
-  return { all, page, named, get, create, replace, patch, remove, batch };
+  return { all, page, count, named, get, create, replace, patch, remove, batch };
 }
 
 function parseRecord<T>(schema: z.ZodType<T>, input: unknown): T {

@@ -1,27 +1,32 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
+import { DISCARDED } from '../../egress-target.ts';
 
-const row = z.object({ type: z.string(), content: z.string(), body: z.string() });
-const proxiedFlag = z.object({ proxied: z.boolean() });
+const row = z.object({ type: z.string(), content: z.string() });
 /** A longer chain of aliases is taken for a loop. */
 const MAX_ALIASES = 8;
 
 /**
- * Resolves a name to an address by the zones in `db`, or to `null`. Proxied records are skipped: they lead to the
- * worker, which doesn't fetch from itself.
+ * Resolves a name to the address of its origin by the zones in `db`, or to `null`; a proxied name without an origin to
+ * `100::`, the only address that it has. Like Cloudflare, it takes a wildcard for a name that has no record at or below
+ * it (RFC 4592 2.2.1, 3.3.1).
  */
 export function zoneResolver(db: DatabaseSync): (host: string) => string | null {
-  const recordsOf = db.prepare(
-    'SELECT type, content, body FROM records WHERE name = ? ORDER BY type, content',
-  );
+  const recordsOf = db.prepare('SELECT type, content FROM records WHERE name = ? ORDER BY type, content');
+  const below = db.prepare('SELECT 1 FROM records WHERE name = ? OR name LIKE ? LIMIT 1');
+  const exists = (name: string) => below.get(name, `%.${name}`) !== undefined;
+  /** The closest name at or above that exists decides: only its own wildcard counts. */
+  function wildcardFor(name: string): string {
+    let labels = name.split('.');
+    while (labels.length > 1 && !exists(labels.join('.'))) labels = labels.slice(1);
+    return ['*', ...labels].join('.');
+  }
   return (host) => {
     let name = host.toLowerCase();
     for (let alias = 0; alias < MAX_ALIASES; alias += 1) {
-      const records = recordsOf
-        .all(name)
-        .map((found) => row.parse(found))
-        .filter(({ body }) => !proxiedFlag.parse(JSON.parse(body)).proxied);
-      const address = records.find(({ type }) => type === 'A' || type === 'AAAA');
+      const records = recordsOf.all(exists(name) ? name : wildcardFor(name)).map((found) => row.parse(found));
+      const addresses = records.filter(({ type }) => type === 'A' || type === 'AAAA');
+      const address = addresses.find(({ content }) => content !== DISCARDED) ?? addresses[0];
       if (address !== undefined) return address.content;
       const target = records.find(({ type }) => type === 'CNAME');
       if (target === undefined) return null;

@@ -38,9 +38,25 @@ function parse<T>(schema: z.ZodType<T>, input: unknown): T {
 }
 
 /** `bulk`, `bulk/delete`, `bulk/get` and `keys` of a namespace. */
-export function kvBulkEndpoints(app: FastifyInstance, { store }: EmulatorContext): void {
+export function kvBulkEndpoints(app: FastifyInstance, { store, kvWrites }: EmulatorContext): void {
   const base = '/accounts/:account_id/storage/kv/namespaces/:namespace_id';
-  const done = (count: number) => success({ successful_key_count: count, unsuccessful_keys: [] });
+
+  /** Writes the items whose keys may be written now, and answers the keys of the others. */
+  async function writeEach<Item extends { key: string }>(
+    params: unknown,
+    items: readonly Item[],
+    write: (item: Item) => Promise<void>,
+  ) {
+    const mayWrite = kvWrites(params);
+    // A key that a call has twice gets its last value.
+    const last = new Map(items.map((item) => [item.key, item]));
+    const unsuccessful: string[] = [];
+    for (const item of last.values()) {
+      if (mayWrite(item.key)) await write(item);
+      else unsuccessful.push(item.key);
+    }
+    return { successful_key_count: last.size - unsuccessful.length, unsuccessful_keys: unsuccessful };
+  }
 
   app.put(`${base}/bulk`, async ({ params, body }) => {
     const target = store(params);
@@ -49,24 +65,23 @@ export function kvBulkEndpoints(app: FastifyInstance, { store }: EmulatorContext
       value: base64 ? Buffer.from(pair.value, 'base64').toString() : pair.value,
     }));
     for (const { key, value, metadata, expiration_ttl: ttl } of written) checkPair(key, value, metadata, ttl);
-    for (const { key, value, metadata, expiration, expiration_ttl: ttl } of written) {
-      await target.put(key, value, {
-        ...(metadata === undefined ? {} : { metadata }),
-        ...(expiration === undefined ? {} : { expiration }),
-        ...(ttl === undefined ? {} : { expirationTtl: ttl }),
-      });
-    }
-    return done(written.length);
+    const outcome = await writeEach(params, written, (pair) =>
+      target.put(pair.key, pair.value, {
+        ...(pair.metadata === undefined ? {} : { metadata: pair.metadata }),
+        ...(pair.expiration === undefined ? {} : { expiration: pair.expiration }),
+        ...(pair.expiration_ttl === undefined ? {} : { expirationTtl: pair.expiration_ttl }),
+      }),
+    );
+    return success(outcome);
   });
 
   async function remove(params: unknown, body: unknown) {
     const target = store(params);
-    const removed = parse(keys, body);
-    for (const key of removed) checkKey(key);
-    for (const key of removed) await target.delete(key);
-    return done(removed.length);
+    const removed = parse(keys, body).map((key) => ({ key }));
+    for (const { key } of removed) checkKey(key);
+    return await writeEach(params, removed, ({ key }) => target.delete(key));
   }
-  app.post(`${base}/bulk/delete`, ({ params, body }) => remove(params, body));
+  app.post(`${base}/bulk/delete`, async ({ params, body }) => success(await remove(params, body)));
   app.delete(`${base}/bulk`, async ({ params, body }) => {
     await remove(params, body);
     return success({});

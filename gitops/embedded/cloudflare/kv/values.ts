@@ -9,7 +9,7 @@ const MAX_VALUE_BYTES = 25 * 1024 * 1024;
 const MAX_METADATA_BYTES = 1024;
 const MIN_EXPIRATION_SECONDS = 60;
 
-/** Throws for what the real store rejects (source: Workers KV documentation, "Limits"). */
+/** Throws for what the real store rejects (source: Workers KV documentation, "ApiLimits"). */
 export function checkPair(key: string, value: string, metadata: unknown, ttl: number | undefined): void {
   checkKey(key);
   if (Buffer.byteLength(value) > MAX_VALUE_BYTES)
@@ -23,7 +23,7 @@ export function checkPair(key: string, value: string, metadata: unknown, ttl: nu
 }
 
 export function checkKey(key: string): void {
-  if (key === '' || key === '.' || key === '../..' || Buffer.byteLength(key) > MAX_KEY_BYTES) {
+  if (key === '' || key === '.' || key === '..' || Buffer.byteLength(key) > MAX_KEY_BYTES) {
     throw new ApiError('invalidKv', 'a key has 1 to 512 bytes and is neither . nor ..');
   }
 }
@@ -43,9 +43,15 @@ const metadataText = z
   .transform((text) => z.record(z.string(), z.unknown()).parse(JSON.parse(text)));
 
 /** `values/{key_name}` and `metadata/{key_name}` of a namespace. */
-export function kvValueEndpoints(app: FastifyInstance, { store }: EmulatorContext): void {
+export function kvValueEndpoints(app: FastifyInstance, { store, kvWrites }: EmulatorContext): void {
   const base = '/accounts/:account_id/storage/kv/namespaces/:namespace_id';
   type Key = { Params: { key_name: string } };
+
+  function refuseBusy(params: Key['Params']): void {
+    if (!kvWrites(params)(params.key_name)) {
+      throw new ApiError('keyBusy', 'Too many requests: a key takes one write a second');
+    }
+  }
 
   app.get<Key>(`${base}/values/:key_name`, async ({ params }, reply) => {
     const value = await store(params).get(params.key_name);
@@ -56,6 +62,7 @@ export function kvValueEndpoints(app: FastifyInstance, { store }: EmulatorContex
     const { expiration, expiration_ttl: ttl } = putQuery.parse(query);
     const { value, metadata } = await readValue(body, headers['content-type'] ?? '');
     checkPair(params.key_name, value, metadata, ttl);
+    refuseBusy(params);
     await store(params).put(params.key_name, value, {
       ...(metadata === undefined ? {} : { metadata }),
       ...(expiration === undefined ? {} : { expiration }),
@@ -65,6 +72,7 @@ export function kvValueEndpoints(app: FastifyInstance, { store }: EmulatorContex
   });
   app.delete<Key>(`${base}/values/:key_name`, async ({ params }) => {
     checkKey(params.key_name);
+    refuseBusy(params);
     await store(params).delete(params.key_name);
     return success({});
   });

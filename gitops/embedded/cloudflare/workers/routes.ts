@@ -8,6 +8,7 @@ import { patternFault } from './route-pattern.ts';
 const routeInput = z.object({ pattern: z.string().min(1), script: z.string().min(1).nullish() });
 const routeRow = z.object({ id: z.string(), pattern: z.string(), script: z.string().nullable() });
 type Route = z.infer<typeof routeRow>;
+const countRow = z.object({ total: z.number() });
 
 /** The API omits `script` for a bypass route. */
 function describe({ script, ...route }: Route) {
@@ -16,7 +17,7 @@ function describe({ script, ...route }: Route) {
 
 /** `/zones/{zone_id}/workers/routes`. Not paged, like the real list. */
 export function routeEndpoints(app: FastifyInstance, context: EmulatorContext): void {
-  const { db, zone, scripts, routesChanged } = context;
+  const { db, zone, scripts, limits, routesChanged } = context;
   const one = '/zones/:zone_id/workers/routes/:route_id';
   type One = { Params: { route_id: string } };
 
@@ -33,8 +34,8 @@ export function routeEndpoints(app: FastifyInstance, context: EmulatorContext): 
     const fault = patternFault(pattern, name);
     if (fault !== null)
       throw new ApiError('invalidPattern', `workers.api.error.invalid_route_pattern: ${fault}`);
-    if (script !== null && !scripts.includes(script)) {
-      throw new ApiError('unknownScript', 'workers.api.error.script_not_found');
+    if (script !== null && scripts.find(script) === null) {
+      throw new ApiError('unknownRouteScript', 'Cannot configure route because the Worker does not exist.');
     }
     const taken = db
       .prepare('SELECT id FROM routes WHERE zone = ? AND pattern = ? AND id IS NOT ?')
@@ -52,6 +53,13 @@ export function routeEndpoints(app: FastifyInstance, context: EmulatorContext): 
   app.post('/zones/:zone_id/workers/routes', async ({ params, body }) => {
     const owner = zone(params);
     const route = { id: newId(), ...parse(owner, body, null) };
+    const { total } = countRow.parse(
+      db.prepare('SELECT count(*) AS total FROM routes WHERE zone = ?').get(owner.id),
+    );
+    if (total >= limits.routes) {
+      const message = `Route limit reached: zone ${owner.name} allows ${limits.routes} routes.`;
+      throw new ApiError('routeQuota', `${message} Delete unused routes or use wildcard patterns.`);
+    }
     db.prepare('INSERT INTO routes (id, zone, pattern, script) VALUES (?, ?, ?, ?)').run(
       route.id,
       owner.id,

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
 import { createOptions, readSlot } from '../../../../gitops/appliers/containers/docker-spec.ts';
+import { insidePreviewName } from '../../../../gitops/base/ownership.ts';
+import { Secret } from '../../../../gitops/manifest/secrets.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
+import { FACTS } from '../../../support/service-account.ts';
 
 const launches = desiredContainers(loadedManifest(), { slots: new Slots('127.77'), originPort: 8443 }).map(
   ({ spec }) => ({ name: `tagyard-t-${spec.role}`, mark: 'tgy1 t tag-1 acme-shop 0123abcd', spec }),
@@ -56,6 +59,23 @@ describe('the options of a container in Docker', () => {
     expect(own?.HostConfig?.ExtraHosts).toEqual(['acme-shop-preview.example.net:172.17.0.1']);
   });
 
+  test('reaches the preview server by a name of one label, which Docker’s resolver asks no other server for', () => {
+    const previewNameOf = (site: string) => insidePreviewName({ instance: 't', host: 'tag-1' }, site);
+    const longest = 'a'.repeat(48);
+    expect(previewNameOf(longest)).toMatch(/^a{48}-preview-[0-9a-f]{5}$/);
+    const desired = { slots: new Slots('127.77'), originPort: 8443, previewNameOf };
+    const [resource] = desiredContainers(loadedManifest(longest), desired);
+    if (resource === undefined) throw new Error('a processing server is desired');
+    const network = { name: 'n', previewAddress: '172.17.0.1' };
+    const options = createOptions({ name: 'c', mark: 'm', spec: resource.spec }, { network });
+    expect(options.Env).toContain(`PREVIEW_SERVER_URL=https://${previewNameOf(longest)}:8443`);
+    expect(options.HostConfig).toMatchObject({
+      ExtraHosts: [`${previewNameOf(longest)}:172.17.0.1`],
+      DnsOptions: ['ndots:1'],
+    });
+    expect(previewNameOf(longest).length).toBeLessThan(64);
+  });
+
   test('has its slot in a label, because a stopped container lists no ports', () => {
     const { spec } = launches[0] ?? {};
     const { address, boundAddress, port } = spec ?? {};
@@ -64,9 +84,32 @@ describe('the options of a container in Docker', () => {
     expect(readSlot({ 'tagyard.slot': '10.0.0.1 10.0.0.1 80' })).toBeNull();
   });
 
-  test('mounts the CA read-only', () => {
-    expect(processing?.HostConfig?.Binds).toEqual(['/var/ca.pem:/etc/tagyard/ca.pem:ro']);
+  test('mounts the CA read-only, so that the engine creates nothing in place of a missing file', () => {
+    expect(processing?.HostConfig?.Binds).toBeUndefined();
+    expect(processing?.HostConfig?.Mounts).toEqual([
+      { Type: 'bind', Source: '/var/ca.pem', Target: '/etc/tagyard/ca.pem', ReadOnly: true },
+    ]);
     expect(processing?.Env).toContain('NODE_EXTRA_CA_CERTS=/etc/tagyard/ca.pem');
+  });
+
+  test('has the key of a service account in a mounted file and nowhere else (docs/facts.md, Start and run)', () => {
+    const serviceAccountKey = new Secret('the key');
+    const extra = { serviceAccount: { ...FACTS, key: 'encrypted' }, serviceAccountKey };
+    const desired = { slots: new Slots('127.77'), originPort: 8443 };
+    for (const { spec } of desiredContainers({ ...loadedManifest(), ...extra }, desired)) {
+      const options = createOptions({ name: 'c', mark: 'm', spec }, { keyFile: '/var/key.json' });
+      expect(options.Env).toContain('GOOGLE_APPLICATION_CREDENTIALS=/etc/tagyard/service-account.json');
+      expect(options.Env).toContain(`GOOGLE_CLOUD_PROJECT=${FACTS.projectId}`);
+      expect(options.HostConfig?.Mounts).toEqual([
+        {
+          Type: 'bind',
+          Source: '/var/key.json',
+          Target: '/etc/tagyard/service-account.json',
+          ReadOnly: true,
+        },
+      ]);
+      expect(JSON.stringify([options, spec])).not.toContain('the key');
+    }
   });
 
   test('has CONTAINER_CONFIG in the environment and nowhere else', () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
+import { Secret } from '../../../../gitops/manifest/secrets.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
@@ -88,6 +89,16 @@ describe('a container that fails to start', () => {
     expect(message.length).toBeLessThan(400);
   });
 
+  test('is given up without its output where that can’t be redacted', () => {
+    const serviceAccountKey = new Secret(`no JSON ${AUTH}`);
+    const broken = { ...failure([`auth=${AUTH}`]), spec: { ...spec, serviceAccountKey } };
+    const failures = failuresOf(3);
+    const [, , error] = [1, 2, 3].map(() => failures.count('a', broken));
+    expect(error).toBeInstanceOf(GivenUpError);
+    expect(error?.message).toContain('its output can’t be shown without its secrets');
+    expect(error?.message).not.toContain(AUTH);
+  });
+
   test('reports that it wrote nothing', () => {
     expect(failuresOf(5).count('a', failure()).message).toContain('it wrote nothing');
   });
@@ -98,5 +109,14 @@ describe('a container that fails to start', () => {
   ])('gives the remedy for a CONTAINER_CONFIG that Google refuses: %s', (line, status) => {
     const { message } = failuresOf(5).count('a', failure(['other', line]));
     expect(message).toContain(`Google refuses its CONTAINER_CONFIG (${status})`);
+  });
+
+  test.each([
+    'Failed to decode the container config.',
+    'Error: Missing or invalid container config parameter: auth',
+    'Missing container config. Please provide the CONTAINER_CONFIG environment variable',
+  ])('gives the remedy for a CONTAINER_CONFIG that the image can’t read: %s', (line) => {
+    const { message } = failuresOf(5).count('a', failure([line, 'at main']));
+    expect(message).toContain('its CONTAINER_CONFIG can’t be read: copy the one that Tag Manager shows now');
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { redact } from '../../../../gitops/appliers/containers/redact.ts';
+import { LONGEST_READ, redact } from '../../../../gitops/appliers/containers/redact.ts';
 import { Secret } from '../../../../gitops/manifest/secrets.ts';
+import { PRIVATE_LINE, serviceAccountJson } from '../../../support/service-account.ts';
 
 const query = 'id=GTM-SERVER1&env=1&auth=s3cret/t0ken+x';
 const base64 = Buffer.from(query).toString('base64');
@@ -17,10 +18,64 @@ describe('the shown output of a container', () => {
     ['decoded s3cret/t0ken+x', 'decoded [secret]'],
     ['nothing to hide: id=GTM-SERVER1, env=1', 'nothing to hide: id=GTM-SERVER1, env=1'],
   ])('%s', (text, shown) => {
-    expect(redact(new Secret(base64), text)).toBe(shown);
+    expect(redact({ config: new Secret(base64) }, text)).toBe(shown);
   });
 
   test('an invalid config is hidden itself', () => {
-    expect(redact(new Secret('%%% no base64'), 'got %%% no base64')).toBe('got [secret]');
+    expect(redact({ config: new Secret('%%% no base64') }, 'got %%% no base64')).toBe('got [secret]');
   });
+
+  test('the private key of a service account is hidden, in PEM and in JSON', () => {
+    const json = serviceAccountJson();
+    const secrets = { config: new Secret(base64), serviceAccountKey: new Secret(JSON.stringify(json)) };
+    for (const text of [String(json.private_key), JSON.stringify(json)]) {
+      const shown = redact(secrets, text);
+      expect(shown).toContain('[secret]');
+      expect(shown).toContain('BEGIN PRIVATE KEY');
+      expect(shown).not.toContain(PRIVATE_LINE);
+    }
+  });
+
+  const json = serviceAccountJson();
+  const pem = String(json.private_key);
+  const secretsWith = (key: string) => ({
+    config: new Secret(base64),
+    serviceAccountKey: new Secret(JSON.stringify({ ...json, private_key: key })),
+  });
+
+  test.each([
+    ['as stored, in PEM', (stored: string) => stored],
+    ['as stored, in JSON', (stored: string) => JSON.stringify(stored)],
+    ['as it is read, in PEM', () => pem],
+    ['as it is read, in JSON', () => JSON.stringify(pem)],
+    ['as it is read, with CRLF in JSON', () => JSON.stringify(pem.replaceAll('\n', '\r\n'))],
+  ])('no line of a hand-made private key is shown %s', (_how, print) => {
+    const stored = `e\n${pem.replaceAll('\n', ' \r\n')}`;
+    const shown = redact(secretsWith(stored), print(stored));
+    const lines = pem.split('\n').filter((line) => line.length >= 8 && !line.startsWith('-----'));
+    expect(lines.filter((line) => shown.includes(line))).toEqual([]);
+    expect(shown).toContain('[secret]');
+  });
+
+  test('a short line in the text around a private key is no secret', () => {
+    const stored = `${'e\n'.repeat(12)}${pem}`;
+    expect(redact(secretsWith(stored), 'see the secret e')).toBe('see the secret e');
+  });
+
+  test('what replaces one secret is not searched for another', () => {
+    const config = new Secret(Buffer.from('id=GTM-SERVER1&auth=e').toString('base64'));
+    expect(redact({ config }, 'ee')).toBe('[secret][secret]');
+    expect(redact({ ...secretsWith(pem), config }, PRIVATE_LINE)).toBe('[secret]');
+  });
+
+  test.each([...PRIVATE_LINE].map((_, index) => index))(
+    'a long text ends with no part of a secret that begins %i characters before its cut',
+    (before) => {
+      const shown = redact(
+        secretsWith(pem),
+        `${'.'.repeat(LONGEST_READ - before)}${PRIVATE_LINE}${'.'.repeat(99_999)}`,
+      );
+      expect(shown.replace(/^\.+/, '')).toBe(before === 0 ? '' : '[secret]');
+    },
+  );
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { RecordChange } from '../../../../gitops/appliers/dns/applier.ts';
 import { inBatches } from '../../../../gitops/appliers/dns/batches.ts';
+import type { RecordChange } from '../../../../gitops/appliers/dns/provider.ts';
 
 const { signal } = new AbortController();
 const change = (keep: string, surplus = 0): RecordChange => ({
@@ -12,7 +12,7 @@ const change = (keep: string, surplus = 0): RecordChange => ({
 async function sent(changes: readonly RecordChange[], mayBeOneRecord: boolean) {
   const batches: (string | null)[][] = [];
   const enqueue = inBatches({
-    async send(items) {
+    sender: () => async (items) => {
       batches.push(items.map(({ keep }) => keep));
       if (items.some(({ keep }) => keep === 'bad')) throw new Error('refused');
     },

@@ -13,7 +13,7 @@ describe('DNS at Cloudflare', () => {
   let world: CloudflareWorld;
   let applier: ReturnType<typeof dnsApplier>;
   beforeEach(async () => {
-    world = await cloudflareWorld();
+    world = await cloudflareWorld({ records: 1000 });
     applier = applierOf();
   });
   afterEach(() => world.close());
@@ -120,6 +120,25 @@ describe('DNS at Cloudflare', () => {
     ['an address of the other type', { type: 'A', content: '203.0.113.9' }, true],
     ['a text', { type: 'TXT', content: '"google-site-verification=1"' }, false],
     ['a mail exchanger', { type: 'MX', content: 'mail.example.net', priority: 10 }, false],
+    [
+      'a service',
+      {
+        type: 'SRV',
+        data: { priority: 1, weight: 5, port: 443, target: 'a.example.net' },
+        content: '1 5 443 a.example.net',
+      },
+      false,
+    ],
+    [
+      'an authority',
+      { type: 'CAA', data: { flags: 0, tag: 'issue', value: 'ca.example' }, content: '0 issue "ca.example"' },
+      false,
+    ],
+    [
+      'a service binding',
+      { type: 'HTTPS', data: { priority: 1, target: '.', value: 'alpn="h2"' }, content: '1 . alpn="h2"' },
+      false,
+    ],
   ])('reports a foreign %s on the name as a conflict or ignores it', async (_name, record, conflict) => {
     await create({ name: 'acme-shop', ...record });
     const { changes, conflicts } = await planOf(loadedManifest());

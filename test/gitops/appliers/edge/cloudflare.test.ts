@@ -1,12 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Applier } from '../../../../gitops/appliers/contract.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
 import { edgeStore, namespaceTitle, PROFILES } from '../../../../gitops/appliers/edge/store.ts';
-import { wildcardRouteApplier } from '../../../../gitops/appliers/edge/wildcard-route.ts';
 import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/api/state.ts';
-import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import { edgeZone } from '../../../support/cloudflare/edge-zone.ts';
 import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
@@ -21,36 +19,14 @@ describe('the edge at Cloudflare', () => {
   });
   afterEach(() => world.close());
 
-  const kv = () => kvApplier({ ...world, identity, settings: { originPort: 443 } });
-  const routeOptions = () => ({
-    ...world,
-    identity,
-    zoneId: world.emulator.zone.id,
-    scriptName: EMULATOR_SCRIPT,
-    zone: 'example.net',
-  });
-  const routes = async (): Promise<{ pattern: string }[]> =>
-    (await world.emulator.call('GET', `/zones/${world.emulator.zone.id}/workers/routes`)).json.result;
-  const sites = (count: number) =>
-    Array.from({ length: count }, (_, number) =>
-      loadedManifest(`shop-${String(number).padStart(3, '0')}`, number),
-    );
-
-  async function planOf<S, R>(applier: Applier<S, R>, ...manifests: LoadedManifest[]) {
-    const desired = manifests.flatMap((manifest) => applier.desired(manifest));
-    return applier.plan(desired, await applier.observe(desired, signal));
-  }
-  async function converge<S, R>(applier: Applier<S, R>, ...manifests: LoadedManifest[]) {
-    const { changes } = await planOf(applier, ...manifests);
-    return Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
-  }
+  const { kv, routeOptions, wildcardRoutes, routes, sites, planOf, converge } = edgeZone(() => world);
 
   test('reads KV and routes of a thousand sites in one call for each page, the shared listing once', async () => {
     const all = sites(1000);
     const kvTarget = kv();
     await converge(kvTarget, ...all);
     world.faulty.calls.length = 0;
-    const wildcard = wildcardRouteApplier(routeOptions());
+    const wildcard = wildcardRoutes();
     const [pairs] = await Promise.all([planOf(kvTarget, ...all), planOf(wildcard, ...all)]);
     expect(pairs.changes).toEqual([]);
     expect(world.faulty.calls.filter((call) => call.endsWith('/keys'))).toHaveLength(4);
@@ -79,6 +55,19 @@ describe('the edge at Cloudflare', () => {
     const outcomes = await converge(kv(), ...sites(3));
     expect(outcomes.every(({ status }) => status === 'fulfilled')).toBe(true);
     expect(sizes).toEqual([3, 2]);
+  });
+
+  test('writes a document again that was written within the last second', async () => {
+    const [first] = sites(1);
+    if (first === undefined) throw new Error('there is one');
+    await converge(kv(), first);
+    const applier = kvApplier({ ...world, identity, settings: { originPort: 8443 } });
+    const before = world.clock.now();
+    const outcomes = await converge(applier, first);
+    expect(outcomes.map(({ status }) => status)).toContain('fulfilled');
+    expect(outcomes.every(({ status }) => status === 'fulfilled')).toBe(true);
+    expect(world.clock.now() - before).toBeGreaterThanOrEqual(1000);
+    expect((await planOf(applier, first)).changes).toEqual([]);
   });
 
   test('fails only the key that no bulk call accepts', async () => {
@@ -158,41 +147,5 @@ describe('the edge at Cloudflare', () => {
     expect(plan.changes).toEqual([]);
     expect(plan.conflicts[0]?.detail).toContain(by);
     expect((await planOf(routeApplier(routeOptions()))).changes).toEqual([]);
-  });
-
-  describe('with one wildcard route for the zone', () => {
-    test('is created for the first site, and kept when the last one is removed', async () => {
-      const applier = wildcardRouteApplier(routeOptions());
-      const { changes } = await planOf(applier, ...sites(3).toReversed());
-      expect(changes).toMatchObject([{ op: 'create', site: 'shop-000', key: '*.example.net/*' }]);
-      await converge(applier, ...sites(3));
-      expect(await planOf(applier, ...sites(3))).toEqual({ changes: [], conflicts: [] });
-      expect(await planOf(applier)).toEqual({ changes: [], conflicts: [] });
-      expect(await routes()).toHaveLength(1);
-    });
-
-    test('replaces the routes of single sites once it exists', async () => {
-      await converge(kv(), ...sites(2));
-      await converge(routeApplier(routeOptions()), ...sites(2));
-      const applier = wildcardRouteApplier(routeOptions());
-      expect((await planOf(applier, ...sites(2))).changes.map(({ op }) => op)).toEqual(['create']);
-      await converge(applier, ...sites(2));
-      expect((await planOf(applier, ...sites(2))).changes.map(({ op, site }) => `${op} ${site}`)).toEqual([
-        'delete shop-000',
-        'delete shop-001',
-      ]);
-      await converge(applier, ...sites(2));
-      expect((await routes()).map(({ pattern }) => pattern)).toEqual(['*.example.net/*']);
-    });
-
-    test('reports a foreign wildcard to every site', async () => {
-      const { emulator } = world;
-      await emulator.call('POST', `/zones/${emulator.zone.id}/workers/routes`, {
-        pattern: '*.example.net/*',
-      });
-      const plan = await planOf(wildcardRouteApplier(routeOptions()), ...sites(2));
-      expect(plan.changes).toEqual([]);
-      expect(plan.conflicts.map(({ site }) => site)).toEqual(['shop-000', 'shop-001']);
-    });
   });
 });

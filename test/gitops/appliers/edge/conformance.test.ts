@@ -1,12 +1,12 @@
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
-import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
+import { EMULATOR_SCRIPT, EMULATOR_ZONE } from '../../../support/cloudflare/emulator.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../conformance.ts';
 
-const kvOf = ({ client, store }: CloudflareWorld) =>
-  kvApplier({ client, store, identity: CONFORMANCE_IDENTITY, settings: { originPort: 443 } });
+const kvOf = ({ client, store, clock }: CloudflareWorld) =>
+  kvApplier({ client, store, clock, identity: CONFORMANCE_IDENTITY, settings: { originPort: 443 } });
 
 applierConformance(
   'Workers KV',
@@ -45,6 +45,9 @@ applierConformance(
         identity: CONFORMANCE_IDENTITY,
         zoneId: emulator.zone.id,
         scriptName: EMULATOR_SCRIPT,
+        domain: EMULATOR_ZONE,
+        mode: 'site',
+        limit: 1_000,
       }),
       async prepare(manifest: LoadedManifest) {
         const desired = kv.desired(manifest);

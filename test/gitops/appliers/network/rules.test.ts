@@ -82,7 +82,7 @@ describe('the firewall’s rules', () => {
   test('let a container reach port 53 of a nameserver and its preview host, and no other private address', () => {
     expect(desired.get(names.input)).toEqual([
       expect.stringContaining('--ctdir REPLY -j RETURN'),
-      '-d 172.17.0.1/32 -p tcp -m tcp --dport 443 -j RETURN',
+      '-d 172.17.0.1/32 -p tcp -m tcp --dport 443 -j ACCEPT',
       '-d 10.0.0.2/32 -p udp -m udp --dport 53 -j RETURN',
       '-d 10.0.0.2/32 -p tcp -m tcp --dport 53 -j RETURN',
       '-j REJECT --reject-with icmp-admin-prohibited',

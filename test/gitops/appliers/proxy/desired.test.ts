@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { proxyResources } from '../../../../gitops/appliers/proxy/desired.ts';
+import { proxyResources, proxySpecSchema } from '../../../../gitops/appliers/proxy/desired.ts';
 import { fileNameOf, keyOf } from '../../../../gitops/appliers/proxy/file-name.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
@@ -22,6 +22,16 @@ describe('the vhosts of a site', () => {
       'custom metrics.acme-shop.example',
       'custom tags.acme-shop.example',
     ]);
+  });
+
+  test('include the preview server’s name in the site’s network, with a certificate of this host', () => {
+    const previewNameOf = (site: string) => `${site}-preview-01234`;
+    const manifest = loadedManifest('acme-shop', 0, { tls: { mode: 'acme' } });
+    const [site] = proxyResources(manifest, { ...settings, previewNameOf });
+    const [, preview, inside] = site?.spec.vhosts ?? [];
+    expect(preview).toMatchObject({ host: 'acme-shop-preview.example.net', tls: 'acme' });
+    expect(inside).toEqual({ ...preview, host: 'acme-shop-preview-01234', tls: 'inside' });
+    expect(proxySpecSchema.safeParse(site?.spec).success).toBe(true);
   });
 
   test('point to every replica, by address and port', () => {

@@ -12,6 +12,7 @@ function chosen(env: Record<string, string>) {
   };
   const deps = {
     stateDir: '/state',
+    listen: ['127.0.0.1'],
     hopSecret: 'a-hop-secret-of-a-test',
     challengeKey: null,
     identity: { instance: 'test', host: 'tag-1' },

@@ -142,17 +142,19 @@ describe('a hostile value', () => {
   test.each([
     ['origin', 'files'],
     ['preview', 'acme'],
+    ['preview', 'inside'],
     ['custom', 'files'],
     ['custom', 'acme'],
   ] as const)(
     'is refused, or is one word in a tree that has the shape of the template: %s, %s',
     (kind, mode) => {
       const tls = mode === 'acme' ? ({ tls: 'acme' } as const) : {};
-      const vhosts = (host: string, edgeHost: string, address: string): ProxySpec['vhosts'] => [
-        kind === 'custom'
-          ? { kind, host, ...tls, edgeHost }
-          : { kind, host, ...tls, upstreams: [{ address, port: 20000 }] },
-      ];
+      const vhosts = (host: string, edgeHost: string, address: string): ProxySpec['vhosts'] => {
+        const upstreams = [{ address, port: 20000 }];
+        if (kind === 'custom') return [{ kind, host, ...tls, edgeHost }];
+        if (kind === 'origin') return [{ kind, host, upstreams }];
+        return [{ kind, host, upstreams, tls: mode }];
+      };
       const spec = (site: string, ...rest: Parameters<typeof vhosts>): ProxySpec => ({
         site,
         vhosts: vhosts(...rest),

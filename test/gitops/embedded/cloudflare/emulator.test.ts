@@ -2,9 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
+import { REAL_LIMITS } from '../../../../gitops/embedded/cloudflare/api/limits.ts';
 import { openState } from '../../../../gitops/embedded/cloudflare/api/state.ts';
 import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../../support/components.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { testClock } from '../../../support/test-clock.ts';
 
 describe('the emulator', () => {
   let cloudflare: TestEmulator;
@@ -52,18 +55,46 @@ describe('the emulator', () => {
     expect(json.result.ipv4_cidrs).toEqual(['127.0.0.0/8']);
   });
 
-  test('counts calls, reports the count in headers, and refuses calls beyond the limit until the window ends', async () => {
+  test('refuses all calls for five minutes after 1,200 in five minutes, and counts none without a user', async () => {
     let time = Date.parse('2026-01-01T00:00:00Z');
-    cloudflare = await startEmulator({ limit: { calls: 2, windowSeconds: 300 }, now: () => new Date(time) });
+    const limits = { ...REAL_LIMITS, calls: { calls: 2, seconds: 300 } };
+    cloudflare = await startEmulator({ limits, now: () => new Date(time) });
+    await cloudflare.call('GET', '/ips', undefined, { authorization: '' });
+    await cloudflare.call('GET', '/zones', undefined, { authorization: 'Bearer wrong' });
     const first = await cloudflare.call('GET', '/zones');
     expect(first.headers.get('x-ratelimit-limit')).toBe('2');
-    expect(first.headers.get('x-ratelimit-remaining')).toBe('1');
+    expect(first.headers.get('ratelimit')).toBe('"default";r=1;t=300');
     await cloudflare.call('GET', '/zones');
     const refused = await cloudflare.call('GET', '/zones');
-    expect(refused.status).toBe(429);
+    expect(refused).toMatchObject({ status: 429, json: { errors: [{ code: 10500 }] } });
     expect(refused.headers.get('retry-after')).toBe('300');
-    time += 300_000;
+    time += 299_000;
+    expect((await cloudflare.call('GET', `/zones/${cloudflare.zone.id}`)).status).toBe(429);
+    time += 1_000;
     expect((await cloudflare.call('GET', '/zones')).status).toBe(200);
+  });
+
+  test('has the limits of the real thing where nothing else is set', async () => {
+    cloudflare = await startEmulator();
+    const { headers } = await cloudflare.call('GET', '/zones');
+    expect(headers.get('ratelimit-policy')).toBe('"default";q=1200;w=300');
+  });
+
+  test('shows a write of KV to the API at once, and to the worker later, each key in its own time (docs/facts.md, Cloudflare Workers)', async () => {
+    const clock = testClock();
+    cloudflare = await startEmulator({ clock });
+    const path = `/accounts/${cloudflare.account}/storage/kv/namespaces/${cloudflare.namespaces.get('ROUTES')?.id}`;
+    const pairs = ['a', 'b'].map((key) => ({ key, value: key }));
+    expect((await cloudflare.call('PUT', `${path}/bulk`, pairs)).status).toBe(200);
+    expect((await cloudflare.call('GET', `${path}/keys`)).json.result).toHaveLength(2);
+    const seen = async () => (await cloudflare.worker('ROUTES').list()).keys.map(({ name }) => name);
+    expect(await seen()).toEqual([]);
+    clock.advance(30_000);
+    await eventually(async () => expect(await seen()).toHaveLength(1));
+    clock.advance(29_999);
+    expect(await seen()).toHaveLength(1);
+    clock.advance(1);
+    await eventually(async () => expect(await seen()).toEqual(['a', 'b']));
   });
 
   test('keeps its state on disk', async () => {
@@ -112,7 +143,7 @@ describe('the emulator', () => {
 
     test.each([
       ['one that exists', 'shop.example.net/*', EMULATOR_SCRIPT, 409, 10020],
-      ['an unknown script', 'other.example.net/*', 'unknown', 404, 10007],
+      ['an unknown script', 'other.example.net/*', 'unknown', 400, 10019],
       ['a star inside the host', 'a.*.example.net/*', EMULATOR_SCRIPT, 400, 10022],
       ['a star inside the path', 'a.example.net/*/b', EMULATOR_SCRIPT, 400, 10022],
       ['a query', 'a.example.net/?b=c', EMULATOR_SCRIPT, 400, 10022],
@@ -124,6 +155,18 @@ describe('the emulator', () => {
       await cloudflare.call('POST', path, route('shop.example.net/*'));
       const refused = await cloudflare.call('POST', path, route(pattern, script));
       expect(refused).toMatchObject({ status, json: { errors: [{ code }] } });
+    });
+
+    test('refuses more than a zone can have, and takes one more when one is gone', async () => {
+      cloudflare = await startEmulator({ limits: { ...REAL_LIMITS, routes: 2 } });
+      const path = `/zones/${cloudflare.zone.id}/workers/routes`;
+      await cloudflare.call('POST', path, route('a.example.net/*'));
+      const { json } = await cloudflare.call('POST', path, route('b.example.net/*', null));
+      const refused = await cloudflare.call('POST', path, route('c.example.net/*'));
+      expect(refused).toMatchObject({ status: 400, json: { errors: [{ code: 10073 }] } });
+      expect(refused.json.errors[0].message).toContain('zone example.net allows 2 routes');
+      await cloudflare.call('DELETE', `${path}/${json.result.id}`);
+      expect((await cloudflare.call('POST', path, route('c.example.net/*'))).status).toBe(200);
     });
   });
 });

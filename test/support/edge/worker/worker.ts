@@ -16,8 +16,11 @@ type Env = Record<Namespace, KVNamespace> & {
   readonly RAW_LOGS: R2Bucket;
 };
 
-/** `fail`: every call throws; `alternate`: every second call throws; a number: a delay in milliseconds. */
-type Fault = 'fail' | 'alternate' | number;
+/**
+ * `fail`: every call throws; `alternate`: every second call throws; `hold`: a call waits until the fault is lifted; a
+ * number: a delay in milliseconds.
+ */
+type Fault = 'fail' | 'alternate' | 'hold' | number;
 
 interface Event {
   readonly event: string;
@@ -39,6 +42,8 @@ async function applyFault(namespace: Store): Promise<void> {
   calls += 1;
   if (fault === 'fail' || (fault === 'alternate' && calls % 2 === 0)) throw new Error(`${namespace} is down`);
   if (typeof fault === 'number') await scheduler.wait(fault);
+  // Asked again and again: no request may wait for another one's promise.
+  while (faults[namespace] === 'hold') await scheduler.wait(10);
 }
 
 /** The real binding, with a test's faults and a record of every call. */

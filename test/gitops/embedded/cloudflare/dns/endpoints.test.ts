@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { REAL_LIMITS } from '../../../../../gitops/embedded/cloudflare/api/limits.ts';
 import { startEmulator, type TestEmulator } from '../../../../support/cloudflare/emulator.ts';
 
 describe('the emulator’s DNS records', () => {
   let cloudflare: TestEmulator;
   let records: string;
   beforeEach(async () => {
-    cloudflare = await startEmulator();
+    cloudflare = await startEmulator({ limits: { ...REAL_LIMITS, records: 201 } });
     records = `/zones/${cloudflare.zone.id}/dns_records`;
   });
   afterEach(() => cloudflare.close());
@@ -148,6 +149,21 @@ describe('the emulator’s DNS records', () => {
       expect((await cloudflare.call('POST', `${records}/batch`, { posts })).status).toBe(400);
       expect((await cloudflare.call('POST', `${records}/batch`, { posts: posts.slice(1) })).status).toBe(200);
       expect((await list('?per_page=5000')).result_info.total_count).toBe(200);
+    });
+
+    test('refuses more records than the zone can have, as a whole, and alone', async () => {
+      const text = (index: number) => ({ type: 'TXT', name: `t${index}`, content: `"${index}"` });
+      const posts = Array.from({ length: 200 }, (_, index) => text(index));
+      const batch = (body: object) => cloudflare.call('POST', `${records}/batch`, body);
+      const [first] = (await batch({ posts })).json.result.posts;
+      const over = await batch({ posts: [text(200), text(201)] });
+      expect([over.status, codes(over.json)]).toEqual([400, [81045]]);
+      expect((await list()).result_info.total_count).toBe(200);
+      expect((await create(text(200))).status).toBe(200);
+      const alone = await create(text(201));
+      expect([alone.status, codes(alone.json)]).toEqual([400, [81045]]);
+      // A batch deletes first, which makes room.
+      expect((await batch({ deletes: [{ id: first.id }], posts: [text(201)] })).status).toBe(200);
     });
   });
 });

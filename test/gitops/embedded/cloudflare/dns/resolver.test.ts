@@ -13,6 +13,12 @@ beforeEach(async () => {
     { type: 'CNAME', name: 'outside', content: 'elsewhere.example' },
     { type: 'CNAME', name: 'loop', content: 'pool.example.net' },
     { type: 'CNAME', name: 'pool', content: 'loop.example.net' },
+    { type: 'A', name: 'www', content: '127.0.0.3', proxied: true },
+    { type: 'AAAA', name: 'both', content: '100::', proxied: true },
+    { type: 'A', name: 'both', content: '127.0.0.4', proxied: true },
+    { type: 'A', name: '*.hosts', content: '127.0.0.2' },
+    { type: 'TXT', name: 'noted.hosts', content: '"text"' },
+    { type: 'TXT', name: 'below.parent.hosts', content: '"text"' },
   ]) {
     await cloudflare.call('POST', `/zones/${cloudflare.zone.id}/dns_records`, record);
   }
@@ -24,7 +30,14 @@ test.each([
   ['in any case', 'Origin.Example.NET', '127.0.0.1'],
   ['an IPv6 address', 'six.example.net', '::1'],
   ['an alias', 'alias.example.net', '127.0.0.1'],
-  ['nothing for a proxied name', 'edge.example.net', null],
+  ['the origin of a proxied name', 'www.example.net', '127.0.0.3'],
+  ['a name under a wildcard', 'any.hosts.example.net', '127.0.0.2'],
+  ['a name two labels under a wildcard', 'at.any.hosts.example.net', '127.0.0.2'],
+  ['nothing under a wildcard for a name with another record', 'noted.hosts.example.net', null],
+  ['nothing under a wildcard for a name below such a name', 'at.noted.hosts.example.net', null],
+  ['nothing under a wildcard for a name above another name', 'parent.hosts.example.net', null],
+  ['the discard prefix for a proxied name without an origin', 'edge.example.net', '100::'],
+  ['the origin of a name that has both', 'both.example.net', '127.0.0.4'],
   ['nothing for an alias to another zone', 'outside.example.net', null],
   ['nothing for a loop', 'loop.example.net', null],
   ['nothing for an unknown name', 'unknown.example.net', null],

@@ -31,6 +31,7 @@ describe('the emulator’s KV', () => {
     expect((await call('PUT', `/values/${key}`, 'text', octets)).status).toBe(200);
     const read = await call('GET', `/values/${key}`);
     expect(read.text).toBe('text');
+    time += 1000;
     expect((await call('DELETE', `/values/${key}`)).status).toBe(200);
     expect((await call('GET', `/values/${key}`)).json.errors[0].code).toBe(10009);
   });
@@ -61,13 +62,41 @@ describe('the emulator’s KV', () => {
     expect(read.json.result.values).toEqual({ a: '{"n":1}', b: 'two', c: null });
     const detailed = await call('POST', '/bulk/get', { keys: ['a'], type: 'json', withMetadata: true });
     expect(detailed.json.result.values).toEqual({ a: { value: { n: 1 }, metadata: { mark: 'm' } } });
+    time += 1000;
     expect((await call('POST', '/bulk/delete', ['a', 'never'])).json.result.successful_key_count).toBe(2);
     expect((await call('GET', '/keys')).json.result).toEqual([{ name: 'b' }]);
   });
 
+  test('refuses a second write of a key within a second, and answers such keys of a bulk call (docs/facts.md, Cloudflare Workers)', async () => {
+    await call('PUT', '/values/a', 'one', octets);
+    const refused = await call('PUT', '/values/a', 'two', octets);
+    expect(refused).toMatchObject({ status: 429, json: { success: false } });
+    expect((await call('DELETE', '/values/a')).status).toBe(429);
+    const written = await call('PUT', '/bulk', [
+      { key: 'a', value: 'two' },
+      { key: 'b', value: 'two' },
+    ]);
+    expect(written.json.result).toEqual({ successful_key_count: 1, unsuccessful_keys: ['a'] });
+    const deleted = await call('POST', '/bulk/delete', ['a', 'b', 'c']);
+    expect(deleted.json.result).toEqual({ successful_key_count: 1, unsuccessful_keys: ['a', 'b'] });
+    expect((await call('GET', '/values/a')).text).toBe('one');
+
+    time += 999;
+    expect((await call('PUT', '/values/a', 'two', octets)).status).toBe(429);
+    time += 1;
+    expect((await call('PUT', '/values/a', 'two', octets)).status).toBe(200);
+    expect((await call('GET', '/values/a')).text).toBe('two');
+  });
+
+  test('writes a key that a bulk call has twice once, with its last value', async () => {
+    const pairs = ['one', 'two'].map((value) => ({ key: 'a', value }));
+    expect((await call('PUT', '/bulk', pairs)).json.result.unsuccessful_keys).toEqual([]);
+    expect((await call('GET', '/values/a')).text).toBe('two');
+  });
+
   test.each([
     ['an empty key', [{ key: '', value: 'v' }]],
-    ['a key of dots', [{ key: '../..', value: 'v' }]],
+    ['a key of dots', [{ key: '..', value: 'v' }]],
     ['a key of 513 bytes', [{ key: 'k'.repeat(513), value: 'v' }]],
     ['metadata over 1,024 bytes', [{ key: 'k', value: 'v', metadata: { m: 'x'.repeat(1024) } }]],
     ['an expiry below a minute', [{ key: 'k', value: 'v', expiration_ttl: 59 }]],

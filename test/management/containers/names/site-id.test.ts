@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { needsSuffix, slug, withSuffix } from '../../../management/containers/site-id.ts';
+import { needsSuffix, slug, withSuffix } from '../../../../management/containers/names/site-id.ts';
 
 test.each([
   ['Acme Shop', 'acme-shop'],

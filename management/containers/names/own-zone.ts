@@ -1,7 +1,7 @@
-import type { FieldError } from '../../gitops/base/http/problem.ts';
-import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
-import type { Settings } from '../context/context.ts';
-import { ManagementProblem } from '../http/errors.ts';
+import type { FieldError } from '../../../gitops/base/http/problem.ts';
+import { isWithinDomain, registrableDomain } from '../../../gitops/manifest/schema.ts';
+import type { Settings } from '../../context/context.ts';
+import { ManagementProblem } from '../../http/errors.ts';
 
 type Zones = Pick<Settings, 'edgeDomain' | 'originDomain' | 'platformDomains'>;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { refuseOwnZone } from '../../../management/containers/own-zone.ts';
+import { refuseOwnZone } from '../../../../management/containers/names/own-zone.ts';
 
 const zones = {
   edgeDomain: 'edge.example.net',

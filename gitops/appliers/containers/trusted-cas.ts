@@ -1,0 +1,72 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { removeFolderAt, writeDurably } from '../../base/durable.ts';
+import { hash16 } from '../../base/ownership.ts';
+import type { ContainerSpec } from '../../manifest/containers.ts';
+
+/** The CAs of the names in the sites' networks. */
+export interface InsideAuthorities {
+  /** Another id after the authorities were lost. */
+  readonly id: string;
+  /** The PEM file of the CA of one name, in a folder of its own. */
+  caFileOf(name: string): Promise<string>;
+}
+
+/** The CAs that containers trust in addition to Node's own. */
+interface TrustedCas {
+  /** One PEM file for all of them. */
+  readonly caFile?: string;
+  /** The file for a container; made before its start. */
+  readonly caFileOf?: (spec: Pick<ContainerSpec, 'previewHost'>) => Promise<string>;
+  /** Changes with what those files contain. */
+  readonly caHash?: string;
+}
+
+/** PEM; OpenSSL accepts the other two labels too. */
+const CERTIFICATE = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/;
+
+/**
+ * The operator's CA (`own`, a PEM file), and that of the preview server in a site's network (`inside`; `null`: there are
+ * no such networks). Throws an `Error` if the operator's can't be read: all containers would be replaced by ones that
+ * don't trust it.
+ */
+export async function trustedCas(
+  own: string | undefined,
+  inside: InsideAuthorities | null,
+): Promise<TrustedCas> {
+  const text = own === undefined ? '' : await readCertificates(own);
+  if (inside === null) return own === undefined ? {} : { caFile: own };
+  const joined = new Map<string, Promise<string>>();
+  return {
+    caHash: hash16(`${inside.id}\n${text}`),
+    async caFileOf({ previewHost }) {
+      const ca = await inside.caFileOf(previewHost);
+      if (text === '') return ca;
+      const file = joined.get(ca) ?? joinCas(ca, text);
+      joined.set(ca, file);
+      file.catch(() => joined.delete(ca));
+      return await file;
+    },
+  };
+}
+
+async function readCertificates(file: string): Promise<string> {
+  try {
+    const text = await readFile(file, 'utf8');
+    if (!CERTIFICATE.test(text)) throw new Error('there is no certificate (PEM) in it');
+    return `${text.trim()}\n`;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`CONTAINER_CA_FILE ${file}: ${reason}`, { cause });
+  }
+}
+
+/** Writes both to one file, because Node reads one only. Containers read it as another user. */
+async function joinCas(ca: string, own: string): Promise<string> {
+  const file = join(dirname(ca), 'trusted.pem');
+  const text = `${(await readFile(ca, 'utf8')).trim()}\n${own}`;
+  if ((await readFile(file, 'utf8').catch(() => null)) === text) return file;
+  await removeFolderAt(file);
+  await writeDurably(file, text, 0o644);
+  return file;
+}

@@ -1,0 +1,28 @@
+import { contentHash } from '../../base/ownership.ts';
+import type { RecordSpec } from './desired.ts';
+
+type Content = Omit<RecordSpec, 'type'> & { readonly type: string };
+
+/**
+ * The hash in the mark of a record that stays although a wildcard covers its name (wildcard.ts). It is no part of the
+ * mark of its own, so a release that doesn't know it writes the record anew instead of taking it for a foreign one.
+ */
+export function keptHash(record: Content): string {
+  return contentHash({ ...contentOf(record), kept: true });
+}
+
+/** What the hash of a mark says of the record with it. `edited`: the record has changed since it was written. */
+export function markedAs(record: Content, hash: string | null): 'plain' | 'kept' | 'edited' {
+  if (hash === null) return 'edited';
+  if (plainHash(record).startsWith(hash)) return 'plain';
+  return keptHash(record).startsWith(hash) ? 'kept' : 'edited';
+}
+
+/** The hash of the resource that a record was written for. */
+export function plainHash(record: Content): string {
+  return contentHash(contentOf(record));
+}
+
+function contentOf({ name, type, content, ttl, proxied }: Content): Content {
+  return { name, type, content, ttl, proxied };
+}

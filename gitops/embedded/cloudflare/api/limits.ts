@@ -1,0 +1,34 @@
+import type { CallLimit } from './call-limit.ts';
+
+/** What the API refuses to exceed, and how late its writes arrive (docs/facts.md, Cloudflare Workers and API). */
+export interface ApiLimits {
+  readonly calls: CallLimit;
+  /** Workers routes in a zone. */
+  readonly routes: number;
+  /** Custom domains of Workers in a zone. */
+  readonly customDomains: number;
+  /** Hostnames of other zones that lead to a zone. */
+  readonly customHostnames: number;
+  /** DNS records in a zone. */
+  readonly records: number;
+  /** Between two writes of one key. */
+  readonly kvWriteMs: number;
+  /** How long a write through the API may take to be seen by the worker. */
+  readonly kvDelayMs: number;
+  /** How long a name without an origin gives no answer to the worker. */
+  readonly silenceMs: number;
+}
+
+export const REAL_LIMITS: ApiLimits = {
+  calls: { calls: 1200, seconds: 300 },
+  routes: 1000,
+  customDomains: 100,
+  customHostnames: 100,
+  records: 200,
+  kvWriteMs: 1000,
+  kvDelayMs: 60_000,
+  silenceMs: 19_000,
+};
+
+/** As the real ones, but a first try on one machine doesn't wait a minute for the worker, nor 19 s before that. */
+export const HOME_LIMITS: ApiLimits = { ...REAL_LIMITS, kvDelayMs: 1000, silenceMs: 0 };

@@ -1,0 +1,58 @@
+import { registrableDomains } from '../desired/client-domains.ts';
+import { clientsOf, holdersOf } from '../desired/desired-state.ts';
+import type { Manifest } from '../manifest/schema.ts';
+import type { DaemonDeps } from './deps.ts';
+import { ProvisionerProblem } from './errors.ts';
+import { shownQuotas } from './quotas.ts';
+
+/** Throws where another site of this host has one of `names` already: committed, the edit would only stall the site. */
+export async function refuseTaken(
+  { repo, reader }: DaemonDeps,
+  site: string,
+  names: readonly string[],
+): Promise<void> {
+  const head = await repo.head();
+  if (head === null) return;
+  const holders = holdersOf(await reader.read(head));
+  for (const name of names) {
+    const holder = holders.get(name);
+    if (holder !== undefined && holder !== site) {
+      throw new ProvisionerProblem('name_taken', { detail: `${name} is held by the site ${holder}` });
+    }
+  }
+}
+
+/**
+ * Throws `name_taken` if another client has a registrable domain of the manifest, and the manifest's client doesn't.
+ */
+export async function refuseForeignDomains({ repo, reader }: DaemonDeps, manifest: Manifest): Promise<void> {
+  const head = await repo.head();
+  if (head === null) return;
+  const clients = clientsOf(await reader.read(head));
+  for (const domain of registrableDomains(manifest)) {
+    const holders = clients.get(domain);
+    if (holders !== undefined && !holders.has(manifest.client)) {
+      const sites = [...holders.values()].join(', ');
+      throw new ProvisionerProblem('name_taken', {
+        detail: `domain ${domain} belongs to the client of the site ${sites}`,
+      });
+    }
+  }
+}
+
+/** Throws `quota_reached` where a new site doesn't fit. A site that exists already needs no more room. */
+export function refuseWithoutRoom(deps: DaemonDeps, site: string): void {
+  const status = deps.loop.status(site);
+  if (status !== null && status.reason !== 'Removed') return;
+  const full = shownQuotas(deps).find(({ state }) => state === 'quota_reached');
+  if (full === undefined) return;
+  throw new ProvisionerProblem('quota_reached', { detail: `${full.message}. ${full.fix}` });
+}
+
+/** Throws `quota_reached` while the site itself waits for room: it can't be reached under a further domain. */
+export function refuseStuck({ loop }: DaemonDeps, site: string): void {
+  const status = loop.status(site);
+  if (status?.reason === 'QuotaReached') {
+    throw new ProvisionerProblem('quota_reached', { detail: status.message });
+  }
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+
+/** The limits of a provider that are known, with what to do before one is reached. */
+const QUOTAS = {
+  worker_routes: {
+    target: 'route',
+    what: 'Workers routes of the zone',
+    remedy: {
+      site: 'Set EDGE_ROUTE_MODE=wildcard (one route for all sites), delete routes, or have Cloudflare raise the limit.',
+      wildcard: 'Delete routes, or have Cloudflare raise the limit.',
+    },
+  },
+  dns_records: {
+    target: 'dns',
+    what: 'DNS records of the zone',
+    remedy: {
+      site: 'Set DNS_RECORD_MODE=wildcard (fewer records a site), delete records, or move the zone to a larger plan.',
+      wildcard: 'Delete records, or move the zone to a larger plan.',
+    },
+  },
+} as const;
+const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
+
+/** For things of hosts that have no site. */
+const REMOVAL = 'Delete what is unused: a host that is still in use writes again what it needs.';
+
+/** From this part of the limit on, a quota is near. */
+const NEAR = 0.8;
+
+/** `unknown`: the limit is. `quota_reached`: no further site fits. */
+const QUOTA_STATES = ['ok', 'quota_near', 'quota_reached', 'unknown'] as const;
+
+/** A quota in `GET /sites` and `GET /quotas`. */
+const quotaStatus = z.object({
+  name: z.enum(QUOTA_NAMES),
+  /** Things of others included. */
+  used: z.number(),
+  /** `null`: unknown. */
+  limit: z.number().nullable(),
+  /** What the host uses for its sites' names: things of each site, or a wildcard; absent: the first. */
+  mode: z.enum(['site', 'wildcard']).optional(),
+  /** How many things a new site adds. */
+  perSite: z.number(),
+  /** Things that serve no site, each with its owner, for a person; absent: none. */
+  unused: z.array(z.string()).optional(),
+  state: z.enum(QUOTA_STATES),
+  /** How much is used, for a person. */
+  message: z.string(),
+  /** What to do; `null`: nothing. */
+  fix: z.string().nullable(),
+});
+export type QuotaStatus = z.infer<typeof quotaStatus>;
+
+/** How much of a provider's limit is used, as of the last observation. */
+export type QuotaFigures = Omit<QuotaStatus, 'state' | 'message' | 'fix'>;
+
+/** The answer of `GET /quotas`. */
+export const quotasSchema = z.object({ quotas: z.array(quotaStatus) });
+
+/** What a site's status says of a quota. */
+export const siteConditionSchema = z.object({
+  condition: z.enum(['quota_near', 'quota_reached']),
+  message: z.string(),
+});
+
+interface CountedSite {
+  readonly resources: readonly { readonly target: string; readonly missing?: true | undefined }[];
+}
+
+/** A quota with its state, pure. `sites`: what they still miss needs room as well. */
+export function statusOf(quota: QuotaFigures, sites: readonly CountedSite[]): QuotaStatus {
+  const { name, mode = 'site', used, limit, perSite, unused = [] } = quota;
+  const { target, what, remedy } = QUOTAS[name];
+  const surplus = unused.length === 0 ? '' : `; unused: ${unused.join(', ')}`;
+  if (limit === null) {
+    const message = `${used} ${what}; the limit is unknown${surplus}`;
+    return { ...quota, state: 'unknown', message, fix: surplus === '' ? null : REMOVAL };
+  }
+  // A wildcard may cover some of the names.
+  const neededBy = ({ resources }: CountedSite) =>
+    Math.min(perSite, resources.filter((one) => one.target === target && one.missing).length);
+  const room = limit - used - sites.reduce((sum, site) => sum + neededBy(site), 0);
+  const state = room < perSite ? 'quota_reached' : used >= limit * NEAR ? 'quota_near' : 'ok';
+  const needed = state === 'quota_reached' ? `; a new site needs ${perSite}` : '';
+  const message = `${used} of ${limit} ${what}${needed}${surplus}`;
+  const fixes = [...(state === 'ok' ? [] : [remedy[mode]]), ...(surplus === '' ? [] : [REMOVAL])];
+  return { ...quota, state, message, fix: fixes.length === 0 ? null : fixes.join(' ') };
+}
+
+/** What the quotas mean for each site of the host. */
+export function conditionsOf(quotas: readonly QuotaStatus[]): z.infer<typeof siteConditionSchema>[] {
+  return quotas.flatMap(({ state, message }) =>
+    state === 'quota_near' || state === 'quota_reached' ? [{ condition: state, message }] : [],
+  );
+}

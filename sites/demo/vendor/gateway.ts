@@ -1,0 +1,69 @@
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { readGtmQuery, renderGtmScript } from '../tag-server/gtm-script.ts';
+import { acceptAnyBody, queryOf, sendNotFound, sendScript } from './answer.ts';
+import {
+  type ContainerOf,
+  defaultContainer,
+  renderDestination,
+  renderGoogleTag,
+  renderTags,
+} from './google-tag.ts';
+
+interface GatewayOptions {
+  /** The web container whose host this is: `<id>.fps.goog`, in lower case. */
+  readonly id: string;
+  /** Default: as for the vendor. */
+  readonly containerOf?: ContainerOf;
+}
+
+/** The measurement path: one segment of letters and digits, chosen by the site. */
+const PATH = '/:path(^[A-Za-z0-9]{1,100}$)';
+/** ISO 3166-2: the country and the region in it. */
+const COUNTRY_REGION = /^[A-Z]{2}-[A-Z0-9]{1,3}$/;
+
+/**
+ * A stand-in for one host of Google's tag gateway (docs/facts.md, Tag gateway). All that its scripts request follows the
+ * measurement path of the request, on the host that served the script.
+ */
+export function buildGateway({ id, containerOf = defaultContainer }: GatewayOptions): FastifyInstance {
+  const app = fastify();
+  const pathOf = ({ params }: FastifyRequest) => `/${(params as { path: string }).path}`; // every route has it
+
+  // Google lets shared caches keep it, so a server that forwards the path must not cache it.
+  app.get(`${PATH}/healthy`, (_request, reply) =>
+    reply.header('cache-control', 'public').type('text/plain').send('ok'),
+  );
+  app.get(`${PATH}/`, async (request, reply) => {
+    const query = queryOf(request);
+    if (query.get('validate_geo') === 'healthy') {
+      const isStated = hasGeography(request);
+      return reply
+        .code(isStated ? 200 : 400)
+        .header('cache-control', 'public')
+        .type('text/plain')
+        .send(isStated ? 'ok' : 'no geography');
+    }
+    const gtm = readGtmQuery(query);
+    if (gtm.id !== '' && gtm.id !== id) return sendNotFound(reply);
+    const tags = renderTags(await containerOf(id), { base: pathOf(request), dataLayer: gtm.dataLayer });
+    return await sendScript(request, reply, renderGtmScript({ ...gtm, id, servedBy: 'gateway', tags }));
+  });
+  app.get(`${PATH}/gtag/js`, async (request, reply) => {
+    const { id: tag, dataLayer } = readGtmQuery(queryOf(request));
+    return await sendScript(request, reply, renderGoogleTag(tag, dataLayer, pathOf(request)));
+  });
+  app.get(`${PATH}/gtag/destination`, async (request, reply) =>
+    sendScript(request, reply, renderDestination(readGtmQuery(queryOf(request)).id)),
+  );
+  acceptAnyBody(app);
+  app.post(`${PATH}/g/collect`, (_request, reply) => reply.code(204).send());
+  app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
+  return app;
+}
+
+/** The combined header, or both of the pair. */
+function hasGeography({ headers }: FastifyRequest): boolean {
+  const combined = headers['x-forwarded-countryregion'];
+  const pair = `${headers['x-forwarded-country']}-${headers['x-forwarded-region']}`;
+  return COUNTRY_REGION.test(String(combined ?? pair));
+}

@@ -1,0 +1,14 @@
+import type { Behaviour } from '../behaviour.ts';
+import { dnsBehaviours } from './dns.ts';
+import { hostnameBehaviours } from './hostnames.ts';
+import { kvBehaviours } from './kv.ts';
+import type { CloudflareTarget } from './target.ts';
+import { workerBehaviours } from './workers.ts';
+
+/** What any Cloudflare API does, within a few hundred calls. Each behaviour removes what it makes. */
+export const cloudflareBehaviours: readonly Behaviour<CloudflareTarget>[] = [
+  ...dnsBehaviours,
+  ...kvBehaviours,
+  ...workerBehaviours,
+  ...hostnameBehaviours,
+];

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { z } from 'zod';
+import type { Behaviour } from '../behaviour.ts';
+import { assertRefused, type CloudflareTarget, call, createdId, succeed } from './target.ts';
+
+const source = 'Cloudflare Workers';
+const outcome = z.object({ successful_key_count: z.number(), unsuccessful_keys: z.array(z.string()) });
+const names = z.array(z.object({ name: z.string(), metadata: z.unknown().optional() }));
+
+/** Runs `work` with a namespace of its own, and deletes it. */
+function inNamespace(work: (target: CloudflareTarget, path: string) => Promise<void>) {
+  return async (target: CloudflareTarget) => {
+    const namespaces = `/accounts/${target.account}/storage/kv/namespaces`;
+    const id = await createdId(target, 'POST', namespaces, { title: `${target.prefix}-kv` });
+    try {
+      await work(target, `${namespaces}/${id}`);
+    } finally {
+      await call(target, 'DELETE', `${namespaces}/${id}`);
+    }
+  };
+}
+
+export const kvBehaviours: readonly Behaviour<CloudflareTarget>[] = [
+  {
+    name: 'keeps a value and its metadata under any key, and forgets them',
+    source,
+    check: inNamespace(async (target, path) => {
+      const key = `${target.prefix}/a b?ü`;
+      const form = new FormData();
+      form.set('value', 'text');
+      form.set('metadata', '{"mark":"m"}');
+      await succeed(target, 'PUT', `${path}/values/${encodeURIComponent(key)}`, form);
+      assert.equal((await call(target, 'GET', `${path}/values/${encodeURIComponent(key)}`)).text, 'text');
+      const listed = names.parse(await succeed(target, 'GET', `${path}/keys?prefix=${target.prefix}`));
+      assert.deepEqual(listed, [{ name: key, metadata: { mark: 'm' } }]);
+    }),
+  },
+  {
+    name: 'refuses a second title of a namespace',
+    source,
+    check: inNamespace(async (target) => {
+      const namespaces = `/accounts/${target.account}/storage/kv/namespaces`;
+      assertRefused(await call(target, 'POST', namespaces, { title: `${target.prefix}-kv` }), 400, 10014);
+    }),
+  },
+  {
+    name: 'lists a thousand namespaces in a page',
+    source,
+    check: inNamespace(async (target) => {
+      const path = `/accounts/${target.account}/storage/kv/namespaces?per_page=1000&order=title&direction=asc`;
+      const titles = z.array(z.object({ title: z.string() })).parse(await succeed(target, 'GET', path));
+      assert.ok(titles.some(({ title }) => title === `${target.prefix}-kv`));
+    }),
+  },
+  {
+    name: 'answers which keys of a bulk write it wrote, and counts an absent key as deleted',
+    source,
+    check: inNamespace(async (target, path) => {
+      const keys = ['a', 'b'].map((end) => `${target.prefix}-${end}`);
+      const pairs = keys.map((key) => ({ key, value: 'v' }));
+      const written = outcome.parse(await succeed(target, 'PUT', `${path}/bulk`, pairs));
+      assert.equal(written.successful_key_count + written.unsuccessful_keys.length, 2);
+      const absent = [`${target.prefix}-never`];
+      const removed = outcome.parse(await succeed(target, 'POST', `${path}/bulk/delete`, absent));
+      assert.equal(removed.successful_key_count, 1);
+    }),
+  },
+  {
+    name: 'answers null for an absent key of a bulk read',
+    source,
+    check: inNamespace(async (target, path) => {
+      const key = `${target.prefix}-absent`;
+      const read = await succeed(target, 'POST', `${path}/bulk/get`, { keys: [key] });
+      assert.deepEqual(z.object({ values: z.record(z.string(), z.unknown()) }).parse(read).values, {
+        [key]: null,
+      });
+    }),
+  },
+  {
+    name: 'answers 404 for an absent key',
+    source,
+    check: inNamespace(async (target, path) => {
+      assertRefused(await call(target, 'GET', `${path}/values/${target.prefix}-absent`), 404, 10009);
+    }),
+  },
+  {
+    name: 'refuses a key over 512 bytes and metadata over 1,024 bytes',
+    source,
+    check: inNamespace(async (target, path) => {
+      const long = { key: `${target.prefix}${'k'.repeat(512)}`, value: 'v' };
+      const heavy = { key: target.prefix, value: 'v', metadata: { m: 'x'.repeat(1024) } };
+      for (const pair of [long, heavy]) {
+        const { status, text } = await call(target, 'PUT', `${path}/bulk`, [pair]);
+        assert.ok(status >= 400 && status < 500, text);
+      }
+    }),
+  },
+];

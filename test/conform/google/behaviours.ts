@@ -1,0 +1,10 @@
+import type { Behaviour } from '../behaviour.ts';
+import { gatewayBehaviours } from './gateway.ts';
+import { tagManagerBehaviours } from './tag-manager.ts';
+import type { GoogleTarget } from './target.ts';
+
+/** What `npm run conform -- --google` tries, and the stand-in's own test. */
+export const googleBehaviours: readonly Behaviour<GoogleTarget>[] = [
+  ...tagManagerBehaviours,
+  ...gatewayBehaviours,
+];

@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs';
+import Docker from 'dockerode';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describeWith } from '../support/components.ts';
+import { startImageRegistry } from '../support/containers/image-registry.ts';
+import { spoiltRelease, tagServerImage } from '../support/containers/tag-server-image.ts';
+import { eventually } from '../support/eventually.ts';
+import { signal } from '../support/signal.ts';
+import { containerConfig } from '../support/tag-server.ts';
+import { runConform, startConform } from './run-conform.ts';
+import { tagServerBehaviours } from './tag-server/index.ts';
+
+const ALL = tagServerBehaviours.map(({ name }) => name);
+const PREFLIGHT = 'answers the preflight of Tag Manager’s interface with 204 and credentials, in both roles';
+
+const DOCUMENT = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
+
+describeWith('docker', 'npm run conform -- --image', () => {
+  const docker = new Docker();
+  let built: Awaited<ReturnType<typeof tagServerImage>>;
+  beforeAll(async () => {
+    built = await tagServerImage(docker, 'test-conform');
+  });
+  afterAll(() => built[Symbol.asyncDispose]());
+
+  /** The command's containers that exist, of all runs. */
+  async function containers(): Promise<string[]> {
+    const filters = { label: ['tagyard.conform'] };
+    return (await docker.listContainers({ all: true, filters })).flatMap(({ Names }) => Names);
+  }
+
+  test('pulls an image, finds it the same, and removes its containers', async () => {
+    await using registry = await startImageRegistry(docker, built.image);
+    try {
+      const { exitCode, having, tables } = await runConform(['--image', registry.image]);
+      expect(having('differs')).toEqual([]);
+      expect([exitCode, having('same')]).toEqual([0, ALL]);
+      expect(registry.reads()).toBeGreaterThan(0);
+      expect(tables[0]?.subject).toContain(registry.image);
+      const costs = tables[0]?.costs[0];
+      expect(costs).toMatch(/^\d+ containers$/);
+      // The document says so twice.
+      expect(DOCUMENT.match(/\d+ containers/g)).toEqual([costs, costs]);
+      expect(await containers()).toEqual([]);
+    } finally {
+      await docker.getImage(registry.image).remove({ force: true });
+    }
+  });
+
+  test('finds what differs, with the log but without the configuration', async () => {
+    const spoilt = await spoiltRelease(docker, built, 204);
+    const config = containerConfig({ auth: 's3cret-c0nf0rm' });
+    const run = await runConform(['--image', spoilt], { CONFORM_CONTAINER_CONFIG: config });
+    expect(run.exitCode).toBe(1);
+    expect(run.having('differs')).toContain(PREFLIGHT);
+    expect(run.having('same').length).toBeGreaterThan(0);
+    const { detail = '' } = run.rows.find(({ name }) => name === PREFLIGHT) ?? {};
+    expect(detail).toMatch(/200[\s\S]*204/);
+    expect(detail).toContain('CONTAINER_CONFIG');
+    expect(run.output).not.toContain(config);
+    expect(run.output).not.toContain('s3cret-c0nf0rm');
+    expect(await containers()).toEqual([]);
+  });
+
+  test.each([
+    ['of a registry that can’t be reached', 'registry.invalid/tag-server:stable', "can't be pulled"],
+    ['that isn’t here', `sha256:${'0'.repeat(64)}`, 'this machine has no image'],
+  ])('tries nothing with an image %s', async (_what, image, reason) => {
+    const { exitCode, rows, having } = await runConform(['--image', image]);
+    expect(exitCode).toBe(3);
+    expect(having('not tried')).toEqual(ALL);
+    for (const { detail } of rows) expect(detail).toContain(reason);
+    expect(await containers()).toEqual([]);
+  });
+
+  test('tries nothing without Docker, and says so', async () => {
+    const { exitCode, rows } = await runConform(['--image', built.image], {
+      DOCKER_HOST: 'tcp://127.0.0.1:1',
+    });
+    expect(exitCode).toBe(3);
+    for (const { detail } of rows) expect(detail).toMatch(/did not answer.*install and start Docker/);
+  });
+
+  test('removes its containers where a signal ends it', async () => {
+    const run = startConform(['--image', built.image]);
+    let said = '';
+    run.stdout.on('data', (chunk: Buffer) => {
+      said += chunk;
+    });
+    await eventually(() => expect(said).toMatch(/^ {2}same /m), { timeoutMs: 120_000 });
+    expect(await containers()).not.toEqual([]);
+    signal(run.pid ?? 0, 'SIGINT');
+    const { exitCode, stdout } = await run;
+    expect(exitCode).toBe(3);
+    expect(stdout).toContain('the run was interrupted');
+    expect(await containers()).toEqual([]);
+  });
+});

@@ -1,0 +1,59 @@
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { afterEach, expect, test } from 'vitest';
+import { formatManifest } from '../../../gitops/manifest/load.ts';
+import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+import { FACTS, PRIVATE_LINE, serviceAccountJson } from '../../support/service-account.ts';
+
+let daemon: MemoryDaemon;
+afterEach(() => daemon.close());
+
+const JSON_KEY = JSON.stringify(serviceAccountJson());
+
+test('a service account that can’t be used keeps what is applied, and says what is wrong without the key', async () => {
+  daemon = await memoryDaemon();
+  const elsewhere = await identityToRecipient(await generateIdentity());
+  const account = async (text: string, extra = {}, recipient = daemon.recipient) => ({
+    ...FACTS,
+    key: await encryptSecret(recipient, text),
+    ...extra,
+  });
+  const push = async (serviceAccount: NonNullable<ManifestInput['serviceAccount']>) =>
+    await daemon.push('one', formatManifest(daemon.manifest('one', 0, { name: 'Renamed', serviceAccount })));
+  await daemon.push('one', formatManifest(daemon.manifest('one', 0)));
+  await daemon.reaches('one', 'Ready');
+  const before = daemon.objectCount('one');
+
+  const unusable = [
+    [await account(JSON_KEY, {}, elsewhere), 'UndecryptableConfig', /serviceAccount\.key can't be decrypted/],
+    [
+      await account('no JSON'),
+      'InvalidManifest',
+      /serviceAccount\.key holds no key of a service account: must be a JSON object/,
+    ],
+    [
+      await account(JSON.stringify(serviceAccountJson({ type: 'authorized_user' }))),
+      'InvalidManifest',
+      /type must be service_account/,
+    ],
+    [
+      await account(JSON_KEY, { projectId: 'another-project' }),
+      'InvalidManifest',
+      /serviceAccount\.projectId is not that of serviceAccount\.key/,
+    ],
+  ] as const;
+  daemon.applied.length = 0;
+  for (const [serviceAccount, reason, message] of unusable) {
+    await push(serviceAccount);
+    const expected = { ready: false, reason, message: expect.stringMatching(message) };
+    await eventually(() => expect(daemon.loop.status('one')).toMatchObject(expected));
+    expect(JSON.stringify(daemon.loop.status('one'))).not.toContain(PRIVATE_LINE);
+  }
+  expect(daemon.applied).toEqual([]);
+  expect(daemon.objectCount('one')).toBe(before);
+
+  await push(await account(JSON_KEY));
+  expect(await daemon.reaches('one', 'Ready')).toMatchObject({ ready: true });
+});

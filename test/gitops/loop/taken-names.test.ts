@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { routeApplier } from '../../../gitops/appliers/edge/route.ts';
+import { dnsZone } from '../../support/cloudflare/dns-zone.ts';
+import { edgeZone } from '../../support/cloudflare/edge-zone.ts';
+import { type CloudflareWorld, cloudflareWorld } from '../../support/cloudflare/world.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+
+const NAME = 'portal.example.net';
+const SITE_ROUTE = `${NAME}/*`;
+const WILDCARD_ROUTE = '*.example.net/*';
+const FOREIGN = { name: NAME, type: 'A', content: '203.0.113.7', proxied: true };
+const { signal } = new AbortController();
+
+describe.each([
+  ['a route for each site', 'site', SITE_ROUTE],
+  ['one route for all sites', 'wildcard', WILDCARD_ROUTE],
+] as const)('with %s, a site whose name is taken', (_what, mode, route) => {
+  let world: CloudflareWorld;
+  let daemon: MemoryDaemon;
+  const edge = edgeZone(() => world);
+  const zone = dnsZone(() => world);
+  beforeEach(async () => {
+    world = await cloudflareWorld();
+    daemon = await memoryDaemon({}, [
+      edge.kv(),
+      routeApplier({ ...edge.routeOptions(), mode }),
+      zone.dns('site'),
+    ]);
+  });
+  afterEach(async () => {
+    await daemon.close();
+    await world.close();
+  });
+
+  const keys = async (namespace: 'ROUTES' | 'SITE_REGISTRY') =>
+    (await world.store.keys(namespace, signal)).map(({ name }) => name);
+  const routes = async () => (await edge.routes()).map(({ pattern }) => pattern);
+  const create = (extra: Parameters<MemoryDaemon['manifest']>[2] = {}) =>
+    daemon.push('portal', daemon.manifest('portal', 1, extra));
+
+  test.each([
+    ['without a mark', FOREIGN],
+    ['of another site of the instance', { ...FOREIGN, comment: 'tgy1 test tag-2 other 0011aabb' }],
+    ['without a mark, at its origin', { ...FOREIGN, name: 'portal-origin.example.net', proxied: false }],
+  ])('by a record %s is not served until the record is gone', async (_which, record) => {
+    await zone.plant(record);
+    await create();
+    const { message } = (await daemon.reaches('portal', 'Conflict')) ?? {};
+    expect(await keys('ROUTES')).toEqual([]);
+    expect(await routes()).toEqual([]);
+    expect(message).toContain(record.name);
+    expect(message).toContain(`adopt: true. Not applied until then: ROUTES ${NAME}`);
+    // What the edge finds only by those is prepared.
+    expect(await keys('SITE_REGISTRY')).toHaveLength(1);
+    const plan = (await daemon.call('POST', '/plan', {})).body;
+    expect(plan.changes.map(({ held }: { held: string[] }) => held)).toEqual([['conflict'], ['conflict']]);
+
+    zone.forget(record.name.replace('.example.net', ''));
+    await daemon.fullPass();
+    await daemon.reaches('portal', 'Ready');
+    expect(await keys('ROUTES')).toEqual([NAME]);
+    expect(await routes()).toEqual([route]);
+  });
+
+  test('is not served by the route of another site', async () => {
+    await daemon.push('shop', daemon.manifest('shop', 2));
+    await daemon.reaches('shop', 'Ready');
+    await zone.plant(FOREIGN);
+    await create();
+    await daemon.reaches('portal', 'Conflict');
+    expect(await keys('ROUTES')).toEqual(['shop.example.net']);
+    expect(await routes()).toEqual([mode === 'site' ? 'shop.example.net/*' : WILDCARD_ROUTE]);
+  });
+
+  test('while it runs is served further, also with a new manifest', async () => {
+    await create();
+    await daemon.reaches('portal', 'Ready');
+    zone.forget('portal');
+    await zone.plant(FOREIGN);
+    await daemon.fullPass();
+    await daemon.reaches('portal', 'Conflict');
+    const marks = async () => (await world.store.keys('ROUTES', signal)).map(({ metadata }) => metadata);
+    const before = await marks();
+    const { hostnames } = daemon.manifest('portal', 1);
+    await create({ hostnames: { ...hostnames, origin: 'portal-new.example.net' } });
+    await eventually(async () => expect(await marks()).not.toEqual(before));
+    await daemon.reaches('portal', 'Conflict');
+    expect(await keys('ROUTES')).toEqual([NAME]);
+    expect(await routes()).toEqual([route]);
+  });
+
+  test('since its manifest renames it is served further under its earlier name', async () => {
+    const named = (edge: string) => ({ hostnames: { ...daemon.manifest('portal', 1).hostnames, edge } });
+    await create(named('old.example.net'));
+    await daemon.reaches('portal', 'Ready');
+    await zone.plant(FOREIGN);
+    await create(named(NAME));
+    await daemon.reaches('portal', 'Conflict');
+    expect(await keys('ROUTES')).toEqual(['old.example.net']);
+    expect(await zone.records()).toContainEqual(expect.stringContaining('old.example.net AAAA'));
+    expect(await routes()).toEqual([mode === 'site' ? 'old.example.net/*' : WILDCARD_ROUTE]);
+    zone.forget('portal');
+    await daemon.fullPass();
+    await daemon.reaches('portal', 'Ready');
+    expect(await keys('ROUTES')).toEqual([NAME]);
+    expect(await routes()).toEqual([route]);
+  });
+
+  test('takes it over if its manifest says so', async () => {
+    await zone.plant(FOREIGN);
+    await create({ adopt: true });
+    await daemon.reaches('portal', 'Ready');
+    expect(await keys('ROUTES')).toEqual([NAME]);
+    expect(await routes()).toEqual([route]);
+  });
+});
