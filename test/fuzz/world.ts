@@ -20,6 +20,8 @@ const SETTINGS = {
   SWAP_STEADY_SECONDS: '0',
   SWAP_DRAIN_SECONDS: '1',
   CONFIG_TTL_SECONDS: '1',
+  // The checks read everything after each step, beside the provisioner, which keeps to Cloudflare's rate by itself.
+  CLOUDFLARE_EMULATOR_CALLS: '1000000',
 };
 
 const secretsSchema = z.object({

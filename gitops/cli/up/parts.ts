@@ -47,6 +47,7 @@ export function edgePart(setup: Setup): ChildSpec {
     EDGE_DOMAIN: ZONE,
     CLOUDFLARE_API_TOKEN: instance.cloudflareToken,
     CLOUDFLARE_EMULATOR: env.CLOUDFLARE_EMULATOR || 'home',
+    CLOUDFLARE_EMULATOR_CALLS: env.CLOUDFLARE_EMULATOR_CALLS || '1200',
     CLOUDFLARE_EMULATOR_RECORDS: env.CLOUDFLARE_EMULATOR_RECORDS || '200',
     HOP_SECRET: instance.hopSecret,
     TAG_UPSTREAM: env.TAG_UPSTREAM || `http://127.0.0.1:${ports.vendor}`,

@@ -24,6 +24,8 @@ const environment = z.object({
   CLOUDFLARE_API_TOKEN: z.string().min(1),
   /** `real`: as slow as the real thing, too. */
   CLOUDFLARE_EMULATOR: z.enum(['home', 'real']).default('home'),
+  /** Calls in five minutes. */
+  CLOUDFLARE_EMULATOR_CALLS: z.coerce.number().int().positive().default(REAL_LIMITS.calls.calls),
   /** DNS records that a zone can have: of a new free zone, of an older free one, of a paid one. */
   CLOUDFLARE_EMULATOR_RECORDS: z.coerce
     .number()
@@ -40,7 +42,8 @@ const environment = z.object({
 
 function limitsOf(env: z.infer<typeof environment>): ApiLimits {
   const limits = env.CLOUDFLARE_EMULATOR === 'real' ? REAL_LIMITS : HOME_LIMITS;
-  return { ...limits, records: env.CLOUDFLARE_EMULATOR_RECORDS };
+  const calls = { ...limits.calls, calls: env.CLOUDFLARE_EMULATOR_CALLS };
+  return { ...limits, calls, records: env.CLOUDFLARE_EMULATOR_RECORDS };
 }
 
 /** Cloudflare at home: its API, and the worker that serves the routes, values and records written through it. */
