@@ -2,8 +2,9 @@ import type { CheckContext } from '../check.ts';
 import { failed, passed, skipped } from '../result.ts';
 import { described, isProblem, type Visit } from '../visit.ts';
 
-/** The statuses that proxies return if their upstream is down; `null`: no answer. */
-const GATEWAY_ERRORS: readonly (number | null)[] = [null, 502, 504];
+/** True for the statuses that proxies return if their upstream is down, Cloudflare's own included; `null`: no answer. */
+const isGatewayError = (status: number | null) =>
+  status === null || status === 502 || status === 504 || (status >= 520 && status <= 530);
 
 /** The tag server answers its health on every path that ends with this (docs/facts.md). */
 const HEALTH = '/healthy';
@@ -20,7 +21,7 @@ export async function checkContainerConfig({ site, host, visit }: CheckContext) 
     ];
   }
   const health = await visit(new URL(HEALTH, site.edge));
-  if (GATEWAY_ERRORS.includes(health.status)) {
+  if (isGatewayError(health.status)) {
     return [
       failed(
         null,
