@@ -30,7 +30,7 @@ interface LocalCaOptions {
   readonly now?: () => Date;
   readonly caDays?: number;
   readonly leafDays?: number;
-  /** The only name that the CA can sign for (name constraints); default: any. */
+  /** The only name that the CA can sign for (name constraints). Unset: it can sign for every name. */
   readonly onlyName?: string;
 }
 

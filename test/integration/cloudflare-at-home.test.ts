@@ -81,7 +81,7 @@ describe('Cloudflare at home', () => {
     ]);
     const { edge, cloudflare, accountId, zoneId } = ready.parse(message);
     const client = cloudflareClient({ url: cloudflare, token: 'a-token-for-tests', accountId, rate: 1000 });
-    /** A call of the API as any client makes it. */
+    /** A call of the API with the token, as a client makes it. */
     const call = (method: string, path: string, body?: object) =>
       fetch(`${cloudflare}${path}`, {
         method,

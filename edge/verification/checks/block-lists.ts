@@ -20,8 +20,8 @@ export function checkBlockLists({ site }: CheckContext): Finding[] {
   const hosts = tagHosts(site).map(({ host, hostname }): Finding => {
     const isOwn = host !== edge;
     const rule = blockedHost(hostname, { isOwn });
-    if (rule === null) return passed(hostname, 'no common list names the host');
-    return passed(hostname, describeRule(rule), advice(isOwn));
+    if (rule === null) return passed(hostname, `no common list names ${hostname}`);
+    return passed(hostname, `${hostname}: ${describeRule(rule)}`, advice(isOwn));
   });
   const addresses = [...GOOGLE_ADDRESSES, ...site.proxyPaths].filter((path) => blockedPath(path) !== null);
   return [...hosts, passed(null, `EasyPrivacy blocks on every host: ${addresses.join(', ')}`)];
