@@ -218,6 +218,14 @@ interface PluginBase<Settings> {
     owns(path: string, site: Site): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
+  /**
+   * Addresses that other software names, only under the prefix of a domain: GET by path and query. They match before all
+   * routes. Answers 304 where `if-none-match` names the response's etag.
+   */
+  readonly prefixed?: {
+    owns(address: URL, site: Site, settings: Settings): boolean;
+    handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
+  };
   /** Text of a script that is sent with the loader. */
   readonly pageScript?: string;
   /** Cookie names (or prefixes ending in `*`) that the loader sends with the bootstrap. It sends no others. */

@@ -23,6 +23,22 @@ const HOSTS: readonly (readonly [list: BlockList, labels: string])[] = [
 /** First labels that EasyList matches only for pages of another registrable domain. */
 const FOREIGN_HOSTS = 'a-ads adv affiliate affiliates banner banners promo uads';
 
+/** Words of 6 to 12 letters and digits that block every request below them: `/hitcounter/`. */
+const SEGMENTS: readonly (readonly [list: BlockList, words: string])[] = [
+  [
+    'EasyList',
+    `160x600 468x60 480x60 640x100 728x90 800x160 adhandler admanager adsdelivery adserve adverts bannerads exoads exonob
+    neverblock pageear peelads phpads phpadsnew porpoiseant prebid prebidlink publicidad publicidade publicidades reklam
+    reklame tagman videoad videoads`,
+  ],
+  [
+    'EasyPrivacy',
+    `acecounter addpageview dynamicyield gen204 hitcount hitcounter hittracker matomo misites onetag opentag optimizelyjs
+    pixeljs roverclk roverimp snowplow statscounter statstracker trackvisit traffictrade webanalytics webcounter
+    webtracking`,
+  ],
+];
+
 /**
  * Paths of Google's tags that EasyPrivacy matches on every host, a site's own host too. What a request contains, not
  * the host's name, is why it is blocked.
@@ -48,6 +64,11 @@ export const HOST_RULES: readonly HostRule[] = [
   ),
   ...FOREIGN_HOSTS.split(' ').map((label) => ({ list: 'EasyList' as const, label, foreignOnly: true })),
 ];
+
+/** The list that blocks requests below a path's first segment, by the segment. */
+export const BLOCKED_SEGMENTS: ReadonlyMap<string, BlockList> = new Map(
+  SEGMENTS.flatMap(([list, words]) => words.split(/\s+/).map((word) => [word, list] as const)),
+);
 
 /** The rule that matches a host by its first label; `null`: none. `isOwn`: the pages are of its registrable domain. */
 export function blockedHost(host: string, { isOwn }: { readonly isOwn: boolean }): HostRule | null {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BLOCKED_SEGMENTS } from '../../edge/verification/block-lists.ts';
 import { ROUTE_PATHS } from '../../plugins/document.ts';
 
 /** First segments of the edge's own paths: a prefix of that name would hide them. */
@@ -10,7 +11,11 @@ const OWN = [...new Set(ROUTE_PATHS.map((path) => path.split('/')[1]))].filter((
 const sameOriginPath = z
   .string()
   .regex(/^\/[a-z0-9]{6,12}$/, 'must be / and 6 to 12 of a-z and 0-9')
-  .regex(new RegExp(`^/(?!(?:${OWN.join('|')})$)`), 'is one of the edge’s own paths');
+  .regex(new RegExp(`^/(?!(?:${OWN.join('|')})$)`), 'is one of the edge’s own paths')
+  .refine(
+    (path) => !BLOCKED_SEGMENTS.has(path.slice(1)),
+    'is a word that common blocking lists match; choose a neutral one',
+  );
 
 const tokenHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be the SHA-256 of a token, 64 hex digits');
 

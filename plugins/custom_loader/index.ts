@@ -1,7 +1,8 @@
 import { definePlugin, defineRoute, type PluginContext } from '../contract.ts';
 import { bootRoute } from './boot.ts';
-import { config, LOADER_PATH } from './config.ts';
+import { config, LOADER_PATH, SCRIPT_PATH } from './config.ts';
 import { renderLoader } from './script.ts';
+import { isScriptAddress, loaderOf, pageOf, type Snippet } from './snippet-address.ts';
 
 interface Rendered {
   readonly body: Uint8Array;
@@ -9,30 +10,35 @@ interface Rendered {
 }
 
 /**
- * Scripts by edge URL and token: a few per site, but a visitor can request any port. Keyed by the site's list of cookies,
+ * Scripts by edge URL, token and query: a few per site, but a visitor can request any port. Keyed by the site's list of cookies,
  * so that they are dropped when the site's documents change. The context's `memory` would need a key with the whole script:
  * hashing it costs every request about 20 µs.
  */
 const rendered = new WeakMap<readonly string[], Map<string, Rendered>>();
 const MAX_RENDERED = 100;
 
-async function loaderFor(context: PluginContext, token: string): Promise<Rendered> {
+async function answerLoader(context: PluginContext, token: string, page?: Snippet): Promise<Response> {
+  if (!(await context.ownsLoader(token))) throw context.problem('unknown_loader');
   const { base: edge, wantedCookies: cookies, pageScripts } = context;
   const own = rendered.get(cookies) ?? new Map<string, Rendered>();
-  const key = `${edge} ${token}`;
-  const known = own.get(key);
-  if (known !== undefined) return known;
-  const body = new TextEncoder().encode(renderLoader({ edge, loader: token, cookies }, pageScripts));
-  const headers = new Headers({
-    'content-type': 'application/javascript; charset=utf-8',
-    'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
-    // A page under `cross-origin-embedder-policy: require-corp` requires this header.
-    'cross-origin-resource-policy': 'cross-origin',
-    etag: await context.etagOf(body),
-  });
-  if (own.size >= MAX_RENDERED) own.clear();
-  rendered.set(cookies, own.set(key, { body, headers }));
-  return { body, headers };
+  const key = `${edge} ${token} ${page?.query}`;
+  const known = own.get(key) ?? (await render());
+  return new Response(known.body, { headers: known.headers });
+
+  async function render(): Promise<Rendered> {
+    const script = renderLoader({ edge, loader: token, cookies, ...page }, pageScripts);
+    const body = new TextEncoder().encode(script);
+    const headers = new Headers({
+      'content-type': 'application/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
+      // A page under `cross-origin-embedder-policy: require-corp` requires this header.
+      'cross-origin-resource-policy': 'cross-origin',
+      etag: await context.etagOf(body),
+    });
+    if (own.size >= MAX_RENDERED) own.clear();
+    rendered.set(cookies, own.set(key, { body, headers }));
+    return { body, headers };
+  }
 }
 
 /** Serves the first-party loader and the bootstrap that it requests. */
@@ -45,12 +51,16 @@ export default definePlugin({
       method: 'GET',
       path: LOADER_PATH,
       conditional: true,
-      async handle({ params: { token = '' } }, context) {
-        if (!(await context.ownsLoader(token))) throw context.problem('unknown_loader');
-        const { body, headers } = await loaderFor(context, token);
-        return new Response(body, { headers });
-      },
+      handle: ({ params: { token = '' } }, context) => answerLoader(context, token),
     }),
     bootRoute,
   ],
+  prefixed: {
+    owns: (address, site, { scriptPath = SCRIPT_PATH }) => isScriptAddress(address, site, scriptPath),
+    async handle({ request }, context) {
+      const page = pageOf(new URL(request.url));
+      if (page === null) throw context.problem('malformed_request', 'l must be the name of a data layer');
+      return answerLoader(context, loaderOf(context.site) ?? '', page);
+    },
+  },
 });

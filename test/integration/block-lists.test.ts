@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { FiltersEngine, Request } from '@ghostery/adblocker';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { blockedPath, HOST_RULES } from '../../edge/verification/block-lists.ts';
+import { BLOCKED_SEGMENTS, blockedPath, HOST_RULES } from '../../edge/verification/block-lists.ts';
 import { refuseBlockedName } from '../../management/containers/names/neutral-name.ts';
 import { needsSuffix, withSuffix } from '../../management/containers/names/site-id.ts';
 import type { ManagementProblem } from '../../management/http/errors.ts';
@@ -83,6 +83,15 @@ describeWith('blocklists', 'EasyList and EasyPrivacy', () => {
   test('a beacon to our zone is blocked by EasyPrivacy, under the client’s own domain it isn’t', () => {
     expect(blockedBy(inZone('acme-shop'), ['ping', '/g/collect'])).toEqual(['EasyPrivacy']);
     expect(blockedBy(inOwnDomain('acme-shop'), ['ping', '/g/collect'])).toEqual([]);
+  });
+
+  const below = (segment: string) =>
+    new Set(OURS.flatMap(([kind, path]) => blockedBy('www.acme.example', [kind, `/${segment}${path}`])));
+  test.each([...BLOCKED_SEGMENTS])('/%s/ is blocked by %s', (segment, list) => {
+    expect(below(segment)).toContain(list);
+  });
+  test('a neutral prefix is blocked by none', () => {
+    expect([...below('m3trics1')]).toEqual([]);
   });
 
   const rules = HOST_RULES.map((rule) => ({ ...rule, example: rule.label.replace('*', 'acme') }));
