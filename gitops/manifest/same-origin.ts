@@ -30,3 +30,16 @@ export const sameOrigin = z
     }),
   })
   .optional();
+
+interface Prefixed {
+  readonly domains: readonly { readonly sameOrigin?: z.output<typeof sameOrigin> }[];
+  readonly modules: { readonly server_proxy?: { readonly paths: readonly string[] } | undefined };
+}
+
+/** The domains, by index, whose prefix would hide a path that the site forwards to its tag server. */
+export function hidingPrefixes({ domains, modules }: Prefixed): number[] {
+  const forwarded = new Set(modules.server_proxy?.paths.map((path) => `/${path.split('/')[1]}`));
+  return domains.flatMap(({ sameOrigin: own }, index) =>
+    own !== undefined && forwarded.has(own.path) ? [index] : [],
+  );
+}

@@ -63,6 +63,18 @@ describe('the manifest', () => {
   });
 
   test.each([
+    ['/webhooks', ['path']],
+    ['/webhook1', []],
+  ])('with a forwarded path below /webhooks has the prefix %s: %j', (path, expected) => {
+    const own = { ...manifestInput(), modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } };
+    const { error } = manifestSchema.safeParse({
+      ...own,
+      domains: [{ ...domain, sameOrigin: { path, forwarder } }],
+    });
+    expect(error?.issues.map((issue) => issue.path.at(-1)) ?? []).toEqual(expected);
+  });
+
+  test.each([
     ['a token in place of its hash', { tokenHash: 'ft_abc' }, 'forwarder.tokenHash'],
     ['a hash in upper case', { tokenHash: 'A'.repeat(64) }, 'forwarder.tokenHash'],
     ['no generation', { generation: 0 }, 'forwarder.generation'],
