@@ -32,7 +32,7 @@ export function isScriptAddress(
 }
 
 /** `null`: the data layer's name is none. */
-export function pageOf({ searchParams }: URL): Snippet | null {
+export function readSnippet({ searchParams }: URL): Snippet | null {
   const layer = searchParams.get('l') || 'dataLayer';
   if (!LAYER.test(layer)) return null;
   const query = new URLSearchParams(layer === 'dataLayer' ? {} : { l: layer });
