@@ -23,8 +23,20 @@ const HOSTS: readonly (readonly [list: BlockList, labels: string])[] = [
 /** First labels that EasyList matches only for pages of another registrable domain. */
 const FOREIGN_HOSTS = 'a-ads adv affiliate affiliates banner banners promo uads';
 
-/** Words of 6 to 12 letters and digits that block every request below them: `/hitcounter/`. */
-const SEGMENTS: readonly (readonly [list: BlockList, words: string])[] = [
+/**
+ * Paths of Google's tags that EasyPrivacy matches on every host, a site's own host too. What a request contains, not
+ * the host's name, is why it is blocked.
+ */
+const PATHS: readonly RegExp[] = [
+  /\/gtm\.js/,
+  /\/gtag\/js\?/,
+  /&l=dataLayer&cx=c/,
+  /\/ns\.html\?id=GTM-/,
+  /\/collect\?v=/,
+];
+
+/** First segments of paths that the lists match on every host. Only 6 to 12 letters and digits, as a prefix has. */
+const SEGMENTS: readonly (readonly [list: BlockList, segments: string])[] = [
   [
     'EasyList',
     `160x600 468x60 480x60 640x100 728x90 800x160 adhandler admanager adsdelivery adserve adverts bannerads exoads exonob
@@ -37,18 +49,6 @@ const SEGMENTS: readonly (readonly [list: BlockList, words: string])[] = [
     pixeljs roverclk roverimp snowplow statscounter statstracker trackvisit traffictrade webanalytics webcounter
     webtracking`,
   ],
-];
-
-/**
- * Paths of Google's tags that EasyPrivacy matches on every host, a site's own host too. What a request contains, not
- * the host's name, is why it is blocked.
- */
-const PATHS: readonly RegExp[] = [
-  /\/gtm\.js/,
-  /\/gtag\/js\?/,
-  /&l=dataLayer&cx=c/,
-  /\/ns\.html\?id=GTM-/,
-  /\/collect\?v=/,
 ];
 
 interface HostRule {
@@ -65,11 +65,6 @@ export const HOST_RULES: readonly HostRule[] = [
   ...FOREIGN_HOSTS.split(' ').map((label) => ({ list: 'EasyList' as const, label, foreignOnly: true })),
 ];
 
-/** The list that blocks requests below a path's first segment, by the segment. */
-export const BLOCKED_SEGMENTS: ReadonlyMap<string, BlockList> = new Map(
-  SEGMENTS.flatMap(([list, words]) => words.split(/\s+/).map((word) => [word, list] as const)),
-);
-
 /** The rule that matches a host by its first label; `null`: none. `isOwn`: the pages are of its registrable domain. */
 export function blockedHost(host: string, { isOwn }: { readonly isOwn: boolean }): HostRule | null {
   const [first = ''] = host.split('.');
@@ -81,6 +76,16 @@ export function blockedHost(host: string, { isOwn }: { readonly isOwn: boolean }
 /** The list that matches a path with its query on every host; `null`: none. */
 export function blockedPath(path: string): BlockList | null {
   return PATHS.some((pattern) => pattern.test(path)) ? 'EasyPrivacy' : null;
+}
+
+export const SEGMENT_RULES = SEGMENTS.flatMap(([list, segments]) =>
+  segments.split(/\s+/).map((segment) => ({ list, segment })),
+);
+
+/** The list that matches a path by its first segment; `null`: none. */
+export function blockedSegment(path: string): BlockList | null {
+  const [, first] = path.split('/');
+  return SEGMENT_RULES.find(({ segment }) => segment === first)?.list ?? null;
 }
 
 /** Names the list and what it matches, for a message about the host. */

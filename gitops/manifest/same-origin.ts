@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { BLOCKED_SEGMENTS } from '../../edge/verification/block-lists.ts';
+import { blockedSegment } from '../../edge/verification/block-lists.ts';
 import { ROUTE_PATHS } from '../../plugins/document.ts';
 
 /** First segments of the edge's own paths: a prefix of that name would hide them. */
@@ -13,7 +13,7 @@ const sameOriginPath = z
   .regex(/^\/[a-z0-9]{6,12}$/, 'must be / and 6 to 12 of a-z and 0-9')
   .regex(new RegExp(`^/(?!(?:${OWN.join('|')})$)`), 'is one of the edge’s own paths')
   .refine(
-    (path) => !BLOCKED_SEGMENTS.has(path.slice(1)),
+    (path) => blockedSegment(path) === null,
     'is a word that common blocking lists match; choose a neutral one',
   );
 

@@ -97,7 +97,7 @@ describe('under the prefix', () => {
     expect(stage.upstream.received).toHaveLength(1);
     const [received] = stage.upstream.received;
     expect(received).toMatchObject({ method, body: body.body ?? '' });
-    expect(received?.url).toBe(`https://${site.id}-origin.test:8443${expected}`.replace('https', 'http'));
+    expect(received?.url).toBe(`https://${site.id}-origin.test:8443${expected}`);
     expect(received?.headers).toMatchObject({
       'x-forwarded-for': '198.51.100.7',
       'x-forwarded-host': page,
