@@ -26,7 +26,7 @@ const FALLBACKS: Readonly<Record<Directive, readonly string[]>> = {
 };
 
 /** The sources that each directive needs. `base` is an address without a slash: an origin, or a prefix below one. */
-export function neededSources(base: string): Readonly<Record<Directive, readonly string[]>> {
+function neededSources(base: string): Readonly<Record<Directive, readonly string[]>> {
   const own = new URL(base).pathname === '/' ? base : `${base}/`;
   const sources = [own, VENDOR];
   return { 'script-src': sources, 'connect-src': sources, 'img-src': sources, 'frame-src': sources };

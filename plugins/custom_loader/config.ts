@@ -18,7 +18,7 @@ export const config = z.strictObject({
   ),
 });
 
-export const SCRIPT_PATH = 'gtm.js';
+export const SNIPPET_PATH = 'gtm.js';
 
 export const LOADER_PATH = '/l/:token.js';
 export const BOOT_PATH = '/boot';

@@ -1,6 +1,6 @@
 import { definePlugin, defineRoute, type PluginContext } from '../contract.ts';
 import { bootRoute } from './boot.ts';
-import { config, LOADER_PATH, SCRIPT_PATH } from './config.ts';
+import { config, LOADER_PATH, SNIPPET_PATH } from './config.ts';
 import { renderLoader } from './script.ts';
 import { isScriptAddress, loaderOf, readSnippet, type Snippet } from './snippet-address.ts';
 
@@ -58,7 +58,7 @@ export default definePlugin({
     bootRoute,
   ],
   prefixed: {
-    owns: (address, site, { scriptPath = SCRIPT_PATH }) => isScriptAddress(address, site, scriptPath),
+    owns: (address, site, { scriptPath = SNIPPET_PATH }) => isScriptAddress(address, site, scriptPath),
     async handle({ request }, context) {
       const snippet = readSnippet(new URL(request.url));
       if (snippet === null) throw context.problem('malformed_request', 'l must be the name of a data layer');

@@ -2,7 +2,7 @@ import type { CheckContext, ForwardedDomain } from '../check.ts';
 import type { Visit } from '../visit.ts';
 
 /** Where a domain's pages are, and how its first page answered. */
-export interface Pages {
+interface Pages {
   readonly origin: string;
   readonly visit: Visit;
 }
