@@ -139,7 +139,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       duration: now() - startedAt,
       plugins: guard.timings,
       colo: textOf(cf?.colo) ?? null,
-      country: textOf(cf?.country) ?? null,
+      // Below a prefix it would be that of the domain's own server.
+      country: served.prefix === '' ? (textOf(cf?.country) ?? null) : null,
     };
     try {
       dependencies.record(record, waitUntil);
