@@ -1,12 +1,13 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
 import { singleFlight } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
-import { dispatch, dispatchDynamic, type Handling } from './dispatch.ts';
+import { dispatch, dispatchDynamic, dispatchPrefixed, type Handling } from './dispatch.ts';
 import type { GuardDependencies } from './guard.ts';
+import { type Arrival, arrive, FORWARDER_VARY } from './http/arrival.ts';
 import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
-import { hasHopHeader, readHop } from './http/hops.ts';
+import { hasHopHeader } from './http/hops.ts';
 import { publicUrl } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
 import type { RequestRecord } from './logs/request-record.ts';
@@ -44,6 +45,9 @@ type Notes = {
   -readonly [Field in 'route' | 'site' | 'container' | 'cache' | 'signals' | 'error']: RequestRecord[Field];
 };
 
+/** The request that is served: under a prefix another object than the one that came, and it has the body. */
+type Served = { -readonly [Member in 'request' | 'prefix']: Arrival[Member] };
+
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Builds the edge, once per isolate. */
@@ -61,22 +65,24 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
 
   /** Decides how to answer a request: resolves its site and its route. */
   async function route(
-    request: Request,
+    served: Served,
     waitUntil: WaitUntil,
     notes: Notes,
     guard: GuardDependencies,
   ): Promise<Handling> {
-    const requested = new URL(request.url);
-    const hop = readHop(request.headers, hopSecret);
+    const requested = new URL(served.request.url);
     const scope = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
     const resolved = await resolveSite(requested.hostname, scope);
     const { site } = resolved;
     notes.site = site.siteId;
     notes.container = site.containerId;
 
+    const arrival = await arrive(served.request, requested, { ...resolved, hopSecret, now });
+    const { request, path, prefix, hop } = Object.assign(served, arrival);
     const contextOf = contextFactory(services, {
       request,
       url: publicUrl(requested, hop, resolved.ownHosts),
+      prefix,
       resolved,
       hop,
       scope,
@@ -85,9 +91,11 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       record: (fields) => Object.assign(notes, fields),
     });
     const call = { ...resolved, request, contextOf, guard };
-    const match = await router(requested.pathname);
+    const prefixed = prefix ? dispatchPrefixed(call) : undefined;
+    if (prefixed) return prefixed;
+    const match = await router(path);
     notes.route = match?.path ?? '';
-    const handling = match ? dispatch(call, match) : dispatchDynamic(call, requested.pathname);
+    const handling = match ? dispatch(call, match) : dispatchDynamic(call, path);
     if (!handling) throw new EdgeError('not_found');
     return handling;
   }
@@ -109,13 +117,14 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const requestId = REQUEST_ID.exec(request.headers.get('x-request-id') ?? '')?.[0] ?? crypto.randomUUID();
     const notes: Notes = { route: '', site: null, container: null, cache: null, signals: null, error: null };
     const guard: GuardDependencies = { timings: {}, now, log };
+    const served: Served = { request, prefix: '' };
     const fail = async (error: unknown) => {
       const failure = toEdgeError(error);
       notes.error = failure.code;
       if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
-      return endingAfter(request, toResponse(failure, requestId));
+      return endingAfter(served.request, toResponse(failure, requestId));
     };
-    const routed = await route(request, waitUntil, notes, guard).catch(async (error: unknown) => {
+    const routed = await route(served, waitUntil, notes, guard).catch(async (error: unknown) => {
       return (await passed(request, error)) ?? { handle: () => fail(error) };
     });
     if (routed instanceof Response) return routed;
@@ -131,7 +140,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       duration: now() - startedAt,
       plugins: guard.timings,
       colo: textOf(request.cf?.colo) ?? null,
-      country: textOf(request.cf?.country) ?? null,
+      // Below a prefix it would be that of the domain's own server.
+      country: served.prefix ? null : (textOf(request.cf?.country) ?? null),
     };
     try {
       dependencies.record(record, waitUntil);
@@ -141,6 +151,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     }
     return withHeaders(final, (headers) => {
       headers.set('x-request-id', requestId);
+      if (served.prefix !== '') headers.append('vary', FORWARDER_VARY);
       if (cors !== undefined) allowOrigin(headers, cors);
     });
   };

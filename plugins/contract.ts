@@ -80,6 +80,20 @@ export interface Site {
   readonly proxyPaths: readonly string[];
 }
 
+/** What the edge knows of the visitor, whichever hops are between. */
+interface Visitor {
+  /** Null where it is unknown. */
+  readonly address: string | null;
+  /** ISO 3166-1 alpha-2, and the part of ISO 3166-2 after the hyphen; null where unknown. */
+  readonly country: string | null;
+  readonly region: string | null;
+  /**
+   * The platform or a hop with a valid secret or token states the address. False where the peer may be a server between,
+   * whose address it then is.
+   */
+  readonly isTrusted: boolean;
+}
+
 /** The profiles of one site. Neither method rejects: if the store fails, nothing is read or stored. */
 export interface ProfileStore {
   /** `undefined` where the store can't be read, `null` where it has no record of that id. */
@@ -111,6 +125,12 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly site: Site;
   /** The URL as the visitor's browser sees it, with scheme, host and port. */
   readonly url: URL;
+  /**
+   * The origin of `url` and the prefix of a same-origin domain, without a slash at the end. The loader and all that
+   * follows it build their URLs with it.
+   */
+  readonly base: string;
+  readonly visitor: Visitor;
   /** Base URL of the vendor's scripts. */
   readonly vendor: string;
   /** The deployment's variables that the plugins declare, by name. A variable that is not set is missing. */
@@ -196,6 +216,14 @@ interface PluginBase<Settings> {
   /** Paths that only the site's own documents name. They match after all literal routes. */
   readonly dynamic?: {
     owns(path: string, site: Site): boolean;
+    handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
+  };
+  /**
+   * Addresses that other software names, only under the prefix of a domain: GET by path and query. They match before all
+   * routes. Answers 304 where `if-none-match` names the response's etag.
+   */
+  readonly prefixed?: {
+    owns(address: URL, site: Site, settings: Settings): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
   /** Text of a script that is sent with the loader. */

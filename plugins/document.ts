@@ -20,6 +20,21 @@ export const ROUTE_PATHS: readonly string[] = /* @__PURE__ */ [
   BAIT_PATH,
 ].flat();
 
+/**
+ * The cookies of a domain's own pages that pass under its prefix, beside those that a site's plugins want: the edge's and
+ * the tag server's own, and the ids of measurement that tags in a container read. The others are the pages' server's
+ * alone, for example its sessions. Names, and prefixes of names that end with `*`.
+ */
+export const FORWARDED_COOKIES: readonly string[] = [
+  '_fpid',
+  // Google: the tag server's own, its debug sessions, analytics and ads (docs/facts.md, Google cookies).
+  ...['FPID', 'FPLC', 'FPAU', 'FPGCL*', 'FPGSID', 'gtm_auth', 'gtm_debug', 'gtm_preview'],
+  ...['_ga', '_ga_*', '_gcl_*', '_gac_*', '_dcid'],
+  // Meta, TikTok, Snapchat, LinkedIn, Microsoft, Pinterest, Klaviyo.
+  ...['_fbp', '_fbc', '_ttp', 'ttclid', '_scid', 'li_fat_id', '_uetsid', '_uetvid', '_uetmsclkid'],
+  ...['_epik', '_pin_unauth', '__kla_id'],
+];
+
 /** The options of each plugin, by its name. The worker uses none of them: the marks keep them out of its bundle. */
 export const MODULES = {
   server_proxy: /* @__PURE__ */ serverProxyConfig(ROUTE_PATHS),
@@ -59,6 +74,17 @@ export const routingDocument = z.object({
 });
 export type RoutingDocument = z.infer<typeof routingDocument>;
 
+/**
+ * A domain's own server forwards requests under `path` (`/m3trics1`) to the edge. `tokens` are the SHA-256 hashes (hex) of
+ * the tokens by which the edge knows it. `until` is the ISO time (exclusive) at which a rotated token expires.
+ */
+const sameOrigin = z.object({
+  path: z.string(),
+  tokens: z.array(z.object({ hash: z.string(), until: z.optional(z.string()) })),
+  /** The site's loader token, for addresses that don't name it. */
+  loader: z.optional(z.string()),
+});
+
 /** One of a site's domains. `cookieDomain` is its registrable part; `null`: only host-only cookies can be set. */
 const registryDomain = z.object({
   domain: z.string(),
@@ -66,6 +92,7 @@ const registryDomain = z.object({
   token: z.string(),
   cookieDomain: z.nullable(z.string()),
   active: z.boolean(),
+  sameOrigin: z.optional(sameOrigin),
 });
 export type RegistryDomain = z.infer<typeof registryDomain>;
 

@@ -10,6 +10,17 @@ export const HOP_HEADER = 'x-tagyard-hop-secret';
 export const OLD_HOP_HEADER = 'x-tagyard-hop';
 
 /**
+ * What a domain's own server sends with a request that it forwards: its token, the visitor's address, the page's host, and
+ * the scheme where that isn't https. Names of our own, because Cloudflare rewrites `x-forwarded-*`.
+ */
+export const FORWARDER_HEADERS = {
+  token: 'x-tagyard-forwarder-token',
+  visitor: 'x-tagyard-visitor',
+  host: 'x-tagyard-host',
+  scheme: 'x-tagyard-scheme',
+} as const;
+
+/**
  * Matches headers that claim an address, a host, a scheme, a place, a path or the hop secret. Each platform has its own
  * names; those of Google's front ends are its own at a tag server.
  * Separators other than hyphens are replaced by hyphens first, because CGI and its successors treat all separators

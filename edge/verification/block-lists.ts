@@ -35,6 +35,22 @@ const PATHS: readonly RegExp[] = [
   /\/collect\?v=/,
 ];
 
+/** First segments of paths that the lists match on every host. Only 6 to 12 letters and digits, as a prefix has. */
+const SEGMENTS: readonly (readonly [list: BlockList, segments: string])[] = [
+  [
+    'EasyList',
+    `160x600 468x60 480x60 640x100 728x90 800x160 adhandler admanager adsdelivery adserve adverts bannerads exoads exonob
+    neverblock pageear peelads phpads phpadsnew porpoiseant prebid prebidlink publicidad publicidade publicidades reklam
+    reklame tagman videoad videoads`,
+  ],
+  [
+    'EasyPrivacy',
+    `acecounter addpageview dynamicyield gen204 hitcount hitcounter hittracker matomo misites onetag opentag optimizelyjs
+    pixeljs roverclk roverimp snowplow statscounter statstracker trackvisit traffictrade webanalytics webcounter
+    webtracking`,
+  ],
+];
+
 interface HostRule {
   readonly list: BlockList;
   readonly label: string;
@@ -60,6 +76,16 @@ export function blockedHost(host: string, { isOwn }: { readonly isOwn: boolean }
 /** The list that matches a path with its query on every host; `null`: none. */
 export function blockedPath(path: string): BlockList | null {
   return PATHS.some((pattern) => pattern.test(path)) ? 'EasyPrivacy' : null;
+}
+
+export const SEGMENT_RULES = SEGMENTS.flatMap(([list, segments]) =>
+  segments.split(/\s+/).map((segment) => ({ list, segment })),
+);
+
+/** The list that matches a path by its first segment; `null`: none. */
+export function blockedSegment(path: string): BlockList | null {
+  const [, first] = path.split('/');
+  return SEGMENT_RULES.find(({ segment }) => segment === first)?.list ?? null;
 }
 
 /** Names the list and what it matches, for a message about the host. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { FiltersEngine, Request } from '@ghostery/adblocker';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { blockedPath, HOST_RULES } from '../../edge/verification/block-lists.ts';
+import { blockedPath, HOST_RULES, SEGMENT_RULES } from '../../edge/verification/block-lists.ts';
 import { neutralId } from '../../management/containers/names/neutral-name.ts';
 import { needsSuffix, withSuffix } from '../../management/containers/names/site-id.ts';
 import { BLOCK_LISTS, describeWith } from '../support/components.ts';
@@ -82,6 +82,11 @@ describeWith('blocklists', 'EasyList and EasyPrivacy', () => {
   test('a beacon to our zone is blocked by EasyPrivacy, under the client’s own domain it isn’t', () => {
     expect(blockedBy(inZone('acme-shop'), ['ping', '/g/collect'])).toEqual(['EasyPrivacy']);
     expect(blockedBy(inOwnDomain('acme-shop'), ['ping', '/g/collect'])).toEqual([]);
+  });
+
+  test.each(SEGMENT_RULES)('$list blocks the path /$segment on every host', ({ list, segment }) => {
+    const below = OURS.map(([kind, path]): Address => [kind, `/${segment}${path}`]);
+    expect(below.flatMap((address) => blockedBy(inOwnDomain('www'), address))).toContain(list);
   });
 
   const rules = HOST_RULES.map((rule) => ({ ...rule, example: rule.label.replace('*', 'acme') }));
