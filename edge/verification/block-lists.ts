@@ -35,6 +35,19 @@ const PATHS: readonly RegExp[] = [
   /\/collect\?v=/,
 ];
 
+/** First segments of paths that the lists match on every host. Only 6 to 12 letters and digits, as a prefix has. */
+const SEGMENTS: readonly (readonly [list: BlockList, segments: string])[] = [
+  [
+    'EasyList',
+    'adserve adverts exoads peelads phpads prebid prebidlink publicidad publicidade tagman videoad videoads',
+  ],
+  [
+    'EasyPrivacy',
+    `acecounter addpageview dynamicyield gen204 hitcount matomo onetag opentag optimizelyjs pixeljs roverclk roverimp
+    snowplow statscounter statstracker traffictrade webcounter webtracking`,
+  ],
+];
+
 interface HostRule {
   readonly list: BlockList;
   readonly label: string;
@@ -60,6 +73,16 @@ export function blockedHost(host: string, { isOwn }: { readonly isOwn: boolean }
 /** The list that matches a path with its query on every host; `null`: none. */
 export function blockedPath(path: string): BlockList | null {
   return PATHS.some((pattern) => pattern.test(path)) ? 'EasyPrivacy' : null;
+}
+
+export const SEGMENT_RULES = SEGMENTS.flatMap(([list, segments]) =>
+  segments.split(/\s+/).map((segment) => ({ list, segment })),
+);
+
+/** The list that matches a path by its first segment; `null`: none. */
+export function blockedSegment(path: string): BlockList | null {
+  const [, first] = path.split('/');
+  return SEGMENT_RULES.find(({ segment }) => segment === first)?.list ?? null;
 }
 
 /** Names the list and what it matches, for a message about the host. */
