@@ -3,10 +3,11 @@ import { singleFlight } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
 import { dispatch, dispatchDynamic, type Handling } from './dispatch.ts';
 import type { GuardDependencies } from './guard.ts';
+import { type Arrival, arrive, FORWARDER_VARY } from './http/arrival.ts';
 import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
-import { isFromProxy, readHop } from './http/hops.ts';
+import { isFromProxy } from './http/hops.ts';
 import { publicUrl } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
 import type { RequestRecord } from './logs/request-record.ts';
@@ -44,6 +45,9 @@ type Notes = {
   -readonly [Field in 'route' | 'site' | 'container' | 'cache' | 'signals' | 'error']: RequestRecord[Field];
 };
 
+/** The request that is served: under a prefix another object than the one that came, and it has the body. */
+type Served = { -readonly [Member in 'request' | 'prefix']: Arrival[Member] };
+
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Builds the edge, once per isolate. */
@@ -61,22 +65,24 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
 
   /** Decides how to answer a request: resolves its site and its route. */
   async function route(
-    request: Request,
+    served: Served,
     waitUntil: WaitUntil,
     notes: Notes,
     guard: GuardDependencies,
   ): Promise<Handling> {
-    const requested = new URL(request.url);
-    const hop = readHop(request.headers, hopSecret);
+    const requested = new URL(served.request.url);
     const scope = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
     const resolved = await resolveSite(requested.hostname, scope);
     const { site, enabled } = resolved;
     notes.site = site.siteId;
     notes.container = site.containerId;
 
+    const arrival = await arrive(served.request, requested, { ...resolved, hopSecret, now });
+    const { request, path, prefix, hop } = Object.assign(served, arrival);
     const contextOf = contextFactory(services, {
       request,
       url: publicUrl(requested, hop, resolved.ownHosts),
+      prefix,
       resolved,
       hop,
       scope,
@@ -85,9 +91,9 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       record: (fields) => Object.assign(notes, fields),
     });
     const call = { request, site, ownHosts: resolved.ownHosts, enabled, contextOf, guard };
-    const match = await router(requested.pathname);
+    const match = await router(path);
     if (match !== undefined) notes.route = match.path;
-    const handling = match === undefined ? dispatchDynamic(call, requested.pathname) : dispatch(call, match);
+    const handling = match === undefined ? dispatchDynamic(call, path) : dispatch(call, match);
     if (handling === undefined) throw new EdgeError('not_found');
     return handling;
   }
@@ -107,13 +113,14 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const requestId = REQUEST_ID.test(given) ? given : crypto.randomUUID();
     const notes: Notes = { route: '', site: null, container: null, cache: null, signals: null, error: null };
     const guard: GuardDependencies = { timings: {}, now, log };
+    const served: Served = { request, prefix: '' };
     const fail = async (error: unknown) => {
       const failure = toEdgeError(error);
       notes.error = failure.code;
       if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
-      return endingAfter(request, toResponse(failure, requestId));
+      return endingAfter(served.request, toResponse(failure, requestId));
     };
-    const routed = await route(request, waitUntil, notes, guard).catch(async (error: unknown) => {
+    const routed = await route(served, waitUntil, notes, guard).catch(async (error: unknown) => {
       return (await passed(request, toEdgeError(error))) ?? { handle: () => fail(error) };
     });
     if (routed instanceof Response) return routed;
@@ -140,6 +147,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     }
     return withHeaders(final, (headers) => {
       headers.set('x-request-id', requestId);
+      if (served.prefix !== '') headers.append('vary', FORWARDER_VARY);
       if (cors !== undefined) allowOrigin(headers, cors);
     });
   };

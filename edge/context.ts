@@ -36,6 +36,8 @@ interface ContextRequest {
   readonly request: Request;
   /** The URL as the visitor's browser sees it. */
   readonly url: URL;
+  /** The prefix in `url`, or empty. */
+  readonly prefix: string;
   readonly resolved: ResolvedSite;
   readonly hop: Hop;
   readonly scope: RequestScope;
@@ -49,15 +51,17 @@ const LOADER_TOKEN = /^lt_[A-Za-z0-9]{16,64}$/;
 /** Builds the contexts of one request. They differ between plugins in the settings and the cache scope. */
 export function contextFactory(
   services: ContextServices,
-  { request, url, resolved, hop, scope, profiles, guard, record }: ContextRequest,
+  { request, url, prefix, resolved, hop, scope, profiles, guard, record }: ContextRequest,
 ): (enabled: Enabled) => PluginContext {
   const { cache, stores } = services;
   const { site } = resolved;
+  // Under a prefix, the platform knows only where the domain's own server is.
+  const place = prefix === '' ? request.cf : undefined;
   const visitor: Visitor = {
     address: hop.address,
-    country: textOf(request.cf?.country) ?? null,
-    region: textOf(request.cf?.regionCode) ?? null,
-    isTrusted: hop.address !== null,
+    country: textOf(place?.country) ?? null,
+    region: textOf(place?.regionCode) ?? null,
+    isTrusted: hop.isTrusted,
   };
   const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
 
@@ -73,7 +77,7 @@ export function contextFactory(
     settings,
     site,
     url,
-    base: url.origin,
+    base: url.origin + prefix,
     visitor,
     vendor: services.vendor,
     variables: services.variables,

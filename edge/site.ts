@@ -2,6 +2,7 @@ import type { Plugin, Site } from '../plugins/contract.ts';
 import {
   type ConsentMode,
   type EdgeConfigDocument,
+  FORWARDED_COOKIES,
   type RegistryDocument,
   type RoutingDocument,
   servedDomains,
@@ -10,6 +11,7 @@ import { within } from './base/single-flight.ts';
 import { type Enabled, gate, OPEN_GATE } from './gate.ts';
 import { valueOr } from './guard.ts';
 import { EdgeError } from './http/errors.ts';
+import { cookieFilter, type PassesCookie, type Prefixes, prefixesOf } from './http/prefix.ts';
 import type { EventLog } from './logs/event-log.ts';
 import type { ConfigStores } from './stores/config-store.ts';
 import type { Lookup, RequestScope } from './stores/document-store.ts';
@@ -27,6 +29,10 @@ export interface ResolvedSite {
   readonly consentMode: ConsentMode;
   readonly pageScripts: readonly string[];
   readonly wantedCookies: readonly string[];
+  /** The prefixes under which the active domains' own servers forward requests. */
+  readonly prefixes: Prefixes;
+  /** Of the cookies of a request under a prefix, those that plugins and tag server get. */
+  readonly passesCookie: PassesCookie;
 }
 
 interface Known extends ResolvedSite {
@@ -63,6 +69,9 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
       log('options_rejected', { container: containerId, plugin, reason });
     }
     const domains = activeDomains(enabled, registry, config !== undefined, log);
+    const wantedCookies = enabled.flatMap(({ plugin, settings }) =>
+      valueOr(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], log),
+    );
     return {
       registry,
       config,
@@ -73,9 +82,9 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
       consentMode: config?.consent ?? registry.consent,
       ownHosts: registry.domains.map(({ domain, cookieDomain }) => cookieDomain ?? domain),
       pageScripts: enabled.flatMap(({ plugin }) => plugin.pageScript ?? []),
-      wantedCookies: enabled.flatMap(({ plugin, settings }) =>
-        valueOr(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], log),
-      ),
+      wantedCookies,
+      prefixes: prefixesOf(domains),
+      passesCookie: cookieFilter([...FORWARDED_COOKIES, ...wantedCookies]),
     };
   }
 

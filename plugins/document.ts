@@ -20,6 +20,21 @@ export const ROUTE_PATHS: readonly string[] = /* @__PURE__ */ [
   BAIT_PATH,
 ].flat();
 
+/**
+ * The cookies of a domain's own pages that pass under its prefix, beside those that a site's plugins want: the edge's and
+ * the tag server's own, and the ids of measurement that tags in a container read. The others are the pages' server's
+ * alone, for example its sessions. Names, and prefixes of names that end with `*`.
+ */
+export const FORWARDED_COOKIES: readonly string[] = [
+  '_fpid',
+  // Google: the tag server's own, its debug sessions, analytics and ads (docs/facts.md, Google cookies).
+  ...['FPID', 'FPLC', 'FPAU', 'FPGCL*', 'FPGSID', 'gtm_auth', 'gtm_debug', 'gtm_preview'],
+  ...['_ga', '_ga_*', '_gcl_*', '_gac_*', '_dcid'],
+  // Meta, TikTok, Snapchat, LinkedIn, Microsoft, Pinterest, Klaviyo.
+  ...['_fbp', '_fbc', '_ttp', 'ttclid', '_scid', 'li_fat_id', '_uetsid', '_uetvid', '_uetmsclkid'],
+  ...['_epik', '_pin_unauth', '__kla_id'],
+];
+
 /** The options of each plugin, by its name. The worker uses none of them: the marks keep them out of its bundle. */
 export const MODULES = {
   server_proxy: /* @__PURE__ */ serverProxyConfig(ROUTE_PATHS),

@@ -11,21 +11,28 @@ const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
 export function readHop(headers: Headers, secret: string | undefined): Hop {
   const address = wellFormed(headers.get('cf-connecting-ip'));
   if (!isFromProxy(headers, secret)) {
-    return { address, forwardedHost: null, forwardedProto: null };
+    return { address, forwardedHost: null, forwardedProto: null, isTrusted: address !== null };
   }
   // Our proxy adds the last entry of the list. The client may have sent the others.
   const forwardedFor = headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() ?? null;
-  const host = headers.get('x-forwarded-host')?.toLowerCase() ?? '';
   const proto = headers.get('x-forwarded-proto');
+  const visitor = wellFormed(forwardedFor) ?? address;
   return {
-    address: wellFormed(forwardedFor) ?? address,
-    // The pattern also matches a port out of range and an invalid IDNA name, which a URL can't contain.
-    forwardedHost: HOST.test(host) && URL.canParse(`http://${host}`) ? host : null,
+    address: visitor,
+    forwardedHost: hostOf(headers.get('x-forwarded-host')),
     forwardedProto: proto === 'http' || proto === 'https' ? proto : null,
+    isTrusted: visitor !== null,
   };
 }
 
-function wellFormed(address: string | null): string | null {
+/** A host with or without a port, in lower case; `null` for any other text. */
+export function hostOf(given: string | null): string | null {
+  const host = given?.toLowerCase() ?? '';
+  // The pattern also matches a port out of range and an invalid IDNA name, which a URL can't contain.
+  return HOST.test(host) && URL.canParse(`http://${host}`) ? host : null;
+}
+
+export function wellFormed(address: string | null): string | null {
   return ADDRESS.test(address ?? '') ? address : null;
 }
 

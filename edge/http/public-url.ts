@@ -2,9 +2,11 @@
 export interface Hop {
   /** The visitor's address; null where it is unknown. */
   readonly address: string | null;
-  /** Host (with port) and scheme of the request to our proxy; null without the hop secret. */
+  /** Host (with port) and scheme of the request to our proxy or the domain's own server; null where neither proves itself. */
   readonly forwardedHost: string | null;
   readonly forwardedProto: 'http' | 'https' | null;
+  /** Whether the address is the visitor's, as far as the trusted hops know it. */
+  readonly isTrusted: boolean;
 }
 
 /**

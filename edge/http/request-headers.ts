@@ -10,6 +10,17 @@ export const HOP_HEADER = 'x-tagyard-hop-secret';
 export const OLD_HOP_HEADER = 'x-tagyard-hop';
 
 /**
+ * What a domain's own server sends with a request that it forwards: its token, the visitor's address, the page's host, and
+ * the scheme where that isn't https. Names of our own, because Cloudflare rewrites `x-forwarded-*`.
+ */
+export const FORWARDER_HEADERS = {
+  token: 'x-tagyard-forwarder-token',
+  visitor: 'x-tagyard-visitor',
+  host: 'x-tagyard-host',
+  scheme: 'x-tagyard-scheme',
+} as const;
+
+/**
  * Matches headers that claim an address, a host, a location, a path or the hop secret. Each platform has its own names.
  * Separators other than hyphens are replaced by hyphens first, because CGI and its successors treat all separators
  * alike.
@@ -34,6 +45,7 @@ export function isClaim(name: string): boolean {
  * covers each of them. `forwarded` and the headers that the proxy sets are not in the list: it treats them itself.
  */
 export const COMMON_CLAIMS = [
+  ...Object.values(FORWARDER_HEADERS),
   'x-forwarded',
   'forwarded-for',
   'forwarded-host',

@@ -141,9 +141,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('snippet')
     .description('show what to paste into the pages, and into the configuration of their own server')
     .argument('<site>')
-    .addOption(
-      new Option('--for <product>', 'only the configuration for this product').choices(PRODUCTS),
-    )
+    .addOption(new Option('--for <product>', 'only the configuration for this product').choices(PRODUCTS))
     .option('--domain <domain>', 'only this domain of the site')
     .option('--json', 'print it as JSON')
     .action((site: string, options: SnippetOptions) => snippet({ home, env }, site, options));

@@ -67,10 +67,7 @@ async function containerOf(context: CliContext, site: string): Promise<CreatedCo
 }
 
 /** A container of the embedded instance, read as an editor of its client. */
-async function embeddedContainer(
-  context: CliContext,
-  site: string,
-): Promise<CreatedContainer | null> {
+async function embeddedContainer(context: CliContext, site: string): Promise<CreatedContainer | null> {
   const home = new Home(context.home);
   const run = await readRun(home.at('run.json'));
   const repo = new SitesRepo(run.sitesRepo, null);

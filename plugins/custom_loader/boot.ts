@@ -81,7 +81,7 @@ export const bootRoute = defineRoute({
         id: context.site.containerId,
         token: domain.token,
         webTagId: domain.webTagId,
-        scriptUrl: new URL(`/c/${domain.token}.js`, context.url).href,
+        scriptUrl: `${context.base}/c/${domain.token}.js`,
       },
       site: { id: context.site.siteId, domain: domain.domain },
       features: context.features,

@@ -17,8 +17,7 @@ const rendered = new WeakMap<readonly string[], Map<string, Rendered>>();
 const MAX_RENDERED = 100;
 
 async function loaderFor(context: PluginContext, token: string): Promise<Rendered> {
-  const { wantedCookies: cookies, pageScripts } = context;
-  const { origin: edge } = context.url;
+  const { base: edge, wantedCookies: cookies, pageScripts } = context;
   const own = rendered.get(cookies) ?? new Map<string, Rendered>();
   const key = `${edge} ${token}`;
   const known = own.get(key);

@@ -4,13 +4,23 @@ import { OWN_SEGMENTS, TAG_SERVER_PATHS } from './config.ts';
 import { vendorScriptRoute } from './vendor-script.ts';
 
 /** Forwards a request to the site's tag server unchanged: method, raw path and query, body and cookies. */
-function proxy({ request }: RouteInput, context: PluginContext): Promise<Response> {
+async function proxy({ request }: RouteInput, context: PluginContext): Promise<Response> {
   const { origin } = new URL(request.url);
-  return context.fetchOrigin(request.url.slice(origin.length), {
+  const response = await context.fetchOrigin(request.url.slice(origin.length), {
     method: request.method,
     headers: request.headers,
     body: request.body,
   });
+  const location = response.headers.get('location');
+  if (location !== null) response.headers.set('location', keptUnder(context, location));
+  return response;
+}
+
+/** The tag server knows no prefix: its redirects to a path of its own are kept under the base. */
+function keptUnder({ base, url }: PluginContext, location: string): string {
+  const target = /^[a-z]+:|^\//i.test(location) ? URL.parse(location, url) : null;
+  const isOwn = base !== url.origin && target?.origin === url.origin;
+  return isOwn ? base + target.pathname + target.search + target.hash : location;
 }
 
 /** Serves the tag server's own paths and the vendor's web container script. Never an open proxy. */

@@ -5,6 +5,7 @@ const hop = (forwardedHost: string | null, forwardedProto: Hop['forwardedProto']
   address: null,
   forwardedHost,
   forwardedProto,
+  isTrusted: false,
 });
 const requested = new URL('http://shop.edge.test/boot?x=1');
 

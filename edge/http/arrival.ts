@@ -1,0 +1,55 @@
+import { readForwarder } from './forwarder.ts';
+import { isFromProxy, readHop } from './hops.ts';
+import { type PassesCookie, type Prefixes, prefixOf, withoutPrefix } from './prefix.ts';
+import type { Hop } from './public-url.ts';
+import { FORWARDER_HEADERS } from './request-headers.ts';
+
+/** A request as the site's plugins get it, and how it came. */
+export interface Arrival {
+  /** Without the prefix. */
+  readonly request: Request;
+  /** Normalised, and without the prefix. */
+  readonly path: string;
+  /** `/m3trics1`, or empty. */
+  readonly prefix: string;
+  readonly hop: Hop;
+}
+
+interface ArrivalDependencies {
+  readonly prefixes: Prefixes;
+  readonly passesCookie: PassesCookie;
+  readonly hopSecret: string | undefined;
+  readonly now: () => number;
+}
+
+/**
+ * Reads which hops are before the edge. Under a prefix it is the domain's own server, if it proves that; behind our own
+ * proxy nothing else counts, because a client may have sent the forwarder's headers to it.
+ */
+export async function arrive(
+  request: Request,
+  { pathname }: URL,
+  { prefixes, passesCookie, hopSecret, now }: ArrivalDependencies,
+): Promise<Arrival> {
+  const { headers } = request;
+  const hop = readHop(headers, hopSecret);
+  const prefix = prefixOf(pathname, prefixes);
+  if (prefix === null) return { request, path: pathname, prefix: '', hop };
+  const stated = isFromProxy(headers, hopSecret)
+    ? hop
+    : await readForwarder(headers, prefixes.get(prefix) ?? [], now());
+  return {
+    request: withoutPrefix(request, prefix, passesCookie),
+    path: pathname.slice(prefix.length) || '/',
+    prefix,
+    // Without a proof the peer may be the domain's server, not the visitor.
+    hop: stated ?? { ...hop, isTrusted: false },
+  };
+}
+
+/** The request headers that decide an answer under a prefix, for caches between the domain's server and the edge. */
+export const FORWARDER_VARY = [
+  FORWARDER_HEADERS.host,
+  FORWARDER_HEADERS.scheme,
+  FORWARDER_HEADERS.token,
+].join(', ');

@@ -1,0 +1,59 @@
+import type { RegistryDomain } from '../../plugins/document.ts';
+import { FORWARDER_HEADERS } from './request-headers.ts';
+
+/** The domains whose own servers forward a prefix, by that prefix (`/m3trics1`). */
+export type Prefixes = ReadonlyMap<string, readonly RegistryDomain[]>;
+
+export function prefixesOf(domains: readonly RegistryDomain[]): Prefixes {
+  const forwarded = domains.filter(({ sameOrigin }) => sameOrigin !== undefined);
+  return Map.groupBy(forwarded, ({ sameOrigin }) => sameOrigin?.path ?? '');
+}
+
+/** The prefix of a path: its first segment, if it is one of `prefixes`. */
+export function prefixOf(pathname: string, prefixes: Prefixes): string | null {
+  if (prefixes.size === 0) return null;
+  const end = pathname.indexOf('/', 1);
+  const first = end === -1 ? pathname : pathname.slice(0, end);
+  return prefixes.has(first) ? first : null;
+}
+
+/** Decides by name whether a cookie passes. */
+export type PassesCookie = (name: string) => boolean;
+
+/** `patterns` are names, and prefixes of names that end with `*`. */
+export function cookieFilter(patterns: readonly string[]): PassesCookie {
+  const names = new Set(patterns);
+  const starts = patterns.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));
+  return (name) => names.has(name) || starts.some((start) => name.startsWith(start));
+}
+
+/**
+ * The request as if there were no prefix. The browser addressed it to the pages' own server: only cookies that
+ * `passes` accepts are kept, and neither that server's credentials nor what it states to the edge.
+ */
+export function withoutPrefix(request: Request, prefix: string, passes: PassesCookie): Request {
+  const headers = new Headers(request.headers);
+  for (const name of ['authorization', ...Object.values(FORWARDER_HEADERS)]) headers.delete(name);
+  const cookies = keptCookies(headers.get('cookie') ?? '', passes);
+  if (cookies === '') headers.delete('cookie');
+  else headers.set('cookie', cookies);
+  return new Request(strippedUrl(request.url, prefix), new Request(request, { headers }));
+}
+
+/** Pairs without a name are dropped, too: browsers send the value of a nameless cookie alone. */
+function keptCookies(header: string, passes: PassesCookie): string {
+  return header
+    .split(';')
+    .filter((pair) => pair.includes('=') && passes(pair.slice(0, pair.indexOf('=')).trim()))
+    .map((pair) => pair.trim())
+    .join('; ');
+}
+
+/** Keeps path and query as they were sent, unless the prefix appears only after the URL has been normalised. */
+function strippedUrl(url: string, prefix: string): string {
+  const { origin, pathname, search } = new URL(url);
+  const sent = url.slice(origin.length);
+  const asSent = sent.startsWith(prefix) && /^(?:[/?]|$)/.test(sent.slice(prefix.length));
+  const target = (asSent ? sent : pathname + search).slice(prefix.length);
+  return `${origin}${target.startsWith('/') ? '' : '/'}${target}`;
+}

@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { forwarderToken, hashOf, prefixed, stated } from '../support/edge/forwarder.ts';
+import { type Answer, HOP_SECRET, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
+import { vendorScript } from '../support/edge/upstream.ts';
+
+const PREFIX = '/m3trics1';
+const OTHER_PREFIX = '/outlet42';
+const [TOKEN, OTHER_TOKEN] = [forwarderToken('acme'), forwarderToken('outlet')];
+const [OLD_TOKEN, STRANGE_TOKEN] = [forwarderToken('old'), forwarderToken('strange')];
+const HOUR_MS = 3_600_000;
+
+let stage: Stage;
+let site: StagedSite;
+let foreign: StagedSite;
+let page: string;
+let until: number;
+beforeAll(async () => {
+  stage = await startStage();
+  until = Date.now() + HOUR_MS;
+  const rotated = { hash: hashOf(OLD_TOKEN), until: new Date(until).toISOString() };
+  site = await stage.site({
+    features: { multi_domain: true },
+    domains: [
+      { sameOrigin: prefixed(PREFIX, TOKEN, rotated) },
+      { sameOrigin: prefixed(OTHER_PREFIX, OTHER_TOKEN) },
+      { domain: 'plain.example' },
+    ],
+  });
+  foreign = await stage.site({ domains: [{ sameOrigin: prefixed(PREFIX, STRANGE_TOKEN) }] });
+  page = `www.${site.domains[0]?.domain}`;
+});
+beforeEach(async () => {
+  stage.upstream.received.length = 0;
+  stage.upstream.reply = () => ({});
+  await stage.seen();
+});
+afterAll(() => stage.close());
+
+/** What a stranger can tell apart in an answer. */
+const visible = ({ status, headers, text }: Answer) => {
+  const { 'x-request-id': id = '', date: _, ...rest } = headers;
+  return { status, headers: rest, text: text.replaceAll(String(id), '') };
+};
+
+/** The loader and what the tag server gets of a hit, for a request with these headers. */
+async function outcome(headers: Record<string, string>, prefix = PREFIX, host = site.host) {
+  stage.upstream.received.length = 0;
+  const loader = await stage.send(host, `${prefix}/l/${site.loader}.js`, { headers });
+  const hit = await stage.send(host, `${prefix}/g/collect?v=2`, { headers });
+  return { loader: visible(loader), hit: visible(hit), arrived: stage.upstream.received.at(-1)?.headers };
+}
+
+describe('a forged statement is answered as if there were none', () => {
+  test.each([
+    ['no token', () => ({ ...stated(TOKEN, page), 'x-tagyard-forwarder-token': '' })],
+    ['a made-up token', () => stated(forwarderToken('guess'), page)],
+    ['the hash in place of the token', () => stated(hashOf(TOKEN), page)],
+    ['a token that continues', () => stated(`${TOKEN}A`, page)],
+    ['a list of tokens', () => stated(`${STRANGE_TOKEN}, ${TOKEN}`, page)],
+    ['another site’s token', () => stated(STRANGE_TOKEN, page)],
+    ['another domain’s token', () => stated(OTHER_TOKEN, page)],
+    ['a host of another domain of the site', () => stated(TOKEN, `www.${site.domains[1]?.domain}`)],
+    ['a host of another site', () => stated(TOKEN, `www.${foreign.domains[0]?.domain}`)],
+    ['a host that only ends alike', () => stated(TOKEN, `evil-${site.domains[0]?.domain}`)],
+    ['a host with a path', () => stated(TOKEN, `${page}/evil`)],
+    ['a host with a user', () => stated(TOKEN, `${page}@evil.example`)],
+    ['two hosts', () => stated(TOKEN, `${page}, evil.example`)],
+    ['no host', () => ({ ...stated(TOKEN, page), 'x-tagyard-host': '' })],
+    ['an address in the host’s place', () => stated(TOKEN, '127.0.0.1')],
+  ])('%s', async (_what, headers) => {
+    expect(await outcome(headers())).toEqual(await outcome({}));
+  });
+
+  test('a valid one is not', async () => {
+    expect(await outcome(stated(TOKEN, page))).not.toEqual(await outcome({}));
+  });
+
+  test('the prefix of another domain of the site', async () => {
+    expect(await outcome(stated(TOKEN, page), OTHER_PREFIX)).toEqual(await outcome({}, OTHER_PREFIX));
+  });
+
+  test('a prefix that the site does not have is unknown, with a valid token, too', async () => {
+    expect(await outcome(stated(OTHER_TOKEN, page), OTHER_PREFIX, foreign.host)).toMatchObject({
+      loader: { status: 404 },
+      hit: { status: 404 },
+      arrived: undefined,
+    });
+  });
+
+  test('a statement without a prefix means nothing', async () => {
+    expect(await outcome(stated(TOKEN, page), '')).toEqual(await outcome({}, ''));
+  });
+
+  test('a statement that came through our own proxy means nothing', async () => {
+    const proxied = {
+      'x-tagyard-hop-secret': HOP_SECRET,
+      'x-forwarded-host': `m.${site.domains[0]?.domain}`,
+      'x-forwarded-proto': 'https',
+      'x-forwarded-for': '203.0.113.5',
+    };
+    expect(await outcome({ ...stated(TOKEN, page), ...proxied })).toEqual(await outcome(proxied));
+  });
+
+  test('spellings of the headers reach no tag server', async () => {
+    const forged = {
+      X_Tagyard_Visitor: '192.0.2.1',
+      'x-tagyard-country': 'XX',
+      'X-Tagyard-Forwarder-Token': 'x',
+      'x-tagyard.host': 'evil.example',
+    };
+    for (const prefix of ['', PREFIX]) {
+      const { arrived } = await outcome(forged, prefix);
+      expect(Object.keys(arrived ?? {}).filter((name) => /tagyard/i.test(name))).toEqual([
+        'x-tagyard-hop-secret',
+      ]);
+    }
+  });
+});
+
+describe('a rotated token', () => {
+  test('counts until its time, and means nothing from then on', async () => {
+    const headers = stated(OLD_TOKEN, page);
+    const current = await outcome(stated(TOKEN, page));
+    expect((await outcome(headers)).arrived).toEqual(current.arrived);
+    await stage.forward(until - Date.now() - 60_000);
+    expect((await outcome(headers)).arrived).toEqual(current.arrived);
+    await stage.forward(60_000);
+    expect(await outcome(headers)).toEqual(await outcome({}));
+    expect((await outcome(stated(TOKEN, page))).arrived).toEqual(current.arrived);
+  });
+});
+
+describe('cookies', () => {
+  test('the id of another host, in a request that no server vouches for, does not identify', async () => {
+    const id = 'f'.repeat(32);
+    const answer = await stage.send(site.host, `${PREFIX}/boot`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', cookie: `_fpid=${id}` },
+      body: JSON.stringify({ loader: site.loader, url: `https://${page}/` }),
+    });
+    expect(answer.json.profile.id).not.toBe(id);
+    expect(String(answer.headers['set-cookie'])).not.toContain('Domain=');
+  });
+
+  test('a customer’s session reaches neither tag server nor log, with and without a token', async () => {
+    for (const headers of [stated(TOKEN, page), {}]) {
+      const { arrived } = await outcome({
+        ...headers,
+        cookie: 'session=s3cret; admin=1',
+        authorization: 's3cret',
+      });
+      expect(JSON.stringify(arrived)).not.toContain('s3cret');
+    }
+    expect(JSON.stringify(await stage.seen())).not.toContain('s3cret');
+  });
+});
+
+describe('a cache', () => {
+  test('of the isolate gives each host its own loader', async () => {
+    const loaderFor = async (headers: Record<string, string>, prefix: string) =>
+      (await stage.send(site.host, `${prefix}/l/${site.loader}.js`, { headers })).text;
+    const bases = async () =>
+      Promise.all([
+        loaderFor({}, ''),
+        loaderFor({}, PREFIX),
+        loaderFor(stated(TOKEN, page), PREFIX),
+        loaderFor(stated(TOKEN, `shop.${site.domains[0]?.domain}`), PREFIX),
+        loaderFor({ ...stated(TOKEN, page), 'x-tagyard-scheme': 'http' }, PREFIX),
+        loaderFor(stated(OTHER_TOKEN, `www.${site.domains[1]?.domain}`), OTHER_PREFIX),
+      ]);
+    const first = await bases();
+    expect(new Set(first).size).toBe(6);
+    expect(await bases()).toEqual(first);
+  });
+
+  test('of the data centre does not depend on what a request states', async () => {
+    stage.upstream.reply = () => vendorScript();
+    const script = `/c/${site.domains[2]?.token}.js`;
+    await stage.seen();
+    await stage.send(site.host, `${PREFIX}${script}`, { headers: stated(TOKEN, page) });
+    const { cacheMatches } = await stage.seen();
+    expect(cacheMatches.length).toBeGreaterThan(0);
+    for (const key of cacheMatches) {
+      expect(key.startsWith(`https://${site.host}/.tagyard/`)).toBe(true);
+      expect(key).not.toContain(PREFIX);
+    }
+    // The copy serves the other hosts, with nothing of the first request in it.
+    const copy = await stage.send(site.host, script);
+    expect(copy).toMatchObject({ status: 200, text: 'window.vendorRan=1' });
+    expect(stage.upstream.received).toHaveLength(1);
+    expect(JSON.stringify(stage.upstream.received)).not.toContain(page);
+  });
+
+  test('between the domain’s server and the edge learns what the answer depends on', async () => {
+    for (const headers of [stated(TOKEN, page), {}]) {
+      const answer = await stage.send(site.host, `${PREFIX}/l/${site.loader}.js`, { headers });
+      expect(answer.headers.vary).toBe('x-tagyard-host, x-tagyard-scheme, x-tagyard-forwarder-token');
+    }
+    const plain = await stage.send(site.host, `/l/${site.loader}.js`);
+    expect(plain.headers.vary).toBeUndefined();
+  });
+});
