@@ -124,8 +124,8 @@ export const newDomain = z
   .meta(
     examples({
       'a domain': { domain: 'shop.acme.example', webTagId: 'GTM-ABC1234' },
-      'a path of the same origin': { domain: 'shop.acme.example', sameOrigin: { path: '/m3trics1' } },
       'no path of the same origin': { domain: 'shop.acme.example', sameOrigin: null },
+      'a path of the same origin': { domain: 'shop.acme.example', sameOrigin: { path: '/m3trics1' } },
     }),
   );
 export const newCustomDomain = z
@@ -154,9 +154,8 @@ export const newForwarderToken = z
   })
   .meta(
     examples({
-      'thirty days': {},
-      'a time': { graceUntil: '2030-01-31T12:00:00Z' },
       'no grace': { graceUntil: '2020-01-01' },
+      'a time': { graceUntil: '2030-01-31T12:00:00Z' },
     }),
   );
 

@@ -28,7 +28,7 @@ export interface TokenMaking {
 
 /**
  * Sets a domain's same origin or (`null`) takes it away. Without a path, the domain keeps the one that it has. A new
- * forwarder's generation is the time in seconds: no generation is used twice, even if the domain was without one between.
+ * forwarder's generation is the time in milliseconds: none is used twice, even if the domain was without one between.
  */
 export function withSameOrigin(
   current: ManifestInput,
@@ -42,7 +42,7 @@ export function withSameOrigin(
     if (entry.domain !== domain) return entry;
     const { sameOrigin: before, ...rest } = entry;
     if (sameOrigin === null) return rest;
-    const generation = Math.floor(now.getTime() / 1000);
+    const generation = now.getTime();
     const forwarder = before?.forwarder ?? {
       generation,
       tokenHash: hashOf(key, { container: current.container, domain, generation }),

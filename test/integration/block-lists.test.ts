@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { FiltersEngine, Request } from '@ghostery/adblocker';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { blockedPath, HOST_RULES } from '../../edge/verification/block-lists.ts';
+import { blockedPath, HOST_RULES, SEGMENT_RULES } from '../../edge/verification/block-lists.ts';
 import { refuseBlockedName } from '../../management/containers/names/neutral-name.ts';
 import { needsSuffix, withSuffix } from '../../management/containers/names/site-id.ts';
+import { newPath } from '../../management/containers/same-origin.ts';
 import type { ManagementProblem } from '../../management/http/errors.ts';
 import { BLOCK_LISTS, describeWith } from '../support/components.ts';
 
@@ -83,6 +84,18 @@ describeWith('blocklists', 'EasyList and EasyPrivacy', () => {
   test('a beacon to our zone is blocked by EasyPrivacy, under the client’s own domain it isn’t', () => {
     expect(blockedBy(inZone('acme-shop'), ['ping', '/g/collect'])).toEqual(['EasyPrivacy']);
     expect(blockedBy(inOwnDomain('acme-shop'), ['ping', '/g/collect'])).toEqual([]);
+  });
+
+  test.each(SEGMENT_RULES)('$list blocks the path /$segment on every host', ({ list, segment }) => {
+    const below = OURS.map(([kind, path]): Address => [kind, `/${segment}${path}`]);
+    expect(below.flatMap((address) => blockedBy(inOwnDomain('www'), address))).toContain(list);
+  });
+
+  test('generated paths are blocked by none', () => {
+    const below = Array.from({ length: 50 }, newPath).flatMap((prefix) =>
+      OURS.map(([kind, path]): Address => [kind, prefix + path]),
+    );
+    expect(below.filter((address) => blockedBy(inOwnDomain('www'), address).length > 0)).toEqual([]);
   });
 
   const rules = HOST_RULES.map((rule) => ({ ...rule, example: rule.label.replace('*', 'acme') }));
