@@ -93,7 +93,7 @@ async function startWorker(options: ForwarderOptions): Promise<RunningForwarder>
   };
 }
 
-/** The pages' own server. It records what reaches it. */
+/** The pages' own server: one page at `/`. */
 export async function startPages(html: string) {
   const server = http.createServer((request, response) => {
     if (request.url !== '/') return void response.writeHead(404).end();
