@@ -10,7 +10,7 @@ import { prune, resume, revert, suspend } from './edits.ts';
 import { type ImageOptions, image } from './image.ts';
 import { type LogsOptions, logs } from './logs.ts';
 import { approve, history, plan, status } from './sites.ts';
-import { type SnippetOptions, snippet } from './snippet.ts';
+import { type SnippetVerbOptions, snippet } from './snippet.ts';
 import { token } from './token.ts';
 import { runInstance } from './up/up.ts';
 import { validate } from './validate.ts';
@@ -144,7 +144,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .addOption(new Option('--for <product>', 'only the configuration for this product').choices(PRODUCTS))
     .option('--domain <domain>', 'only this domain of the site')
     .option('--json', 'print it as JSON')
-    .action((site: string, options: SnippetOptions) => snippet({ home, env }, site, options));
+    .action((site: string, options: SnippetVerbOptions) => snippet({ home, env }, site, options));
   tagyard
     .command('token')
     .description('mint a development JWT (embedded instance only)')

@@ -10,7 +10,7 @@ import { SLOW_MS, timeoutMs } from './instance/timeout.ts';
 import { CliError } from './output/cli-error.ts';
 import { type OutputOptions, print } from './output/print.ts';
 
-export interface SnippetOptions extends OutputOptions {
+export interface SnippetVerbOptions extends OutputOptions {
   readonly for?: string;
   readonly domain?: string;
 }
@@ -24,7 +24,7 @@ const ROLE = 'editor';
  * Prints what to paste into the pages of a site's domains, and the configuration of their own servers where they forward
  * to the edge: of one product (and nothing else) or of each. Only management knows the tokens that it contains.
  */
-export async function snippet(context: CliContext, site: string, options: SnippetOptions): Promise<void> {
+export async function snippet(context: CliContext, site: string, options: SnippetVerbOptions): Promise<void> {
   const { domains } = await containerOf(context, site);
   const chosen = domains.filter(({ domain }) => options.domain === undefined || domain === options.domain);
   if (chosen.length === 0) throw new CliError(`${site} has no domain ${options.domain}`);

@@ -14,17 +14,22 @@ const TOKEN = '${token}';
 // Only these cookies are passed on.
 const COOKIES = /^(?:${cookieNames(cookies)})=/;
 
+// What is for this server only.
+const NOT_PASSED = [
+  ...['authorization', 'connection', 'cookie', 'expect', 'host', 'keep-alive', 'te', 'trailer'],
+  ...['transfer-encoding', 'upgrade', 'x-tagyard-visitor'],
+];
+
 async function forward(request, visitor) {
   const url = new URL(request.url);
   const headers = new Headers(request.headers);
   const cookies = (headers.get('cookie') ?? '').split(/; */).filter((pair) => COOKIES.test(pair));
-  for (const name of ['authorization', 'connection', 'cookie', 'host']) headers.delete(name);
+  for (const name of NOT_PASSED) headers.delete(name);
   if (cookies.length > 0) headers.set('cookie', cookies.join('; '));
 ${isDecoding ? "  headers.set('accept-encoding', 'identity');\n" : ''}  headers.set('x-tagyard-forwarder-token', TOKEN);
   headers.set('x-tagyard-host', request.headers.get('host') ?? url.host);
   const isTls = url.protocol === 'https:' || request.headers.get('x-forwarded-proto') === 'https';
   headers.set('x-tagyard-scheme', isTls ? 'https' : 'http');
-  headers.delete('x-tagyard-visitor');
   if (visitor) headers.set('x-tagyard-visitor', visitor);
   try {
     return await fetch(EDGE + url.pathname + url.search, {

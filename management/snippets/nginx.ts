@@ -22,7 +22,8 @@ export function nginxSnippet(forwarder: Forwarder): string {
   ])}location ^~ ${path}/ {
     # Only these cookies are passed on.
     set $tagyard_cookies "";
-${cookies.map(takeCookie).join('')}
+${cookies.map(takeCookie).join('')}    if ($tagyard_cookies ~ "^(.+); $") { set $tagyard_cookies $1; }
+
     set $tagyard_host $http_host;
     if ($tagyard_host = "") { set $tagyard_host $host; }
     set $tagyard_scheme $scheme;
