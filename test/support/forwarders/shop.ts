@@ -23,7 +23,7 @@ export interface ForwardedShop {
   /** The port of the shop's server on 127.0.0.1. */
   readonly port: number;
   readonly path: string;
-  /** What arrived at the tag server at this path, whoever sent it. */
+  /** What arrived at the tag server at this path. */
   arrived(path: string): Promise<readonly Arrived[]>;
   close(): Promise<void>;
 }
