@@ -42,7 +42,7 @@ export function akamaiSnippet(forwarder: Forwarder): string {
           extractLocation: 'CLIENT_REQUEST_HEADER',
           headerName: 'Cookie',
           transform: 'SUBSTITUTE',
-          regex: `(?<![^; ]) *+(?!(?:${cookieNames(cookies)})=)[^;]+`,
+          regex: `(?<![^;])(?! *(?:${cookieNames(cookies)})=)[^;]+`,
           replacement: '',
           globalSubstitution: true,
           caseSensitive: true,

@@ -31,7 +31,7 @@ export function apacheSnippet(forwarder: Forwarder): string {
     RequestHeader unset Authorization
     # Only the cookies that are named here are passed on.
     RequestHeader edit Cookie "^" "; "
-    RequestHeader edit* Cookie "; *(?!(?:${cookieNames(cookies)})=)[^;]*" ""
+    RequestHeader edit* Cookie ";(?! *(?:${cookieNames(cookies)})=)[^;]*" ""
     RequestHeader edit Cookie "^; *" ""
 
     RequestHeader set x-tagyard-forwarder-token "${token}"

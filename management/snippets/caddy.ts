@@ -1,7 +1,10 @@
 import type { Forwarder } from './forwarder.ts';
 import { ANSWER_SECONDS, CONNECT_SECONDS, comment, cookieNames, preamble } from './parts.ts';
 
-/** Caddy's expressions (RE2) have no negation: each cookie is replaced by itself or by nothing, then separators shrink. */
+/**
+ * Caddy’s expressions (RE2) have no negation: each cookie is replaced by itself or by nothing, then separators shrink. A
+ * replacement can’t be empty.
+ */
 export function caddySnippet(forwarder: Forwarder): string {
   const { edge, path, token, cookies } = forwarder;
   const tls = `
@@ -16,8 +19,8 @@ export function caddySnippet(forwarder: Forwarder): string {
         header_up -Authorization
         # Only the cookies that are named here are passed on.
         header_up Cookie "(?:^|; *)(?:((?:${cookieNames(cookies)})=[^;]*)|[^;]*)" ";$1"
-        header_up Cookie ";+" "; "
-        header_up Cookie "^; |; $" ""
+        header_up Cookie "^[; ]*(.*?)[; ]*$" "$1"
+        header_up Cookie ";[; ]*" "; "
         header_up -X-Forwarded-For
         header_up -X-Forwarded-Host
         header_up -X-Forwarded-Proto

@@ -42,7 +42,7 @@ if (req.url.path ~ "^${path}/") {
   # Only the cookies that are named here are passed on.
   if (req.http.Cookie) {
     set req.http.Cookie = "; " req.http.Cookie;
-    set req.http.Cookie = regsuball(req.http.Cookie, "; *(?!(?:${cookieNames(cookies)})=)[^;]*", "");
+    set req.http.Cookie = regsuball(req.http.Cookie, ";(?! *(?:${cookieNames(cookies)})=)[^;]*", "");
     set req.http.Cookie = regsub(req.http.Cookie, "^; *", "");
   }
   if (req.http.Cookie == "") {

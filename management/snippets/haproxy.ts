@@ -28,7 +28,7 @@ backend ${name}
     http-request del-header authorization
     # Only the cookies that are named here are passed on.
     http-request set-header cookie "; %[req.fhdr(cookie)]"
-    http-request set-var(req.tagyard) 'req.fhdr(cookie),regsub("; *(?!(?:${cookieNames(cookies)})=)[^;]*","",g),regsub("^; *","")'
+    http-request set-var(req.tagyard) 'req.fhdr(cookie),regsub(";(?! *(?:${cookieNames(cookies)})=)[^;]*","",g),regsub("^; *","")'
     http-request set-header cookie %[var(req.tagyard)]
     http-request del-header cookie if !{ req.fhdr(cookie) -m reg . }
     # The name is resolved at start. It can change: name a resolvers section with resolvers <id>.
