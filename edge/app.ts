@@ -1,7 +1,7 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
 import { singleFlight } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
-import { dispatch, dispatchDynamic, type Handling } from './dispatch.ts';
+import { dispatch, dispatchDynamic, dispatchPrefixed, type Handling } from './dispatch.ts';
 import type { GuardDependencies } from './guard.ts';
 import { type Arrival, arrive, FORWARDER_VARY } from './http/arrival.ts';
 import { endingAfter } from './http/body.ts';
@@ -91,6 +91,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       record: (fields) => Object.assign(notes, fields),
     });
     const call = { request, site, ownHosts: resolved.ownHosts, enabled, contextOf, guard };
+    const prefixed = prefix === '' ? undefined : dispatchPrefixed(call);
+    if (prefixed !== undefined) return prefixed;
     const match = await router(path);
     if (match !== undefined) notes.route = match.path;
     const handling = match === undefined ? dispatchDynamic(call, path) : dispatch(call, match);
@@ -137,7 +139,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       duration: now() - startedAt,
       plugins: guard.timings,
       colo: textOf(cf?.colo) ?? null,
-      country: textOf(cf?.country) ?? null,
+      // Below a prefix it would be that of the domain's own server.
+      country: served.prefix === '' ? (textOf(cf?.country) ?? null) : null,
     };
     try {
       dependencies.record(record, waitUntil);

@@ -1,4 +1,4 @@
-import type { CacheScope, PluginContext, ProfileStore, SharedBody, Visitor } from '../plugins/contract.ts';
+import type { CacheScope, PluginContext, ProfileStore, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
 import { decideConsent } from './consent.ts';
 import type { Enabled } from './gate.ts';
@@ -57,7 +57,7 @@ export function contextFactory(
   const { site } = resolved;
   // Under a prefix, the platform knows only where the domain's own server is.
   const place = prefix === '' ? request.cf : undefined;
-  const visitor: Visitor = {
+  const visitor: PluginContext['visitor'] = {
     address: hop.address,
     country: textOf(place?.country) ?? null,
     region: textOf(place?.regionCode) ?? null,

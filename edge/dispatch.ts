@@ -72,6 +72,23 @@ export function dispatchDynamic(call: Call, pathname: string): Handling | undefi
   };
 }
 
+/** Handles an address under a prefix that one plugin owns, whatever the routes are; `undefined` where none does. */
+export function dispatchPrefixed(call: Call): Handling | undefined {
+  const { request, site, guard } = call;
+  if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
+  const address = new URL(request.url);
+  const owner = call.enabled.find(({ plugin: { name, prefixed }, settings }) =>
+    valueOr(name, () => prefixed?.owns(address, site, settings), false, guard.log),
+  );
+  const prefixed = owner?.plugin.prefixed;
+  if (owner === undefined || prefixed === undefined) return undefined;
+  const input = { request, params: {}, body: undefined };
+  const run = () => prefixed.handle(input, call.contextOf(owner));
+  return {
+    handle: async () => answerConditional(request, await withHooks(call, { plugin: owner.plugin.name }, run)),
+  };
+}
+
 function choose({ method }: Request, offered: readonly Offered[]): Offered | undefined {
   const served = method === 'HEAD' ? 'GET' : method;
   return (

@@ -81,7 +81,7 @@ export interface Site {
 }
 
 /** What the edge knows of the visitor, whichever hops are between. */
-export interface Visitor {
+interface Visitor {
   /** Null where it is unknown. */
   readonly address: string | null;
   /** ISO 3166-1 alpha-2, and the part of ISO 3166-2 after the hyphen; null where unknown. */
@@ -216,6 +216,14 @@ interface PluginBase<Settings> {
   /** Paths that only the site's own documents name. They match after all literal routes. */
   readonly dynamic?: {
     owns(path: string, site: Site): boolean;
+    handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
+  };
+  /**
+   * Addresses that other software names, only under the prefix of a domain: GET by path and query. They match before all
+   * routes. Answers 304 where `if-none-match` names the response's etag.
+   */
+  readonly prefixed?: {
+    owns(address: URL, site: Site, settings: Settings): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
   /** Text of a script that is sent with the loader. */

@@ -81,6 +81,8 @@ export type RoutingDocument = z.infer<typeof routingDocument>;
 const sameOrigin = z.object({
   path: z.string(),
   tokens: z.array(z.object({ hash: z.string(), until: z.optional(z.string()) })),
+  /** The site's loader token, for addresses that don't name it. */
+  loader: z.optional(z.string()),
 });
 
 /** One of a site's domains. `cookieDomain` is its registrable part; `null`: only host-only cookies can be set. */

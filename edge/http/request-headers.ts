@@ -45,7 +45,6 @@ export function isClaim(name: string): boolean {
  * covers each of them. `forwarded` and the headers that the proxy sets are not in the list: it treats them itself.
  */
 export const COMMON_CLAIMS = [
-  ...Object.values(FORWARDER_HEADERS),
   'x-forwarded',
   'forwarded-for',
   'forwarded-host',

@@ -39,12 +39,15 @@ const PATHS: readonly RegExp[] = [
 const SEGMENTS: readonly (readonly [list: BlockList, segments: string])[] = [
   [
     'EasyList',
-    'adserve adverts exoads peelads phpads prebid prebidlink publicidad publicidade tagman videoad videoads',
+    `160x600 468x60 480x60 640x100 728x90 800x160 adhandler admanager adsdelivery adserve adverts bannerads exoads exonob
+    neverblock pageear peelads phpads phpadsnew porpoiseant prebid prebidlink publicidad publicidade publicidades reklam
+    reklame tagman videoad videoads`,
   ],
   [
     'EasyPrivacy',
-    `acecounter addpageview dynamicyield gen204 hitcount matomo onetag opentag optimizelyjs pixeljs roverclk roverimp
-    snowplow statscounter statstracker traffictrade webcounter webtracking`,
+    `acecounter addpageview dynamicyield gen204 hitcount hitcounter hittracker matomo misites onetag opentag optimizelyjs
+    pixeljs roverclk roverimp snowplow statscounter statstracker trackvisit traffictrade webanalytics webcounter
+    webtracking`,
   ],
 ];
 

@@ -25,6 +25,18 @@ export function activeDomains({ domains }: SiteDescription): SiteDescription['do
   return domains.filter(({ active }) => active);
 }
 
+/** An active domain whose own server forwards the prefix `path`. */
+export interface ForwardedDomain {
+  readonly domain: string;
+  readonly path: string;
+}
+
+export function forwardedDomains(site: SiteDescription): ForwardedDomain[] {
+  return activeDomains(site).flatMap(({ domain, sameOrigin: path }) =>
+    path === undefined ? [] : [{ domain, path }],
+  );
+}
+
 /** Pairs of a host and a page's domain that contain every host and every active domain at least once. */
 export function hostsAndDomains(site: SiteDescription) {
   const [edge, ...others] = tagHosts(site);

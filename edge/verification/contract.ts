@@ -27,6 +27,9 @@ export const CHECKS = {
   client_address: 'the visitor’s true address arrives, not a claimed one',
   cookie_lifetime: 'how long Safari keeps the cookies of each domain',
   block_lists: 'which addresses the common blocking lists match',
+  same_origin:
+    'each domain’s own server forwards its prefix with cookies and the visitor’s address, uncached',
+  csp: 'the content security policy of each such domain’s pages allows its tags',
 } as const;
 export type CheckName = keyof typeof CHECKS;
 export const CHECK_NAMES = Object.keys(CHECKS) as [CheckName, ...CheckName[]]; // Object.keys forgets the key type
@@ -40,7 +43,14 @@ const siteDescription = z.object({
   customDomains: z.array(z.url()),
   loaderToken: z.string(),
   domains: z.array(
-    z.object({ domain: z.string(), token: z.string(), webTagId: z.string(), active: z.boolean() }),
+    z.object({
+      domain: z.string(),
+      token: z.string(),
+      webTagId: z.string(),
+      active: z.boolean(),
+      /** The path that the domain's own server forwards to the edge; unset: none. */
+      sameOrigin: z.optional(z.string()),
+    }),
   ),
   /** Paths forwarded to the tag server in addition to the built-in ones. */
   proxyPaths: z.array(z.string()),

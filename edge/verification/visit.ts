@@ -21,19 +21,36 @@ export type SiteVisits = (url: URL, options?: VisitOptions) => Promise<Visit>;
 /** Enough to recognize a script. Limits the memory that an answer can fill. */
 const MAX_CHARS = 64 * 1024;
 
+/** True for the site's own hosts, which Tagyard serves. */
+export function isOwnHost(site: SiteDescription, { origin }: URL): boolean {
+  return [site.edge, site.origin, site.preview, ...site.customDomains].some(
+    (url) => originOf(url) === origin,
+  );
+}
+
+/** True for the pages' hosts of a domain whose own server forwards a prefix: the domain and those under it, by https. */
+function isPagesHost({ domains }: SiteDescription, { protocol, hostname, port }: URL): boolean {
+  return domains.some(
+    ({ domain, sameOrigin }) =>
+      sameOrigin !== undefined &&
+      protocol === 'https:' &&
+      port === '' &&
+      (hostname === domain || hostname.endsWith(`.${domain}`)),
+  );
+}
+
 /**
- * Visits the hosts of a site and no others. A URL with another host or port, or with an IP address, is refused before
- * anything is sent. Redirects are not followed.
+ * Visits the hosts of a site, and of its pages where their server forwards a prefix, and no others. A URL with another
+ * host or port, or with an IP address, is refused before anything is sent. Redirects are not followed.
  */
 export function siteVisitor(
   site: SiteDescription,
   { fetch, signal }: { readonly fetch: typeof globalThis.fetch; readonly signal: AbortSignal },
 ): SiteVisits {
-  const own = new Set([site.edge, site.origin, site.preview, ...site.customDomains].map(originOf));
   const known = new Map<string, Promise<Visit>>();
 
   async function visit(url: URL, { method = 'GET', headers = {}, body }: VisitOptions): Promise<Visit> {
-    if (!own.has(url.origin) || !isName(url.hostname)) {
+    if (!(isOwnHost(site, url) || isPagesHost(site, url)) || !isName(url.hostname)) {
       return unanswered(`${url.origin} is not one of the site’s own hosts`);
     }
     try {

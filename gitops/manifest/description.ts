@@ -37,11 +37,12 @@ export function describeSite(
     preview: originUrl(hostnames.preview, tlsPort),
     customDomains: customDomains.map((host) => originUrl(host, tlsPort)),
     loaderToken,
-    domains: domains.map(({ domain, token, webTagId }, index) => ({
+    domains: domains.map(({ domain, token, webTagId, sameOrigin }, index) => ({
       domain,
       token,
       webTagId,
       active: isActiveDomain(index, features.multi_domain),
+      ...(sameOrigin === undefined ? {} : { sameOrigin: sameOrigin.path }),
     })),
     proxyPaths: forwardedPaths(modules.server_proxy),
   };

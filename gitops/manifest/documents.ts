@@ -60,7 +60,7 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
           token,
           cookieDomain: registrableDomain(domain),
           active: isActiveDomain(index, manifest.features.multi_domain),
-          ...(sameOrigin === undefined ? {} : { sameOrigin: prefixOf(sameOrigin) }),
+          ...(sameOrigin === undefined ? {} : { sameOrigin: prefixOf(sameOrigin, manifest.loaderToken) }),
         })),
         proxyPaths: forwardedPaths(manifest.modules.server_proxy),
         consent: manifest.consent,
@@ -88,8 +88,8 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
 }
 
 /** The prefix of a domain and the hashes of the tokens that its forwarder may send. */
-function prefixOf({ path, forwarder }: SameOrigin): RegistryDomain['sameOrigin'] {
+function prefixOf({ path, forwarder }: SameOrigin, loader: string): RegistryDomain['sameOrigin'] {
   const { tokenHash, previous } = forwarder;
   const rotated = previous && { hash: previous.tokenHash, until: previous.until };
-  return { path, tokens: [{ hash: tokenHash }, ...(rotated === undefined ? [] : [rotated])] };
+  return { path, tokens: [{ hash: tokenHash }, ...(rotated === undefined ? [] : [rotated])], loader };
 }

@@ -2,7 +2,7 @@ import { getDomain, getPublicSuffix, parse as parseHost } from 'tldts';
 import { z } from 'zod';
 import { CONSENT_MODES, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
 import { textProblem } from '../base/text.ts';
-import { sameOrigin } from './same-origin.ts';
+import { hidingPrefixes, sameOrigin } from './same-origin.ts';
 import { serviceAccountFacts } from './service-account.ts';
 
 /** The newest manifest version that this release understands. Newer manifests are refused (`UnsupportedVersion`). */
@@ -255,6 +255,10 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
       path: ['ports', 'preview'],
       message: 'must differ from ports.processing',
     });
+  }
+  for (const index of hidingPrefixes(manifest)) {
+    const message = 'hides a path of modules.server_proxy.paths; choose another one';
+    context.addIssue({ code: 'custom', path: ['domains', index, 'sameOrigin', 'path'], message });
   }
   manifest.customDomains.forEach((custom, index) => {
     if (

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { blockedSegment } from '../../edge/verification/block-lists.ts';
 import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
 import {
   givenName,
@@ -13,14 +12,7 @@ import { examples } from '../http/examples.ts';
 import { EVENT_KINDS, STATUSES } from '../lifecycle/status.ts';
 import { containerView, statusReason } from '../view/container-view.ts';
 
-const givenSameOrigin = z.strictObject({
-  path: sameOriginPath
-    .refine((path) => blockedSegment(path) === null, {
-      error: ({ input }) =>
-        `${blockedSegment(String(input))} blocks requests to this path; send none to get a generated one`,
-    })
-    .optional(),
-});
+const givenSameOrigin = z.strictObject({ path: sameOriginPath.optional() });
 
 const features = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
 

@@ -61,7 +61,12 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     { number: 4, rooms: ['edge/context.ts'] },
     { number: 5, rooms: ['edge/app.ts'] },
     // The verification worker and the tools that run in Node know no room of the edge worker.
-    { number: 0, rooms: ['edge/verification/{block-lists,check,contract,errors,result,safari,visit}.ts'] },
+    {
+      number: 0,
+      rooms: [
+        'edge/verification/{block-lists,check,content-security-policy,contract,errors,result,safari,visit}.ts',
+      ],
+    },
     { number: 1, rooms: ['edge/verification/checks/**'] },
     { number: 0, rooms: ['edge/kit/**'] },
     { number: 1, rooms: ['edge/bundle.ts'] },

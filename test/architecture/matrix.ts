@@ -17,8 +17,10 @@ export const isRoot = (path: string): boolean =>
 const ANY_PACKAGE = ['npm/**', 'node/**'];
 /** What the verification worker is asked and answers: who asks it parses with the same schemas. */
 const VERIFICATION = 'edge/verification/contract.ts';
-/** What common blocking lists match. Management refuses such names, the verification worker reports them. */
+/** What common blocking lists match. Manifests and management refuse such names, the verification worker reports them. */
 const BLOCK_LISTS = 'edge/verification/block-lists.ts';
+/** What a page's content security policy must allow. Management shows it, the verification worker compares. */
+const PAGE_POLICY = 'edge/verification/content-security-policy.ts';
 /** The headers that a client must not send. The edge and the host's proxy drop the same headers. */
 const REQUEST_HEADERS = 'edge/http/request-headers.ts';
 const ZOD_MINI = 'npm/zod/mini';
@@ -71,7 +73,13 @@ export const MATRIX: readonly Row[] = [
   // Gitops: what crosses the parts of the tree; the order of its own rooms is in floors.ts.
   {
     from: 'gitops/manifest/**',
-    may: ['gitops/{manifest,base}/**', 'plugins/document.ts', 'plugins/*/config.ts', ...ANY_PACKAGE],
+    may: [
+      'gitops/{manifest,base}/**',
+      'plugins/document.ts',
+      'plugins/*/config.ts',
+      BLOCK_LISTS,
+      ...ANY_PACKAGE,
+    ],
     types: [VERIFICATION],
     never: ROOTS,
   },
@@ -131,6 +139,7 @@ export const MATRIX: readonly Row[] = [
       'plugins/multi_domain/config.ts',
       VERIFICATION,
       BLOCK_LISTS,
+      PAGE_POLICY,
       ...ANY_PACKAGE,
     ],
     never: ROOTS,

@@ -7,6 +7,7 @@ import { Miniflare } from 'miniflare';
 import { request } from 'undici';
 import { bundleEdge, bundleWorker, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
 import { HOST_NAMESPACES } from '../../edge/host.ts';
+import { forwarderToken, prefixed, stated } from '../support/edge/forwarder.ts';
 import { processTree } from './memory.ts';
 import type { Shot } from './wrk.ts';
 
@@ -28,15 +29,22 @@ const browser = {
   referer: 'https://www.shop.example/',
   cookie: `_fpid=${PROFILE}; _ga=GA1.1.111111111.1700000000; _ga_ABCDEF1234=GS1.1.1700000000.1.1.1700000001.0.0.0`,
 };
+const PREFIX = '/m3trics1';
+const TOKEN = forwarderToken('bench');
+/** As the domain's own server forwards a browser's request. */
+const forwarded = { ...browser, ...stated(TOKEN, 'www.shop.example') };
+const boot = {
+  method: 'POST',
+  body: JSON.stringify({ loader: LOADER, url: 'https://www.shop.example/page?x=1', fpid: PROFILE }),
+} as const;
+const fromPage = { origin: 'https://www.shop.example', 'content-type': 'application/json' };
+
 export const SHOTS = {
   loader: { path: `/l/${LOADER}.js`, headers: browser },
   script: { path: '/c/ct_abcdefghijklmnop.js', headers: browser },
-  boot: {
-    method: 'POST',
-    path: '/boot',
-    headers: { ...browser, origin: 'https://www.shop.example', 'content-type': 'application/json' },
-    body: JSON.stringify({ loader: LOADER, url: 'https://www.shop.example/page?x=1', fpid: PROFILE }),
-  },
+  boot: { ...boot, path: '/boot', headers: { ...browser, ...fromPage } },
+  prefixedLoader: { path: `${PREFIX}/l/${LOADER}.js`, headers: forwarded },
+  prefixedBoot: { ...boot, path: `${PREFIX}/boot`, headers: { ...forwarded, ...fromPage } },
   collect: {
     method: 'POST',
     path: '/g/collect?v=2&tid=G-ABCDEF1234&en=page_view',
@@ -127,7 +135,7 @@ export async function startBed(): Promise<Bed> {
   const domain = { domain: 'shop.example', webTagId: 'GTM-ABC1234', token: 'ct_abcdefghijklmnop' };
   await put('SITE_REGISTRY', CONTAINER, {
     ...site,
-    domains: [{ ...domain, cookieDomain: 'shop.example', active: true }],
+    domains: [{ ...domain, cookieDomain: 'shop.example', active: true, sameOrigin: prefixed(PREFIX, TOKEN) }],
     proxyPaths: [],
     consent: 'opt_out',
   });
@@ -157,7 +165,8 @@ export async function startBed(): Promise<Bed> {
     runtime,
     send,
     async imitate() {
-      for (const shot of [SHOTS.loader, SHOTS.script, SHOTS.boot]) {
+      const { loader, script, prefixedLoader, prefixedBoot } = SHOTS;
+      for (const shot of [loader, script, SHOTS.boot, prefixedLoader, prefixedBoot]) {
         await control.learn(shot.path, await send('edge', shot));
       }
     },

@@ -134,7 +134,7 @@ describe('a path of the same origin', () => {
       headers: { 'if-match': '"0123456789abcdef.0123456789abcdef"' },
     });
     expect(stale.body.code).toBe('precondition_failed');
-    expect((await set({ path: '/snowplow' })).body.errors[0].message).toContain('EasyPrivacy');
+    expect((await set({ path: '/snowplow' })).body.errors[0].message).toContain('blocking lists');
   });
 
   test('of an unknown domain needs a web tag id', async () => {

@@ -4,14 +4,16 @@ import { type Finding, passed, skipped } from '../result.ts';
 import { safariVerdict } from '../safari.ts';
 
 /**
- * A verdict for each domain, for the best host of its pages: a custom domain under the same registrable part, else the
+ * A verdict for each domain, for the best address of its pages: a prefix on their own host, a custom domain under the same registrable part, else the
  * edge hostname. Short-lived cookies are not a fault of the site, so this always passes and gives advice.
  */
 export function checkCookieLifetime({ site, host }: CheckContext) {
   if (host === null) return [skipped(null, 'only the host queries the resolver')];
   const { names } = host;
   const edge = names.find(({ kind }) => kind === 'edge');
-  return activeDomains(site).map(({ domain }): Finding => {
+  return activeDomains(site).map(({ domain, sameOrigin }): Finding => {
+    if (sameOrigin !== undefined)
+      return passed(domain, `full (below ${sameOrigin}, from the pages’ own origin)`);
     const page = names.find(({ kind, name }) => kind === 'page' && name === domain);
     if (page === undefined || edge === undefined) return skipped(domain, `${domain} wasn’t resolved`);
     if (page.addresses.length === 0) {

@@ -7,7 +7,9 @@ import { checkCorsAllowed, checkCorsRefused } from './cors.ts';
 import { checkCookiesForwarded, checkQueryForwarded, checkUnderscorePaths } from './forwarding.ts';
 import { checkHostReport } from './host-report.ts';
 import { checkDns, checkServedCertificate } from './names.ts';
+import { checkPolicy } from './policy.ts';
 import { checkPathPrefix, checkPreviewUrl, checkSinglePreview } from './preview.ts';
+import { checkSameOrigin } from './same-origin.ts';
 import { checkContainerConfig, checkPreviewHealth, checkProcessingHealth } from './servers.ts';
 import { checkBoot, checkLoader, checkScript } from './tags.ts';
 
@@ -33,4 +35,6 @@ export const SITE_CHECKS: Readonly<Record<CheckName, SiteCheck>> = {
   client_address: checkClientAddress,
   cookie_lifetime: checkCookieLifetime,
   block_lists: checkBlockLists,
+  same_origin: checkSameOrigin,
+  csp: checkPolicy,
 };

@@ -1,6 +1,6 @@
 import { CHECK_NAMES, type VerificationReport, type VerificationRequest } from '../contract.ts';
 import { named } from '../result.ts';
-import { type SiteVisits, siteVisitor, type Visit } from '../visit.ts';
+import { isOwnHost, type SiteVisits, siteVisitor, type Visit } from '../visit.ts';
 import { SITE_CHECKS } from './index.ts';
 
 interface VerifyDependencies {
@@ -22,7 +22,7 @@ export async function verify(
   const send = siteVisitor(site, { fetch, signal: AbortSignal.timeout(budget - MARGIN_MS) });
   const visit: SiteVisits = (url, options) => {
     const visited = send(url, options);
-    visits.push(visited);
+    if (isOwnHost(site, url)) visits.push(visited);
     return visited;
   };
   const context = { site, host, hostProblem, visit, now: checkedAt };

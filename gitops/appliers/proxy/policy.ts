@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { COMMON_CLAIMS, HOP_HEADER, isClaim, OLD_HOP_HEADER } from '../../../edge/http/request-headers.ts';
+import {
+  COMMON_CLAIMS,
+  FORWARDER_HEADERS,
+  HOP_HEADER,
+  isClaim,
+  OLD_HOP_HEADER,
+} from '../../../edge/http/request-headers.ts';
 import type { Vhost } from './desired.ts';
 
 /**
@@ -28,6 +34,8 @@ export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
   const unrelayed = kind === 'custom' ? RELAYED : [];
   return [
     ...HOP_SECRET_HEADERS,
+    // A forwarder sends them to the edge hostname, which no vhost has.
+    ...Object.values(FORWARDER_HEADERS),
     ...COMMON_CLAIMS,
     ...unrelayed,
     ...(kind === 'preview' ? [] : ['forwarded']),

@@ -8,8 +8,20 @@ declare const trustedTypes: {
   ): { createScriptURL(url: string): string };
 };
 
+/** What the snippet pushes to the data layer, among others. */
+interface Entry {
+  'gtm.start'?: number;
+  event?: string;
+}
+
 /** A placeholder: rendering the script for a site replaces it by the site's values. */
-declare const TAGYARD_VALUES: { edge: string; loader: string; cookies: string[] };
+declare const TAGYARD_VALUES: {
+  edge: string;
+  loader: string;
+  cookies: string[];
+  layer?: string;
+  query?: string;
+};
 
 const values = TAGYARD_VALUES;
 const page: TagyardPage = window.tagyard || {};
@@ -33,7 +45,7 @@ async function boot(): Promise<BootAnswer | null> {
   page.profile = answer.profile;
   page.restored = answer.restoreCookies.map((cookie) => cookie.name);
   keep(answer);
-  if (pending) load(withPreview(answer.container.scriptUrl), nonce);
+  if (pending) load(withPreview(answer.container.scriptUrl + (values.query || '')), nonce);
   return answer;
 }
 
@@ -147,11 +159,15 @@ function trusted(src: string): string {
 
 function load(src: string, nonce: string | undefined): void {
   page.gtm = 'edge';
-  if (!page.started) {
-    page.started = true;
-    window.dataLayer = window.dataLayer || [];
-    window.dataLayer.push({ 'gtm.start': Date.now(), event: 'gtm.js' });
+  const layers = window as unknown as Record<string, Entry[] | undefined>;
+  const name = values.layer || 'dataLayer';
+  const layer = layers[name] || [];
+  layers[name] = layer;
+  // A snippet of a shop's own plugin, which names the layer, has pushed it.
+  if (!page.started && !(values.layer && layer.some((entry) => entry?.['gtm.start']))) {
+    layer.push({ 'gtm.start': Date.now(), event: 'gtm.js' });
   }
+  page.started = true;
   const loaded = () => {
     page.gtm = 'loaded';
   };

@@ -20,12 +20,14 @@ describe('the registry', () => {
     expect(registered({ path: '/m3trics1', forwarder })?.sameOrigin).toEqual({
       path: '/m3trics1',
       tokens: [{ hash: HASH }],
+      loader: 'lt_loader0token00000',
     });
     expect(
       registered({ path: '/m3trics1', forwarder: { ...forwarder, generation: 2, previous } })?.sameOrigin,
     ).toEqual({
       path: '/m3trics1',
       tokens: [{ hash: HASH }, { hash: OLD_HASH, until: '2027-12-01T00:00:00.000Z' }],
+      loader: 'lt_loader0token00000',
     });
   });
 
@@ -54,8 +56,22 @@ describe('the manifest', () => {
     ['dots', '/......'],
     ['the tag server’s static files', '/static'],
     ['the tag server’s health', '/healthy'],
+    ['a word of EasyList', '/adserve'],
+    ['a word of EasyPrivacy', '/hitcounter'],
   ])('refuses a path: %s', (_what, path) => {
     expect(problems({ path, forwarder })).toContain('path');
+  });
+
+  test.each([
+    ['/webhooks', ['path']],
+    ['/webhook1', []],
+  ])('with a forwarded path below /webhooks has the prefix %s: %j', (path, expected) => {
+    const own = { ...manifestInput(), modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } };
+    const { error } = manifestSchema.safeParse({
+      ...own,
+      domains: [{ ...domain, sameOrigin: { path, forwarder } }],
+    });
+    expect(error?.issues.map((issue) => issue.path.at(-1)) ?? []).toEqual(expected);
   });
 
   test.each([

@@ -36,7 +36,7 @@ export default class Control extends WorkerEntrypoint<Env> {
   private async answer(pathname: string, request: Request): Promise<Response> {
     if (pathname === '/g/collect')
       return fetch(ORIGIN + request.url.slice(new URL(request.url).origin.length), request);
-    if (pathname === '/boot') {
+    if (pathname.endsWith('/boot')) {
       const kv = this.env.COOKIES;
       await kv.put('control', (await kv.get('control')) ?? '{}', { expirationTtl: 34_560_000 });
     }

@@ -1,0 +1,44 @@
+import type { Site } from '../contract.ts';
+
+/** What the snippet of a shop's or CMS's own plugin says in the address of its script. */
+export interface Snippet {
+  /** The name of the page's data layer, which the snippet has started. */
+  readonly layer: string;
+  /** The query of the web tag's script: data layer, environment and preview. */
+  readonly query: string;
+}
+
+const LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
+const ENVIRONMENT = ['gtm_auth', 'gtm_preview', 'gtm_cookies_win', 'gtm_debug'];
+
+/** The loader token of a site whose domains have prefixes. */
+export const loaderOf = ({ domains }: Site): string | undefined =>
+  domains.find(({ sameOrigin }) => sameOrigin?.loader !== undefined)?.sameOrigin?.loader;
+
+/**
+ * True where the path ends with `scriptPath` and the query names a web tag of the site: `?id=GTM-ABC1234` or
+ * `?GTM-ABC1234`. Where the path is nothing else, the query may name none: some plugins can omit the id.
+ */
+export function isScriptAddress(
+  { pathname, search, searchParams }: URL,
+  site: Site,
+  scriptPath: string,
+): boolean {
+  if (!pathname.endsWith(`/${scriptPath}`) || loaderOf(site) === undefined) return false;
+  const id = searchParams.get('id') ?? /^\?(GTM-[A-Z0-9]+)(?:&|$)/.exec(search)?.[1];
+  return id === undefined
+    ? pathname === `/${scriptPath}`
+    : site.domains.some(({ webTagId }) => webTagId === id);
+}
+
+/** `null`: the data layer's name is none. */
+export function readSnippet({ searchParams }: URL): Snippet | null {
+  const layer = searchParams.get('l') || 'dataLayer';
+  if (!LAYER.test(layer)) return null;
+  const query = new URLSearchParams(layer === 'dataLayer' ? {} : { l: layer });
+  for (const name of ENVIRONMENT) {
+    const value = searchParams.get(name);
+    if (value !== null) query.set(name, value);
+  }
+  return { layer, query: query.size === 0 ? '' : `?${query}` };
+}

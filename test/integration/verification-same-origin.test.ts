@@ -1,0 +1,163 @@
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { VerificationReport } from '../../edge/verification/contract.ts';
+import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { forwarderToken, hashOf } from '../support/edge/forwarder.ts';
+import { eventually } from '../support/eventually.ts';
+import { startVerificationStage, type VerificationStage } from '../support/verification-stage.ts';
+
+const TOKEN = forwarderToken('shop');
+const PREFIX = '/m3trics1';
+/** On a busy machine one verification can exceed its budget; then it is repeated. */
+const PATIENT = { timeoutMs: 60_000 };
+
+/** What the domain's own server does; each test changes one property. */
+interface Server {
+  token: string;
+  /** The visitor's address that it states; `undefined`: it passes on what it gets. */
+  visitor: (() => string) | undefined;
+  cookies: boolean;
+  caches: boolean;
+  policy: string | undefined;
+  page: string;
+  redirect: string | undefined;
+}
+
+const RIGHT: Server = {
+  token: TOKEN,
+  visitor: () => '127.0.0.1',
+  cookies: true,
+  caches: false,
+  policy: undefined,
+  page: '<!doctype html>',
+  redirect: undefined,
+};
+
+let server: Server = { ...RIGHT };
+let stage: VerificationStage;
+let manifest: LoadedManifest;
+const shop = http.createServer((request, response) => {
+  const url = request.url ?? '';
+  if (!url.startsWith(`${PREFIX}/`)) {
+    const policy = server.policy === undefined ? {} : { 'content-security-policy': server.policy };
+    const moved = server.redirect !== undefined && request.headers.host !== new URL(server.redirect).host;
+    if (moved) response.writeHead(301, { location: server.redirect }).end();
+    else response.writeHead(200, { 'content-type': 'text/html', ...policy }).end(server.page);
+    return;
+  }
+  const stored = cache.get(url);
+  if (server.caches && stored !== undefined) {
+    response.writeHead(stored.status, stored.headers).end(stored.body);
+    return;
+  }
+  const { cookie, ...headers } = request.headers;
+  const stated = {
+    'x-tagyard-forwarder-token': server.token,
+    'x-tagyard-host': headers.host?.replace(/:\d+$/, ''),
+    ...(server.visitor === undefined ? {} : { 'x-tagyard-visitor': server.visitor() }),
+    ...(server.cookies && cookie !== undefined ? { cookie } : {}),
+  };
+  const { port } = stage.edge.url;
+  const host = manifest.hostnames.edge;
+  http
+    .request(
+      {
+        host: '127.0.0.1',
+        port,
+        path: url,
+        method: request.method,
+        headers: { ...headers, ...stated, host },
+      },
+      async (answer) => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of answer) chunks.push(chunk);
+        const body = Buffer.concat(chunks);
+        const { statusCode: status = 502, headers: given } = answer;
+        cache.set(url, { status, headers: given, body });
+        response.writeHead(status, given).end(body);
+      },
+    )
+    .end();
+});
+const cache = new Map<string, { status: number; headers: http.IncomingHttpHeaders; body: Buffer }>();
+
+beforeAll(async () => {
+  stage = await startVerificationStage();
+  await new Promise<void>((resolve) => shop.listen(0, '127.0.0.1', resolve));
+  const [first, ...others] = stage.manifest.domains;
+  if (first === undefined) throw new Error('the site has no domain');
+  const forwarder = { generation: 1, tokenHash: hashOf(TOKEN) };
+  manifest = {
+    ...stage.manifest,
+    domains: [{ ...first, sameOrigin: { path: PREFIX, forwarder } }, ...others],
+  };
+  await stage.publish(manifest);
+  // The pages' server answers plain HTTP here. The egress, like the edge, is not what this file is about.
+  stage.fault = ({ url }) => {
+    if (!/(?:^|\.)shop\.localhost$/.test(url.hostname) || url.hostname === 'tags.shop.localhost')
+      return undefined;
+    const { port } = shop.address() as AddressInfo; // it listens on TCP
+    return { url: new URL(`http://${url.hostname}:${port}${url.pathname}${url.search}`) };
+  };
+});
+afterEach(() => {
+  server = { ...RIGHT };
+  cache.clear();
+});
+afterAll(async () => {
+  shop.close();
+  await stage?.close();
+});
+
+const found = ({ checks }: VerificationReport) =>
+  checks
+    .filter(({ name }) => name === 'same_origin' || name === 'csp')
+    .map(({ name, status }) => `${name} ${status}`);
+
+async function verified(expected: readonly string[]): Promise<VerificationReport> {
+  return eventually(async () => {
+    cache.clear();
+    const report = await stage.verify(await stage.report(manifest));
+    expect(found(report)).toEqual(expected);
+    return report;
+  }, PATIENT);
+}
+
+test('a server that forwards everything as it should passes', async () => {
+  const { checks } = await verified(['same_origin passed', 'csp passed']);
+  expect(checks.find(({ name }) => name === 'same_origin')).toMatchObject({
+    subject: 'shop.localhost',
+    detail: expect.stringContaining('https://shop.localhost/m3trics1 leads to the edge'),
+  });
+});
+
+test.each<[string, Partial<Server>, RegExp]>([
+  ['another token', { token: forwarderToken('other') }, /which doesn’t know its server/],
+  ['no cookies', { cookies: false }, /cookies don’t arrive/],
+  ['what a visitor claims', { visitor: undefined }, /can claim any address/],
+  ['the address of a proxy before it', { visitor: () => '10.0.0.7' }, /arrives as 10\.0\.0\.7/],
+  ['no address', { visitor: () => '' }, /arrives as no address/],
+  ['a cache', { caches: true }, /a cache answers/],
+])('a server that forwards with %s fails, with its cause', async (_what, change, detail) => {
+  Object.assign(server, change);
+  const { checks } = await verified(['same_origin failed', 'csp passed']);
+  expect(checks.find(({ name }) => name === 'same_origin')?.detail).toMatch(detail);
+});
+
+test.each([
+  ['a header', { policy: "default-src 'self'" }],
+  [
+    'an element of the page',
+    { page: `<meta http-equiv="Content-Security-Policy" content="default-src 'self'">` },
+  ],
+])('a policy in %s that lacks the vendor fails, with what to add', async (_what, change) => {
+  Object.assign(server, change);
+  const { checks } = await verified(['same_origin passed', 'csp failed']);
+  expect(checks.find(({ name }) => name === 'csp')).toMatchObject({
+    detail: expect.stringContaining('script-src https://www.googletagmanager.com'),
+    fix: expect.stringContaining(
+      'connect-src https://shop.localhost/m3trics1/ https://www.googletagmanager.com',
+    ),
+  });
+});

@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { forwarderToken, prefixed, stated } from '../support/edge/forwarder.ts';
+import { type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
+
+const PREFIX = '/m3trics1';
+const TOKEN = forwarderToken('acme');
+
+let stage: Stage;
+let site: StagedSite;
+beforeAll(async () => {
+  stage = await startStage();
+  site = await shop();
+});
+beforeEach(() => {
+  stage.upstream.received.length = 0;
+});
+afterAll(() => stage.close());
+
+/** A site whose registry names its loader token, which stages count from 1. */
+async function shop(modules = {}): Promise<StagedSite> {
+  shops += 1;
+  const loader = `lt_loader0token${String(shops).padStart(5, '0')}`;
+  return stage.site({ modules, domains: [{ sameOrigin: { ...prefixed(PREFIX, TOKEN), loader } }] });
+}
+let shops = 0;
+
+const get = (path: string, { host, domains }: StagedSite = site, method = 'GET') =>
+  stage.send(host, `${PREFIX}${path}`, { method, headers: stated(TOKEN, `www.${domains[0]?.domain}`) });
+
+/** The values that a loader was rendered with. */
+function valuesOf(script: string) {
+  const literal = /\{"edge":.*?\](?:,"layer":"[^"]*","query":"[^"]*")?\}/.exec(script)?.[0] ?? 'null';
+  return JSON.parse(literal);
+}
+
+describe('the addresses that plugins of shops and CMS ask for', () => {
+  test.each([
+    // duracelltomi/gtm4wp (WordPress): domain and path, a data layer's name and an environment.
+    ['GTM4WP', '/gtm.js?id={id}', 'dataLayer', ''],
+    ['GTM4WP with a data layer', '/gtm.js?id={id}&l=shopLayer', 'shopLayer', '?l=shopLayer'],
+    [
+      'GTM4WP with an environment',
+      '/gtm.js?id={id}&gtm_auth=aB-c_1&gtm_preview=env-2&gtm_cookies_win=x',
+      'dataLayer',
+      '?gtm_auth=aB-c_1&gtm_preview=env-2&gtm_cookies_win=x',
+    ],
+    ['GTM4WP without an id', '/gtm.js?', 'dataLayer', ''],
+    ['GTM4WP without an id, with a data layer', '/gtm.js?&l=shopLayer', 'shopLayer', '?l=shopLayer'],
+    // humanmade/hm-gtm (WordPress) and yireo/Yireo_GoogleTagManager2 (Magento 2): a base URL.
+    ['hm-gtm', '/gtm.js?id={id}&l=hmLayer', 'hmLayer', '?l=hmLayer'],
+    ['Yireo GoogleTagManager2', '/gtm.js?id={id}', 'dataLayer', ''],
+    // DtgsGoogleTagManagerSw6 (Shopware 6) and gatsby-plugin-google-tagmanager: the script's whole address.
+    ['DtgsGoogleTagManagerSw6', '/shop/gtm.js?id={id}', 'dataLayer', ''],
+    [
+      'gatsby-plugin-google-tagmanager',
+      '/a/b/gtm.js?id={id}&l=gatsby&gtm_auth=x&gtm_preview=env-1&gtm_cookies_win=x',
+      'gatsby',
+      '?l=gatsby&gtm_auth=x&gtm_preview=env-1&gtm_cookies_win=x',
+    ],
+    // stape-io/gtm-server-side-magento-module (Magento 2): a name, then the id without a parameter's name.
+    ['gtm-server-side-magento-module', '/gtm.js?{id}', 'dataLayer', ''],
+  ])('%s: %s', async (_plugin, path, layer, query) => {
+    const answer = await get(path.replace('{id}', site.domains[0]?.webTagId ?? ''));
+    expect(answer.status).toBe(200);
+    expect(answer.headers['content-type']).toBe('application/javascript; charset=utf-8');
+    const plain = valuesOf((await get(`/l/${site.loader}.js`)).text);
+    expect(plain).toMatchObject({
+      edge: `https://www.${site.domains[0]?.domain}${PREFIX}`,
+      loader: site.loader,
+    });
+    expect(valuesOf(answer.text)).toEqual({ ...plain, layer, query });
+    expect(stage.upstream.received).toEqual([]);
+  });
+
+  test('HEAD and conditional requests work, too', async () => {
+    const path = `/gtm.js?id=${site.domains[0]?.webTagId}`;
+    const { headers } = await get(path);
+    expect(await get(path, site, 'HEAD')).toMatchObject({ status: 200, text: '' });
+    const again = await stage.send(site.host, PREFIX + path, {
+      headers: { ...stated(TOKEN, `www.${site.domains[0]?.domain}`), 'if-none-match': String(headers.etag) },
+    });
+    expect(again.status).toBe(304);
+  });
+
+  test('another end of the path is the site’s setting', async () => {
+    const own = await shop({ custom_loader: { scriptPath: 'assets/abc123.js' } });
+    const id = own.domains[0]?.webTagId;
+    for (const path of [`/assets/abc123.js?id=${id}`, '/assets/abc123.js?', `/x/assets/abc123.js?id=${id}`]) {
+      expect(valuesOf((await get(path, own)).text)).toMatchObject({ loader: own.loader });
+    }
+    await get(`/gtm.js?id=${id}`, own);
+    expect(stage.upstream.received).toHaveLength(1);
+  });
+
+  test.each([
+    ['l is no name of a data layer', '/gtm.js?id={id}&l=a.b', 400, 'malformed_request'],
+    ['a path with no id that isn’t the setting’s', '/a/gtm.js', 404, 'not_found'],
+    ['an id of another site', '/a/gtm.js?id=GTM-OTHER12', 404, 'not_found'],
+    ['a file of another name', '/a/xgtm.js?id={id}', 404, 'not_found'],
+  ])('%s: %s', async (_what, path, status, code) => {
+    const answer = await get(path.replace('{id}', site.domains[0]?.webTagId ?? ''));
+    expect(answer).toMatchObject({ status, json: { code } });
+  });
+
+  test.each([
+    ['an id that isn’t the site’s', `${PREFIX}/gtm.js?id=GTM-OTHER12`, 'GET'],
+    ['a POST', `${PREFIX}/gtm.js?id={id}`, 'POST'],
+    ['no prefix', '/gtm.js?id={id}', 'GET'],
+  ])('%s: the tag server answers as before', async (_what, path, method) => {
+    const address = path.replace('{id}', site.domains[0]?.webTagId ?? '');
+    await stage.send(site.host, address, {
+      method,
+      headers: stated(TOKEN, `www.${site.domains[0]?.domain}`),
+    });
+    expect(stage.upstream.received).toHaveLength(1);
+  });
+
+  test('the bait keeps its own answer', async () => {
+    expect((await get('/bait/gtm.js?v=1&ad_type=banner')).status).toBe(204);
+  });
+
+  test('a rotated loader token that has expired gives no loader', async () => {
+    const own = await stage.site({
+      domains: [{ sameOrigin: { ...prefixed(PREFIX, TOKEN), loader: 'lt_unknown0token00001' } }],
+    });
+    shops += 1;
+    expect((await get('/gtm.js?', own)).json.code).toBe('unknown_loader');
+  });
+});
