@@ -58,7 +58,6 @@ PidFile ${directory}/apache2.pid
 DefaultRuntimeDir ${directory}
 User www-data
 Group www-data
-Mutex file:${directory} default
 ErrorLog /dev/stderr
 Listen 127.0.0.1:${port}
 <VirtualHost 127.0.0.1:${port}>
