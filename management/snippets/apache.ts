@@ -16,10 +16,7 @@ export function apacheSnippet(forwarder: Forwarder): string {
 </Proxy>
 `;
   return `${comment('#', [
-    ...preamble(
-      forwarder,
-      'Put it into the VirtualHost of the pages, above other ProxyPass directives, and reload Apache (2.4.30 or newer).',
-    ),
+    ...preamble(forwarder, 'Put it into the VirtualHost of the pages and reload Apache (2.4.30 or newer).'),
     'It needs: a2enmod proxy proxy_http ssl headers',
     'Behind a proxy or CDN of your own, set up mod_remoteip, or visitors have its address.',
   ])}${edge.isTls ? tls : ''}<Location "${path}/">

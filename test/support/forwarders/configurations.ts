@@ -66,9 +66,9 @@ Listen 127.0.0.1:${port}
   SSLEngine on
   SSLCertificateFile ${pem}
   SSLCertificateKeyFile ${pem}
-${snippet}
   ProxyPreserveHost On
   ProxyPass / http://127.0.0.1:${pages}/
+${snippet}
 </VirtualHost>
 `,
     },
