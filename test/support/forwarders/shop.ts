@@ -23,7 +23,7 @@ export interface ForwardedShop {
   /** The port of the shop's server on 127.0.0.1. */
   readonly port: number;
   readonly path: string;
-  /** What arrived at the tag server at this path. */
+  /** What arrived at the tag server at this path from this shop’s pages. */
   arrived(path: string): Promise<readonly Arrived[]>;
   close(): Promise<void>;
 }
@@ -62,7 +62,8 @@ export async function startForwardedShop(
     async arrived(path) {
       const response = await fetch(`${stage.tagServerUrl}/tagyard-demo/events`);
       const { events } = (await response.json()) as { events: Arrived[] }; // its documented shape
-      return events.filter((event) => event.path === path);
+      const isOwn = ({ headers }: Arrived) => headers['x-forwarded-host']?.split(':')[0] === host;
+      return events.filter((event) => event.path === path && isOwn(event));
     },
     async close() {
       await server.stop();
