@@ -28,6 +28,15 @@ export interface ForwardedShop {
   close(): Promise<void>;
 }
 
+/** As the tag server records it. */
+interface Recorded {
+  readonly path: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+}
+
+const headersOf = ({ headers }: Recorded): Arrived['headers'] =>
+  Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
+
 let shops = 0;
 
 export async function startForwardedShop(
@@ -61,9 +70,11 @@ export async function startForwardedShop(
     path: PATH,
     async arrived(path) {
       const response = await fetch(`${stage.tagServerUrl}/tagyard-demo/events`);
-      const { events } = (await response.json()) as { events: Arrived[] }; // its documented shape
-      const isOwn = ({ headers }: Arrived) => headers['x-forwarded-host']?.split(':')[0] === host;
-      return events.filter((event) => event.path === path && isOwn(event));
+      const { events } = (await response.json()) as { events: Recorded[] }; // its documented shape
+      return events
+        .map((event) => ({ path: event.path, headers: headersOf(event) }))
+        .filter((event) => event.path === path)
+        .filter(({ headers }) => headers['x-forwarded-host']?.split(':')[0] === host);
     },
     async close() {
       await server.stop();
