@@ -79,11 +79,11 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
     });
 
     test('believes nothing that the visitor states beside the forwarder', async () => {
-      const before = (await shop.arrived('/healthy')).length;
-      await visit('/healthy', {
+      const before = (await shop.arrived('/g/collect')).length;
+      await visit('/g/collect?v=2&tid=G-SHOP', {
         headers: { 'x-tagyard-visitor': '192.0.2.66', 'x-tagyard-host': 'evil.example' },
       });
-      const after = await shop.arrived('/healthy');
+      const after = await shop.arrived('/g/collect');
       expect(after).toHaveLength(before + 1);
       expect(after.at(-1)?.headers).toMatchObject({
         'x-forwarded-for': VISITOR,
