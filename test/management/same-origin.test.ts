@@ -63,7 +63,7 @@ describe('a path of the same origin', () => {
     expect(await committed()).toMatchObject({ path: '/m3trics1' });
     for (const product of PRODUCTS) {
       expect(sameOrigin.snippets[product], product).toContain(sameOrigin.forwarderToken);
-      expect(sameOrigin.snippets[product], product).toContain(`origin-${count}.edge.example.net`);
+      expect(sameOrigin.snippets[product], product).toContain(body.hostnames.edge);
       expect(sameOrigin.snippets[product], product).toContain('/m3trics1');
     }
     const tables = [
@@ -106,7 +106,7 @@ describe('a path of the same origin', () => {
     const { forwarderToken } = (await set({ path: '/m3trics1' })).body.domains[0].sameOrigin;
     const { body } = await set(null);
     expect(body.domains[0].sameOrigin).toBeNull();
-    expect(body.domains[0].snippet).toContain(`https://origin-${count}.edge.example.net/l/`);
+    expect(body.domains[0].snippet).toContain(`https://${body.hostnames.edge}/l/`);
     expect(await committed()).toBeUndefined();
     expect((await set(null)).status).toBe(200);
     const again = (await set({ path: '/m3trics1' })).body.domains[0].sameOrigin;
@@ -119,7 +119,7 @@ describe('a path of the same origin', () => {
     [{ path: '/two/parts1' }, 'sameOrigin.path'],
     [{ path: '/healthy' }, 'sameOrigin.path'],
     [{ path: '/snowplow' }, 'sameOrigin.path'],
-    [{ path: '/m3trics1', forwarder: { generation: 1 } }, 'sameOrigin'],
+    [{ path: '/m3trics1', forwarder: { generation: 1 } }, 'sameOrigin.forwarder'],
     ['/m3trics1', 'sameOrigin'],
   ])('can’t be %j', async (sameOrigin, path) => {
     const { status, body } = await set(sameOrigin);
