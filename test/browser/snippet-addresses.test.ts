@@ -27,7 +27,7 @@ describeWith('chromium', 'a page whose shop plugin loads the script from its own
   beforeAll(async () => {
     stage = await startStage();
     stage.upstream.reply = (asked) => (asked.url.includes('vendor.test') ? webTag(asked) : {});
-    const sameOrigin = { ...prefixed(PREFIX, TOKEN), loader: 'lt_loader0token0001' };
+    const sameOrigin = { ...prefixed(PREFIX, TOKEN), loader: 'lt_loader0token00001' };
     site = await stage.site({ domains: [{ domain: 'shop.localhost', cookieDomain: null, sameOrigin }] });
     // The pages' own server, which forwards the prefix.
     server = createServer((request, response) => {

@@ -34,6 +34,8 @@ const RIGHT: Server = {
   redirect: undefined,
 };
 
+const nameOf = ({ headers }: http.IncomingMessage) => headers.host?.replace(/:\d+$/, '') ?? '';
+
 let server: Server = { ...RIGHT };
 let stage: VerificationStage;
 let manifest: LoadedManifest;
@@ -41,7 +43,7 @@ const shop = http.createServer((request, response) => {
   const url = request.url ?? '';
   if (!url.startsWith(`${PREFIX}/`)) {
     const policy = server.policy === undefined ? {} : { 'content-security-policy': server.policy };
-    const moved = server.redirect !== undefined && request.headers.host !== new URL(server.redirect).host;
+    const moved = server.redirect !== undefined && nameOf(request) !== new URL(server.redirect).hostname;
     if (moved) response.writeHead(301, { location: server.redirect }).end();
     else response.writeHead(200, { 'content-type': 'text/html', ...policy }).end(server.page);
     return;
@@ -54,7 +56,7 @@ const shop = http.createServer((request, response) => {
   const { cookie, ...headers } = request.headers;
   const stated = {
     'x-tagyard-forwarder-token': server.token,
-    'x-tagyard-host': headers.host?.replace(/:\d+$/, ''),
+    'x-tagyard-host': nameOf(request),
     ...(server.visitor === undefined ? {} : { 'x-tagyard-visitor': server.visitor() }),
     ...(server.cookies && cookie !== undefined ? { cookie } : {}),
   };
@@ -130,6 +132,14 @@ test('a server that forwards everything as it should passes', async () => {
     subject: 'shop.localhost',
     detail: expect.stringContaining('https://shop.localhost/m3trics1 leads to the edge'),
   });
+});
+
+test('a domain whose first page redirects to a host under it is checked there', async () => {
+  Object.assign(server, { redirect: 'https://www.shop.localhost/' });
+  const { checks } = await verified(['same_origin passed', 'csp passed']);
+  expect(checks.find(({ name }) => name === 'same_origin')?.detail).toContain(
+    'https://www.shop.localhost/m3trics1 leads to the edge',
+  );
 });
 
 test.each<[string, Partial<Server>, RegExp]>([

@@ -28,7 +28,7 @@ export async function checkSameOrigin(context: CheckContext) {
       const { domain, path } = forwarded;
       const { origin } = await findPages(context, forwarded);
       const prefix = { ...forwarded, base: origin + path };
-      for (const aspect of [loaderFault, cookieFault, addressFault, cacheFault] satisfies Aspect[]) {
+      for (const aspect of [loaderFault, cacheFault, cookieFault, addressFault] satisfies Aspect[]) {
         const fault = await aspect(context, prefix);
         if (fault !== null) return failed(domain, fault.detail, fault.fix);
       }
