@@ -23,6 +23,7 @@ export async function apiDocument(): Promise<object> {
       customPublicUrl: '',
       vendorUrl: '',
       ageRecipient: '',
+      forwarderKey: null,
       superAdmins: [],
       followMs: 0,
       watchMs: 0,

@@ -9,6 +9,7 @@ import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
 import { registerAudit } from './audit.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
+import { domainsRoutes } from './containers/domains.routes.ts';
 import { EventHub } from './containers/event-hub.ts';
 import { keepForgetting } from './containers/forget-keys.ts';
 import type { Context } from './context/context.ts';
@@ -145,6 +146,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     });
     await api.register(containersRoutes(context, { runner, projection, events }));
     await api.register(changesRoutes(context, projection));
+    await api.register(domainsRoutes(context, projection));
     await api.register(verificationRoutes(context));
     await api.register(membersRoutes(context));
   });

@@ -61,6 +61,11 @@ const environment = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable characters without spaces')
     .optional(),
+  /** The key of forwarders' tokens. Unset: no domain can get a same-origin path. */
+  FORWARDER_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]{32,256}$/, 'must be 32 to 256 printable characters without spaces')
+    .optional(),
   KEEP_AUDIT_DAYS: days.default(730),
   KEEP_EVENTS_DAYS: days.default(180),
   KEEP_OPERATIONS_DAYS: days.default(180),

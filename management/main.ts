@@ -63,6 +63,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       customPublicUrl: env.CUSTOM_PUBLIC_URL,
       vendorUrl: env.TAG_UPSTREAM,
       ageRecipient: env.AGE_RECIPIENT,
+      forwarderKey: env.FORWARDER_KEY ?? null,
       superAdmins: env.SUPER_ADMINS,
       followMs: 500,
       watchMs: 5_000,

@@ -11,6 +11,7 @@ packages=(
   ca-certificates
   docker.io iptables        # containers; iptables for Docker's published ports
   nginx
+  apache2 caddy haproxy     # further servers that customers forward with
   postgresql
   knot knot-dnsutils        # a DNS server that takes RFC 2136 updates, and its clients
   pebble                    # an ACME server

@@ -61,7 +61,7 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/sites-repo/{credentials,gc,host-lease,sites-repo,stale-lock}.test.ts',
       'test/management/{access,auth,containers,forget-keys,hardening,host-watch,main,quotas}.test.ts',
       'test/management/{openapi,projection,reading,retention,saga,service-account,tenants}.test.ts',
-      'test/management/{unprojected,validation,verification}.test.ts',
+      'test/management/{same-origin,unprojected,validation,verification}.test.ts',
       'test/management/db/*.test.ts',
       'test/sites/demo/tag-server-process.test.ts',
       'test/conform/command.test.ts',
@@ -88,6 +88,7 @@ export const SUITES: readonly Suite[] = [
   },
   { name: 'dns', project: 'services', files: ['test/integration/dns-*.test.ts'], budget: 30 },
   { name: 'lists', project: 'services', files: ['test/integration/block-lists.test.ts'], budget: 10 },
+  { name: 'forwarders', project: 'services', files: ['test/integration/forwarders*.test.ts'], budget: 30 },
   { name: 'proxy', project: 'services', files: ['test/integration/proxy*.test.ts'], budget: 190 },
   {
     name: 'processes',

@@ -33,13 +33,15 @@ export async function addClient(
   process.stdout.write(`${await api.addClient(name, members)}\n`);
 }
 
-async function operatorClient({ home, env }: CliContext): Promise<ManagementClient> {
-  if (env.MANAGEMENT_URL) {
-    if (!env.TAGYARD_TOKEN)
-      throw new CliError('set TAGYARD_TOKEN beside MANAGEMENT_URL: the JWT of a super-admin');
-    return new ManagementClient(env.MANAGEMENT_URL, env.TAGYARD_TOKEN, timeoutMs(env, SLOW_MS));
-  }
-  return await embeddedOperator({ home, env });
+async function operatorClient(context: CliContext): Promise<ManagementClient> {
+  return environmentClient(context, 'a super-admin') ?? (await embeddedOperator(context));
+}
+
+/** A client of the API at `MANAGEMENT_URL` with `TAGYARD_TOKEN`; `null` if the environment names none. */
+export function environmentClient({ env }: CliContext, owner = 'a member'): ManagementClient | null {
+  if (!env.MANAGEMENT_URL) return null;
+  if (!env.TAGYARD_TOKEN) throw new CliError(`set TAGYARD_TOKEN beside MANAGEMENT_URL: the JWT of ${owner}`);
+  return new ManagementClient(env.MANAGEMENT_URL, env.TAGYARD_TOKEN, timeoutMs(env, SLOW_MS));
 }
 
 /** A client of the embedded instance's management API that acts as its operator. */

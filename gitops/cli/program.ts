@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
+import { PRODUCTS } from '../../management/snippets/index.ts';
 import { apply } from './apply.ts';
 import { addClient, type MemberArgument, parseMember } from './client.ts';
 import { diff } from './diff.ts';
@@ -9,6 +10,7 @@ import { prune, resume, revert, suspend } from './edits.ts';
 import { type ImageOptions, image } from './image.ts';
 import { type LogsOptions, logs } from './logs.ts';
 import { approve, history, plan, status } from './sites.ts';
+import { type SnippetVerbOptions, snippet } from './snippet.ts';
 import { token } from './token.ts';
 import { runInstance } from './up/up.ts';
 import { validate } from './validate.ts';
@@ -137,6 +139,14 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action((site: string | undefined, options: { json?: true }) =>
       site === undefined ? doctor({ home, env }, options) : doctorSite({ home, env }, site, options),
     );
+  tagyard
+    .command('snippet')
+    .description('show what to paste into the pages, and into the configuration of their own server')
+    .argument('<site>')
+    .addOption(new Option('--for <product>', 'only the configuration for this product').choices(PRODUCTS))
+    .option('--domain <domain>', 'only this domain of the site')
+    .option('--json', 'print it as JSON')
+    .action((site: string, options: SnippetVerbOptions) => snippet({ home, env }, site, options));
   tagyard
     .command('token')
     .description('mint a development JWT (embedded instance only)')

@@ -7,17 +7,17 @@ import {
 } from '../records/containers.repository.ts';
 import { demandSufficient, type Purpose } from './roles.ts';
 
-/** The container, where the caller may do this with it. Throws the problem to answer otherwise. */
+/** The container with the caller's role, where the caller may do this with it. Throws the problem to answer otherwise. */
 export async function demandContainer(
   db: Database,
   id: string,
   caller: Actor,
   purpose: Purpose,
-): Promise<ContainerWithOperation> {
+): Promise<ContainerWithOperation & { readonly role: string }> {
   const found = await findContainerFor(db, id, caller.subject);
   if (found === null) throw new ManagementProblem('unknown_container');
   demandSufficient(found.role, purpose);
-  return found.container;
+  return { ...found.container, role: found.role };
 }
 
 /** The container, for an operator, who needs no membership. Throws `unknown_container`. */

@@ -7,6 +7,13 @@ export type Purpose = 'read' | 'act';
 /** The roles that may change things. Members with any other role may only read. */
 const ACTING_ROLES: readonly string[] = ['owner', 'admin'];
 
+/** The roles that may see what a domain's own server proves itself with. */
+const TOKEN_ROLES: readonly string[] = [...ACTING_ROLES, 'editor'];
+
+export function maySeeTokens(role: string): boolean {
+  return TOKEN_ROLES.includes(role);
+}
+
 /** Throws if a member's role isn't sufficient. */
 export function demandSufficient(role: string, purpose: Purpose): void {
   if (purpose === 'act' && !ACTING_ROLES.includes(role)) {

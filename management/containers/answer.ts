@@ -7,10 +7,16 @@ import type { ContainerView } from '../view/container-view.ts';
 import { presentContainer } from '../view/present.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from './idempotency.repository.ts';
 
+type DomainView = ContainerView['domains'][number];
+/** As an older release may have stored it: without warnings, and with domains without `sameOrigin`. */
+type StoredView = Omit<ContainerView, 'warnings' | 'domains'> &
+  Partial<Pick<ContainerView, 'warnings'>> & {
+    readonly domains: readonly (Omit<DomainView, 'sameOrigin'> & Partial<Pick<DomainView, 'sameOrigin'>>)[];
+  };
+
 /** The outcome of a creation. It is stored to answer repeated requests. */
 export type CreationAnswer =
-  // An answer that an older release has stored has no warnings.
-  | { readonly container: Omit<ContainerView, 'warnings'> & Partial<ContainerView> }
+  | { readonly container: StoredView }
   | { readonly failed: string; readonly detail: string };
 
 type Recorded = Pick<ContainerWithOperation, 'status' | 'operation'>;
@@ -70,6 +76,13 @@ function isFailure(answer: unknown): boolean {
 
 /** The created container. Throws `provisioning_failed` if the creation failed. */
 export function createdContainer(answer: CreationAnswer): ContainerView {
-  if ('container' in answer) return { ...answer.container, warnings: answer.container.warnings ?? [] };
+  if ('container' in answer) {
+    const { warnings = [], domains } = answer.container;
+    return {
+      ...answer.container,
+      warnings,
+      domains: domains.map((domain) => ({ sameOrigin: null, ...domain })),
+    };
+  }
   throw new ManagementProblem('provisioning_failed', { detail: answer.detail, container: answer.failed });
 }

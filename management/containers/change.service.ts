@@ -47,10 +47,11 @@ export async function changeContainer(
   context: Context,
   projection: Projector,
   change: ContainerChange,
-): Promise<ContainerWithOperation> {
+): Promise<ContainerWithOperation & { readonly role?: string }> {
   const { db, provisioner, settings, log } = context;
   const { id, caller, requestId, claims = [], asOperator = false } = change;
-  const find = () => (asOperator ? demandAnyContainer(db, id) : demandContainer(db, id, caller, 'act'));
+  const find = (): Promise<ContainerWithOperation & { readonly role?: string }> =>
+    asOperator ? demandAnyContainer(db, id) : demandContainer(db, id, caller, 'act');
   const row = await find();
   const { operation } = row;
   if (operation?.status === 'running' && isUnsettled(operation.step)) {

@@ -7,53 +7,37 @@ import { type ContainerView, changeHeaders, containerParams, containerView } fro
 import { containerEtag } from '../view/etag.ts';
 import { presentContainer } from '../view/present.ts';
 import { type ContainerChange, changeContainer, type Projector } from './change.service.ts';
-import {
-  containerPatch,
-  domainQuery,
-  isOnlyImage,
-  newCustomDomain,
-  newDomain,
-  newLoaderToken,
-  serviceAccountKey,
-} from './containers.schema.ts';
+import { containerPatch, isOnlyImage, newLoaderToken, serviceAccountKey } from './containers.schema.ts';
 import { newToken } from './draft.ts';
-import {
-  addDomain,
-  patch,
-  removeDomain,
-  rotateLoaderToken,
-  withCustomDomain,
-  withoutCustomDomain,
-  withoutServiceAccount,
-  withServiceAccount,
-} from './edits.ts';
+import { patch, rotateLoaderToken, withoutServiceAccount, withServiceAccount } from './edits.ts';
 import { demandImage } from './image.ts';
 import { encryptAccount } from './service-account.ts';
 
-const GRACE_DAYS = 30;
+export const GRACE_DAYS = 30;
 
-/** Changes of a live container, each a commit in the caller's name. */
-export function changesRoutes(context: Context, projection: Projector): FastifyPluginAsyncZod {
+/** The refusals of every change. */
+export const REFUSALS = [
+  'invalid_request',
+  'forbidden',
+  'unknown_container',
+  'container_busy',
+  'wrong_status',
+  'manifest_broken',
+  'precondition_failed',
+  'projection_failed',
+  'sites_repo_unavailable',
+] as const;
+
+type Change = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  what: Pick<ContainerChange, 'id' | 'subject' | 'edit' | 'claims' | 'asOperator'>,
+) => Promise<ContainerView>;
+
+/** Makes the change of a request. It reads the container after the commit, so that a later GET has the same answer. */
+export function changer(context: Context, projection: Projector): Change {
   const { settings } = context;
-  const tags = ['containers'];
-  const refusals = [
-    'invalid_request',
-    'forbidden',
-    'unknown_container',
-    'container_busy',
-    'wrong_status',
-    'manifest_broken',
-    'precondition_failed',
-    'projection_failed',
-    'sites_repo_unavailable',
-  ] as const;
-
-  /** Reads the container after the commit, so that a later GET has the same answer. */
-  async function change(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    what: Pick<ContainerChange, 'id' | 'subject' | 'edit' | 'claims' | 'asOperator'>,
-  ): Promise<ContainerView> {
+  return async (request, reply, what) => {
     const { 'if-match': ifMatch } = request.headers;
     const row = await changeContainer(context, projection, {
       ...what,
@@ -64,7 +48,14 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
     const view = presentContainer(row, settings);
     reply.header('etag', containerEtag(row.manifest, view));
     return view;
-  }
+  };
+}
+
+/** Changes of a live container, each a commit in the caller's name. */
+export function changesRoutes(context: Context, projection: Projector): FastifyPluginAsyncZod {
+  const { settings } = context;
+  const tags = ['containers'];
+  const change = changer(context, projection);
 
   return async (app) => {
     app.patch(
@@ -77,7 +68,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           params: containerParams,
           headers: changeHeaders,
           body: containerPatch,
-          response: { 200: containerView, ...problems(...refusals, 'image_not_allowed') },
+          response: { 200: containerView, ...problems(...REFUSALS, 'image_not_allowed') },
         },
       },
       (request, reply) =>
@@ -93,106 +84,6 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
         }),
     );
 
-    app.post(
-      '/server-containers/:id/domains',
-      {
-        schema: {
-          operationId: 'addDomain',
-          summary: 'Add a domain whose pages carry the loader, or change its web tag id',
-          tags,
-          params: containerParams,
-          headers: changeHeaders,
-          body: newDomain,
-          response: { 200: containerView, ...problems(...refusals, 'domain_in_use', 'quota_reached') },
-        },
-      },
-      (request, reply) => {
-        const { domain, webTagId } = request.body;
-        return change(request, reply, {
-          id: request.params.id,
-          subject: `Add domain ${domain} to`,
-          claims: [domain],
-          edit: (current) => addDomain(current, domain, webTagId),
-        });
-      },
-    );
-
-    app.delete(
-      '/server-containers/:id/domains',
-      {
-        schema: {
-          operationId: 'removeDomain',
-          summary: 'Remove a domain',
-          tags,
-          params: containerParams,
-          headers: changeHeaders,
-          querystring: domainQuery,
-          response: {
-            200: containerView,
-            ...problems(...refusals, 'unknown_domain', 'last_domain', 'foreign_domain'),
-          },
-        },
-      },
-      (request, reply) => {
-        const { domain } = request.query;
-        return change(request, reply, {
-          id: request.params.id,
-          subject: `Remove domain ${domain} from`,
-          edit: (current) => removeDomain(current, domain),
-        });
-      },
-    );
-
-    app.post(
-      '/server-containers/:id/custom-domains',
-      {
-        schema: {
-          operationId: 'addCustomDomain',
-          summary: 'Add a first-party host that serves the tags',
-          tags,
-          params: containerParams,
-          headers: changeHeaders,
-          body: newCustomDomain,
-          response: {
-            200: containerView,
-            ...problems(...refusals, 'domain_in_use', 'quota_reached', 'foreign_domain'),
-          },
-        },
-      },
-      (request, reply) => {
-        const { domain } = request.body;
-        return change(request, reply, {
-          id: request.params.id,
-          subject: `Add custom domain ${domain} to`,
-          claims: [domain],
-          edit: (current) => withCustomDomain(current, domain),
-        });
-      },
-    );
-
-    app.delete(
-      '/server-containers/:id/custom-domains',
-      {
-        schema: {
-          operationId: 'removeCustomDomain',
-          summary: 'Remove a first-party host',
-          tags,
-          params: containerParams,
-          headers: changeHeaders,
-          querystring: domainQuery,
-          response: { 200: containerView, ...problems(...refusals, 'unknown_domain') },
-        },
-      },
-      (request, reply) => {
-        const { domain } = request.query;
-        return change(request, reply, {
-          id: request.params.id,
-          subject: `Remove custom domain ${domain} from`,
-          edit: (current) => withoutCustomDomain(current, domain),
-        });
-      },
-    );
-
     app.put(
       '/server-containers/:id/service-account',
       {
@@ -205,7 +96,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           params: containerParams,
           headers: changeHeaders,
           body: serviceAccountKey,
-          response: { 200: containerView, ...problems(...refusals, 'invalid_service_account') },
+          response: { 200: containerView, ...problems(...REFUSALS, 'invalid_service_account') },
         },
       },
       async (request, reply) => {
@@ -227,7 +118,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           tags,
           params: containerParams,
           headers: changeHeaders,
-          response: { 200: containerView, ...problems(...refusals) },
+          response: { 200: containerView, ...problems(...REFUSALS) },
         },
       },
       (request, reply) =>
@@ -248,7 +139,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           params: containerParams,
           headers: changeHeaders,
           body: newLoaderToken,
-          response: { 200: containerView, ...problems(...refusals, 'too_many_loader_tokens') },
+          response: { 200: containerView, ...problems(...REFUSALS, 'too_many_loader_tokens') },
         },
       },
       (request, reply) => {
@@ -266,6 +157,6 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
 }
 
 /** The UTC date `days` days after `nowMs`. */
-function dateAfter(nowMs: number, days: number): string {
+export function dateAfter(nowMs: number, days: number): string {
   return new Date(nowMs + days * 86_400_000).toISOString().slice(0, 10);
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
 import {
   givenName,
   givenDomain as host,
@@ -10,6 +11,8 @@ import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { examples } from '../http/examples.ts';
 import { EVENT_KINDS, STATUSES } from '../lifecycle/status.ts';
 import { containerView, statusReason } from '../view/container-view.ts';
+
+const givenSameOrigin = z.strictObject({ path: sameOriginPath.optional() });
 
 const features = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
 
@@ -102,8 +105,21 @@ export function isOnlyImage({ image, ...rest }: z.output<typeof containerPatch>)
 }
 
 export const newDomain = z
-  .strictObject({ domain: host, webTagId })
-  .meta(examples({ 'a domain': { domain: 'shop.acme.example', webTagId: 'GTM-ABC1234' } }));
+  .strictObject({
+    domain: host,
+    webTagId: webTagId.optional().meta({ description: 'required for a domain that the container lacks' }),
+    sameOrigin: givenSameOrigin.nullable().optional().meta({
+      description:
+        'a path under which the domain’s own server forwards to the edge; `{}`: a generated path, or the present one; null: none',
+    }),
+  })
+  .meta(
+    examples({
+      'a domain': { domain: 'shop.acme.example', webTagId: 'GTM-ABC1234' },
+      'no path of the same origin': { domain: 'shop.acme.example', sameOrigin: null },
+      'a path of the same origin': { domain: 'shop.acme.example', sameOrigin: { path: '/m3trics1' } },
+    }),
+  );
 export const newCustomDomain = z
   .strictObject({ domain: host })
   .meta(examples({ 'a host': { domain: 'metrics.acme.example' } }));
@@ -116,6 +132,24 @@ export const newLoaderToken = z
       .meta({ description: 'the old token is accepted until this date (UTC); default: 30 days from now' }),
   })
   .meta(examples({ 'thirty days': {}, 'a date': { graceUntil: '2030-01-31' } }));
+
+export const domainParams = z.strictObject({ id: z.uuid(), domain: host });
+export const newForwarderToken = z
+  .strictObject({
+    graceUntil: z
+      .union([z.iso.date(), z.iso.datetime({ offset: true })])
+      .optional()
+      .meta({
+        description:
+          'the old token is accepted until this time (UTC; a date: its beginning); a past one: it is refused from now on; default: 30 days from now',
+      }),
+  })
+  .meta(
+    examples({
+      'no grace': { graceUntil: '2020-01-01' },
+      'a time': { graceUntil: '2030-01-31T12:00:00Z' },
+    }),
+  );
 
 export const serviceAccountKey = z
   .record(z.string().max(100), z.unknown())

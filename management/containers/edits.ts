@@ -20,9 +20,17 @@ export function patch(
   };
 }
 
-/** A domain that exists already gets the new web tag id and keeps its token. */
-export function addDomain(current: Manifest, domain: string, webTagId: string): ManifestInput {
+/** A domain that exists already gets the new web tag id, if there is one, and keeps everything else. */
+export function addDomain(current: Manifest, domain: string, webTagId: string | undefined): ManifestInput {
   const known = current.domains.some((entry) => entry.domain === domain);
+  if (webTagId === undefined) {
+    if (known) return current;
+    const message = 'is missing: the container has no such domain yet';
+    throw new ManagementProblem('invalid_request', {
+      detail: `webTagId ${message}`,
+      errors: [{ path: 'webTagId', message }],
+    });
+  }
   const domains = known
     ? current.domains.map((entry) => (entry.domain === domain ? { ...entry, webTagId } : entry))
     : [...current.domains, { domain, webTagId, token: newToken('ct') }];

@@ -28,6 +28,8 @@ export interface Settings {
   readonly vendorUrl: string;
   /** `age1…` of the host that decrypts the container configuration. */
   readonly ageRecipient: string;
+  /** The key that forwarders' tokens are computed from. `null`: this installation makes none. */
+  readonly forwarderKey: string | null;
   /** Subjects that may create clients and members. They act on containers only as members. */
   readonly superAdmins: readonly string[];
   /** Milliseconds between two polls of an operation of the provisioner. */

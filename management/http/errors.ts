@@ -22,6 +22,7 @@ export const MANAGEMENT_ERRORS = {
   manifest_broken: [409, 'The site’s manifest in the sites repository is invalid; fix it there first'],
   request_in_progress: [409, 'The first request with this Idempotency-Key is still being answered'],
   too_many_loader_tokens: [409, 'A rotation would drop a loader token before its grace date'],
+  too_many_forwarder_tokens: [409, 'A rotation would drop a forwarder’s token before its grace time'],
   site_protected: [409, 'The manifest protects the site from removal'],
   wrong_status: [409, 'The container’s status doesn’t allow this'],
   precondition_failed: [412, 'The container was changed after the version that If-Match names'],
@@ -42,6 +43,7 @@ export const MANAGEMENT_ERRORS = {
   verification_unavailable: [502, 'The verification worker can’t be reached; the status is unchanged'],
   auth_unavailable: [503, 'The keys that verify tokens can’t be fetched'],
   no_free_port: [503, 'The port pool is empty'],
+  no_forwarder_key: [503, 'This installation has no FORWARDER_KEY, so it can’t make tokens for forwarders'],
   projection_failed: [
     503,
     'The change is committed, but the database doesn’t show it yet; don’t repeat the request',

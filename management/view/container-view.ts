@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
+import { PRODUCTS } from '../snippets/index.ts';
 
 export const containerParams = z.strictObject({ id: z.uuid() });
 
@@ -15,6 +16,20 @@ export const changeHeaders = z.looseObject({
 });
 
 export const statusReason = z.enum(Object.keys(STATUS_REASONS) as [StatusReason, ...StatusReason[]]); // Object.keys drops the key type
+
+const sameOriginView = z
+  .object({
+    path: z.string(),
+    forwarderToken: z
+      .string()
+      .optional()
+      .meta({ description: 'for owners, admins and editors; not in lists. Treat it like a password' }),
+    snippets: z
+      .record(z.enum(PRODUCTS), z.string())
+      .optional()
+      .meta({ description: 'configurations of the domain’s own server, with the token' }),
+  })
+  .meta({ description: 'the path under which the domain’s own server forwards to the edge' });
 
 /** A container as the API returns it. */
 export const containerView = z
@@ -44,6 +59,7 @@ export const containerView = z
         containerToken: z.string(),
         active: z.boolean(),
         snippet: z.string(),
+        sameOrigin: sameOriginView.nullable(),
       }),
     ),
     customDomains: z.array(z.string()),

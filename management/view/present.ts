@@ -7,25 +7,27 @@ import type { ManifestView } from '../db/manifest-view.ts';
 import { LIVE } from '../lifecycle/status.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './container-view.ts';
+import { presentSameOrigin } from './same-origin.ts';
 
-/** A container as the API answers it. */
+/** A container as the API answers it. `role` is the caller's, where the answer is for one caller. */
 export function presentContainer(
-  row: ContainerWithOperation,
-  settings: Pick<Settings, 'edgePublicUrl' | 'customPublicUrl' | 'vendorUrl'>,
+  row: ContainerWithOperation & { readonly role?: string },
+  settings: Pick<Settings, 'edgePublicUrl' | 'customPublicUrl' | 'vendorUrl' | 'forwarderKey'>,
 ): ContainerView {
   const { manifest } = row;
   const { loaderToken, hostnames } = manifest;
-  const domains = manifest.domains.map(({ domain, webTagId, token }, index) => ({
-    domain,
-    webTagId,
-    containerToken: token,
+  const domains = manifest.domains.map((entry, index) => ({
+    domain: entry.domain,
+    webTagId: entry.webTagId,
+    containerToken: entry.token,
     active: isActiveDomain(index, manifest.features.multi_domain),
     snippet: renderSnippet({
-      edgeUrl: loaderUrl(domain, manifest, settings),
+      edgeUrl: entry.sameOrigin?.path ?? loaderUrl(entry.domain, manifest, settings),
       loaderToken,
-      webTagId,
+      webTagId: entry.webTagId,
       vendorUrl: settings.vendorUrl,
     }),
+    sameOrigin: presentSameOrigin(entry, { manifest, role: row.role, settings }),
   }));
   return {
     id: row.id,
@@ -54,9 +56,9 @@ export function presentContainer(
 }
 
 /**
- * The address from which a domain's pages load: a custom domain that is first-party to them, else the edge hostname.
- * Browsers keep cookies of a first-party host longer, and fewer block lists name it. Of several custom domains, the
- * first one under the domain itself is preferred.
+ * The address from which a domain's pages load without a same-origin path: a custom domain that is first-party to them,
+ * else the edge hostname. Browsers keep cookies of a first-party host longer, and fewer block lists name it. Of several
+ * custom domains, the first one under the domain itself is preferred.
  */
 function loaderUrl(
   domain: string,

@@ -1,4 +1,7 @@
-/** The values of one domain's snippet. `vendorUrl` is the base URL of the vendor's scripts, without a slash. */
+/**
+ * The values of one domain's snippet. `edgeUrl` is the edge's base URL, or the path under which the pages' own server
+ * forwards to it. `vendorUrl` is the base URL of the vendor's scripts. Both are without a slash at the end.
+ */
 export interface SnippetOptions {
   readonly edgeUrl: string;
   readonly loaderToken: string;
@@ -22,7 +25,7 @@ export function renderSnippet({
   webTagId,
   vendorUrl = 'https://www.googletagmanager.com',
 }: SnippetOptions): string {
-  const loader = new URL(`/l/${encodeURIComponent(loaderToken)}.js`, edgeUrl).href;
+  const loader = `${edgeUrl}/l/${encodeURIComponent(loaderToken)}.js`;
   const vendor = new URL('/gtm.js', vendorUrl);
   vendor.searchParams.set('id', webTagId);
   return `<script>

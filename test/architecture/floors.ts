@@ -22,7 +22,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     { number: 13, rooms: ['gitops/main.ts', 'gitops/cli.ts'] },
   ],
   management: [
-    { number: 0, rooms: ['management/lifecycle/**'] },
+    { number: 0, rooms: ['management/lifecycle/**', 'management/snippets/**'] },
     { number: 1, rooms: ['management/db/**', 'management/clients/**'] },
     { number: 2, rooms: ['management/http/**', 'management/records/**', 'management/ports/**'] },
     { number: 3, rooms: ['management/access/**', 'management/context/**'] },

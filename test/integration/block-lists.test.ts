@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { blockedPath, HOST_RULES, SEGMENT_RULES } from '../../edge/verification/block-lists.ts';
 import { neutralId } from '../../management/containers/names/neutral-name.ts';
 import { needsSuffix, withSuffix } from '../../management/containers/names/site-id.ts';
+import { newPath } from '../../management/containers/same-origin.ts';
 import { BLOCK_LISTS, describeWith } from '../support/components.ts';
 
 type Kind = 'script' | 'xmlhttprequest' | 'ping' | 'sub_frame' | 'main_frame';
@@ -87,6 +88,13 @@ describeWith('blocklists', 'EasyList and EasyPrivacy', () => {
   test.each(SEGMENT_RULES)('$list blocks the path /$segment on every host', ({ list, segment }) => {
     const below = OURS.map(([kind, path]): Address => [kind, `/${segment}${path}`]);
     expect(below.flatMap((address) => blockedBy(inOwnDomain('www'), address))).toContain(list);
+  });
+
+  test('generated paths are blocked by none', () => {
+    const below = Array.from({ length: 50 }, newPath).flatMap((prefix) =>
+      OURS.map(([kind, path]): Address => [kind, prefix + path]),
+    );
+    expect(below.filter((address) => blockedBy(inOwnDomain('www'), address).length > 0)).toEqual([]);
   });
 
   const rules = HOST_RULES.map((rule) => ({ ...rule, example: rule.label.replace('*', 'acme') }));

@@ -33,6 +33,7 @@ const ENDPOINTS: [string, Method, () => string, () => unknown, 'read' | 'act'][]
   ['add a host', 'POST', () => `${at()}/custom-domains`, () => ({ domain: 'm.acme.example' }), 'act'],
   ['remove a host', 'DELETE', () => `${at()}/custom-domains?domain=m.acme.example`, () => undefined, 'act'],
   ['rotate', 'POST', () => `${at()}/loader-token`, () => ({}), 'act'],
+  ['rotate a forwarder', 'POST', () => `${at()}/domains/acme.example/forwarder-token`, () => ({}), 'act'],
   ['remove', 'DELETE', at, () => undefined, 'act'],
 ];
 

@@ -38,6 +38,7 @@ test.each<[string, string, unknown]>([
   ['IMAGE_REPOSITORIES', 'gcr.io/gtm,local', ['gcr.io/gtm', 'local']],
   ['KEEP_EVENTS_DAYS', '0', 0],
   ['METRICS_TOKEN', 'metrics-token-of-tests', 'metrics-token-of-tests'],
+  ['FORWARDER_KEY', 'k'.repeat(32), 'k'.repeat(32)],
 ])('%s can be %s', (name, value, expected) => {
   expect(readEnvironment({ ...required, [name]: value })).toMatchObject({ [name]: expected });
 });
@@ -47,6 +48,7 @@ test.each([
   ['PLATFORM_DOMAINS', 'https://tagyard.example'],
   ['KEEP_AUDIT_DAYS', '7'],
   ['METRICS_TOKEN', 'short'],
+  ['FORWARDER_KEY', 'k'.repeat(31)],
 ])('%s can’t be %s', (name, value) => {
   expect(() => readEnvironment({ ...required, [name]: value })).toThrow(name);
 });

@@ -45,6 +45,7 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'POST /server-containers',
     'POST /server-containers/{id}/custom-domains',
     'POST /server-containers/{id}/domains',
+    'POST /server-containers/{id}/domains/{domain}/forwarder-token',
     'POST /server-containers/{id}/loader-token',
     'POST /server-containers/{id}/verify',
     'PUT /clients/{id}/members/{subject}',
@@ -80,7 +81,10 @@ test('has an example for every body, and each example is accepted', async () => 
     for (const { value: example } of examples) {
       const answer = await world.call(
         method.toUpperCase() as 'POST', // OpenAPI's method names in lower case
-        path.replace('{id}', path.startsWith('/clients') ? client : id).replace('{subject}', 'ada'),
+        path
+          .replace('{id}', path.startsWith('/clients') ? client : id)
+          .replace('{subject}', 'ada')
+          .replace('{domain}', 'shop.acme.example'),
         {
           // Only operators manage clients and set images.
           as: path.startsWith('/clients') || 'image' in example ? 'root' : 'owner',

@@ -61,6 +61,7 @@ test.each<['POST' | 'PATCH' | 'DELETE', string, object?]>([
   ['POST', '/custom-domains', { domain: 'm.read3.example' }],
   ['DELETE', '/custom-domains?domain=m.read3.example'],
   ['POST', '/loader-token', {}],
+  ['POST', '/domains/read3.example/forwarder-token', {}],
   ['POST', '/verify'],
 ])('%s %s is refused over a newer version than that of If-Match', async (method, path, body) => {
   const before = await world.file('acme-shop');

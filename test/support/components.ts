@@ -6,6 +6,9 @@ import { sayDisturbances, UNLESS_DISTURBED } from './browser/disturbance.ts';
 
 export const COMPONENTS = [
   'nginx',
+  'apache',
+  'caddy',
+  'haproxy',
   'docker',
   'postgresql',
   'knot',
@@ -51,6 +54,9 @@ const ARGV: Record<
   readonly [string, ...string[]]
 > = {
   nginx: ['nginx', '-v'],
+  apache: ['apache2', '-v'],
+  caddy: ['caddy', 'version'],
+  haproxy: ['haproxy', '-v'],
   docker: ['docker', 'info'],
   postgresql: [`${POSTGRESQL_BIN ?? ''}${POSTGRESQL_BIN === undefined ? '' : '/'}postgres`, '--version'],
   knot: ['knotd', '--version'],

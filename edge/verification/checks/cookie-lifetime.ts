@@ -5,7 +5,8 @@ import { safariVerdict } from '../safari.ts';
 
 /**
  * A verdict for each domain, for the best address of its pages: a prefix on their own host, a custom domain under the same
- * registrable part, else the edge hostname. Short-lived cookies are not a fault of the site, so this always passes and gives advice.
+ * registrable part, else the edge hostname. Short-lived cookies are not a fault of the site, so this always passes
+ * and gives advice.
  */
 export function checkCookieLifetime({ site, host }: CheckContext) {
   if (host === null) return [skipped(null, 'only the host queries the resolver')];

@@ -19,6 +19,8 @@ const instanceSchema = z.object({
   hopSecret: z.string(),
   /** It has a default, because homes of releases before verification lack it. */
   verificationSecret: z.string().default(newSecret),
+  /** The key of forwarders' tokens. It has a default, because homes of releases before same origin lack it. */
+  forwarderKey: z.string().default(newSecret),
   cloudflareToken: z.string(),
   age: z.object({ identity: z.string(), recipient: z.string() }),
   /** The private signing key (JWK) of the development issuer. */
@@ -89,6 +91,7 @@ async function newInstance(): Promise<Instance> {
     infraSecret: newSecret(),
     hopSecret: newSecret(),
     verificationSecret: newSecret(),
+    forwarderKey: newSecret(),
     cloudflareToken: newSecret(),
     age: { identity, recipient: await identityToRecipient(identity) },
     signingKey: { ...(await exportJWK(privateKey)), kid: randomBytes(8).toString('hex'), alg: 'ES256' },

@@ -54,6 +54,20 @@ export class ManagementClient {
     const result = await this.#api.GET('/server-containers/{id}', { params: { path: { id } } });
     return result.response.status === 404 ? null : bodyOf(`GET /server-containers/${id}`, result);
   }
+
+  /** The caller's container of a site; `null`: there is none. */
+  async containerOfSite(site: string): Promise<CreatedContainer | null> {
+    for (let after: string | undefined; ; ) {
+      const query = { limit: 100, ...(after === undefined ? {} : { after }) };
+      const result = await this.#api.GET('/server-containers', { params: { query } });
+      const { containers, next } = bodyOf('GET /server-containers', result);
+      const found = containers.find(({ siteId, status }) => siteId === site && status !== 'removed');
+      // The list has no tokens.
+      if (found !== undefined) return await this.container(found.id);
+      if (next === null) return null;
+      after = next;
+    }
+  }
 }
 
 /** The body of a 2xx. Throws `CliError` with the problem and its fields for anything else. */

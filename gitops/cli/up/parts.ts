@@ -121,6 +121,7 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     AUTH_AUDIENCE: AUDIENCE,
     SUPER_ADMINS: OPERATOR,
     AGE_RECIPIENT: instance.age.recipient,
+    FORWARDER_KEY: instance.forwarderKey,
     EDGE_DOMAIN: ZONE,
     ORIGIN_DOMAIN: ZONE,
     EDGE_PUBLIC_URL: `http://{host}:${ports.edge}`,

@@ -39,7 +39,11 @@ test.each([
   expect(judgeRepeat(first, 'a', container)).toBe(expected);
 });
 
-test('a stored answer of a release without warnings has none', () => {
-  const stored = JSON.parse('{ "container": { "id": "an-id", "customDomains": [] } }');
-  expect(createdContainer(stored)).toEqual({ id: 'an-id', customDomains: [], warnings: [] });
+test('a stored answer of a release without warnings and same origin has none', () => {
+  const stored = JSON.parse('{ "container": { "id": "an-id", "domains": [{ "domain": "acme.example" }] } }');
+  expect(createdContainer(stored)).toEqual({
+    id: 'an-id',
+    warnings: [],
+    domains: [{ domain: 'acme.example', sameOrigin: null }],
+  });
 });

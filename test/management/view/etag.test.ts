@@ -22,7 +22,12 @@ const view = presentContainer(
     updated_at: new Date(0),
     operation: null,
   },
-  { edgePublicUrl: 'https://{host}', customPublicUrl: 'https://{host}', vendorUrl: 'https://vendor.example' },
+  {
+    edgePublicUrl: 'https://{host}',
+    customPublicUrl: 'https://{host}',
+    vendorUrl: 'https://vendor.example',
+    forwarderKey: null,
+  },
 );
 const etag = containerEtag(manifest, view);
 

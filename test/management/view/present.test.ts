@@ -17,6 +17,7 @@ function loadersOf(extra: Partial<ManifestInput>): (string | undefined)[] {
     edgePublicUrl: 'https://{host}',
     customPublicUrl: 'https://{host}:8443',
     vendorUrl: 'https://vendor.example',
+    forwarderKey: null,
   };
   const view = presentContainer(
     {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createProxyServer } from 'httpxy';
 import { type EdgeHost, startEdgeHost } from '../../../edge/host.ts';
 import { startEgress } from '../../../gitops/embedded/egress.ts';
+import type { LocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
 import { kvDocuments } from '../../../gitops/manifest/documents.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
@@ -41,6 +42,10 @@ export interface Asked {
 export interface BrowserStage {
   /** For `launchChromium`: every name resolves to the stage, and its CA is trusted. */
   readonly browser: Pick<LaunchOptions, 'hosts' | 'trustedKey'>;
+  /** The authority of all of its hosts, and the port on 127.0.0.1 of those that aren't custom domains. */
+  readonly ca: Pick<LocalCa, 'pathsFor' | 'caFile'>;
+  readonly port: number;
+  readonly tagServerUrl: string;
   readonly edge: Pick<EdgeHost, 'kv'>;
   /** Creates a site `shop<n>` at edge, proxy and tag server. Its custom domains begin with `metrics.`. */
   site(manifest?: Partial<ManifestInput>): Promise<BrowserSite>;
@@ -91,7 +96,9 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     const fault = stage.fault(request.url ?? '');
     if (fault === 'refuse') return void request.socket.destroy();
     if (fault === 'fail') return void response.writeHead(503).end();
-    const headers = { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-proto': 'https' };
+    // Behind our own proxy, nothing that a domain's own server states counts.
+    const isForwarded = 'x-tagyard-forwarder-token' in request.headers;
+    const headers = isForwarded ? {} : { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-proto': 'https' };
     const go = () => void relay.web(request, response, { target: edge.url.href, headers });
     if (fault === 'hold') held.push(go);
     else go();
@@ -130,6 +137,9 @@ export async function startBrowserStage(): Promise<BrowserStage> {
       hosts: { 'metrics.*': `127.0.0.1:${tlsPort}`, '*': `127.0.0.1:${front.port}` },
       trustedKey: keyHash(ca),
     },
+    ca: home.ca,
+    port: front.port,
+    tagServerUrl: tagServer.url,
     edge,
     fault: () => undefined,
     webContainer: () => ({ googleTag: null, destinations: [], serverContainerUrl: null }),

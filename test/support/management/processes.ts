@@ -119,4 +119,9 @@ export const MUTATIONS: Readonly<
   'add a custom domain': ({ domain }) => ['POST', '/custom-domains', { domain: `m.${domain}` }],
   'remove a custom domain': ({ domain }) => ['DELETE', `/custom-domains?domain=m.${domain}`],
   'rotate the token': () => ['POST', '/loader-token', {}],
+  'set a same-origin path': ({ domain }, round) => [
+    'POST',
+    '/domains',
+    { domain, sameOrigin: { path: `/path00${round % 10}` } },
+  ],
 };

@@ -34,17 +34,21 @@ test('two homes differ in every secret', async () => {
     'infraSecret',
     'hopSecret',
     'verificationSecret',
+    'forwarderKey',
     'cloudflareToken',
   ] as const) {
     expect(one[name]).not.toBe(two[name]);
   }
 });
 
-test('an instance of an older release gets a verification secret', async () => {
-  const { verificationSecret: _removed, ...older } = await home.instance();
-  await writeFile(home.at('instance.json'), JSON.stringify(older));
-  expect((await home.instance()).verificationSecret).toMatch(/^[\w-]{32}$/);
-});
+test.each(['verificationSecret', 'forwarderKey'])(
+  'an instance of an older release gets a %s',
+  async (name) => {
+    const { [name]: _removed, ...older } = { ...(await home.instance()) } as Record<string, unknown>;
+    await writeFile(home.at('instance.json'), JSON.stringify(older));
+    expect(await home.instance()).toMatchObject({ [name]: expect.stringMatching(/^[\w-]{32}$/) });
+  },
+);
 
 test.each(['{', '{}', '[]', ''])('a damaged file is an error and stays as it is: %j', async (text) => {
   await writeFile(home.at('instance.json'), text);

@@ -1,0 +1,84 @@
+import { readManifest } from '../manifest/read.ts';
+import { SitesRepo } from '../sites-repo/sites-repo.ts';
+import { embeddedOperator, environmentClient } from './client.ts';
+import { Home } from './instance/home.ts';
+import { mintToken } from './instance/issuer.ts';
+import { type CreatedContainer, ManagementClient } from './instance/management-client.ts';
+import type { CliContext } from './instance/provisioner-client.ts';
+import { readRun } from './instance/run-file.ts';
+import { SLOW_MS, timeoutMs } from './instance/timeout.ts';
+import { CliError } from './output/cli-error.ts';
+import { type OutputOptions, print } from './output/print.ts';
+
+export interface SnippetVerbOptions extends OutputOptions {
+  readonly for?: string;
+  readonly domain?: string;
+}
+
+type Domain = CreatedContainer['domains'][number];
+
+/** The role of the embedded instance's reader: it sees tokens and changes nothing. */
+const ROLE = 'editor';
+
+/**
+ * Prints what to paste into the pages of a site's domains, and the configuration of their own servers where they forward
+ * to the edge: of one product (and nothing else) or of each. Only management knows the tokens that it contains.
+ */
+export async function snippet(context: CliContext, site: string, options: SnippetVerbOptions): Promise<void> {
+  const { domains } = await containerOf(context, site);
+  const chosen = domains.filter(({ domain }) => options.domain === undefined || domain === options.domain);
+  if (chosen.length === 0) throw new CliError(`${site} has no domain ${options.domain}`);
+  const product = options.for;
+  if (product !== undefined) return void process.stdout.write(configurationOf(site, chosen, product));
+  print(options, { site, domains: chosen }, ({ domains: all }) => all.map(render).join('\n'));
+}
+
+/** The configuration for a product. Throws `CliError` unless exactly one of the domains has one. */
+function configurationOf(site: string, domains: readonly Domain[], product: string): string {
+  const found = domains.flatMap(({ domain, sameOrigin }) => {
+    const text = Object.entries(sameOrigin?.snippets ?? {}).find(([name]) => name === product)?.[1];
+    return text === undefined ? [] : [{ domain, text }];
+  });
+  const [first, second] = found;
+  if (second !== undefined) {
+    const names = found.map(({ domain }) => domain).join(', ');
+    throw new CliError(`${site} has several domains with a same-origin path: add --domain, one of ${names}`);
+  }
+  if (first !== undefined) return first.text;
+  throw new CliError(
+    domains.some(({ sameOrigin }) => sameOrigin !== null)
+      ? 'the API shows no token of this domain: use the token of an owner, admin or editor, or make a new one by POST …/domains/:domain/forwarder-token'
+      : `${site} has no domain with a same-origin path: set one by POST …/domains with sameOrigin`,
+  );
+}
+
+function render({ domain, snippet: html, sameOrigin }: Domain): string {
+  const configurations = Object.entries(sameOrigin?.snippets ?? {}).map(
+    ([product, text]) => `\n--- ${domain}${sameOrigin?.path}: ${product}\n${text}`,
+  );
+  return `--- ${domain}: the pages' head\n${html}\n${configurations.join('')}`;
+}
+
+async function containerOf(context: CliContext, site: string): Promise<CreatedContainer> {
+  const api = environmentClient(context);
+  const container = api === null ? await embeddedContainer(context, site) : await api.containerOfSite(site);
+  if (container !== null) return container;
+  throw new CliError(`there is no site ${site}, or the token's subject is not a member of its client`);
+}
+
+/** A container of the embedded instance, read as an editor of its client. */
+async function embeddedContainer(context: CliContext, site: string): Promise<CreatedContainer | null> {
+  const home = new Home(context.home);
+  const run = await readRun(home.at('run.json'));
+  const repo = new SitesRepo(run.sitesRepo, null);
+  const head = await repo.head();
+  const file = head === null ? null : await repo.readSite(head, site);
+  const parsed = file === null ? null : await readManifest(file.text, `${site}.yaml`);
+  if (parsed === null || !parsed.ok) return null;
+  const { client, container } = parsed.manifest;
+  const subject = `dev-${ROLE}`;
+  await (await embeddedOperator(context)).setMember(client, subject, ROLE);
+  const token = await mintToken(await home.instance(), subject);
+  const api = new ManagementClient(run.management.url, token, timeoutMs(context.env, SLOW_MS));
+  return await api.container(container);
+}

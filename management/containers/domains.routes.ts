@@ -1,0 +1,161 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { Context } from '../context/context.ts';
+import { problems } from '../http/openapi.ts';
+import { changeHeaders, containerParams, containerView } from '../view/container-view.ts';
+import type { Projector } from './change.service.ts';
+import { changer, dateAfter, GRACE_DAYS, REFUSALS } from './changes.routes.ts';
+import {
+  domainParams,
+  domainQuery,
+  newCustomDomain,
+  newDomain,
+  newForwarderToken,
+} from './containers.schema.ts';
+import { addDomain, removeDomain, withCustomDomain, withoutCustomDomain } from './edits.ts';
+import { rotateForwarderToken, type TokenMaking, withSameOrigin } from './same-origin.ts';
+
+/** Changes of a live container's domains and first-party hosts, each a commit in the caller's name. */
+export function domainsRoutes(context: Context, projection: Projector): FastifyPluginAsyncZod {
+  const { settings } = context;
+  const tags = ['containers'];
+  const change = changer(context, projection);
+  const tokenMaking = (): TokenMaking => ({ key: settings.forwarderKey, now: context.clock.date() });
+
+  return async (app) => {
+    app.post(
+      '/server-containers/:id/domains',
+      {
+        schema: {
+          operationId: 'addDomain',
+          summary: 'Add a domain whose pages carry the loader, or change its web tag id or same-origin path',
+          tags,
+          params: containerParams,
+          headers: changeHeaders,
+          body: newDomain,
+          response: {
+            200: containerView,
+            ...problems(...REFUSALS, 'domain_in_use', 'quota_reached', 'no_forwarder_key'),
+          },
+        },
+      },
+      (request, reply) => {
+        const { domain, webTagId, sameOrigin } = request.body;
+        return change(request, reply, {
+          id: request.params.id,
+          subject: `Add domain ${domain} to`,
+          claims: [domain],
+          edit: (current) => {
+            const added = addDomain(current, domain, webTagId);
+            if (sameOrigin === undefined) return added;
+            return withSameOrigin(added, { domain, sameOrigin }, tokenMaking());
+          },
+        });
+      },
+    );
+
+    app.post(
+      '/server-containers/:id/domains/:domain/forwarder-token',
+      {
+        schema: {
+          operationId: 'rotateForwarderToken',
+          summary: 'Make a new token of a domain’s own server; the old one is accepted until the grace time',
+          tags,
+          params: domainParams,
+          headers: changeHeaders,
+          body: newForwarderToken,
+          response: {
+            200: containerView,
+            ...problems(...REFUSALS, 'unknown_domain', 'too_many_forwarder_tokens', 'no_forwarder_key'),
+          },
+        },
+      },
+      (request, reply) => {
+        const { id, domain } = request.params;
+        const now = context.clock.date();
+        const { graceUntil = dateAfter(now.getTime(), GRACE_DAYS) } = request.body;
+        return change(request, reply, {
+          id,
+          subject: `Rotate the forwarder token of ${domain} of`,
+          edit: (current) =>
+            rotateForwarderToken(current, { domain, until: new Date(graceUntil) }, tokenMaking()),
+        });
+      },
+    );
+
+    app.delete(
+      '/server-containers/:id/domains',
+      {
+        schema: {
+          operationId: 'removeDomain',
+          summary: 'Remove a domain',
+          tags,
+          params: containerParams,
+          headers: changeHeaders,
+          querystring: domainQuery,
+          response: {
+            200: containerView,
+            ...problems(...REFUSALS, 'unknown_domain', 'last_domain', 'foreign_domain'),
+          },
+        },
+      },
+      (request, reply) => {
+        const { domain } = request.query;
+        return change(request, reply, {
+          id: request.params.id,
+          subject: `Remove domain ${domain} from`,
+          edit: (current) => removeDomain(current, domain),
+        });
+      },
+    );
+
+    app.post(
+      '/server-containers/:id/custom-domains',
+      {
+        schema: {
+          operationId: 'addCustomDomain',
+          summary: 'Add a first-party host that serves the tags',
+          tags,
+          params: containerParams,
+          headers: changeHeaders,
+          body: newCustomDomain,
+          response: {
+            200: containerView,
+            ...problems(...REFUSALS, 'domain_in_use', 'quota_reached', 'foreign_domain'),
+          },
+        },
+      },
+      (request, reply) => {
+        const { domain } = request.body;
+        return change(request, reply, {
+          id: request.params.id,
+          subject: `Add custom domain ${domain} to`,
+          claims: [domain],
+          edit: (current) => withCustomDomain(current, domain),
+        });
+      },
+    );
+
+    app.delete(
+      '/server-containers/:id/custom-domains',
+      {
+        schema: {
+          operationId: 'removeCustomDomain',
+          summary: 'Remove a first-party host',
+          tags,
+          params: containerParams,
+          headers: changeHeaders,
+          querystring: domainQuery,
+          response: { 200: containerView, ...problems(...REFUSALS, 'unknown_domain') },
+        },
+      },
+      (request, reply) => {
+        const { domain } = request.query;
+        return change(request, reply, {
+          id: request.params.id,
+          subject: `Remove custom domain ${domain} from`,
+          edit: (current) => withoutCustomDomain(current, domain),
+        });
+      },
+    );
+  };
+}

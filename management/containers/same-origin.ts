@@ -1,0 +1,96 @@
+import { randomInt } from 'node:crypto';
+import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
+import type { Manifest, ManifestInput } from '../../gitops/manifest/schema.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { forwarderToken, forwarderTokenHash } from '../view/forwarder-token.ts';
+
+type SameOrigin = NonNullable<Manifest['domains'][number]['sameOrigin']>;
+
+/** Letters first, so that the path reads as a word. Without letters and digits that are easily confused. */
+const LETTERS = 'abcdefghjkmnpqrstuvwxyz';
+const ALPHABET = `${LETTERS}23456789`;
+const [SHORTEST, LONGEST] = [6, 12];
+
+/** A random path that the manifest accepts: no common blocking list has it. */
+export function newPath(): string {
+  const length = randomInt(SHORTEST, LONGEST + 1);
+  const draw = (alphabet: string) => alphabet[randomInt(alphabet.length)];
+  const path = `/${draw(LETTERS)}${Array.from({ length: length - 1 }, () => draw(ALPHABET)).join('')}`;
+  return sameOriginPath.safeParse(path).success ? path : newPath();
+}
+
+/** What makes tokens: the installation's key, and the time. */
+export interface TokenMaking {
+  readonly key: string | null;
+  readonly now: Date;
+}
+
+/**
+ * Sets a domain's same origin or (`null`) takes it away. Without a path, the domain keeps the one that it has. A new
+ * forwarder's generation is the time in milliseconds: none is used twice, even if the domain was without one between.
+ */
+export function withSameOrigin(
+  current: ManifestInput,
+  {
+    domain,
+    sameOrigin,
+  }: { readonly domain: string; readonly sameOrigin: { path?: string | undefined } | null },
+  { key, now }: TokenMaking,
+): ManifestInput {
+  const domains = current.domains.map((entry) => {
+    if (entry.domain !== domain) return entry;
+    const { sameOrigin: before, ...rest } = entry;
+    if (sameOrigin === null) return rest;
+    const generation = now.getTime();
+    const forwarder = before?.forwarder ?? {
+      generation,
+      tokenHash: hashOf(key, { container: current.container, domain, generation }),
+    };
+    return { ...rest, sameOrigin: { path: sameOrigin.path ?? before?.path ?? newPath(), forwarder } };
+  });
+  return { ...current, domains };
+}
+
+/**
+ * The domain's forwarder gets the token of the next generation. The old one is accepted until `until`, if that is still
+ * ahead. Throws if a token before it is still accepted, unless none is to be accepted any more.
+ */
+export function rotateForwarderToken(
+  current: Manifest,
+  { domain, until }: { readonly domain: string; readonly until: Date },
+  { key, now }: TokenMaking,
+): ManifestInput {
+  const entry = current.domains.find((one) => one.domain === domain);
+  if (entry === undefined) throw new ManagementProblem('unknown_domain');
+  const { sameOrigin } = entry;
+  if (sameOrigin === undefined) {
+    throw new ManagementProblem('unknown_domain', {
+      detail: `${domain} has no same-origin path; set one first, by POST …/domains with sameOrigin`,
+    });
+  }
+  const forwarder = nextForwarder(sameOrigin.forwarder, { until, now }, (generation) =>
+    hashOf(key, { container: current.container, domain, generation }),
+  );
+  const rotated = { ...entry, sameOrigin: { ...sameOrigin, forwarder } };
+  return { ...current, domains: current.domains.map((one) => (one === entry ? rotated : one)) };
+}
+
+function nextForwarder(
+  { generation, tokenHash, previous }: SameOrigin['forwarder'],
+  { until, now }: { readonly until: Date; readonly now: Date },
+  hashOfGeneration: (generation: number) => string,
+): SameOrigin['forwarder'] {
+  const next = { generation: generation + 1, tokenHash: hashOfGeneration(generation + 1) };
+  if (until <= now) return next;
+  if (previous !== undefined && new Date(previous.until) > now) {
+    throw new ManagementProblem('too_many_forwarder_tokens', {
+      detail: `an older token is accepted until ${previous.until}; wait until then, or send a graceUntil in the past to refuse both from now on`,
+    });
+  }
+  return { ...next, previous: { tokenHash, until: until.toISOString() } };
+}
+
+function hashOf(key: string | null, of: Parameters<typeof forwarderToken>[1]): string {
+  if (key === null) throw new ManagementProblem('no_forwarder_key');
+  return forwarderTokenHash(forwarderToken(key, of));
+}

@@ -1,0 +1,16 @@
+import { forwardFunction } from './fetch-function.ts';
+import type { Forwarder } from './forwarder.ts';
+import { comment, preamble } from './parts.ts';
+
+/** Cloudflare sets `cf-connecting-ip` itself; of a subrequest to another zone it would be the worker's own. */
+export function cloudflareWorkerSnippet(forwarder: Forwarder): string {
+  const { domain, path } = forwarder;
+  return `${comment('//', [
+    ...preamble(forwarder, 'A module worker; its compatibility date is 2024-11-11 or later.'),
+    `Routes of the zone: ${domain}${path}/* and *.${domain}${path}/* (as far as they have pages).`,
+  ])}${forwardFunction(forwarder, { isDecoding: false })}
+export default {
+  fetch: (request) => forward(request, request.headers.get('cf-connecting-ip')),
+};
+`;
+}

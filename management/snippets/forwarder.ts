@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { hostname } from '../../gitops/manifest/schema.ts';
+
+/** A cookie name, or a prefix of names with `*` at its end, of characters that have no meaning in any product's language. */
+const COOKIE = /^[A-Za-z0-9_.-]{1,127}\*?$/;
+
+const edge = z
+  .string()
+  .regex(/^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?$/, 'must be like https://acme-shop.example.net')
+  .transform((text, context) => {
+    const url = URL.parse(text);
+    const name = hostname.safeParse(url?.hostname);
+    if (url === null || !name.success) {
+      context.issues.push({ code: 'custom', message: 'has no host name', input: text });
+      return z.NEVER;
+    }
+    const isTls = url.protocol === 'https:';
+    return {
+      isTls,
+      host: name.data,
+      port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
+      /** With the port where it isn't the scheme's. */
+      authority: url.host,
+      origin: url.origin,
+    };
+  });
+
+/**
+ * What a snippet is made of. Values are refused, never escaped: what passes has no character with a meaning in the
+ * language of any of the products.
+ */
+const forwarderSchema = z.strictObject({
+  /** Base URL of the site's edge hostname. */
+  edge,
+  path: z.string().regex(/^\/[a-z0-9]{6,12}$/, 'must be / and 6 to 12 of a-z and 0-9'),
+  /** The domain of the pages. */
+  domain: hostname,
+  token: z.string().regex(/^ft_[A-Za-z0-9_-]{16,128}$/, 'must be a forwarder’s token'),
+  /** The cookies that are passed on: names, and prefixes of names with `*` at their end. */
+  cookies: z.array(z.string().regex(COOKIE, 'must be of letters, digits, _, - and .')).min(1),
+});
+export type Forwarder = z.output<typeof forwarderSchema>;
+export type ForwarderInput = z.input<typeof forwarderSchema>;
+
+/** Throws a `ZodError` if a value can't be quoted in every product's language. */
+export function parseForwarder(input: ForwarderInput): Forwarder {
+  return forwarderSchema.parse(input);
+}
+
+/** Whether snippets can name the cookie. */
+export function isQuotableCookie(pattern: string): boolean {
+  return COOKIE.test(pattern);
+}

@@ -1,0 +1,37 @@
+import type { Forwarder } from './forwarder.ts';
+import { ANSWER_SECONDS, CONNECT_SECONDS, comment, cookieNames, nameOf, preamble } from './parts.ts';
+
+export function haproxySnippet(forwarder: Forwarder): string {
+  const { edge, path, token, cookies } = forwarder;
+  const name = nameOf(forwarder);
+  const tls = ` ssl verify required verifyhost ${edge.host} sni str(${edge.host}) ssl-min-ver TLSv1.2 ca-file /etc/ssl/certs/ca-certificates.crt`;
+  return `${comment('#', [
+    ...preamble(
+      forwarder,
+      'Put it at the end of the frontend of the pages: two lines of the frontend, then a backend. HAProxy 2.4 or newer.',
+    ),
+    'If the frontend has use_backend rules, put the first two lines above them.',
+    'Behind a proxy or CDN of your own, use its header for %[src], or visitors have its address.',
+  ])}    acl ${name} path_beg ${path}/
+    use_backend ${name} if ${name}
+
+backend ${name}
+    mode http
+    timeout connect ${CONNECT_SECONDS}s
+    timeout server ${ANSWER_SECONDS}s
+    http-request set-header x-tagyard-forwarder-token ${token}
+    http-request set-header x-tagyard-visitor %[src]
+    http-request set-header x-tagyard-host %[req.hdr(host)]
+    http-request set-header x-tagyard-scheme https
+    http-request set-header x-tagyard-scheme http if !{ ssl_fc } !{ req.hdr(x-forwarded-proto) https }
+    http-request set-header host ${edge.authority}
+    http-request del-header authorization
+    # Only the cookies that are named here are passed on.
+    http-request set-header cookie "; %[req.fhdr(cookie)]"
+    http-request set-var(req.tagyard) 'req.fhdr(cookie),regsub(";(?! *(?:${cookieNames(cookies)})=)[^;]*","",g),regsub("^; *","")'
+    http-request set-header cookie %[var(req.tagyard)]
+    http-request del-header cookie if !{ req.fhdr(cookie) -m reg . }
+    # The name is resolved at start. It can change: name a resolvers section with resolvers <id>.
+    server edge ${edge.host}:${edge.port}${edge.isTls ? tls : ''} init-addr last,libc,none
+`;
+}

@@ -1,0 +1,14 @@
+import { forwardFunction } from './fetch-function.ts';
+import type { Forwarder } from './forwarder.ts';
+import { comment, preamble } from './parts.ts';
+
+/** A redirect of netlify.toml can't filter cookies: this is an edge function. */
+export function netlifySnippet(forwarder: Forwarder): string {
+  return `${comment('//', [
+    ...preamble(forwarder, 'Save it as netlify/edge-functions/tagyard.js.'),
+  ])}${forwardFunction(forwarder, { isDecoding: true })}
+export const config = { path: '${forwarder.path}/*' };
+
+export default (request, context) => forward(request, context.ip);
+`;
+}

@@ -1,0 +1,19 @@
+import { forwardFunction } from './fetch-function.ts';
+import type { Forwarder } from './forwarder.ts';
+import { comment, preamble } from './parts.ts';
+
+/** A rewrite of vercel.json can't filter cookies: this is a routing middleware. Vercel sets `x-real-ip` itself. */
+export function vercelSnippet(forwarder: Forwarder): string {
+  return `${comment('//', [
+    ...preamble(
+      forwarder,
+      'Save it as middleware.js in the root of the project. For Next.js, use its own snippet.',
+    ),
+  ])}${forwardFunction(forwarder, { isDecoding: true })}
+export const config = { matcher: '${forwarder.path}/:path*' };
+
+export default function middleware(request) {
+  return forward(request, request.headers.get('x-real-ip'));
+}
+`;
+}

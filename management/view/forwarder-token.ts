@@ -1,0 +1,20 @@
+import { createHmac, hash } from 'node:crypto';
+
+/** Which token: each rotation makes another one of the next generation. */
+interface TokenOf {
+  /** Id of the container. */
+  readonly container: string;
+  readonly domain: string;
+  readonly generation: number;
+}
+
+/** The token by which the edge knows a domain's own server. It is computed when it is shown, and stored nowhere. */
+export function forwarderToken(key: string, { container, domain, generation }: TokenOf): string {
+  const mac = createHmac('sha256', key).update(`${container}\n${domain}\n${generation}`);
+  return `ft_${mac.digest('base64url')}`;
+}
+
+/** SHA-256 in hex: all that git and the edge have of a token. */
+export function forwarderTokenHash(token: string): string {
+  return hash('sha256', token, 'hex');
+}

@@ -1,0 +1,44 @@
+import { FORWARDED_COOKIES } from '../../plugins/document.ts';
+import { maySeeTokens } from '../access/roles.ts';
+import type { Settings } from '../context/context.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
+import { isQuotableCookie } from '../snippets/forwarder.ts';
+import { renderSnippets } from '../snippets/index.ts';
+import type { ContainerView } from './container-view.ts';
+import { forwarderToken, forwarderTokenHash } from './forwarder-token.ts';
+
+type SameOriginView = ContainerView['domains'][number]['sameOrigin'];
+
+interface Viewing {
+  readonly manifest: ManifestView;
+  readonly role: string | undefined;
+  readonly settings: Pick<Settings, 'edgePublicUrl' | 'forwarderKey'>;
+}
+
+/**
+ * A domain's same origin as the API answers it. The token and what contains it are for roles that may see tokens, and
+ * they are absent if the token was made with another key: a rotation makes a new one.
+ */
+export function presentSameOrigin(
+  { domain, sameOrigin }: ManifestView['domains'][number],
+  { manifest, role, settings: { edgePublicUrl, forwarderKey } }: Viewing,
+): SameOriginView {
+  if (sameOrigin === undefined) return null;
+  const { path, forwarder } = sameOrigin;
+  if (role === undefined || !maySeeTokens(role) || forwarderKey === null) return { path };
+  const { generation, tokenHash } = forwarder;
+  const token = forwarderToken(forwarderKey, { container: manifest.container, domain, generation });
+  if (forwarderTokenHash(token) !== tokenHash) return { path };
+  const edge = edgePublicUrl.replace('{host}', manifest.hostnames.edge);
+  const snippets = renderSnippets({ edge, path, domain, token, cookies: passedCookies(manifest) });
+  return { path, forwarderToken: token, snippets };
+}
+
+/**
+ * The cookies that a forwarder passes on: what the edge keeps under a prefix, and what the site restores. Names with
+ * characters that have a meaning in some product's language are omitted.
+ */
+function passedCookies({ modules }: ManifestView): string[] {
+  const restored = modules.cookie_restoration?.cookies ?? [];
+  return [...new Set([...FORWARDED_COOKIES, ...restored])].filter(isQuotableCookie);
+}

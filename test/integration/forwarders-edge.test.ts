@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
+import { describeWith } from '../support/components.ts';
+import { FORWARDERS } from '../support/forwarders/forwarder.ts';
+import { type ForwardedShop, startForwardedShop } from '../support/forwarders/shop.ts';
+import { type Ask, ask } from '../support/proxy/proxy.ts';
+
+/** An address that is not the forwarder's. */
+const VISITOR = '127.0.0.9';
+
+describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind a forwarder', () => {
+  let stage: BrowserStage;
+  beforeAll(async () => {
+    stage = await startBrowserStage();
+  });
+  afterAll(() => stage.close());
+
+  describe.each(FORWARDERS)('%s', (kind) => {
+    let shop: ForwardedShop;
+    let base: string;
+    beforeAll(async () => {
+      shop = await startForwardedShop(stage, kind);
+      base = `https://${shop.host}:${shop.port}${shop.path}`;
+    });
+    afterAll(() => shop.close());
+
+    const visit = (path: string, asked: Partial<Ask> = {}) =>
+      ask(
+        { address: '127.0.0.1', httpPort: 0, tlsPort: shop.port },
+        { host: shop.host, path: shop.path + path, from: VISITOR, ...asked },
+      );
+    const loader = () => `/l/${shop.site.manifest.loaderToken}.js`;
+    const boot = (headers: Record<string, string> = {}) =>
+      visit('/boot', {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          origin: `https://${shop.host}:${shop.port}`,
+          ...headers,
+        },
+        body: JSON.stringify({ loader: shop.site.manifest.loaderToken, url: `https://${shop.host}/` }),
+      });
+
+    test('serves the loader, the bootstrap and the script with URLs under the path', async () => {
+      const script = await visit(loader());
+      expect(script.status, script.body).toBe(200);
+      expect(script.body).toContain(base);
+      const booted = await boot();
+      expect(booted.status, booted.body).toBe(200);
+      const { container } = JSON.parse(booted.body);
+      expect(container.scriptUrl).toBe(`${base}/c/${container.token}.js`);
+      const tag = await visit(container.scriptUrl.slice(base.length));
+      expect([tag.status, tag.headers['content-type']]).toEqual([200, expect.stringMatching(/javascript/)]);
+    });
+
+    test('sets cookies of the registrable domain', async () => {
+      const cookies = (await boot()).headers['set-cookie'] ?? [];
+      const [domain] = shop.site.manifest.domains.map((entry) => entry.domain);
+      expect(cookies.find((cookie) => cookie.startsWith('_fpid='))).toMatch(
+        new RegExp(`; Domain=${domain?.replaceAll('.', '\\.')}(?:;|$)`, 'i'),
+      );
+    });
+
+    test('passes a hit to the tag server with the visitor’s address, and nothing of the shop’s', async () => {
+      const path = `/g/collect?v=2&tid=G-SHOP&en=${kind}`;
+      const hit = await visit(path, {
+        method: 'POST',
+        headers: {
+          authorization: 'Basic s3cret',
+          cookie: '_ga=GA1.1.1.2; session=s3cret; _fpid=00000000000000000000000000000000',
+          'x-forwarded-for': '192.0.2.1',
+        },
+      });
+      expect(hit.status).toBeLessThan(300);
+      const [arrived] = await shop.arrived('/g/collect');
+      expect(arrived?.headers).toMatchObject({ 'x-forwarded-for': VISITOR });
+      expect(arrived?.headers.cookie).toContain('_ga=GA1.1.1.2');
+      expect(JSON.stringify(arrived?.headers)).not.toMatch(/s3cret|ft_|x-tagyard-forwarder-token/);
+    });
+
+    test('believes nothing that the visitor states beside the forwarder', async () => {
+      const before = (await shop.arrived('/g/collect')).length;
+      await visit('/g/collect?v=2&tid=G-SHOP', {
+        headers: { 'x-tagyard-visitor': '192.0.2.66', 'x-tagyard-host': 'evil.example' },
+      });
+      const after = await shop.arrived('/g/collect');
+      expect(after).toHaveLength(before + 1);
+      expect(after.at(-1)?.headers).toMatchObject({
+        'x-forwarded-for': VISITOR,
+        'x-forwarded-host': `${shop.host}:${shop.port}`,
+      });
+    });
+  });
+});

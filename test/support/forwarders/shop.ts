@@ -1,0 +1,85 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { renderSnippets } from '../../../management/snippets/index.ts';
+import { forwarderToken, forwarderTokenHash } from '../../../management/view/forwarder-token.ts';
+import { FORWARDED_COOKIES } from '../../../plugins/document.ts';
+import type { BrowserSite, BrowserStage } from '../browser/stage.ts';
+import { manifestInput } from '../manifest.ts';
+import { type ForwarderKind, startForwarder, startPages } from './forwarder.ts';
+
+const PATH = '/m3trics1';
+
+/** A request that arrived at the tag server. */
+interface Arrived {
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+}
+
+/** A shop whose own server forwards `/m3trics1` to the edge, with its page at `/`. */
+export interface ForwardedShop {
+  readonly site: BrowserSite;
+  readonly host: string;
+  /** The port of the shop's server on 127.0.0.1. */
+  readonly port: number;
+  readonly path: string;
+  /** What arrived at the tag server at this path from this shop’s pages. */
+  arrived(path: string): Promise<readonly Arrived[]>;
+  close(): Promise<void>;
+}
+
+/** As the tag server records it. */
+interface Recorded {
+  readonly path: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+}
+
+const headersOf = ({ headers }: Recorded): Arrived['headers'] =>
+  Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
+
+let shops = 0;
+
+export async function startForwardedShop(
+  stage: BrowserStage,
+  kind: ForwarderKind,
+  { page }: { readonly page: string } = { page: '' },
+): Promise<ForwardedShop> {
+  shops += 1;
+  const domain = `${kind.toLowerCase()}${shops}.example`;
+  const [entry] = manifestInput(`forwarded${shops}`).domains;
+  if (entry === undefined) throw new Error('a manifest has a domain');
+  const of = { container: 'any', domain, generation: 1 };
+  const token = forwarderToken('forwarder-key-of-the-tests-0123456789', of);
+  const forwarder = { generation: 1, tokenHash: forwarderTokenHash(token) };
+  const site = await stage.site({
+    domains: [{ ...entry, domain, sameOrigin: { path: PATH, forwarder } }],
+    customDomains: [`metrics.${domain}`],
+  });
+  const directory = await mkdtemp(join(tmpdir(), 'tagyard-forwarded-'));
+  const host = `www.${domain}`;
+  const edgeHost = site.manifest.hostnames.edge;
+  const pages = await startPages(`<title>Shop</title>${page}${site.snippet({ edgeUrl: PATH })}`);
+  const edge = `https://${edgeHost}:${stage.port}`;
+  const snippet = renderSnippets({ edge, path: PATH, domain, token, cookies: [...FORWARDED_COOKIES] })[kind];
+  const { ca } = stage;
+  const server = await startForwarder(kind, { directory, host, edgeHost, snippet, ca, pages: pages.port });
+  return {
+    site,
+    host,
+    port: server.port,
+    path: PATH,
+    async arrived(path) {
+      const response = await fetch(`${stage.tagServerUrl}/tagyard-demo/events`);
+      const { events } = (await response.json()) as { events: Recorded[] }; // its documented shape
+      return events
+        .map((event) => ({ path: event.path, headers: headersOf(event) }))
+        .filter((event) => event.path === path)
+        .filter(({ headers }) => headers['x-forwarded-host']?.split(':')[0] === host);
+    },
+    async close() {
+      await server.stop();
+      await pages.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
