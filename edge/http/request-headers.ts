@@ -10,12 +10,38 @@ export const HOP_HEADER = 'x-tagyard-hop-secret';
 export const OLD_HOP_HEADER = 'x-tagyard-hop';
 
 /**
- * Matches headers that claim an address, a host, a location, a path or the hop secret. Each platform has its own names.
+ * Matches headers that claim an address, a host, a scheme, a place, a path or the hop secret. Each platform has its own
+ * names; those of Google's front ends are its own at a tag server.
  * Separators other than hyphens are replaced by hyphens first, because CGI and its successors treat all separators
  * alike.
  */
-const CLAIM =
-  /^(?:x-)?(?:forward|origina|tagyard|appengine|gclb|geo|akamai|(?:(?:http-)?host|via|cf|cdn|fly|nf|azure|vercel|cloudfront|rewrite-url)\b)|\b(?:ip)?(?:country(?:code)?|region|city(?:latlong)?|latitude|longitude|geo)\b|\b(?:client|socket|real|user)?(?:ip(?:v?[46])?|addr|address)\b/;
+const CLAIM = new RegExp(
+  [
+    // Names that begin like those of a platform or of a proxy.
+    '^(?:x-)?(?:akamai|appengine|geo|gclb|origina|tagyard)',
+    '^(?:x-)?(?:azure|cdn|cf|cloud-trace|cloudfront|edge|envoy|fastly|fd|fly|gfe|google|netlify|nf|real|rewrite-url|vercel)\\b',
+    // Words anywhere in a name: what is forwarded, the host, the scheme and the port of the request, hops, a place.
+    'forward',
+    '\\b(?:host|https|port|proto|protocol|proxy|scheme|ssl|tls|via)\\b',
+    '\\b(?:ip)?(?:continent|country(?:code|name|region)?|region|subdivision|city(?:latlong)?|latitude|longitude|geo)\\b',
+    '\\b(?:location|postal-?code)\\b',
+    // An address, in one word with the one whose it is.
+    '\\b(?:(?:true)?client|connecting|proxy(?:user)?|peer|real|remote|socket|source|user|viewer|visitor)?(?:ip(?:v?[46]|addr|address)?|addr|address)\\b',
+  ].join('|'),
+);
+
+/**
+ * The visitor's place, as the edge states it to a tag server (place.ts). The proxy in front of the containers takes them
+ * from the edge only.
+ */
+export const PLACE_HEADERS = [
+  'x-forwarded-country',
+  'x-forwarded-region',
+  'x-gclb-country',
+  'x-gclb-region',
+  'x-geo-country',
+  'x-geo-region',
+] as const;
 
 /** The headers of a debug session: the only `x-gtm-*` headers that clients may send. */
 export const DEBUG_HEADERS = ['x-gtm-auth', 'x-gtm-debug', 'x-gtm-preview', 'x-gtm-server-preview'] as const;
@@ -50,6 +76,7 @@ export const COMMON_CLAIMS = [
   'x-forwarded-server',
   'x-forwarded-ssl',
   'x-forwarded-uri',
+  'z-forwarded-for',
   'x-original-host',
   'x-original-forwarded-for',
   'x-original-url',
@@ -57,6 +84,13 @@ export const COMMON_CLAIMS = [
   'x-originating-ip',
   'x-host',
   'x-http-host-override',
+  'x-proxy-host',
+  'x-real-host',
+  'x-edge-location',
+  'x-scheme',
+  'x-url-scheme',
+  'front-end-https',
+  'x-cloud-trace-context',
   'via',
   'x-real-ip',
   'x-client-ip',

@@ -13,6 +13,39 @@ describe('headers that a client must not send to a container', () => {
   });
 
   test.each([
+    'z-forwarded-for',
+    'x-client-forwarded',
+    'x-real-host',
+    'x-proxy-host',
+    'wl-proxy-ssl',
+    'x-edge-location',
+    'x-backend-host',
+    'front-end-https',
+    'x-scheme',
+    'x-url-scheme',
+    'x-arr-ssl',
+    'x-server-port',
+    'x-fd-clientip',
+    'x-bluecoat-via',
+    'x-gfe-request-trace',
+    'x-gfe-ssl',
+    'x-google-geo-header',
+    'x-google-apps-metadata',
+    'x-cloud-trace-context',
+    'x-remoteaddr',
+    'x-trueclientip',
+    'x-visitorip',
+    'x-ipaddress',
+    'x-country-name',
+    'x-user-countryregion',
+    'x-postal-code',
+    'x-client-subdivision',
+    'x-continent',
+  ])('%s is a claim of an address, a host, a scheme or a place', (name) => {
+    expect(isClaim(name)).toBe(true);
+  });
+
+  test.each([
     'x-gtm-server-preview',
     'x-gtm-auth',
     'x-gtm-preview',
@@ -32,6 +65,17 @@ describe('headers that a client must not send to a container', () => {
     'x-recipient',
     'x-capacity',
     'x-membership',
+    'upgrade-insecure-requests',
+    'sec-fetch-dest',
+    'traceparent',
+    'x-shopify-shop-domain',
+    'x-goog-resource-uri',
+    'x-amz-sns-message-type',
+    'x-wc-webhook-source',
+    'x-hub-signature-256',
+    'x-proton-id',
+    'x-support-level',
+    'x-ghost',
   ])('%s passes', (name) => {
     expect(isClaim(name)).toBe(false);
   });
