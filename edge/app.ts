@@ -41,7 +41,15 @@ export type Edge = (request: Request, waitUntil: WaitUntil) => Promise<Response>
 
 /** The fields of a request's record that are collected while it is handled. */
 type Notes = {
-  -readonly [Field in 'route' | 'site' | 'container' | 'cache' | 'signals' | 'error']: RequestRecord[Field];
+  -readonly [Field in
+    | 'route'
+    | 'site'
+    | 'container'
+    | 'country'
+    | 'cache'
+    | 'signals'
+    | 'error'
+    | 'cause']: RequestRecord[Field];
 };
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -67,7 +75,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     guard: GuardDependencies,
   ): Promise<Handling> {
     const requested = new URL(request.url);
-    const hop = readHop(request.headers, hopSecret);
+    const hop = readHop(request, hopSecret);
+    notes.country = hop.place.country;
     const scope = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
     const resolved = await resolveSite(requested.hostname, scope);
     const { site, enabled } = resolved;
@@ -105,7 +114,16 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const startedAt = now();
     const given = request.headers.get('x-request-id') ?? '';
     const requestId = REQUEST_ID.test(given) ? given : crypto.randomUUID();
-    const notes: Notes = { route: '', site: null, container: null, cache: null, signals: null, error: null };
+    const notes: Notes = {
+      route: '',
+      site: null,
+      container: null,
+      country: null,
+      cache: null,
+      signals: null,
+      error: null,
+      cause: null,
+    };
     const guard: GuardDependencies = { timings: {}, now, log };
     const fail = async (error: unknown) => {
       const failure = toEdgeError(error);
@@ -120,7 +138,6 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const { cors, handle }: Handling = routed;
     const response = await handle().catch(fail);
     const final = request.method === 'HEAD' ? new Response(null, response) : response;
-    const { cf } = request;
     const record: RequestRecord = {
       ...notes,
       time: new Date(startedAt).toISOString(),
@@ -129,8 +146,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       status: final.status,
       duration: now() - startedAt,
       plugins: guard.timings,
-      colo: textOf(cf?.colo) ?? null,
-      country: textOf(cf?.country) ?? null,
+      colo: textOf(request.cf?.colo) ?? null,
     };
     try {
       dependencies.record(record, waitUntil);

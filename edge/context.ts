@@ -55,8 +55,7 @@ export function contextFactory(
   const { site } = resolved;
   const visitor: Visitor = {
     address: hop.address,
-    country: textOf(request.cf?.country) ?? null,
-    region: textOf(request.cf?.regionCode) ?? null,
+    ...hop.place,
     isTrusted: hop.address !== null,
   };
   const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
@@ -134,7 +133,7 @@ function longestMatch(domains: readonly RegistryDomain[], host: string): Registr
     .toSorted((a, b) => b.domain.length - a.domain.length)[0];
 }
 
-/** A short name that the platform sets (a colo, a country, a region); `undefined` for any other value. */
+/** A short name that the platform sets, such as a colo; `undefined` for any other value. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && /^[A-Za-z0-9-]{1,6}$/.test(value) ? value : undefined;
 }

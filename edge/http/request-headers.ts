@@ -89,6 +89,8 @@ export const COMMON_CLAIMS = [
   'x-edge-location',
   'x-scheme',
   'x-url-scheme',
+  'x-tagyard-country',
+  'x-tagyard-region',
   'front-end-https',
   'x-cloud-trace-context',
   'via',
