@@ -48,6 +48,8 @@ export interface BrowserStage {
   serve(path: string, html: string, headers?: Readonly<Record<string, string>>): void;
   /** Chooses the fault of a request to the edge hostname. Unset: none. */
   fault: (path: string) => Fault | undefined;
+  /** Where the visitors of an edge hostname are, as the hop before the edge states it. Unset: it states nothing. */
+  placeOf: (host: string) => { readonly country: string; readonly region: string } | undefined;
   /** The number of held requests. */
   held(): number;
   /** Forwards the held requests to the edge. */
@@ -91,7 +93,12 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     const fault = stage.fault(request.url ?? '');
     if (fault === 'refuse') return void request.socket.destroy();
     if (fault === 'fail') return void response.writeHead(503).end();
-    const headers = { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-proto': 'https' };
+    const place = stage.placeOf((request.headers.host ?? '').replace(/:\d+$/, ''));
+    const headers = {
+      'x-tagyard-hop-secret': HOP_SECRET,
+      'x-forwarded-proto': 'https',
+      ...(place && { 'x-forwarded-country': place.country, 'x-forwarded-region': place.region }),
+    };
     const go = () => void relay.web(request, response, { target: edge.url.href, headers });
     if (fault === 'hold') held.push(go);
     else go();
@@ -132,6 +139,7 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     },
     edge,
     fault: () => undefined,
+    placeOf: () => undefined,
     webContainer: () => ({ googleTag: null, destinations: [], serverContainerUrl: null }),
     async site(input = {}) {
       sites += 1;
