@@ -6,6 +6,7 @@ import { type GuardDependencies, guardHook, jsonOf } from './guard.ts';
 import { EdgeError } from './http/errors.ts';
 import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
+import { NOWHERE } from './http/place.ts';
 import { type Hop, isUnder } from './http/public-url.ts';
 import { type ResolvedSite, storeUnavailable } from './site.ts';
 import type { ConfigStores } from './stores/config-store.ts';
@@ -53,11 +54,9 @@ export function contextFactory(
 ): (enabled: Enabled) => PluginContext {
   const { cache, stores } = services;
   const { site } = resolved;
-  const visitor: Visitor = {
-    address: hop.address,
-    ...hop.place,
-    isTrusted: hop.address !== null,
-  };
+  const isTrusted = hop.address !== null;
+  // Of a request through a server that proves nothing, the platform knows only where that server is.
+  const visitor: Visitor = { address: hop.address, ...(isTrusted ? hop.place : NOWHERE), isTrusted };
   const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
 
   const cacheScope = (prefix: string): CacheScope => ({

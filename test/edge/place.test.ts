@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Place, placeHeaders, statedPlace } from '../../edge/http/place.ts';
+import { NOWHERE, type Place, placeHeaders, statedPlace } from '../../edge/http/place.ts';
 import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 import { type Received, vendorScript } from '../support/edge/upstream.ts';
 
-const NOWHERE: Place = { country: null, region: null };
 const BERLIN: Place = { country: 'DE', region: 'BE' };
 const CALIFORNIA: Place = { country: 'US', region: 'CA' };
 

@@ -49,7 +49,7 @@ export const BLOCK_LISTS =
   globSync('/usr/share/mozilla/extensions/*/uBlock0@raymondhill.net/assets/thirdparties/easylist')[0];
 
 /** The databases of countries that `test/setup-debian.sh` caches, by their version. */
-const PLACE_CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'tagyard');
+const PLACE_CACHE = join(homedir(), '.cache/tagyard');
 
 /** A database of the countries of addresses (DB-IP), in a file that nginx's GeoIP2 module reads. */
 export const PLACES =
