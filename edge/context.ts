@@ -1,4 +1,4 @@
-import type { CacheScope, PluginContext, ProfileStore, SharedBody, Visitor } from '../plugins/contract.ts';
+import type { CacheScope, PluginContext, ProfileStore, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
 import { decideConsent } from './consent.ts';
 import type { Enabled } from './gate.ts';
@@ -56,7 +56,7 @@ export function contextFactory(
   const { site } = resolved;
   const isTrusted = hop.address !== null;
   // Of a request through a server that proves nothing, the platform knows only where that server is.
-  const visitor: Visitor = { address: hop.address, ...(isTrusted ? hop.place : NOWHERE), isTrusted };
+  const visitor = { address: hop.address, ...(isTrusted ? hop.place : NOWHERE), isTrusted };
   const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
 
   const cacheScope = (prefix: string): CacheScope => ({

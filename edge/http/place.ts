@@ -1,8 +1,8 @@
-import type { Visitor } from '../../plugins/contract.ts';
+import type { PluginContext } from '../../plugins/contract.ts';
 import type { PLACE_HEADERS } from './request-headers.ts';
 
 /** Where the visitor is. A region without its country means nothing, so it is unknown, too. */
-export type Place = Pick<Visitor, 'country' | 'region'>;
+export type Place = Pick<PluginContext['visitor'], 'country' | 'region'>;
 
 export const NOWHERE: Place = { country: null, region: null };
 

@@ -7,7 +7,7 @@ import {
   VENDOR_STALE_TIMEOUT_MS,
   VENDOR_TIMEOUT_MS,
 } from './limits.ts';
-import { FRESH_UNTIL, fetchVendor, placeHeaders, VendorFailure } from './vendor-fetch.ts';
+import { FRESH_UNTIL, fetchVendor, VendorFailure, vendorPlace } from './vendor-fetch.ts';
 
 /** A header of copies in memory: why the vendor gave no newer one. */
 export const FAILED_BECAUSE = 'x-tagyard-failed-because';
@@ -16,8 +16,8 @@ export const FAILED_BECAUSE = 'x-tagyard-failed-because';
  * The key of a script's copies. They are shared between all sites with that web tag. It holds all that the script depends
  * on: the vendor's path and query, made by the edge, and the visitor's place, stated by a trusted hop.
  */
-export function keyOf({ visitor }: PluginContext, path: string): string {
-  const [place = 'unknown'] = Object.values(placeHeaders(visitor));
+export function copyKey({ visitor }: PluginContext, path: string): string {
+  const [place = 'unknown'] = Object.values(vendorPlace(visitor));
   return `/vendor/${place}${path}`;
 }
 

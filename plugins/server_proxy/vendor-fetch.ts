@@ -30,7 +30,7 @@ export class VendorFailure extends Error {
  * The visitor's place for the vendor, whose scripts depend on it. The names and forms are those of its gateway
  * (docs/facts.md, Tag gateway); only that combined header has a region.
  */
-export function placeHeaders({ country, region }: PluginContext['visitor']): Record<string, string> {
+export function vendorPlace({ country, region }: PluginContext['visitor']): Record<string, string> {
   if (country === null) return {};
   return region === null
     ? { 'x-forwarded-country': country }
@@ -44,7 +44,7 @@ export function placeHeaders({ country, region }: PluginContext['visitor']): Rec
 export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: number): Promise<SharedBody> {
   try {
     const response = await context.fetch(url, {
-      headers: placeHeaders(context.visitor),
+      headers: vendorPlace(context.visitor),
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });

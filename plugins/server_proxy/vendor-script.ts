@@ -2,7 +2,7 @@ import { defineRoute, type PluginContext, type SharedBody } from '../contract.ts
 import { VENDOR_SCRIPT_PATH } from './config.ts';
 import { admitDataLayer, readDataLayer } from './data-layers.ts';
 import { SERVED_STALE_FOR_SECONDS, VENDOR_TIMEOUT_MS } from './limits.ts';
-import { FAILED_BECAUSE, findCopy, keyOf, renew, secondsLeft, unlessRefused } from './vendor-copies.ts';
+import { copyKey, FAILED_BECAUSE, findCopy, renew, secondsLeft, unlessRefused } from './vendor-copies.ts';
 import { fetchVendor, pick, SAFE_HEADERS, VendorFailure } from './vendor-fetch.ts';
 
 /** Parameters of the vendor's own preview. With one of them the script is private and is not cached. */
@@ -22,7 +22,7 @@ export const vendorScriptRoute = defineRoute({
     const parameters = new URLSearchParams({ id: domain.webTagId });
     if (dataLayer !== null) parameters.set('l', dataLayer);
     const path = `/gtm.js?${parameters}`;
-    const script = { path, key: keyOf(context, path), dataLayer };
+    const script = { path, key: copyKey(context, path), dataLayer };
     try {
       return await (isPreview(request, query) ? preview(context, script, query) : cached(context, script));
     } catch (failure) {

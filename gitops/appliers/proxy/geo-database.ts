@@ -10,7 +10,7 @@ interface GeoSettings {
   readonly log?: Log;
 }
 
-export interface GeoDatabase {
+interface GeoDatabase {
   /** nginx's GeoIP2 module; `null`: it isn't needed, or isn't installed. */
   readonly module: string | null;
   /** The database, as long as nginx can use it. One that can't be read must not keep nginx from serving. */

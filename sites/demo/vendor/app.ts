@@ -8,7 +8,7 @@ import {
   renderGoogleTag,
   renderTags,
 } from './google-tag.ts';
-import { statedPlace } from './place.ts';
+import { placeInHeaders } from './place.ts';
 
 interface VendorOptions {
   /** Which web containers exist. Default: every well-formed id that does not begin with `GTM-UNKNOWN`. */
@@ -43,7 +43,7 @@ export function buildVendor({
 }: VendorOptions = {}): FastifyInstance {
   const app = fastify();
   const placeOf = (request: FastifyRequest) =>
-    placeOfAddress === undefined ? statedPlace(request) : placeOfAddress(request.ip);
+    placeOfAddress === undefined ? placeInHeaders(request) : placeOfAddress(request.ip);
   const ownUrl = ({ protocol, host }: FastifyRequest) => `${protocol}://${host}`;
 
   async function containerScript(request: FastifyRequest): Promise<string> {

@@ -8,7 +8,7 @@ import {
   renderGoogleTag,
   renderTags,
 } from './google-tag.ts';
-import { hasRegion, statedPlace } from './place.ts';
+import { hasRegion, placeInHeaders } from './place.ts';
 
 interface GatewayOptions {
   /** The web container whose host this is: `<id>.fps.goog`, in lower case. */
@@ -35,7 +35,7 @@ export function buildGateway({ id, containerOf = defaultContainer }: GatewayOpti
   app.get(`${PATH}/`, async (request, reply) => {
     const query = queryOf(request);
     if (query.get('validate_geo') === 'healthy') {
-      const isStated = hasRegion(statedPlace(request));
+      const isStated = hasRegion(placeInHeaders(request));
       return reply
         .code(isStated ? 200 : 400)
         .header('cache-control', 'public')
@@ -47,7 +47,7 @@ export function buildGateway({ id, containerOf = defaultContainer }: GatewayOpti
     const container = await containerOf(id);
     const { consentDefaults = [] } = container;
     const tags = renderTags(container, { base: pathOf(request), dataLayer: gtm.dataLayer });
-    const place = statedPlace(request);
+    const place = placeInHeaders(request);
     const served = { ...gtm, id, servedBy: 'gateway', place, consentDefaults, tags };
     return await sendScript(request, reply, renderGtmScript(served));
   });

@@ -8,7 +8,7 @@ const COUNTRY_REGION = /^[A-Z]{2}-[A-Z0-9]{1,3}$/;
  * The visitor's place as a server in front states it (docs/facts.md, Tag gateway): the combined header, or both of the pair, or
  * the country alone. `US-CA` or `US`; `null`: unknown.
  */
-export function statedPlace({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
+export function placeInHeaders({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
   const { 'x-forwarded-country': country, 'x-forwarded-region': region } = headers;
   const combined = headers['x-forwarded-countryregion'] ?? `${country}-${region}`;
   if (COUNTRY_REGION.test(String(combined))) return String(combined);
