@@ -7,7 +7,7 @@ import { type Arrival, arrive, FORWARDER_VARY } from './http/arrival.ts';
 import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
-import { hasHopHeader } from './http/hops.ts';
+import { hasHopHeader, readHop } from './http/hops.ts';
 import { publicUrl } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
 import type { RequestRecord } from './logs/request-record.ts';
@@ -42,7 +42,15 @@ export type Edge = (request: Request, waitUntil: WaitUntil) => Promise<Response>
 
 /** The fields of a request's record that are collected while it is handled. */
 type Notes = {
-  -readonly [Field in 'route' | 'site' | 'container' | 'cache' | 'signals' | 'error']: RequestRecord[Field];
+  -readonly [Field in
+    | 'route'
+    | 'site'
+    | 'container'
+    | 'country'
+    | 'cache'
+    | 'signals'
+    | 'error'
+    | 'cause']: RequestRecord[Field];
 };
 
 /** The request that is served: under a prefix another object than the one that came, and it has the body. */
@@ -71,14 +79,17 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     guard: GuardDependencies,
   ): Promise<Handling> {
     const requested = new URL(served.request.url);
+    const peer = readHop(served.request, hopSecret);
+    notes.country = peer.place.country;
     const scope = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
     const resolved = await resolveSite(requested.hostname, scope);
     const { site } = resolved;
     notes.site = site.siteId;
     notes.container = site.containerId;
 
-    const arrival = await arrive(served.request, requested, { ...resolved, hopSecret, now });
+    const arrival = await arrive(served.request, requested, { ...resolved, peer, hopSecret, now });
     const { request, path, prefix, hop } = Object.assign(served, arrival);
+    notes.country = hop.place.country;
     const contextOf = contextFactory(services, {
       request,
       url: publicUrl(requested, hop, resolved.ownHosts),
@@ -115,7 +126,16 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   return async (request, waitUntil) => {
     const startedAt = now();
     const requestId = REQUEST_ID.exec(request.headers.get('x-request-id') ?? '')?.[0] ?? crypto.randomUUID();
-    const notes: Notes = { route: '', site: null, container: null, cache: null, signals: null, error: null };
+    const notes: Notes = {
+      route: '',
+      site: null,
+      container: null,
+      country: null,
+      cache: null,
+      signals: null,
+      error: null,
+      cause: null,
+    };
     const guard: GuardDependencies = { timings: {}, now, log };
     const served: Served = { request, prefix: '' };
     const fail = async (error: unknown) => {
@@ -140,8 +160,6 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       duration: now() - startedAt,
       plugins: guard.timings,
       colo: textOf(request.cf?.colo) ?? null,
-      // Below a prefix it would be that of the domain's own server.
-      country: served.prefix ? null : (textOf(request.cf?.country) ?? null),
     };
     try {
       dependencies.record(record, waitUntil);

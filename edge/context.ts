@@ -6,6 +6,7 @@ import { type GuardDependencies, guardHook, jsonOf } from './guard.ts';
 import { EdgeError } from './http/errors.ts';
 import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
+import { NOWHERE } from './http/place.ts';
 import { type Hop, isUnder } from './http/public-url.ts';
 import { type ResolvedSite, storeUnavailable } from './site.ts';
 import type { ConfigStores } from './stores/config-store.ts';
@@ -55,14 +56,9 @@ export function contextFactory(
 ): (enabled: Enabled) => PluginContext {
   const { cache, stores } = services;
   const { site } = resolved;
-  // Under a prefix, the platform knows only where the domain's own server is.
-  const place = prefix === '' ? request.cf : undefined;
-  const visitor: PluginContext['visitor'] = {
-    address: hop.address,
-    country: textOf(place?.country) ?? null,
-    region: textOf(place?.regionCode) ?? null,
-    isTrusted: hop.isTrusted,
-  };
+  const { address, isTrusted, place } = hop;
+  // Of a request through a server that proves nothing, the platform knows only where that server is.
+  const visitor = { address, ...(isTrusted ? place : NOWHERE), isTrusted };
   const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
 
   const cacheScope = (prefix: string): CacheScope => ({
@@ -138,7 +134,7 @@ function longestMatch(domains: readonly RegistryDomain[], host: string): Registr
     .toSorted((a, b) => b.domain.length - a.domain.length)[0];
 }
 
-/** A short name that the platform sets (a colo, a country, a region); `undefined` for any other value. */
+/** A short name that the platform sets, such as a colo; `undefined` for any other value. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && /^[A-Za-z0-9-]{1,6}$/.test(value) ? value : undefined;
 }

@@ -167,6 +167,8 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   log(fields: {
     cache?: 'hit' | 'miss' | 'stale' | 'bypass';
     signals?: Readonly<Record<string, boolean>>;
+    /** Why a call of another server failed, without anything of the visitor. */
+    cause?: string;
   }): void;
   waitUntil(work: Promise<unknown>): void;
   /** A strong entity tag for these octets. */

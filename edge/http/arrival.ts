@@ -1,5 +1,6 @@
 import { readForwarder } from './forwarder.ts';
-import { isFromProxy, readHop } from './hops.ts';
+import { isFromProxy } from './hops.ts';
+import { NOWHERE } from './place.ts';
 import { type PassesCookie, type Prefixes, prefixOf, withoutPrefix } from './prefix.ts';
 import type { Hop } from './public-url.ts';
 import { FORWARDER_HEADERS } from './request-headers.ts';
@@ -18,6 +19,8 @@ export interface Arrival {
 interface ArrivalDependencies {
   readonly prefixes: Prefixes;
   readonly passesCookie: PassesCookie;
+  /** What is known without regard to a prefix. */
+  readonly peer: Hop;
   readonly hopSecret: string | undefined;
   readonly now: () => number;
 }
@@ -29,21 +32,20 @@ interface ArrivalDependencies {
 export async function arrive(
   request: Request,
   { pathname }: URL,
-  { prefixes, passesCookie, hopSecret, now }: ArrivalDependencies,
+  { prefixes, passesCookie, peer, hopSecret, now }: ArrivalDependencies,
 ): Promise<Arrival> {
   const { headers } = request;
-  const hop = readHop(headers, hopSecret);
   const prefix = prefixOf(pathname, prefixes);
-  if (prefix === null) return { request, path: pathname, prefix: '', hop };
+  if (prefix === null) return { request, path: pathname, prefix: '', hop: peer };
   const stated = isFromProxy(headers, hopSecret)
-    ? hop
+    ? peer
     : await readForwarder(headers, prefixes.get(prefix) ?? [], now());
   return {
     request: withoutPrefix(request, prefix, passesCookie),
     path: pathname.slice(prefix.length) || '/',
     prefix,
     // Without a proof the peer may be the domain's server, not the visitor.
-    hop: stated ?? { ...hop, isTrusted: false },
+    hop: stated ?? { ...peer, place: NOWHERE, isTrusted: false },
   };
 }
 

@@ -1,5 +1,6 @@
 import type { RegistryDomain } from '../../plugins/document.ts';
 import { hostOf, wellFormed } from './hops.ts';
+import { statedPlace } from './place.ts';
 import { type Hop, isUnder } from './public-url.ts';
 import { FORWARDER_HEADERS } from './request-headers.ts';
 
@@ -29,6 +30,8 @@ export async function readForwarder(
   const address = wellFormed(ipv4 ?? ipv6 ?? given);
   return {
     address,
+    // The platform knows only where the domain's server is.
+    place: statedPlace(headers.get(FORWARDER_HEADERS.country), headers.get(FORWARDER_HEADERS.region)),
     forwardedHost: host,
     forwardedProto: headers.get(FORWARDER_HEADERS.scheme) === 'http' ? 'http' : 'https',
     isTrusted: address !== null,

@@ -1,3 +1,4 @@
+import { cloudflarePlace, statedPlace } from './place.ts';
 import type { Hop } from './public-url.ts';
 import { HOP_HEADER, OLD_HOP_HEADER } from './request-headers.ts';
 
@@ -5,13 +6,19 @@ const ADDRESS = /^[0-9a-fA-F:.]{2,45}$/;
 const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
 
 /**
- * Reads the headers of the previous hop. With the hop secret, the proxy's own headers count. Without it, only the
- * platform's `cf-connecting-ip` counts, which a client can set neither on Cloudflare nor on the embedded edge.
+ * Reads what is known of the previous hop. With the hop secret, the proxy's own headers count. Without it, only what the
+ * platform says of its peer counts, which a client can set neither on Cloudflare nor on the embedded edge.
  */
-export function readHop(headers: Headers, secret: string | undefined): Hop {
+export function readHop({ headers, cf }: Request, secret: string | undefined): Hop {
   const address = wellFormed(headers.get('cf-connecting-ip'));
   if (!isFromProxy(headers, secret)) {
-    return { address, forwardedHost: null, forwardedProto: null, isTrusted: address !== null };
+    return {
+      address,
+      place: cloudflarePlace(cf),
+      forwardedHost: null,
+      forwardedProto: null,
+      isTrusted: address !== null,
+    };
   }
   // Our proxy adds the last entry of the list. The client may have sent the others.
   const forwardedFor = headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() ?? null;
@@ -19,6 +26,8 @@ export function readHop(headers: Headers, secret: string | undefined): Hop {
   const visitor = wellFormed(forwardedFor) ?? address;
   return {
     address: visitor,
+    // The platform knows only where the proxy is.
+    place: statedPlace(headers.get('x-forwarded-country'), headers.get('x-forwarded-region')),
     forwardedHost: hostOf(headers.get('x-forwarded-host')),
     forwardedProto: proto === 'http' || proto === 'https' ? proto : null,
     isTrusted: visitor !== null,

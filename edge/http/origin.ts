@@ -1,5 +1,6 @@
 import type { OriginRequest, PluginContext } from '../../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
+import { placeHeaders } from './place.ts';
 import { HOP_HEADER, isClaim } from './request-headers.ts';
 
 /** Headers for the next hop only (RFC 9110, 7.6.1). */
@@ -70,8 +71,7 @@ function outgoingHeaders(
     'x-forwarded-for': address,
     'x-forwarded-host': url.host,
     'x-forwarded-proto': url.protocol.slice(0, -1),
-    'x-forwarded-country': country,
-    'x-forwarded-region': region,
+    ...placeHeaders({ country, region }),
     [HOP_HEADER]: hopSecret,
   };
   for (const [name, value] of Object.entries(own)) if (value) headers.set(name, value);

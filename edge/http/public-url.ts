@@ -1,7 +1,10 @@
+import type { Place } from './place.ts';
+
 /** What the hop before the edge says of a request, as far as it is trusted. */
 export interface Hop {
   /** The visitor's address; null where it is unknown. */
   readonly address: string | null;
+  readonly place: Place;
   /** Host (with port) and scheme of the request to our proxy or the domain's own server; null where neither proves itself. */
   readonly forwardedHost: string | null;
   readonly forwardedProto: 'http' | 'https' | null;

@@ -10,12 +10,15 @@ export const HOP_HEADER = 'x-tagyard-hop-secret';
 export const OLD_HOP_HEADER = 'x-tagyard-hop';
 
 /**
- * What a domain's own server sends with a request that it forwards: its token, the visitor's address, the page's host, and
- * the scheme where that isn't https. Names of our own, because Cloudflare rewrites `x-forwarded-*`.
+ * What a domain's own server sends with a request that it forwards: its token, the visitor's address and place (ISO 3166-1
+ * and -2, where the server knows it), the page's host, and the scheme where that isn't https. Names of our own, because
+ * Cloudflare rewrites `x-forwarded-*`.
  */
 export const FORWARDER_HEADERS = {
   token: 'x-tagyard-forwarder-token',
   visitor: 'x-tagyard-visitor',
+  country: 'x-tagyard-country',
+  region: 'x-tagyard-region',
   host: 'x-tagyard-host',
   scheme: 'x-tagyard-scheme',
 } as const;
@@ -40,6 +43,19 @@ const CLAIM = new RegExp(
     '\\b(?:(?:true)?client|connecting|proxy(?:user)?|peer|real|remote|socket|source|user|viewer|visitor)?(?:ip(?:v?[46]|addr|address)?|addr|address)\\b',
   ].join('|'),
 );
+
+/**
+ * The visitor's place, as the edge states it to a tag server (place.ts). The proxy in front of the containers takes them
+ * from the edge only.
+ */
+export const PLACE_HEADERS = [
+  'x-forwarded-country',
+  'x-forwarded-region',
+  'x-gclb-country',
+  'x-gclb-region',
+  'x-geo-country',
+  'x-geo-region',
+] as const;
 
 /** The headers of a debug session: the only `x-gtm-*` headers that clients may send. */
 export const DEBUG_HEADERS = ['x-gtm-auth', 'x-gtm-debug', 'x-gtm-preview', 'x-gtm-server-preview'] as const;

@@ -3,22 +3,29 @@ import type { CacheScope, SharedBody } from '../../plugins/contract.ts';
 /** Octets of bodies kept in memory. An isolate has 128 MB for everything. */
 const MAX_OCTETS = 16 * 1_048_576;
 
-/**
- * Bodies by scope and key. A full memory is cleared as a whole, for all scopes. Until then, a key that is put twice
- * counts twice.
- */
+/** What an entry without a body takes, roughly. */
+const ENTRY_OCTETS = 1024;
+
+/** Bodies by scope and key. A full memory drops those that were put longest ago. */
 export function bodyMemory(): (scope: string) => CacheScope['memory'] {
   const bodies = new Map<string, SharedBody>();
   let octets = 0;
+  const sizeOf = ({ body }: SharedBody) => body.byteLength + ENTRY_OCTETS;
+  const remove = (key: string) => {
+    const body = bodies.get(key);
+    if (body !== undefined) octets -= sizeOf(body);
+    bodies.delete(key);
+  };
   return (scope) => ({
     get: (key) => bodies.get(scope + key),
     put(key, body) {
-      octets += body.body.byteLength;
-      if (octets > MAX_OCTETS) {
-        octets = body.body.byteLength;
-        bodies.clear();
-      }
+      remove(scope + key);
       bodies.set(scope + key, body);
+      octets += sizeOf(body);
+      for (const oldest of bodies.keys()) {
+        if (octets <= MAX_OCTETS) break;
+        remove(oldest);
+      }
     },
   });
 }

@@ -11,6 +11,8 @@ export interface CheckContext {
   readonly visit: SiteVisits;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** Whether the vendor is known to answer by the place that the edge states (docs/conformance.md). */
+  readonly scriptsByPlace: boolean;
 }
 
 /** Checks one property of a site. It reports a fault of the site as a finding and never rejects because of one. */

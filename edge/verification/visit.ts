@@ -18,8 +18,8 @@ interface VisitOptions {
 /** Visits an absolute URL. Never rejects. Repeated calls with the same arguments send one request. */
 export type SiteVisits = (url: URL, options?: VisitOptions) => Promise<Visit>;
 
-/** Enough to recognize a script. Limits the memory that an answer can fill. */
-const MAX_CHARS = 64 * 1024;
+/** Enough for the data of a web container, which its script begins with. Limits the memory that an answer can fill. */
+const MAX_CHARS = 256 * 1024;
 
 /** True for the site's own hosts, which Tagyard serves. */
 export function isOwnHost(site: SiteDescription, { origin }: URL): boolean {

@@ -6,6 +6,8 @@ import { refusal } from './errors.ts';
 interface Env {
   /** Requests must send it in the header `x-secret`. If it is unset or empty, every request is refused. */
   readonly VERIFICATION_SECRET?: string;
+  /** `true` where `npm run conform -- --google` has shown that the vendor's scripts depend on the place that the edge states. */
+  readonly SCRIPTS_BY_PLACE?: string;
 }
 
 /** The request for a site with twenty domains and a host report is far smaller. */
@@ -28,7 +30,11 @@ export default {
     if (length === null || Number(length) > MAX_OCTETS) return refusal('body_too_large', requestId);
     const parsed = z.safeParse(verificationRequest, await request.json().catch(() => null));
     if (!parsed.success) return refusal('malformed_request', requestId, z.prettifyError(parsed.error));
-    const report = await verify(parsed.data, { fetch: (input, init) => fetch(input, init), now: Date.now });
+    const report = await verify(parsed.data, {
+      fetch: (input, init) => fetch(input, init),
+      now: Date.now,
+      scriptsByPlace: env.SCRIPTS_BY_PLACE === 'true',
+    });
     return Response.json(report, { headers: { 'cache-control': 'no-store', 'x-request-id': requestId } });
   },
 } satisfies ExportedHandler<Env>;

@@ -26,6 +26,8 @@ const record = z.looseObject({
   cache: z.nullable(z.string()),
   country: z.nullable(z.string()),
   error: z.nullable(z.string()),
+  // Records of earlier versions lack it.
+  cause: z.nullish(z.string()),
 });
 type LogRecord = z.infer<typeof record>;
 
@@ -107,11 +109,11 @@ async function bucketOf({ home, env }: CliContext): Promise<R2Options> {
 }
 
 function renderRecord(
-  { time, status, method, route, duration, cache, country, error }: LogRecord,
+  { time, status, method, route, duration, cache, country, error, cause }: LogRecord,
   duplicate: boolean,
 ): string {
   const colour = status >= 500 ? 'red' : status >= 400 ? 'yellow' : 'green';
-  const rest = [cache, country, error, duplicate ? 'duplicate' : null].filter((text) => text !== null);
+  const rest = [cache, country, error, cause, duplicate ? 'duplicate' : null].filter((text) => !!text);
   const ms = `${duration} ms`.padStart(8);
   const start = `${time}  ${styleText(colour, String(status))}  ${method.padEnd(7)} ${route.padEnd(28)}`;
   return `${start} ${ms}  ${rest.join(' ')}`.trimEnd().concat('\n');

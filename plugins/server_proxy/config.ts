@@ -39,6 +39,9 @@ export const OWN_SEGMENTS: readonly string[] = [
 /** First segments that no entry of `paths` may have: those above, and those for later routes of the tag server. */
 const RESERVED_SEGMENTS = /* @__PURE__ */ [...OWN_SEGMENTS, '_', 'gtm', 'g', 'j', 'mp'];
 
+/** A path of unreserved characters, without a slash at the end. */
+const PLAIN = '/[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*';
+
 /** How a site's documents name every path that isn't the edge's own. */
 const EVERY_PATH = '/*';
 
@@ -70,9 +73,17 @@ export function serverProxyConfig(routePaths: readonly string[]) {
     .check(
       z.maxLength(200),
       z.regex(
-        /^\/[A-Za-z0-9._~-]+(?:\/[A-Za-z0-9._~-]+)*(?:\/\*)?$/,
+        new RegExp(`^${PLAIN}(?:/\\*)?$`),
         'must be a plain absolute path such as /data, or a prefix such as /data/*',
       ),
+      z.regex(NO_DOT_SEGMENTS, 'must not contain dot segments'),
+      z.regex(notReserved(routePaths), 'is reserved by Tagyard'),
+    );
+  const tagServingPath = z
+    .string()
+    .check(
+      z.maxLength(200),
+      z.regex(new RegExp(`^${PLAIN}$`), 'must be a plain absolute path such as /t1a2b3c4'),
       z.regex(NO_DOT_SEGMENTS, 'must not contain dot segments'),
       z.regex(notReserved(routePaths), 'is reserved by Tagyard'),
     );
@@ -83,6 +94,8 @@ export function serverProxyConfig(routePaths: readonly string[]) {
      * prefix: it names the path before it and all below.
      */
     paths: z._default(z.array(proxyPath).check(z.maxLength(50)), []),
+    /** The tag serving path of the web container client, a prefix that Tag Manager generates. */
+    tagServingPath: z.optional(tagServingPath),
     /** Forwards every path that isn't the edge's own. Not a default, so that documents without it stay as they are. */
     passthrough: z.optional(z.boolean()),
   });
@@ -90,8 +103,19 @@ export function serverProxyConfig(routePaths: readonly string[]) {
 
 /** The paths and prefixes of a site's options, as its documents have them. */
 export function forwardedPaths(
-  options: { readonly paths: readonly string[]; readonly passthrough?: boolean | undefined } | undefined,
+  options:
+    | {
+        readonly paths: readonly string[];
+        readonly tagServingPath?: string | undefined;
+        readonly passthrough?: boolean | undefined;
+      }
+    | undefined,
 ): string[] {
   if (options === undefined) return [];
-  return options.passthrough === true ? [...options.paths, EVERY_PATH] : [...options.paths];
+  const { paths, tagServingPath, passthrough } = options;
+  return [
+    ...paths,
+    ...(tagServingPath === undefined ? [] : [`${tagServingPath}/*`]),
+    ...(passthrough === true ? [EVERY_PATH] : []),
+  ];
 }

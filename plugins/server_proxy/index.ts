@@ -29,6 +29,7 @@ export default definePlugin({
   kind: 'mandatory',
   // The manifest's schema has checked the paths (config.ts), and the registry holds them: the worker reads no option.
   config: z.looseObject({}),
+  variables: ['DATA_LAYER_NAMES'],
   routes: [
     vendorScriptRoute,
     ...TAG_SERVER_PATHS.map((path) => ({ method: 'ALL' as const, path, handle: proxy })),

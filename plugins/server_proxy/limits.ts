@@ -2,17 +2,22 @@
 
 /** How long a copy is fresh, unless the vendor's `max-age` is shorter (it sends `private, max-age=900`). */
 export const FRESH_FOR_SECONDS = 900;
+/** How long a stale copy is served without waiting for the new one. An older copy is served only if the vendor fails. */
+export const SERVED_STALE_FOR_SECONDS = 86_400;
 /** How long the cache keeps a copy, stale or not, in case the vendor fails. */
 export const KEEP_FOR_SECONDS = 7 * 86_400;
-/** How long a page waits for the vendor: without a copy, and with a stale one. */
+/** How long a page waits for the vendor: without a copy, and with an old one. */
 export const VENDOR_TIMEOUT_MS = 5000;
 export const VENDOR_STALE_TIMEOUT_MS = 1000;
 /** A web container has at most 200 KB compressed, and a few times that unpacked. */
 export const VENDOR_MAX_OCTETS = 4 * 1_048_576;
-/** How long a stale copy counts as fresh after the vendor has failed. */
+/** How long the vendor isn't asked again after it has failed, and after it has answered that there is no such script. */
 export const VENDOR_RETRY_AFTER_MS = 10_000;
+export const VENDOR_REFUSAL_MS = 60_000;
 /**
- * Anyone can request any data layer name, and each name has a copy of its own. An isolate puts the copies of this many
- * names per web tag into the data centre's cache, and keeps others in its bounded memory only.
+ * Anyone can request any data layer name, and each name is a request to the vendor and a copy. An isolate fetches scripts
+ * for so many names of a site, unless the deployment's variable `DATA_LAYER_NAMES` says another number; a name without a
+ * request in an hour makes room. Copies that exist are served and renewed under any name.
  */
-export const MAX_CACHED_NAMES = 10;
+export const DATA_LAYER_NAMES = 5;
+export const NAME_REMEMBERED_MS = 3_600_000;

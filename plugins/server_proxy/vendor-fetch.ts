@@ -12,17 +12,48 @@ export const SAFE_HEADERS = [
 /** A header that only stored copies have: when the copy becomes stale, in milliseconds since the epoch. */
 export const FRESH_UNTIL = 'x-tagyard-fresh-until';
 
+/** Why there is no new script. The message is logged, so it holds nothing of the visitor. */
+export class VendorFailure extends Error {
+  /** The vendor has no such script: asking again at once would change nothing. */
+  readonly isRefusal: boolean;
+
+  constructor(
+    message: string,
+    { isRefusal = false, ...options }: { isRefusal?: boolean } & ErrorOptions = {},
+  ) {
+    super(message, options);
+    this.isRefusal = isRefusal;
+  }
+}
+
 /**
- * Fetches the vendor's script, with the headers that a page may get. Throws `upstream_failed` if the answer takes
- * longer than `timeoutMs`, is a redirect, too large, or otherwise not a script.
+ * The visitor's place for the vendor, whose scripts depend on it. The names and forms are those of its gateway
+ * (docs/facts.md, Tag gateway); only that combined header has a region.
+ */
+export function vendorPlace({ country, region }: PluginContext['visitor']): Record<string, string> {
+  if (country === null) return {};
+  return region === null
+    ? { 'x-forwarded-country': country }
+    : { 'x-forwarded-countryregion': `${country}-${region}` };
+}
+
+/**
+ * Fetches the vendor's script for the visitor's place, with the headers that a page may get. Throws `VendorFailure` if the
+ * answer takes longer than `timeoutMs`, is a redirect, too large, or otherwise not a script.
  */
 export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: number): Promise<SharedBody> {
   try {
-    const response = await context.fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(timeoutMs) });
+    const response = await context.fetch(url, {
+      headers: vendorPlace(context.visitor),
+      redirect: 'manual',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const { status } = response;
     const type = response.headers.get('content-type') ?? '';
-    if (response.status !== 200 || !/\bjavascript\b/i.test(type)) {
+    if (status !== 200 || !/\bjavascript\b/i.test(type)) {
       await response.body?.cancel();
-      throw new Error(`the vendor answered ${response.status} ${type}`);
+      const isRefusal = status >= 400 && status < 500;
+      throw new VendorFailure(`the vendor answered ${status} ${type}`.trim(), { isRefusal });
     }
     const headers = pick(response.headers, SAFE_HEADERS);
     const maxAge = Number(
@@ -31,7 +62,13 @@ export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: n
     headers.set(FRESH_UNTIL, String(context.now() + Math.min(maxAge, FRESH_FOR_SECONDS) * 1000));
     return { headers, body: await bounded(response) };
   } catch (cause) {
-    throw Object.assign(context.problem('upstream_failed'), { cause });
+    if (cause instanceof VendorFailure) throw cause;
+    throw new VendorFailure(
+      (cause as Error)?.name === 'TimeoutError' // whatever was thrown: another value has no name
+        ? 'the vendor did not answer in time'
+        : 'the vendor could not be reached',
+      { cause },
+    );
   }
 }
 
@@ -41,7 +78,7 @@ async function bounded({ body }: Response): Promise<ArrayBuffer> {
   let octets = 0;
   for await (const chunk of body ?? []) {
     octets += chunk.byteLength;
-    if (octets > VENDOR_MAX_OCTETS) throw new Error('the vendor’s script is too large');
+    if (octets > VENDOR_MAX_OCTETS) throw new VendorFailure('the vendor’s script is too large');
     chunks.push(chunk);
   }
   return new Blob(chunks).arrayBuffer();

@@ -17,6 +17,7 @@ const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
   country: 'NL',
   signals: null,
   error: null,
+  cause: null,
   ...fields,
 });
 
@@ -49,6 +50,7 @@ describe('a data point of Analytics Engine', () => {
         'adblock',
         '3f0a6679-7425-40de-944b-e07fc1f90000',
         'server_proxy=2',
+        '',
       ],
       doubles: [200, 3],
     });

@@ -108,3 +108,20 @@ describe('modules.server_proxy.paths', () => {
     expect(serverProxyConfig([route]).safeParse({ paths: [path] }).success).toBe(valid);
   });
 });
+
+describe('modules.server_proxy.tagServingPath', () => {
+  test.each([
+    ['/t1a2b3c4', true],
+    ['/tags/own', true],
+    ['/t1a2b3c4/', false],
+    ['/t1a2b3c4/*', false],
+    ['t1a2b3c4', false],
+    ['/', false],
+    ['/a/../b', false],
+    ['/c', false],
+    ['/boot', false],
+    ['/static', false],
+  ])('%s is accepted: %s', (tagServingPath, isAccepted) => {
+    expect(MODULES.server_proxy.safeParse({ tagServingPath }).success).toBe(isAccepted);
+  });
+});

@@ -83,18 +83,38 @@ describe('GET /c/<container token>.js', () => {
     },
   );
 
-  test('an isolate caches the copies of ten data layer names per web tag, and keeps others in memory', async () => {
-    const site = await stage.site();
+  test('beyond five data layer names of a site a sixth is refused, not fetched, until the others are an hour old', async () => {
+    const [site, other] = [await stage.site(), await stage.site()];
     stage.upstream.reply = ({ url }) => vendorScript(url);
-    const names = Array.from({ length: 25 }, (_, index) => `layer${index}`);
-    for (const name of names) expect((await script(site, `?l=${name}`)).status).toBe(200);
-    expect(asked()).toHaveLength(25);
-    // This isolate has all copies in memory. Another one finds those in the data centre's cache.
-    for (const name of names) await script(site, `?l=${name}`);
-    expect(asked()).toHaveLength(25);
-    await stage.restart();
-    for (const name of names) expect((await script(site, `?l=${name}`)).text).toContain(`l=${name}`);
-    expect(asked()).toHaveLength(25 + 15);
+    const layer = (index: number) => `?l=layer${index}`;
+    for (const index of [1, 2, 3, 4, 5]) expect((await script(site, layer(index))).status).toBe(200);
+    for (const index of [6, 7]) {
+      expect(await script(site, layer(index))).toMatchObject({
+        status: 400,
+        json: { code: 'malformed_request' },
+      });
+      expect((await script(site, `${layer(index)}&gtm_debug=x`)).status).toBe(400);
+    }
+    expect(asked()).toHaveLength(5);
+    // The default name, names that have a copy and other sites are not affected.
+    expect((await script(site)).status).toBe(200);
+    expect((await script(site, layer(5))).status).toBe(200);
+    expect((await script(other, layer(6))).status).toBe(200);
+    expect(asked()).toHaveLength(7);
+    await stage.forward(3_600_000);
+    expect((await script(site, layer(6))).status).toBe(200);
+  });
+
+  test('a name that has a copy is served and renewed, whatever names others ask for', async () => {
+    const site = await stage.site();
+    let version = 1;
+    stage.upstream.reply = () => vendorScript(`v${version}`);
+    expect((await script(site, '?l=own')).text).toBe('v1');
+    await stage.forward(3_600_000);
+    version = 2;
+    for (const index of [1, 2, 3, 4, 5]) await script(site, `?l=junk${index}`);
+    await script(site, '?l=own');
+    await expect.poll(async () => (await script(site, '?l=own')).text).toBe('v2');
   });
 
   test('is one copy for all sites with the same web tag', async () => {
@@ -128,7 +148,7 @@ describe('GET /c/<container token>.js', () => {
     expect(asked()).toHaveLength(1);
     await stage.forward(41_000);
     await script(site);
-    expect(asked()).toHaveLength(2);
+    await expect.poll(asked).toHaveLength(2);
   });
 
   test.each([
@@ -150,7 +170,92 @@ describe('GET /c/<container token>.js', () => {
     expect(await script(unseen)).toMatchObject({ status: 502, json: { code: 'upstream_failed' } });
     expect(asked().filter((url) => url.includes('evil'))).toEqual([]);
     stage.upstream.reply = () => vendorScript('again');
+    // After a minute even what the vendor has refused is fetched again.
+    await stage.forward(60_000);
     expect((await script(unseen)).text).toBe('again');
+  });
+
+  test('a stale copy is served at once while a new one is fetched, once for all requests', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => vendorScript('old');
+    await script(site);
+    await stage.forward(3_600_000);
+    await stage.seen();
+    const answer = Promise.withResolvers<void>();
+    stage.upstream.received.length = 0;
+    stage.upstream.reply = async () => {
+      await answer.promise;
+      return vendorScript('new');
+    };
+    // The vendor answers only after all of these are served.
+    for (let request = 0; request < 5; request += 1) {
+      const { text, headers } = await script(site);
+      expect([text, headers['cache-control']]).toEqual(['old', 'public, max-age=30, stale-if-error=86400']);
+    }
+    expect((await stage.seen()).records.map(({ cache }) => cache)).toEqual(Array(5).fill('stale'));
+    answer.resolve();
+    await expect.poll(async () => (await script(site)).text).toBe('new');
+    expect(asked()).toHaveLength(1);
+  });
+
+  test('a copy that is older than a day is served only if the vendor fails', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => vendorScript('old');
+    await script(site);
+    await stage.forward(2 * 86_400_000);
+    stage.upstream.reply = () => vendorScript('new');
+    expect((await script(site)).text).toBe('new');
+    await stage.forward(2 * 86_400_000);
+    stage.upstream.reply = () => ({ status: 500 });
+    expect((await script(site)).text).toBe('new');
+  });
+
+  test.each([404, 403, 429])(
+    'a %i of the vendor is remembered for a minute, and in the log with its cause',
+    async (status) => {
+      const site = await stage.site();
+      const cause = `the vendor answered ${status} text/html`;
+      const refusal = { status, headers: { 'content-type': 'text/html' }, body: 'no' };
+      stage.upstream.reply = () => refusal;
+      await stage.seen();
+      for (let request = 0; request < 5; request += 1) expect((await script(site)).status).toBe(502);
+      expect(asked()).toHaveLength(1);
+      const logged = (await stage.seen()).records.map(({ error, cause }) => [error, cause]);
+      expect(logged).toEqual(Array(5).fill(['upstream_failed', cause]));
+      stage.upstream.reply = () => vendorScript('published');
+      await stage.forward(50_000);
+      expect((await script(site)).status).toBe(502);
+      await stage.forward(10_500);
+      expect((await script(site)).text).toBe('published');
+      // A container that is removed later: the copy is served, and the log says why.
+      stage.upstream.reply = () => refusal;
+      await stage.forward(3_600_000);
+      await script(site);
+      await stage.seen();
+      await expect
+        .poll(async () => {
+          await script(site);
+          return (await stage.seen()).records[0];
+        })
+        .toMatchObject({ status: 200, cache: 'stale', error: null, cause });
+    },
+  );
+
+  test('many requests for a script that the vendor refuses are all refused, by one request to it', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => ({ status: 404, headers: { 'content-type': 'text/html' } });
+    const answers = await Promise.all(Array.from({ length: 30 }, () => script(site)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(502));
+    expect(asked()).toHaveLength(1);
+  });
+
+  test('a failure that may pass is not remembered without a copy', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => ({ status: 503 });
+    expect((await script(site)).status).toBe(502);
+    expect((await stage.seen()).records[0]).toMatchObject({ cause: 'the vendor answered 503' });
+    stage.upstream.reply = () => vendorScript('back');
+    expect((await script(site)).text).toBe('back');
   });
 
   test('after a failure of the vendor, a stale copy is served for a while before the next request', async () => {
@@ -160,11 +265,19 @@ describe('GET /c/<container token>.js', () => {
     stage.upstream.reply = () => ({ status: 500 });
     await stage.forward(3_600_000);
     stage.upstream.received.length = 0;
+    await script(site);
+    await expect
+      .poll(async () => {
+        await script(site);
+        return (await stage.seen()).records[0]?.cause;
+      })
+      .toBe('the vendor answered 500');
     for (let request = 0; request < 5; request += 1) expect((await script(site)).text).toBe('old');
     expect(asked()).toHaveLength(1);
     await stage.forward(10_100);
     stage.upstream.reply = () => vendorScript('new');
-    expect((await script(site)).text).toBe('new');
+    await script(site);
+    await expect.poll(async () => (await script(site)).text).toBe('new');
   });
 
   test('a hanging vendor delays a request with a stale copy less than one without', async () => {
@@ -172,7 +285,7 @@ describe('GET /c/<container token>.js', () => {
     stage.upstream.reply = () => vendorScript('old');
     await script(seen);
     stage.upstream.reply = () => new Promise(() => undefined);
-    await stage.forward(3_600_000);
+    await stage.forward(2 * 86_400_000);
     const order: (string | number)[] = [];
     await Promise.all([
       script(unseen).then(({ status }) => order.push(status)),
@@ -440,24 +553,6 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
     expect(answer.status).toBe(200);
     expect(stage.upstream.received[0]?.headers).toMatchObject({ 'x-other': 'other' });
     expect(stage.upstream.received[0]?.headers).not.toHaveProperty('x-mine');
-  });
-
-  test.each([
-    ['the platform’s values', { country: 'DE', regionCode: 'BE' }, 'DE', 'BE'],
-    ['none if the platform has none', {}, undefined, undefined],
-    ['none if they are invalid', { country: 'a\r\nb', regionCode: 7 }, undefined, undefined],
-  ])('the visitor’s place: %s, whatever the visitor claims', async (_name, cf, country, region) => {
-    const site = await stage.site();
-    const claims = { 'x-forwarded-country': 'XX', 'x-forwarded-region': 'X1', 'cf-region': 'X2' };
-    // The runtime reads `request.cf` from this header. Clients can't send it on Cloudflare or through the embedded front.
-    const headers = { ...claims, 'mf-cf-blob': JSON.stringify(cf) };
-    await stage.send(site.host, '/g/collect', { headers });
-    const got = stage.upstream.received[0]?.headers;
-    expect([got?.['x-forwarded-country'], got?.['x-forwarded-region'], got?.['cf-region']]).toEqual([
-      country,
-      region,
-      undefined,
-    ]);
   });
 
   test('bodies of any size pass in both directions, although the edge’s own paths limit them', async () => {

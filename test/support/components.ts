@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { z } from 'zod';
 import { sayDisturbances, UNLESS_DISTURBED } from './browser/disturbance.ts';
@@ -19,6 +21,7 @@ export const COMPONENTS = [
   'root',
   'mount',
   'blocklists',
+  'places',
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
@@ -48,9 +51,16 @@ export const BLOCK_LISTS =
   process.env.BLOCK_LISTS ??
   globSync('/usr/share/mozilla/extensions/*/uBlock0@raymondhill.net/assets/thirdparties/easylist')[0];
 
+/** The databases of countries that `test/setup-debian.sh` caches, by their version. */
+const PLACE_CACHE = join(homedir(), '.cache/tagyard');
+
+/** A database of the countries of addresses (DB-IP), in a file that nginx's GeoIP2 module reads. */
+export const PLACES =
+  process.env.PLACE_DATABASE ?? globSync(`${PLACE_CACHE}/dbip-country-*.mmdb`).sort().at(-1) ?? '';
+
 /** A command for each component that succeeds only where the component answers, not just where a file is present. */
 const ARGV: Record<
-  Exclude<Component, 'reference' | 'blocklists' | 'root'>,
+  Exclude<Component, 'reference' | 'blocklists' | 'places' | 'root'>,
   readonly [string, ...string[]]
 > = {
   nginx: ['nginx', '-v'],
@@ -80,6 +90,12 @@ function probe(component: Component): string | null {
     return existsSync(`${BLOCK_LISTS}/easyprivacy.txt`)
       ? null
       : 'Debian’s webext-ublock-origin-firefox is not installed, and BLOCK_LISTS names no folder with easyprivacy.txt';
+  }
+  if (component === 'places') {
+    if (!existsSync(PLACES)) return `${PLACE_CACHE} has no database of countries: run test/setup-debian.sh`;
+    return existsSync('/usr/lib/nginx/modules/ngx_http_geoip2_module.so')
+      ? null
+      : 'Debian’s libnginx-mod-http-geoip2 is not installed';
   }
   const [command, ...args] = ARGV[component];
   try {

@@ -15,6 +15,17 @@ const edgeProblem = z.object({ code: z.string() });
 const STORES_ADVICE =
   'Run tagyard plan: the route or the documents of the site in KV differ from the manifest; tagyard apply repairs them. Within a minute of a change verify again first: KV shows it late.';
 
+/**
+ * A setting for regions in the text of a script, such as `"region":["DE"]` or `"region","US-CA"`: in the container's data, in
+ * a page's command, or in a string of custom HTML, whose quotes are escaped.
+ */
+const REGIONAL =
+  /\bregions?(?:\\?["']|\\x2[27]|\\u002[27])?\s*[:,]\s*\[?\s*(?:\\?["']|\\x2[27]|\\u002[27])[A-Z]{2}(?:-[A-Z0-9]{1,3})?(?![A-Za-z0-9-])/;
+const UNPROVEN_PLACE =
+  'it has defaults for some regions, and it isn’t proven that the vendor answers by the visitor’s place';
+const PLACE_ADVICE =
+  'Let pages take the script from the container’s web container client (path /gtm.js, with the variable Visitor Region), or run npm run conform -- --google and set SCRIPTS_BY_PLACE where it says that gtm.js is that of the stated place.';
+
 export async function checkLoader(context: CheckContext) {
   const { site, visit } = context;
   return await Promise.all(
@@ -80,7 +91,9 @@ export async function checkScript(context: CheckContext) {
     return whereNamed(context, host, subject, async () => {
       const answer = await visit(new URL(`/c/${page.token}.js`, host));
       if (answer.status === 200 && isScript(answer)) {
-        return passed(subject, `${host.host} serves the script of ${page.webTagId}`);
+        const served = `${host.host} serves the script of ${page.webTagId}`;
+        if (context.scriptsByPlace || !REGIONAL.test(answer.text)) return passed(subject, served);
+        return passed(subject, `${served}; ${UNPROVEN_PLACE}`, PLACE_ADVICE);
       }
       return failed(
         subject,

@@ -7,6 +7,8 @@ interface VerifyDependencies {
   readonly fetch: typeof globalThis.fetch;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  /** See `CheckContext`. */
+  readonly scriptsByPlace: boolean;
 }
 
 /** The part of the budget that is reserved for building and sending the report. */
@@ -15,7 +17,7 @@ const MARGIN_MS = 250;
 /** Runs all checks concurrently, within the budget of the request. A visit that takes longer counts as unanswered. */
 export async function verify(
   { site, host, hostProblem, budget }: VerificationRequest,
-  { fetch, now }: VerifyDependencies,
+  { fetch, now, scriptsByPlace }: VerifyDependencies,
 ): Promise<VerificationReport> {
   const checkedAt = now();
   const visits: Promise<Visit>[] = [];
@@ -25,7 +27,7 @@ export async function verify(
     if (isOwnHost(site, url)) visits.push(visited);
     return visited;
   };
-  const context = { site, host, hostProblem, visit, now: checkedAt };
+  const context = { site, host, hostProblem, visit, now: checkedAt, scriptsByPlace };
   const findings = await Promise.all(
     CHECK_NAMES.map(async (name) =>
       (await SITE_CHECKS[name](context)).map((finding) => named(name, finding)),

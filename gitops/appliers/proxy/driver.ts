@@ -13,6 +13,7 @@ type Environment = z.output<typeof proxySettings>;
 interface DriverSettings extends ProxySettings {
   readonly bin: string;
   readonly systemConfig?: string;
+  readonly geoDatabase?: string;
   readonly limits: NameLimits;
   readonly logBytes: number;
   readonly now: () => number;
@@ -38,6 +39,9 @@ interface ProxyDriverDeps {
 /** The proxy that the environment asks for, not started yet. */
 export function proxyDriver(env: Environment, deps: ProxyDriverDeps): ProxyBackend {
   const { stateDir, challengeKey, ranges, drivers, ...shared } = deps;
+  if (env.PROXY_DRIVER === 'embedded' && env.GEOIP_DATABASE !== undefined) {
+    deps.log.warn({}, 'the embedded proxy doesn’t use GEOIP_DATABASE: only nginx does');
+  }
   return drivers[env.PROXY_DRIVER]({
     ...shared,
     prefix: join(stateDir, 'proxy'),
@@ -48,6 +52,7 @@ export function proxyDriver(env: Environment, deps: ProxyDriverDeps): ProxyBacke
     trusted: () => ({ cloudflare: ranges.current(), own: env.TRUSTED_PROXIES }),
     bin: env.NGINX_BIN,
     ...(env.NGINX_SYSTEM_CONFIG === undefined ? {} : { systemConfig: env.NGINX_SYSTEM_CONFIG }),
+    ...(env.GEOIP_DATABASE === undefined ? {} : { geoDatabase: env.GEOIP_DATABASE }),
     logBytes: env.SITE_LOG_MEGABYTES * 1_000_000,
     limits: { requestsPerSecond: env.NAME_REQUESTS_PER_SECOND, connections: env.NAME_CONNECTIONS },
   });

@@ -5,6 +5,7 @@ import {
   HOP_HEADER,
   isClaim,
   OLD_HOP_HEADER,
+  PLACE_HEADERS,
 } from '../../../edge/http/request-headers.ts';
 import type { Vhost } from './desired.ts';
 
@@ -23,21 +24,23 @@ export const ARRIVAL_PATH = '/_/tagyard/arrival';
 /** Headers about the visitor that every vhost sets itself, in place of the client's. */
 export const STATED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 
-/** The visitor's location, which only the edge knows: dropped from requests without the hop secret. */
-export const RELAYED = ['x-forwarded-country', 'x-forwarded-region'] as const;
+/** The visitor's place, as the edge states it: dropped from requests without the hop secret. */
+export const RELAYED: readonly string[] = PLACE_HEADERS;
+/** The visitor's place on the hop to the edge. */
+const PLACE_FOR_EDGE: readonly string[] = ['x-forwarded-country', 'x-forwarded-region'];
 
 /**
- * The client's request headers that a vhost of this kind drops, for a proxy that can drop them only by exact name. The
- * preview server keeps `forwarded`: in it the tag server sends the visited host, which the preview's pages need.
+ * The client's request headers that a vhost of this kind drops, for a proxy that can drop them only by exact name and sets
+ * those about the place itself. The preview server keeps `forwarded`: in it the tag server sends the visited host, which
+ * the preview's pages need.
  */
 export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
-  const unrelayed = kind === 'custom' ? RELAYED : [];
+  const set = kind === 'custom' ? PLACE_FOR_EDGE : RELAYED;
   return [
     ...HOP_SECRET_HEADERS,
     // A forwarder sends them to the edge hostname, which no vhost has.
     ...Object.values(FORWARDER_HEADERS),
-    ...COMMON_CLAIMS,
-    ...unrelayed,
+    ...COMMON_CLAIMS.filter((name) => !set.includes(name)),
     ...(kind === 'preview' ? [] : ['forwarded']),
   ];
 }

@@ -13,6 +13,7 @@ export const proxySettings = z.object({
   TRUSTED_PROXIES: textList.pipe(z.array(cidrRange)).default([]),
   NAME_REQUESTS_PER_SECOND: z.coerce.number().int().min(1).max(1_000_000).default(500),
   NAME_CONNECTIONS: z.coerce.number().int().min(1).max(65_535).default(500),
+  GEOIP_DATABASE: optionalText,
   SITE_LOG_MEGABYTES: z.coerce.number().min(1).max(1_000_000).default(30),
   /** The edge, for custom domains: scheme and address. */
   EDGE_UPSTREAM: z.url(),

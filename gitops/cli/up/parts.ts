@@ -85,6 +85,7 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
     HOST_ADDRESS: '127.0.0.1',
     PROXY_DRIVER: drivers.proxy.name,
     ...(drivers.proxy.bin === undefined ? {} : { NGINX_BIN: drivers.proxy.bin }),
+    ...(env.GEOIP_DATABASE ? { GEOIP_DATABASE: env.GEOIP_DATABASE } : {}),
     PROXY_LISTEN: setup.proxyAddresses.join(','),
     PROXY_HTTP_PORT: String(ports.proxy),
     PROXY_TLS_PORT: String(ports.proxyTls),

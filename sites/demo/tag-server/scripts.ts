@@ -20,6 +20,15 @@ export function isScriptPath(path: string, containerId: string): boolean {
   return SCRIPT_PATHS.has(path) || `${path}/`.startsWith(`${tagServingPath(containerId)}/`);
 }
 
+/** As the variable Visitor Region reads it: the headers of Google's load balancer, whose region begins with the country. */
+function visitorRegion({ request }: Exchange): string | null {
+  const stated = (name: string) => String(request.headers[name] ?? '');
+  const country = stated('x-gclb-country');
+  const region = stated('x-gclb-region').slice(country.length);
+  if (country === '') return null;
+  return region === '' ? country : `${country}-${region}`;
+}
+
 export function script(exchange: Exchange): void {
   const query = new URLSearchParams(exchange.query);
   const gtm = readGtmQuery(query);
@@ -35,7 +44,7 @@ export function script(exchange: Exchange): void {
   } else {
     sendAnswer(exchange, 200, {
       type: SCRIPT,
-      body: renderGtmScript({ ...gtm, servedBy: 'tag server' }),
+      body: renderGtmScript({ ...gtm, servedBy: 'tag server', place: visitorRegion(exchange) }),
       headers,
     });
   }

@@ -8,6 +8,7 @@ import {
   renderGoogleTag,
   renderTags,
 } from './google-tag.ts';
+import { placeInHeaders } from './place.ts';
 
 interface VendorOptions {
   /** Which web containers exist. Default: every well-formed id that does not begin with `GTM-UNKNOWN`. */
@@ -18,6 +19,11 @@ interface VendorOptions {
   readonly publicUrl?: string;
   /** Where hits go without a server container. Default: `publicUrl`. */
   readonly analyticsUrl?: string;
+  /**
+   * Where an address is (`US-CA`); `null`: unknown. If set, the vendor sees only the address of the requester. Default: it
+   * believes the place that the request states, by the contract of the gateway.
+   */
+  readonly placeOfAddress?: (address: string) => string | null;
 }
 
 const GTM_ID = /^GTM-(?!UNKNOWN)[A-Z0-9]{4,}$/;
@@ -33,15 +39,19 @@ export function buildVendor({
   containerOf = defaultContainer,
   publicUrl,
   analyticsUrl = publicUrl,
+  placeOfAddress,
 }: VendorOptions = {}): FastifyInstance {
   const app = fastify();
+  const placeOf = (request: FastifyRequest) =>
+    placeOfAddress === undefined ? placeInHeaders(request) : placeOfAddress(request.ip);
   const ownUrl = ({ protocol, host }: FastifyRequest) => `${protocol}://${host}`;
 
   async function containerScript(request: FastifyRequest): Promise<string> {
     const gtm = readGtmQuery(queryOf(request));
     const container = await containerOf(gtm.id);
     const tags = renderTags(container, { base: publicUrl ?? ownUrl(request), dataLayer: gtm.dataLayer });
-    return renderGtmScript({ ...gtm, servedBy: 'vendor', tags });
+    const { consentDefaults = [] } = container;
+    return renderGtmScript({ ...gtm, servedBy: 'vendor', place: placeOf(request), consentDefaults, tags });
   }
 
   app.get('/gtm.js', async (request, reply) => {

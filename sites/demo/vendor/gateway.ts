@@ -8,6 +8,7 @@ import {
   renderGoogleTag,
   renderTags,
 } from './google-tag.ts';
+import { hasRegion, placeInHeaders } from './place.ts';
 
 interface GatewayOptions {
   /** The web container whose host this is: `<id>.fps.goog`, in lower case. */
@@ -18,8 +19,6 @@ interface GatewayOptions {
 
 /** The measurement path: one segment of letters and digits, chosen by the site. */
 const PATH = '/:path(^[A-Za-z0-9]{1,100}$)';
-/** ISO 3166-2: the country and the region in it. */
-const COUNTRY_REGION = /^[A-Z]{2}-[A-Z0-9]{1,3}$/;
 
 /**
  * A stand-in for one host of Google's tag gateway (docs/facts.md, Tag gateway). All that its scripts request follows the
@@ -36,7 +35,7 @@ export function buildGateway({ id, containerOf = defaultContainer }: GatewayOpti
   app.get(`${PATH}/`, async (request, reply) => {
     const query = queryOf(request);
     if (query.get('validate_geo') === 'healthy') {
-      const isStated = hasGeography(request);
+      const isStated = hasRegion(placeInHeaders(request));
       return reply
         .code(isStated ? 200 : 400)
         .header('cache-control', 'public')
@@ -45,8 +44,12 @@ export function buildGateway({ id, containerOf = defaultContainer }: GatewayOpti
     }
     const gtm = readGtmQuery(query);
     if (gtm.id !== '' && gtm.id !== id) return sendNotFound(reply);
-    const tags = renderTags(await containerOf(id), { base: pathOf(request), dataLayer: gtm.dataLayer });
-    return await sendScript(request, reply, renderGtmScript({ ...gtm, id, servedBy: 'gateway', tags }));
+    const container = await containerOf(id);
+    const { consentDefaults = [] } = container;
+    const tags = renderTags(container, { base: pathOf(request), dataLayer: gtm.dataLayer });
+    const place = placeInHeaders(request);
+    const served = { ...gtm, id, servedBy: 'gateway', place, consentDefaults, tags };
+    return await sendScript(request, reply, renderGtmScript(served));
   });
   app.get(`${PATH}/gtag/js`, async (request, reply) => {
     const { id: tag, dataLayer } = readGtmQuery(queryOf(request));
@@ -59,11 +62,4 @@ export function buildGateway({ id, containerOf = defaultContainer }: GatewayOpti
   app.post(`${PATH}/g/collect`, (_request, reply) => reply.code(204).send());
   app.setNotFoundHandler((_request, reply) => sendNotFound(reply));
   return app;
-}
-
-/** The combined header, or both of the pair. */
-function hasGeography({ headers }: FastifyRequest): boolean {
-  const combined = headers['x-forwarded-countryregion'];
-  const pair = `${headers['x-forwarded-country']}-${headers['x-forwarded-region']}`;
-  return COUNTRY_REGION.test(String(combined ?? pair));
 }

@@ -1,3 +1,5 @@
+import type { ConsentDefault } from '../tag-server/gtm-script.ts';
+
 /** What a web container of the stand-in has. */
 export interface WebContainer {
   /** Its Google tag, such as `G-ABC1234`; `null`: none. */
@@ -6,6 +8,8 @@ export interface WebContainer {
   readonly destinations: readonly string[];
   /** `server_container_url` of the Google tag; `null`: its hits go to Google Analytics. */
   readonly serverContainerUrl: string | null;
+  /** Its consent defaults, some for some regions only. */
+  readonly consentDefaults?: readonly ConsentDefault[];
 }
 
 export type ContainerOf = (id: string) => WebContainer | Promise<WebContainer>;

@@ -72,6 +72,19 @@ export const tagManagerBehaviours: readonly Behaviour<GoogleTarget>[] = [
     },
   },
   {
+    name: 'gtm.js is that of the place in X-Forwarded-CountryRegion, not of the requester’s address',
+    source: SCRIPT,
+    async check(target) {
+      const at = async (place: string) => {
+        const headers = { 'x-forwarded-countryregion': place };
+        return (await get(target, `/gtm.js?id=${target.containerId}`, headers)).text;
+      };
+      const [german, again, american] = [await at('DE-BE'), await at('DE-BE'), await at('US-CA')];
+      equal(german, again, 'one place has two scripts');
+      ok(german !== american, 'DE-BE and US-CA have the same script');
+    },
+  },
+  {
     name: 'gtm.js loads what follows it from Tag Manager’s own host, wherever the page got it from',
     source: SCRIPT,
     async check(target) {

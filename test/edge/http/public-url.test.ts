@@ -3,6 +3,7 @@ import { type Hop, isUnder, publicUrl } from '../../../edge/http/public-url.ts';
 
 const hop = (forwardedHost: string | null, forwardedProto: Hop['forwardedProto'] = null): Hop => ({
   address: null,
+  place: { country: null, region: null },
   forwardedHost,
   forwardedProto,
   isTrusted: false,

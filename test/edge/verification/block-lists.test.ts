@@ -55,6 +55,7 @@ describe('the verification', () => {
       host: null,
       hostProblem: null,
       now: 0,
+      scriptsByPlace: false,
       visit: () => Promise.reject(new Error('no visit is needed')),
     });
 

@@ -123,7 +123,14 @@ describe('the verdict of a domain', () => {
       arrivals: [],
     };
     const visit = () => Promise.reject(new Error('this check sends no request'));
-    const [found] = checkCookieLifetime({ site, host, hostProblem: null, visit, now: 0 });
+    const [found] = checkCookieLifetime({
+      site,
+      host,
+      hostProblem: null,
+      visit,
+      now: 0,
+      scriptsByPlace: false,
+    });
     return found;
   };
 

@@ -39,7 +39,7 @@ function contextOf(custom: Partial<NameAnswer>, visit: SiteVisits): CheckContext
     certificates: [],
     arrivals: [],
   };
-  return { site, host, hostProblem: null, visit, now: 0 };
+  return { site, host, hostProblem: null, visit, now: 0, scriptsByPlace: false };
 }
 
 const answer = (status: number, type: string, body: object): Visit => ({
@@ -79,5 +79,43 @@ describe('a missing script', () => {
     const found = await SITE_CHECKS.script(contextOf({}, async () => given));
     expect(found.map(({ status }) => status)).toEqual(['failed', 'failed']);
     for (const { fix } of found) expect(/publish that web container/.test(fix ?? '')).toBe(vendors);
+  });
+});
+
+describe('a script with defaults for some regions', () => {
+  const served = async (text: string, scriptsByPlace = false) => {
+    const visit: SiteVisits = async () => ({ ...answer(200, 'application/javascript', {}), text });
+    return await SITE_CHECKS.script({ ...contextOf({}, visit), scriptsByPlace });
+  };
+  const REGIONAL = 'var data={"consent":[{"region":["DE","AT"],"ad_storage":"denied"}]}';
+
+  test.each([
+    REGIONAL,
+    'x=["list",["map","region","US-CA","ad_storage","denied"]]',
+    "gtag('consent','default',{ad_storage:'denied',region:['ES','US-AK']})",
+    '"vtp_html":"gtag(\\u0027consent\\u0027,{region: [\\u0027DE\\u0027]})"',
+    '"vtp_html":"{\\"region\\": [\\"DE\\"]}"',
+  ])('passes with the advice how each visitor gets the own place’s: %s', async (text) => {
+    const found = await served(text);
+    expect(found.map(({ status }) => status)).toEqual(['passed', 'passed']);
+    for (const { detail, fix } of found) {
+      expect(detail).toMatch(/it isn’t proven that the vendor answers by the visitor’s place/);
+      expect(fix).toMatch(/web container client/);
+    }
+  });
+
+  test('needs no advice where the vendor is known to answer by the stated place', async () => {
+    for (const { detail, fix } of await served(REGIONAL, true)) {
+      expect([detail, fix]).toEqual([expect.not.stringMatching(/proven/), null]);
+    }
+  });
+
+  test.each([
+    'var a=1',
+    '{"region":"region1"}',
+    'function region(a){return a.region,"Undefined"}',
+    '{"region":"","country":"DE"}',
+  ])('is not seen in other uses of the word: %s', async (text) => {
+    for (const { fix } of await served(text)) expect(fix).toBeNull();
   });
 });

@@ -12,6 +12,8 @@ describe('the paths that the edge forwards (docs/facts.md, Paths)', () => {
     [{ paths: ['/data'], passthrough: false }, ['/data']],
     [{ paths: ['/data'], passthrough: true }, ['/data', '/*']],
     [{ passthrough: true }, ['/*']],
+    [{ paths: ['/data'], tagServingPath: '/t1a2b3c4' }, ['/data', '/t1a2b3c4/*']],
+    [{ tagServingPath: '/t1a2b3c4', passthrough: true }, ['/t1a2b3c4/*', '/*']],
   ])('with the options %j are %j', (options, expected) => {
     const manifest = loadedManifest('acme-shop', 0, {
       modules: options === undefined ? {} : { server_proxy: options },

@@ -218,6 +218,57 @@ describe('what follows gtm.js (docs/facts.md, Web container script)', () => {
   });
 });
 
+describe('the visitor’s place', () => {
+  const consentDefaults = [
+    { ad_storage: 'granted' },
+    { region: ['DE', 'AT'], ad_storage: 'denied', analytics_storage: 'denied' },
+    { region: ['US-CA'], ad_storage: 'denied' },
+  ] as const;
+  const containerOf = () => ({
+    googleTag: null,
+    destinations: [],
+    serverContainerUrl: null,
+    consentDefaults,
+  });
+  const registered = (body: string, page = {}) =>
+    (runScript(body, page).google_tag_manager as Record<string, object>)['GTM-ABC1234']; // the script makes it
+  const german = { ad_storage: 'denied', analytics_storage: 'denied' };
+
+  test.each([
+    [{ 'x-forwarded-countryregion': 'DE-BE' }, 'DE-BE', german],
+    [{ 'x-forwarded-country': 'DE', 'x-forwarded-region': 'BE' }, 'DE-BE', german],
+    [{ 'x-forwarded-country': 'AT' }, 'AT', german],
+    [{ 'x-forwarded-countryregion': 'US-CA' }, 'US-CA', { ad_storage: 'denied' }],
+    [{ 'x-forwarded-countryregion': 'US-NY' }, 'US-NY', { ad_storage: 'granted' }],
+    [{ 'x-forwarded-countryregion': 'Germany' }, null, { ad_storage: 'granted' }],
+    [{}, null, { ad_storage: 'granted' }],
+  ])('%j: the script has the place, and that place’s consent', async (headers, place, consent) => {
+    const url = '/gtm.js?id=GTM-ABC1234';
+    const { body } = await buildVendor({ containerOf }).inject({ url, headers });
+    expect(registered(body)).toMatchObject({ place, consent });
+    const gateway = buildGateway({ id: 'GTM-ABC1234', containerOf });
+    const served = await gateway.inject({ url: '/m3trics1/', headers });
+    expect(registered(served.body)).toMatchObject({ place, consent });
+  });
+
+  test('a default of the page counts as one of the container', async () => {
+    const headers = { 'x-forwarded-countryregion': 'US-NY' };
+    const { body } = await buildVendor({ containerOf }).inject({ url: '/gtm.js?id=GTM-ABC1234', headers });
+    const dataLayer = [['consent', 'default', { region: ['US-NY'], ad_storage: 'denied' }]];
+    expect(registered(body, { dataLayer })).toMatchObject({ consent: { ad_storage: 'denied' } });
+  });
+
+  test('a vendor that sees only the requester’s address has its place, whatever is stated', async () => {
+    const vendor = buildVendor({
+      containerOf,
+      placeOfAddress: (address) => (address === '127.0.0.1' ? 'FI-18' : null),
+    });
+    const headers = { 'x-forwarded-countryregion': 'DE-BE', 'x-forwarded-for': '203.0.113.7' };
+    const { body } = await vendor.inject({ url: '/gtm.js?id=GTM-ABC1234', headers });
+    expect(registered(body)).toMatchObject({ place: 'FI-18', consent: { ad_storage: 'granted' } });
+  });
+});
+
 describe('the stand-in gateway', () => {
   const gateway = buildGateway({ id: 'GTM-ABC1234' });
 

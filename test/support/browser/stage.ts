@@ -53,6 +53,8 @@ export interface BrowserStage {
   serve(path: string, html: string, headers?: Readonly<Record<string, string>>): void;
   /** Chooses the fault of a request to the edge hostname. Unset: none. */
   fault: (path: string) => Fault | undefined;
+  /** Where the visitors of an edge hostname are, as the hop before the edge states it. Unset: it states nothing. */
+  placeOf: (host: string) => { readonly country: string; readonly region: string } | undefined;
   /** The number of held requests. */
   held(): number;
   /** Forwards the held requests to the edge. */
@@ -96,9 +98,14 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     const fault = stage.fault(request.url ?? '');
     if (fault === 'refuse') return void request.socket.destroy();
     if (fault === 'fail') return void response.writeHead(503).end();
+    const place = stage.placeOf((request.headers.host ?? '').replace(/:\d+$/, ''));
+    const proxied = {
+      'x-tagyard-hop-secret': HOP_SECRET,
+      'x-forwarded-proto': 'https',
+      ...(place && { 'x-forwarded-country': place.country, 'x-forwarded-region': place.region }),
+    };
     // Behind our own proxy, nothing that a domain's own server states counts.
-    const isForwarded = 'x-tagyard-forwarder-token' in request.headers;
-    const headers = isForwarded ? {} : { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-proto': 'https' };
+    const headers = 'x-tagyard-forwarder-token' in request.headers ? {} : proxied;
     const go = () => void relay.web(request, response, { target: edge.url.href, headers });
     if (fault === 'hold') held.push(go);
     else go();
@@ -142,6 +149,7 @@ export async function startBrowserStage(): Promise<BrowserStage> {
     tagServerUrl: tagServer.url,
     edge,
     fault: () => undefined,
+    placeOf: () => undefined,
     webContainer: () => ({ googleTag: null, destinations: [], serverContainerUrl: null }),
     async site(input = {}) {
       sites += 1;

@@ -8,6 +8,7 @@ import { type ProxyBackend, type ProxyEndpoint, reachableAddress } from '../back
 import { isStillCurrent } from '../certificates.ts';
 import { emissions } from '../emissions.ts';
 import { keyOf } from '../file-name.ts';
+import { openGeoDatabase } from '../geo-database.ts';
 import { NO_TRUSTED_PEERS } from '../policy.ts';
 import { assignProxyPorts } from '../ports.ts';
 import { type ConvergerDeps, converge } from './converge.ts';
@@ -182,7 +183,8 @@ async function prepare(settings: NginxSettings): Promise<Started> {
   await mkdir(prefix, { recursive: true, mode: 0o700 });
   const wanted = { httpPort, tlsPort, statusPort: 0 };
   const ports = await assignProxyPorts(join(prefix, 'ports.json'), listen, wanted);
-  const renderer = nginxRenderer(TEMPLATES, mainSettings(settings, ports));
+  const geo = await openGeoDatabase(settings);
+  const renderer = nginxRenderer(TEMPLATES, mainSettings(settings, ports, geo.module));
   const at = { bin, prefix, statusPort: ports.statusPort, timeoutMs };
   const daemon =
     systemConfig === undefined ? new NginxDaemon(at) : new SystemNginx({ ...at, config: systemConfig });
@@ -194,7 +196,7 @@ async function prepare(settings: NginxSettings): Promise<Started> {
       fixed: renderer,
       servedVersion: () => daemon.servedVersion(),
     }),
-    main: () => renderer.main(settings.trusted?.() ?? NO_TRUSTED_PEERS),
+    main: () => renderer.main(settings.trusted?.() ?? NO_TRUSTED_PEERS, geo.current()),
     isOurs: (text) => readMark(identity, readNginxSiteFile(text).mark).owner.kind === 'ours',
     endpoint: { ...ports, address: reachableAddress(listen) },
   };

@@ -11,6 +11,8 @@ const address = z.union([
 /** An absolute path that is one word in nginx's quotes. */
 const path = z.string().regex(/^\/[\w@%+=:,./~ -]*$/, 'must be an absolute path without quotes or variables');
 
+export const databasePath = path.nullable();
+
 export const certificatePaths = z.object({ cert: path, key: path }).nullable();
 
 /** `<number>-<hash>`. */
@@ -35,6 +37,8 @@ export const mainSchema = z.object({
     .nullable(),
   edge: z.object({ scheme: z.enum(['http', 'https']), address, port }),
   ca: path,
+  /** nginx's GeoIP2 module; `null`: not loaded. */
+  geoModule: path.nullable(),
   shutdownSeconds: z.int().min(1),
   limits: z.object({
     requestsPerSecond: z.int().min(1).max(1_000_000),

@@ -4,7 +4,14 @@ import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
 import { ARRIVAL_PATH, droppedHeaders, HOP_SECRET_HEADERS, type TrustedPeers } from '../policy.ts';
 import { DIRECT_HEADERS, PREVIEW_HEADERS } from './direct-headers.ts';
-import { certificatePaths, type MainSettings, plain, trustedPeers, versionText } from './quote.ts';
+import {
+  certificatePaths,
+  databasePath,
+  type MainSettings,
+  plain,
+  trustedPeers,
+  versionText,
+} from './quote.ts';
 import type { Templates } from './templates.ts';
 
 /** nginx's variable of a request header. */
@@ -17,8 +24,8 @@ export interface Renderer {
   readonly form: string;
   /** `nginx.conf` of our own nginx; with the system's nginx, it serves to test a tree before the swap. */
   readonly skeleton: string;
-  /** `http/tagyard.conf`, with the hop secret. */
-  main(trusted: TrustedPeers): string;
+  /** `http/tagyard.conf`, with the hop secret. `geoDatabase` needs the module in the settings; `null`: no place is known. */
+  main(trusted: TrustedPeers, geoDatabase?: string | null): string;
   /** `http/version.conf`: the endpoint that returns the version that the workers serve. */
   version(version: string): string;
   /** `certificates`: one entry for each vhost, in order; `null`: no TLS yet. Throws `TerminalError` as `plain` does. */
@@ -29,6 +36,7 @@ export interface Renderer {
 export function nginxRenderer(templates: Templates, settings: MainSettings): Renderer {
   const handlebars = Handlebars.create();
   handlebars.registerPartial('challenge', templates.challenge);
+  handlebars.registerPartial('place', templates.place);
   handlebars.registerPartial('treatment', templates.treatment);
   const compile = (template: string) => handlebars.compile(template, { noEscape: true, strict: true });
   const skeleton = compile(templates.nginx)(settings);
@@ -67,13 +75,13 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
 
   return {
     form: contentHash([
-      [templates.containers, templates.custom, templates.challenge],
+      [templates.containers, templates.custom, templates.challenge, templates.place],
       [socket, settings.edge, DIRECT],
       (['origin', 'preview', 'custom'] as const).map(droppedHeaders),
       system ? [templates.treatment, treatment] : null,
     ]),
     skeleton,
-    main: (trusted) =>
+    main: (trusted, geoDatabase = null) =>
       http({
         ...settings,
         ...treatment,
@@ -82,6 +90,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
         hopVariable: variableOf(hopHeader),
         oldHopVariable: variableOf(oldHopHeader),
         trusted: plain(trustedPeers, trusted, 'the trusted peers'),
+        geoDatabase: plain(databasePath, geoDatabase, 'the path of the database of places'),
       }),
     version: (text) =>
       version({ version: plain(versionText, text, 'the version'), statusPort: settings.statusPort }),

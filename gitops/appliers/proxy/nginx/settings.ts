@@ -20,6 +20,8 @@ export interface NginxSettings extends ProxySettings {
   readonly shutdownSeconds?: number;
   /** A number, or `auto` for one per core. */
   readonly workerProcesses?: number | 'auto';
+  /** A MaxMind DB file in which nginx finds the places of visitors; unset: only the edge knows them. */
+  readonly geoDatabase?: string;
   /** The configuration of the system's nginx, which includes our tree; unset: an nginx of our own is started. */
   readonly systemConfig?: string;
 }
@@ -28,6 +30,7 @@ export interface NginxSettings extends ProxySettings {
 export function mainSettings(
   settings: NginxSettings,
   ports: { httpPort: number; tlsPort: number; statusPort: number },
+  geoModule: string | null,
 ): MainSettings {
   const limits = settings.limits ?? DEFAULT_LIMITS;
   const main = {
@@ -38,6 +41,7 @@ export function mainSettings(
     edge: settings.edgeUpstream,
     // nginx has no default CAs; this is the path of the bundle on Debian and Alpine.
     ca: settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',
+    geoModule,
     limits: {
       requestsPerSecond: limits.requestsPerSecond,
       // The requests of two seconds, because pages send their hits in bursts.

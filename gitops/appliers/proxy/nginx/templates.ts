@@ -23,5 +23,6 @@ export const TEMPLATES = {
   containers: text('containers'),
   custom: text('custom'),
   challenge: text('challenge'),
+  place: text('place'),
 } as const;
 export type Templates = typeof TEMPLATES;

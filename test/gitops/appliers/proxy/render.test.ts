@@ -17,6 +17,7 @@ const SETTINGS: MainSettings = {
   challengeKey: null,
   edge: { scheme: 'https', address: '192.0.2.1', port: 443 },
   ca: '/etc/ssl/certs/ca-certificates.crt',
+  geoModule: null,
   limits: { requestsPerSecond: 500, burst: 1000, connections: 500 },
   systemLogs: null,
   shutdownSeconds: 30,
@@ -62,6 +63,18 @@ describe('the rendered vhosts', () => {
     const spec = domain('tags.acme.example', 'acme.example.net');
     expect(renderer.vhosts(spec, [paths])).not.toContain(SETTINGS.hopSecret);
     expect(renderer.main(NO_TRUSTED_PEERS)).toContain(SETTINGS.hopSecret);
+  });
+
+  test('have places only with a database, which is not part of the vhosts’ form', () => {
+    const geoModule = '/usr/lib/nginx/modules/ngx_http_geoip2_module.so';
+    const located = nginxRenderer(TEMPLATES, { ...SETTINGS, geoModule });
+    expect(located.skeleton).toContain(`load_module "${geoModule}";`);
+    expect(located.main(NO_TRUSTED_PEERS, '/geo/city.mmdb')).toContain('geoip2 "/geo/city.mmdb" {');
+    expect(located.form).toBe(renderer.form);
+    for (const text of [located.main(NO_TRUSTED_PEERS), renderer.main(NO_TRUSTED_PEERS), renderer.skeleton]) {
+      expect(text).not.toMatch(/geoip2|load_module/);
+    }
+    expect(() => located.main(NO_TRUSTED_PEERS, '/geo/"; } evil {')).toThrow(TerminalError);
   });
 
   test('have a new form when a setting that they depend on changes', () => {

@@ -57,6 +57,25 @@ describe.each(['origin', 'preview', 'custom'] as const)('a client’s claims to 
   });
 });
 
+describe('the visitor’s place', () => {
+  const place = {
+    'x-forwarded-country': 'US',
+    'x-forwarded-region': 'CA',
+    'x-gclb-country': 'US',
+    'x-gclb-region': 'USCA',
+    'x-geo-country': 'US',
+    'x-geo-region': 'CA',
+  };
+  test.each(['origin', 'preview'] as const)('reaches the %s from the edge only', async (kind) => {
+    expect(await forwarded(kind, { ...place, 'x-tagyard-hop-secret': SECRET })).toMatchObject(place);
+    expect(JSON.stringify(await forwarded(kind, place))).not.toMatch(/US|CA\b/);
+  });
+
+  test('is unknown at the edge, as this proxy has no database', async () => {
+    expect(JSON.stringify(await forwarded('custom', place))).not.toMatch(/US|CA\b/);
+  });
+});
+
 describe('the hop secret', () => {
   const said = { 'x-forwarded-for': '198.51.100.7', 'x-forwarded-country': 'AT' };
   test.each(['x-tagyard-hop-secret', 'x-tagyard-hop'])(

@@ -3,6 +3,9 @@ import { archive, type RawBatch, rawLog } from '../../../../edge/logs/raw-log.ts
 import { dataPoint } from '../../../../edge/logs/request-record.ts';
 
 interface Env {
+  readonly ROUTES: KVNamespace;
+  readonly SITE_REGISTRY: KVNamespace;
+  readonly EDGE_CONFIG: KVNamespace;
   readonly COOKIES: KVNamespace;
   readonly ANALYTICS: AnalyticsEngineDataset;
   readonly RAW_LOG_QUEUE: Queue<RawBatch>;
@@ -17,6 +20,11 @@ interface Known {
 /** The edge's answers, by path. */
 const known = new Map<string, Known>();
 const ORIGIN = 'https://site1-origin.test:8443';
+const CONTAINER = '3f0a6679-7425-40de-944b-e07fc1f90000';
+/** As the edge's, in the bench. */
+const CONFIG_TTL_MS = 1000;
+/** When the site's documents are read again. */
+let readUntil = 0;
 const log = (event: string) => console.warn(event);
 let keep: ReturnType<typeof rawLog> | undefined;
 
@@ -36,12 +44,21 @@ export default class Control extends WorkerEntrypoint<Env> {
   private async answer(pathname: string, request: Request): Promise<Response> {
     if (pathname === '/g/collect')
       return fetch(ORIGIN + request.url.slice(new URL(request.url).origin.length), request);
+    if (pathname.startsWith('/c/')) await this.readDocuments(new URL(request.url).hostname);
     if (pathname.endsWith('/boot')) {
       const kv = this.env.COOKIES;
       await kv.put('control', (await kv.get('control')) ?? '{}', { expirationTtl: 34_560_000 });
     }
     const answer = known.get(pathname);
     return answer === undefined ? new Response(null, { status: 404 }) : new Response(answer.body, answer);
+  }
+
+  /** The KV reads that the edge needs for a site: every document once for each time that a copy is fresh. */
+  private async readDocuments(host: string): Promise<void> {
+    if (Date.now() < readUntil) return;
+    const { ROUTES, SITE_REGISTRY, EDGE_CONFIG } = this.env;
+    await Promise.all([ROUTES.get(host), SITE_REGISTRY.get(CONTAINER), EDGE_CONFIG.get(CONTAINER)]);
+    readUntil = Date.now() + CONFIG_TTL_MS;
   }
 
   private record(route: string, method: string, status: number, began: number): void {
@@ -54,13 +71,14 @@ export default class Control extends WorkerEntrypoint<Env> {
       status,
       duration: Date.now() - began,
       site: 'site1',
-      container: '3f0a6679-7425-40de-944b-e07fc1f90000',
+      container: CONTAINER,
       plugins: {},
       cache: null,
       colo: null,
       country: null,
       signals: null,
       error: null,
+      cause: null,
     };
     this.env.ANALYTICS.writeDataPoint(dataPoint(record));
     keep(record, (work) => this.ctx.waitUntil(work));

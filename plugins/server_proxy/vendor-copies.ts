@@ -1,0 +1,99 @@
+import type { PluginContext, SharedBody } from '../contract.ts';
+import {
+  FRESH_FOR_SECONDS,
+  KEEP_FOR_SECONDS,
+  VENDOR_REFUSAL_MS,
+  VENDOR_RETRY_AFTER_MS,
+  VENDOR_STALE_TIMEOUT_MS,
+  VENDOR_TIMEOUT_MS,
+} from './limits.ts';
+import { FRESH_UNTIL, fetchVendor, VendorFailure, vendorPlace } from './vendor-fetch.ts';
+
+/** A header of copies in memory: why the vendor gave no newer one. */
+export const FAILED_BECAUSE = 'x-tagyard-failed-because';
+
+/**
+ * The key of a script's copies. They are shared between all sites with that web tag. It holds all that the script depends
+ * on: the vendor's path and query, made by the edge, and the visitor's place, stated by a trusted hop.
+ */
+export function copyKey({ visitor }: PluginContext, path: string): string {
+  const [place = 'unknown'] = Object.values(vendorPlace(visitor));
+  return `/vendor/${place}${path}`;
+}
+
+/** A fresh copy from memory or from the data centre's cache (which is then kept in memory), else a stale one. */
+export async function findCopy(context: PluginContext, key: string): Promise<SharedBody | undefined> {
+  const { memory } = context.acrossSites;
+  const before = memory.get(key);
+  if (before !== undefined && secondsLeft(context, before) > 0) return before;
+  const cached = await context.cache.match(key);
+  const copy = cached && { headers: cached.headers, body: await cached.arrayBuffer() };
+  // Another request may have stored a newer copy, or a failure, in the meantime.
+  const now = memory.get(key);
+  if (now !== undefined && (copy === undefined || freshUntil(now) > freshUntil(copy))) {
+    return isRefusal(now) && secondsLeft(context, now) <= 0 ? undefined : now;
+  }
+  if (copy !== undefined) memory.put(key, copy);
+  return copy;
+}
+
+const freshUntil = ({ headers }: SharedBody) => Number(headers.get(FRESH_UNTIL));
+
+/** True for what is remembered in place of a copy where the vendor has no such script. */
+const isRefusal = ({ headers, body }: SharedBody) => body.byteLength === 0 && headers.has(FAILED_BECAUSE);
+
+/** The copy; throws `VendorFailure` where it is a remembered refusal. */
+export function unlessRefused(copy: SharedBody): SharedBody {
+  if (isRefusal(copy)) throw new VendorFailure(copy.headers.get(FAILED_BECAUSE) ?? '');
+  return copy;
+}
+
+/** Fetches a new copy and stores it; once for all requests at a time. Rejects with a `VendorFailure`, which is remembered. */
+export function renew(context: PluginContext, path: string, key: string): Promise<SharedBody> {
+  return context.acrossSites.shared(key, async () => {
+    // Another request may have stored a copy since this one searched for it.
+    const copy = await findCopy(context, key);
+    if (copy !== undefined && secondsLeft(context, copy) > 0) return unlessRefused(copy);
+    try {
+      const timeout = copy === undefined ? VENDOR_TIMEOUT_MS : VENDOR_STALE_TIMEOUT_MS;
+      const fetched = await fetchVendor(context, new URL(path, context.vendor), timeout);
+      await store(context, key, fetched);
+      return fetched;
+    } catch (failure) {
+      if (failure instanceof VendorFailure) remember(context, key, copy, failure);
+      throw failure;
+    }
+  });
+}
+
+async function store(context: PluginContext, key: string, { headers, body }: SharedBody): Promise<void> {
+  headers.set('etag', await context.etagOf(body));
+  const stored = new Response(body, { headers });
+  stored.headers.set('cache-control', `public, max-age=${KEEP_FOR_SECONDS}`);
+  await context.cache.put(key, stored);
+  context.acrossSites.memory.put(key, { headers, body });
+}
+
+/** Serves the old copy for a while without asking again. Without one, only a refusal is remembered. */
+function remember(
+  context: PluginContext,
+  key: string,
+  copy: SharedBody | undefined,
+  failure: VendorFailure,
+): void {
+  if (copy === undefined && !failure.isRefusal) return;
+  const headers = new Headers(copy?.headers);
+  const pause = failure.isRefusal ? VENDOR_REFUSAL_MS : VENDOR_RETRY_AFTER_MS;
+  headers.set(FRESH_UNTIL, String(context.now() + pause));
+  headers.set(FAILED_BECAUSE, failure.message);
+  context.acrossSites.memory.put(key, { headers, body: copy?.body ?? new ArrayBuffer(0) });
+}
+
+/**
+ * How long the copy is still fresh; negative: for how long it is stale. If the clock was set back, this can be longer than
+ * any copy stays fresh: then it counts as 0.
+ */
+export function secondsLeft({ now }: PluginContext, copy: SharedBody): number {
+  const left = Math.floor((freshUntil(copy) - now()) / 1000);
+  return left > FRESH_FOR_SECONDS ? 0 : left;
+}
