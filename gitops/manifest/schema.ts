@@ -1,7 +1,8 @@
 import { getDomain, getPublicSuffix, parse as parseHost } from 'tldts';
 import { z } from 'zod';
-import { CONSENT_MODES, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
+import { FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
 import { textProblem } from '../base/text.ts';
+import { consentKeys } from './consent.ts';
 import { sameOrigin } from './same-origin.ts';
 import { serviceAccountFacts } from './service-account.ts';
 
@@ -211,7 +212,7 @@ const shape = z.strictObject({
   /** A Google Cloud service account's key: what names it, and its JSON encrypted with age (armored). */
   serviceAccount: serviceAccountFacts.extend({ key: armored(16_384) }).optional(),
   resources: z.strictObject({ processing: role({ memory: '512m', cpus: 1 }), preview }).prefault({}),
-  consent: z.enum(CONSENT_MODES).default('opt_out'),
+  ...consentKeys,
   features,
   modules,
 });
