@@ -9,6 +9,7 @@ import type { OperationRow } from '../records/operations.repository.ts';
 import type { ContainerView } from '../view/container-view.ts';
 import { createdContainer, recordedAnswer, repeatedAnswer } from './answer.ts';
 import { claimContainer } from './claim.ts';
+import { consentOf } from './consent.ts';
 import type { NewContainer } from './containers.schema.ts';
 import { type Draft, newToken } from './draft.ts';
 import { storeAnswer } from './idempotency.repository.ts';
@@ -62,6 +63,7 @@ export async function createContainer(
     domains: body.pages.map((page) => ({ ...page, token: newToken('ct') })),
     features: body.features,
     modules: body.modules,
+    consent: consentOf(body),
     containerConfig: await encryptSecret(settings.ageRecipient, config),
   };
   const operation = await claimContainer(context, draft, { caller, requestId, key });

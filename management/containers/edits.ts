@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { isFirstPartyHost, type Manifest, type ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import { consentOf } from './consent.ts';
 import type { containerPatch } from './containers.schema.ts';
 import { newToken } from './draft.ts';
 
@@ -9,7 +10,7 @@ const MOST_TOKENS = 10;
 
 export function patch(
   current: Manifest,
-  { name, features, modules, image }: z.output<typeof containerPatch>,
+  { name, features, modules, image, ...rest }: z.output<typeof containerPatch>,
 ): ManifestInput {
   return {
     ...current,
@@ -17,6 +18,7 @@ export function patch(
     features: { ...current.features, ...features },
     modules: { ...current.modules, ...modules },
     image: image ?? current.image,
+    ...consentOf(rest),
   };
 }
 
