@@ -42,7 +42,7 @@ const platforms: readonly Platform[] = [
   },
   {
     name: 'OneTrust',
-    loads: `window.OnetrustActiveGroups=',C0001,';window.closed=false;
+    loads: `window.OnetrustActiveGroups=',C0001,';
       window.OneTrust={IsAlertBoxClosed:()=>window.hasChosen===true};OptanonWrapper()`,
     chooses: (all) =>
       `window.hasChosen=true;window.OnetrustActiveGroups='${all ? ',C0001,C0002,C0003,C0004,' : ',C0001,'}';

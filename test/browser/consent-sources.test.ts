@@ -114,12 +114,7 @@ describeWith('chromium', 'where the loader reads consent', () => {
     ['TCF: it doesn’t apply', tcf({ gdprApplies: false, ...purposes() }), {}, true],
     ['TCF: the platform is asking', tcf({ eventStatus: 'cmpuishown', ...purposes() }), allDenied, false],
     ['a TCF platform that never answers', script('window.__tcfapi=()=>{}'), allDenied, false],
-    [
-      'GPP: sold no more',
-      gpp({ usnat: [{ SaleOptOut: 1, SharingOptOut: 2 }] }),
-      { ad_storage: 'denied' },
-      true,
-    ],
+    ['GPP: sold no more', gpp({ usnat: [{ SaleOptOut: 1, SharingOptOut: 2 }] }), adsDenied, true],
     ['GPP: not opted out', gpp({ usca: { SaleOptOut: 2, SharingOptOut: 2 } }), {}, true],
     ['GPP: Global Privacy Control', gpp({ usnatv1: [{ SaleOptOut: 0 }, { Gpc: true }] }), allDenied, false],
     ['GPP: a section that isn’t of the US', gpp({ tcfeuv2: { SaleOptOut: 1 } }), {}, true],
