@@ -1,12 +1,26 @@
 import { randomBytes } from 'node:crypto';
+import type { z } from 'zod';
+import { givenConsent } from '../../gitops/manifest/consent.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import type { Settings } from '../context/context.ts';
 import type { PortPair } from '../ports/ports.repository.ts';
-import type { GivenConsent } from './consent.ts';
 
 /** 128 random bits as hexadecimal digits, after a prefix: `lt` for loaders, `ct` for containers. */
 export function newToken(prefix: 'lt' | 'ct'): string {
   return `${prefix}_${randomBytes(16).toString('hex')}`;
+}
+
+/** The rules of consent of a new site or of a change, as far as a request names them. */
+type GivenConsent = {
+  readonly [Key in keyof typeof givenConsent]?: z.output<(typeof givenConsent)[Key]>;
+};
+
+/** The rules of consent that a request names. */
+export function consentOf(
+  body: { readonly [Key in keyof GivenConsent]?: GivenConsent[Key] | undefined },
+): GivenConsent {
+  const keys = Object.keys(givenConsent) as (keyof GivenConsent)[]; // Object.keys forgets the key type
+  return Object.fromEntries(keys.filter((key) => body[key] !== undefined).map((key) => [key, body[key]]));
 }
 
 export interface Draft {

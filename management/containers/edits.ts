@@ -1,9 +1,8 @@
 import type { z } from 'zod';
 import { isFirstPartyHost, type Manifest, type ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ManagementProblem } from '../http/errors.ts';
-import { consentOf } from './consent.ts';
 import type { containerPatch } from './containers.schema.ts';
-import { newToken } from './draft.ts';
+import { consentOf, newToken } from './draft.ts';
 
 /** The most previous tokens that the manifest's schema allows. */
 const MOST_TOKENS = 10;

@@ -1,7 +1,7 @@
 import type { Choices, TagyardPage } from './state.ts';
 
 /** How the loader judges consent; see `LoaderValues`. */
-export interface Rules {
+interface Rules {
   /** Only a grant allows a purpose. */
   readonly strict: boolean;
   /** Milliseconds after which a consent with a time counts as none. */

@@ -5,7 +5,7 @@ import type { BrowserSite, BrowserStage } from './stage.ts';
 import { visit } from './visit.ts';
 
 /** A request of a page to the site's edge hosts. */
-export interface Sent {
+interface Sent {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   // biome-ignore lint/suspicious/noExplicitAny: tests read any body and assert on it.
@@ -21,7 +21,7 @@ export interface ConsentVisit {
   others(): string[];
 }
 
-export interface ConsentShop {
+interface ConsentShop {
   readonly site: BrowserSite;
   /** The shop's registrable domain, as cookies name it. */
   readonly domain: string;
