@@ -106,7 +106,11 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
 
     test('basic: before a grant only the loader is requested; then bootstrap, script and hits; deleted later', async () => {
       await using browser = await chromium.newContext();
-      const { site, open } = await consentShop(stage, STRICT, host);
+      // A web tag of its own: the edge keeps copies of a container's script.
+      const webTagId = `GTM-HITS${host.toUpperCase()}`;
+      const domains = [{ domain: `hits-${host}.example`, webTagId, token: `ct_container0hits0${host}` }];
+      const customDomains = [`metrics.hits-${host}.example`];
+      const { site, open } = await consentShop(stage, { ...STRICT, domains, customDomains }, host);
       stage.webContainer = () => ({
         googleTag: 'G-SHOP1234',
         destinations: [],
