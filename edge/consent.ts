@@ -1,7 +1,7 @@
-import type { Consent, ConsentChoices, ConsentRules, Visitor } from '../plugins/contract.ts';
+import type { Consent, ConsentChoices, ConsentRules, PluginContext } from '../plugins/contract.ts';
 import type { ConsentMode, ConsentSettings } from '../plugins/document.ts';
 
-type Place = Pick<Visitor, 'country' | 'region'>;
+type Place = Pick<PluginContext['visitor'], 'country' | 'region'>;
 
 /** The age, in days, from which a consent counts as none, unless the site has its own. 13 months, as for cookies. */
 const MAX_DAYS = 395;

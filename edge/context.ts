@@ -1,4 +1,4 @@
-import type { CacheScope, PluginContext, ProfileStore, SharedBody, Visitor } from '../plugins/contract.ts';
+import type { CacheScope, PluginContext, ProfileStore, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
 import { consentRules, decideConsent } from './consent.ts';
 import type { Enabled } from './gate.ts';
@@ -53,7 +53,7 @@ export function contextFactory(
 ): (enabled: Enabled) => PluginContext {
   const { cache, stores } = services;
   const { site } = resolved;
-  const visitor: Visitor = {
+  const visitor: PluginContext['visitor'] = {
     address: hop.address,
     country: textOf(request.cf?.country) ?? null,
     region: textOf(request.cf?.regionCode) ?? null,

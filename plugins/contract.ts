@@ -103,7 +103,7 @@ export interface Site {
 }
 
 /** What the edge knows of the visitor, whichever hops are between. */
-export interface Visitor {
+interface Visitor {
   /** Null where it is unknown. */
   readonly address: string | null;
   /** ISO 3166-1 alpha-2, and the part of ISO 3166-2 after the hyphen; null where unknown. */

@@ -26,6 +26,9 @@ const PURPOSES = ['analytics_storage', 'ad_storage', 'ad_user_data', 'ad_persona
 const ADS_DENIED: Choices = { ad_storage: 'denied', ad_user_data: 'denied', ad_personalization: 'denied' };
 const DENIED: Choices = { ...ADS_DENIED, analytics_storage: 'denied' };
 
+/** Fields of GPP's US sections; 1 is an opt-out. Others, such as notices, have longer names. */
+const AD_OPT_OUT = /^(?:Sale|Shar\w+|TargetedAdvertising)OptOut$/;
+
 /** How long Google's tags wait for a TCF platform, in milliseconds. */
 const TCF_TIMEOUT_MS = 500;
 
@@ -125,7 +128,7 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
       if (!name.startsWith('us')) continue;
       for (const part of [].concat(sections[name]) as Untrusted[]) {
         if (part.Gpc) denied = DENIED;
-        const isOut = [part.SaleOptOut, part.SharingOptOut, part.TargetedAdvertisingOptOut].indexOf(1) >= 0;
+        const isOut = Object.keys(part).some((key) => AD_OPT_OUT.test(key) && part[key] === 1);
         if ((isOut || part.OptOutSale === 'Y') && denied !== DENIED) denied = ADS_DENIED;
       }
     }
