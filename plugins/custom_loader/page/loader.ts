@@ -35,7 +35,7 @@ let isFollowing = false;
 let mayLoad = false;
 /** A bootstrap has been sent for the web tag. */
 let hasBooted = false;
-/** What the last answer restored. */
+/** What this page view has restored. */
 let restored: BootAnswer['restoreCookies'] = [];
 let resolveBooted: (answer: BootAnswer | null) => void;
 let resolveMeasured: (answer: BootAnswer) => void;
@@ -227,7 +227,7 @@ function keep(answer: BootAnswer): void {
       }
     }
     if (!id) for (const { name, domain } of restored) write(name, '', 0, domain);
-    restored = answer.restoreCookies;
+    restored = id ? restored.concat(answer.restoreCookies) : [];
     // Storage comes last, because a browser may forbid only storage. A sandbox that forbids cookies forbids both.
     if (id) localStorage.setItem('tagyard.session', answer.session.id);
     else localStorage.removeItem('tagyard.session');
