@@ -1,14 +1,54 @@
-import type { Consent } from '../plugins/contract.ts';
-import type { ConsentMode } from '../plugins/document.ts';
+import type { Consent, ConsentChoices, ConsentRules, PluginContext } from '../plugins/contract.ts';
+import type { ConsentMode, ConsentSettings } from '../plugins/document.ts';
 
-type Choices = Readonly<Record<string, 'granted' | 'denied'>>;
+type Place = Pick<PluginContext['visitor'], 'country' | 'region'>;
+
+/** The age, in days, from which a consent counts as none, unless the site has its own. 13 months, as for cookies. */
+const MAX_DAYS = 395;
 
 /**
- * Decides which of the two purposes, analytics and ads, a visitor allows. `Sec-GPC: 1` denies both. A denial always
+ * The rules of consent for a visitor. A part of a country takes precedence over the country, and that over the site's
+ * own rules. Where the place, or the part of the country, is unknown, the strictest rules of all that are possible hold.
+ */
+export function consentRules(settings: ConsentSettings, { country, region }: Place): ConsentRules {
+  const { consent, consentMode = 'advanced', fallback = 'vendor' } = settings;
+  const general = { consent, consentMode, fallback, maxDays: settings.consentMaxDays ?? MAX_DAYS };
+  const entries = settings.regions ?? [];
+  const at = (isThere: (place: string) => boolean): ConsentRules[] =>
+    entries
+      .filter(({ places }) => places.some(isThere))
+      .map(
+        ({ consent = general.consent, consentMode = general.consentMode, fallback = general.fallback }) => ({
+          ...general,
+          consent,
+          consentMode,
+          fallback,
+        }),
+      );
+  if (country === null) return strictest([general, ...at(() => true)]);
+  const [ofCountry = general] = at((place) => place === country);
+  const parts = at((place) =>
+    region === null ? place.startsWith(`${country}-`) : place === `${country}-${region}`,
+  );
+  if (region !== null) return parts[0] ?? ofCountry;
+  return strictest([ofCountry, ...parts]);
+}
+
+function strictest(all: readonly ConsentRules[]): ConsentRules {
+  return all.reduce((strict, rules) => ({
+    consent: rules.consent === 'required' ? rules.consent : strict.consent,
+    consentMode: rules.consentMode === 'basic' ? rules.consentMode : strict.consentMode,
+    fallback: rules.fallback === 'none' ? rules.fallback : strict.fallback,
+    maxDays: strict.maxDays,
+  }));
+}
+
+/**
+ * Decides what a visitor allows. Two purposes have storage, analytics and ads. `Sec-GPC: 1` denies all. A denial always
  * counts. Without a choice, the site's mode decides. A cookie of unknown purpose needs consent to both.
  */
-export function decideConsent(mode: ConsentMode, gpc: boolean, choices: Choices): Consent {
-  const allowed = (type: 'analytics_storage' | 'ad_storage') => {
+export function decideConsent(mode: ConsentMode, gpc: boolean, choices: ConsentChoices): Consent {
+  const allowed = (type: keyof ConsentChoices) => {
     const choice = choices[type];
     return !gpc && (mode === 'required' ? choice === 'granted' : choice !== 'denied');
   };
@@ -16,6 +56,8 @@ export function decideConsent(mode: ConsentMode, gpc: boolean, choices: Choices)
   const ads = allowed('ad_storage');
   return {
     identify: analytics || ads,
+    adUserData: allowed('ad_user_data'),
+    adPersonalization: allowed('ad_personalization'),
     allows(cookieName) {
       if (/^(?:_ga(?:$|_)|FPID$|FPLC$)/.test(cookieName)) return analytics;
       if (/^(?:_fbp$|_fbc$|_gcl_|FPAU$|FPGCL)/.test(cookieName)) return ads;

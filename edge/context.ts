@@ -1,6 +1,6 @@
 import type { CacheScope, PluginContext, ProfileStore, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
-import { decideConsent } from './consent.ts';
+import { consentRules, decideConsent } from './consent.ts';
 import type { Enabled } from './gate.ts';
 import { type GuardDependencies, guardHook, jsonOf } from './guard.ts';
 import { EdgeError } from './http/errors.ts';
@@ -59,6 +59,7 @@ export function contextFactory(
   const { address, isTrusted, place } = hop;
   // Of a request through a server that proves nothing, the platform knows only where that server is.
   const visitor = { address, ...(isTrusted ? place : NOWHERE), isTrusted };
+  const rules = consentRules(resolved.consentSettings, visitor);
   const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
 
   const cacheScope = (prefix: string): CacheScope => ({
@@ -99,8 +100,8 @@ export function contextFactory(
       const { until } = lookup.document;
       return until === undefined || guard.now() < Date.parse(until);
     },
-    consent: (choices) =>
-      decideConsent(resolved.consentMode, request.headers.get('sec-gpc') === '1', choices),
+    consentRules: rules,
+    consent: (choices) => decideConsent(rules.consent, request.headers.get('sec-gpc') === '1', choices),
     async bootstrap(draft) {
       const members: Record<string, unknown> = {};
       for (const enabled of resolved.enabled) {

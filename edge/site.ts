@@ -1,6 +1,6 @@
 import type { Plugin, Site } from '../plugins/contract.ts';
 import {
-  type ConsentMode,
+  type ConsentSettings,
   type EdgeConfigDocument,
   FORWARDED_COOKIES,
   type RegistryDocument,
@@ -26,7 +26,7 @@ export interface ResolvedSite {
   /** The enabled plugins, in list order. */
   readonly enabled: readonly Enabled[];
   readonly features: Readonly<Record<string, boolean>>;
-  readonly consentMode: ConsentMode;
+  readonly consentSettings: ConsentSettings;
   readonly pageScripts: readonly string[];
   readonly wantedCookies: readonly string[];
   /** The prefixes under which the active domains' own servers forward requests. */
@@ -79,7 +79,7 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
       origin,
       enabled,
       features: config?.features ?? {},
-      consentMode: config?.consent ?? registry.consent,
+      consentSettings: config ?? registry,
       ownHosts: registry.domains.map(({ domain, cookieDomain }) => cookieDomain ?? domain),
       pageScripts: enabled.flatMap(({ plugin }) => plugin.pageScript ?? []),
       wantedCookies,

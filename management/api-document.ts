@@ -18,6 +18,7 @@ export async function apiDocument(): Promise<object> {
       imageRepositories: [],
       edgeDomain: '',
       originDomain: '',
+      defaultConsent: 'opt_out',
       platformDomains: [],
       edgePublicUrl: '',
       customPublicUrl: '',

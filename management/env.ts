@@ -72,6 +72,8 @@ const environment = z.object({
   AGE_RECIPIENT: z.string().regex(/^age1[a-z0-9]+$/, 'must be an age recipient (age1…)'),
   EDGE_DOMAIN: hostname,
   ORIGIN_DOMAIN: hostname,
+  /** `required`: new sites get `consent: required` and `consentMode: basic`. */
+  DEFAULT_CONSENT: z.enum(['opt_out', 'required']).default('opt_out'),
   PLATFORM_DOMAINS: list.pipe(z.array(hostname)),
   EDGE_PUBLIC_URL: edgePublicUrl,
   CUSTOM_PUBLIC_URL: edgePublicUrl,

@@ -58,6 +58,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       imageRepositories: env.IMAGE_REPOSITORIES,
       edgeDomain: env.EDGE_DOMAIN,
       originDomain: env.ORIGIN_DOMAIN,
+      defaultConsent: env.DEFAULT_CONSENT,
       platformDomains: env.PLATFORM_DOMAINS,
       edgePublicUrl: env.EDGE_PUBLIC_URL,
       customPublicUrl: env.CUSTOM_PUBLIC_URL,

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { RegistryDomain } from './document.ts';
+import type { ConsentMode, FALLBACKS, LOADING_MODES, RegistryDomain } from './document.ts';
 
 /** The errors that a plugin may throw (`problem`); the core answers them as problem+json. */
 export type PluginErrorCode =
@@ -26,13 +26,35 @@ export const profileRecord = z.object({
 });
 export type ProfileRecord = z.infer<typeof profileRecord>;
 
-/** The visitor's choices on the page, by Google's names of purposes, as a request's body contains them. */
-export const consentChoices = z.optional(z.catchall(z.object({}), z.literal(['granted', 'denied'])));
+const choice = z.optional(z.literal(['granted', 'denied']));
+
+/** The visitor's choices on the page, by Google's names of purposes, as a request's body contains them. Others are dropped. */
+export const consentChoices = z.optional(
+  z.object({
+    analytics_storage: choice,
+    ad_storage: choice,
+    ad_user_data: choice,
+    ad_personalization: choice,
+  }),
+);
+export type ConsentChoices = NonNullable<z.infer<typeof consentChoices>>;
+
+/** A site's rules of consent for the visitor's place. */
+export interface ConsentRules {
+  readonly consent: ConsentMode;
+  readonly consentMode: (typeof LOADING_MODES)[number];
+  readonly fallback: (typeof FALLBACKS)[number];
+  /** The age, in days, from which a consent counts as none. */
+  readonly maxDays: number;
+}
 
 /** What the visitor's choices, `Sec-GPC` and the site's consent mode allow. */
 export interface Consent {
-  /** Whether any purpose is allowed: without one, the visitor gets no id. */
+  /** Whether storage is allowed for any purpose: without one, the visitor gets no id. */
   readonly identify: boolean;
+  /** Whether data of the visitor may be sent for ads, and used to personalize them. Storage does not depend on them. */
+  readonly adUserData: boolean;
+  readonly adPersonalization: boolean;
   /** Whether a cookie of this name may be stored and restored, by the purpose of its name. */
   allows(cookieName: string): boolean;
 }
@@ -154,8 +176,10 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   domainOf(host: string): RegistryDomain | undefined;
   /** True where the loader token belongs to this site and has not expired. */
   ownsLoader(token: string): Promise<boolean>;
+  /** The site's rules of consent at the visitor's place; the strictest ones where the place is unknown. */
+  readonly consentRules: ConsentRules;
   /** What the visitor allows, given the choices made on the page. */
-  consent(choices: Readonly<Record<string, 'granted' | 'denied'>>): Consent;
+  consent(choices: ConsentChoices): Consent;
   /** Runs the `boot` hooks of the enabled plugins, in list order, and returns the members that they add to the answer. */
   bootstrap(draft: BootDraft): Promise<BootMembers>;
   /**

@@ -51,6 +51,30 @@ export const FEATURE_FLAGS = ['cookie_restoration', 'multi_domain'] as const;
 export const CONSENT_MODES = ['opt_out', 'required'] as const;
 export type ConsentMode = (typeof CONSENT_MODES)[number];
 
+/** `basic`: no tag loads before a grant. `advanced`: the web tag's script loads, and its tags follow Consent Mode. */
+export const LOADING_MODES = ['basic', 'advanced'] as const;
+/** `vendor`: where the edge fails, pages load the vendor's script directly. `none`: they don't. */
+export const FALLBACKS = ['vendor', 'none'] as const;
+
+/** The rules of consent for some places: a country (`DE`) or a part of one (`US-CA`), by ISO 3166. */
+const region = z.object({
+  places: z.array(z.string()),
+  consent: z.optional(z.literal(CONSENT_MODES)),
+  consentMode: z.optional(z.literal(LOADING_MODES)),
+  fallback: z.optional(z.literal(FALLBACKS)),
+});
+
+/** The rules of consent of a site. What is missing has its default: `advanced`, `vendor`, no region, 395 days. */
+const consentSettings = {
+  consent: z.literal(CONSENT_MODES),
+  consentMode: z.optional(z.literal(LOADING_MODES)),
+  fallback: z.optional(z.literal(FALLBACKS)),
+  regions: z.optional(z.array(region)),
+  consentMaxDays: z.optional(z.number()),
+};
+const consentDocument = z.object(consentSettings);
+export type ConsentSettings = z.infer<typeof consentDocument>;
+
 /**
  * `EDGE_CONFIG`, by container id. Unknown flags and modules are accepted: a worker one release behind must not lose a
  * site's whole configuration because of a new flag. Each plugin parses its own options. (`catchall` instead of `record`
@@ -61,7 +85,7 @@ export const edgeConfigDocument = z.object({
   module: z.literal('tagyard'),
   features: z.catchall(z.object({}), z.boolean()),
   modules: z.catchall(z.object({}), z.looseObject({})),
-  consent: z.literal(CONSENT_MODES),
+  ...consentSettings,
 });
 export type EdgeConfigDocument = z.infer<typeof edgeConfigDocument>;
 
@@ -107,8 +131,8 @@ export const registryDocument = z.object({
   containerId: z.string(),
   domains: z.array(registryDomain),
   proxyPaths: z.array(z.string()),
-  /** As in EDGE_CONFIG, in case that can't be read: the consent mode must not depend on one store. */
-  consent: z.literal(CONSENT_MODES),
+  /** As in EDGE_CONFIG, in case that can't be read: the rules of consent must not depend on one store. */
+  ...consentSettings,
 });
 export type RegistryDocument = z.infer<typeof registryDocument>;
 

@@ -26,6 +26,7 @@ export const CHECKS = {
   certificate: 'each certificate is for its name and valid for 14 more days',
   client_address: 'the visitor’s true address arrives, not a claimed one',
   cookie_lifetime: 'how long Safari keeps the cookies of each domain',
+  consent: 'where visitors are identified before they choose',
   block_lists: 'which addresses the common blocking lists match',
   same_origin:
     'each domain’s own server forwards its prefix with cookies and the visitor’s address, uncached',
@@ -54,6 +55,8 @@ const siteDescription = z.object({
   ),
   /** Paths forwarded to the tag server in addition to the built-in ones. */
   proxyPaths: z.array(z.string()),
+  /** Where visitors are identified before they choose: `everywhere but in DE`; `null`: nowhere; unset: an older host. */
+  identifies: z.optional(z.nullable(z.string())),
 });
 export type SiteDescription = z.infer<typeof siteDescription>;
 

@@ -10,11 +10,16 @@ import { type OutputOptions, print, short } from './output/print.ts';
 
 const sitesAnswer = z.object({ revision: z.string().nullable(), sites: z.array(shownSiteSchema) });
 
+const CONSENT_REMEDY =
+  'Where the law asks for consent (EEA, United Kingdom, Switzerland), set consent: required and consentMode: basic, for the site or under regions (docs/consent.md).';
+
 interface Diagnosis {
   readonly revision: string | null;
   /** How many sites were checked. */
   readonly sites: number;
   readonly findings: readonly SiteProblem[];
+  /** What the law may forbid, depending on the visitors. It is no problem of the site. */
+  readonly notes: readonly { readonly site: string; readonly message: string; readonly remedy: string }[];
   readonly blocked: PlanReport['blocked'];
   /** Every part that was asked, or could not be. */
   readonly checks: readonly PartCheck[];
@@ -31,6 +36,17 @@ export async function doctor(context: CliContext, options: OutputOptions): Promi
     revision,
     sites: sites.length,
     findings: [...sites.flatMap(findingsOf), ...driftOf(live).map(driftFinding)],
+    notes: sites.flatMap(({ site, identifies }) =>
+      identifies === undefined
+        ? []
+        : [
+            {
+              site,
+              message: `identifies visitors before they choose: ${identifies}`,
+              remedy: CONSENT_REMEDY,
+            },
+          ],
+    ),
     blocked: live.plan?.blocked.filter(({ reason }) => reason !== 'observe_failed') ?? [],
     // Before the first commit there is nothing to observe.
     checks: live.checks.filter(
@@ -54,19 +70,26 @@ async function knownSites(context: CliContext): Promise<z.infer<typeof sitesAnsw
   }
 }
 
-function render({ revision, sites, findings, blocked, checks }: Diagnosis): string {
+function render({ revision, sites, findings, notes, blocked, checks }: Diagnosis): string {
   const problems = findings.map(
     ({ site, reason, message, meaning, remedy }) =>
       `${styleText('bold', site)}: ${styleText('red', reason)}, ${meaning}\n  ${message}\n  → ${remedy}\n`,
   );
   const held = blocked.map(({ reason, detail }) => `${styleText('yellow', reason)}: ${detail}\n`);
-  return [...problems, ...held, renderChecks(checks), summary({ revision, sites, findings, checks })].join(
-    '',
+  const advice = notes.map(
+    ({ site, message, remedy }) => `${styleText('yellow', 'note')} ${site} ${message}\n  → ${remedy}\n`,
   );
+  return [
+    ...problems,
+    ...held,
+    ...advice,
+    renderChecks(checks),
+    summary({ revision, sites, findings, checks }),
+  ].join('');
 }
 
 /** Says "well" only if nothing failed, and names what was not checked. */
-function summary({ revision, sites, findings, checks }: Omit<Diagnosis, 'blocked'>): string {
+function summary({ revision, sites, findings, checks }: Omit<Diagnosis, 'blocked' | 'notes'>): string {
   const named = (wanted: PartCheck['status']) => [
     ...new Set(checks.flatMap(({ name, status }) => (status === wanted ? [name] : []))),
   ];

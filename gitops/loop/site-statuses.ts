@@ -1,3 +1,5 @@
+import { identifiedPlaces } from '../manifest/consent.ts';
+import type { LoadedManifest } from '../manifest/containers.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
@@ -100,6 +102,7 @@ export class SiteStatuses {
       attempted: outcome === null ? before.attempted : revision,
       applied: applied ? revision : before.applied,
       suspended: manifest === null ? before.suspended : manifest?.suspend === true || undefined,
+      identifies: manifest === null ? before.identifies : identifiedBy(manifest),
       health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
       resources: resourceStatuses(plan, site, outcome, nextRetry),
       // A later site of this name must not take over the drain of the one that was removed.
@@ -123,4 +126,9 @@ export class SiteStatuses {
     if (this.#revision === null || this.#inventory.convergedTo(status.site) === null) return status;
     return { ...status, desired: this.#revision, applied: this.#revision };
   }
+}
+
+function identifiedBy(manifest: LoadedManifest | undefined): string | undefined {
+  if (manifest?.state !== 'present') return undefined;
+  return identifiedPlaces(manifest) ?? undefined;
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { SiteDescription } from '../../edge/verification/contract.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { forwardedPaths } from '../../plugins/server_proxy/config.ts';
+import { consentOfManifest, identifiedPlaces } from './consent.ts';
 import { originUrl } from './documents.ts';
 import type { Manifest } from './schema.ts';
 
@@ -27,6 +28,7 @@ export function describeSite(
     domains,
     modules,
     features,
+    ...consent
   }: Omit<Manifest, 'containerConfig' | 'serviceAccount'>,
   { edgePublicUrl: edgeUrl, tlsPort }: PublicAddresses,
 ): SiteDescription {
@@ -45,5 +47,6 @@ export function describeSite(
       ...(sameOrigin === undefined ? {} : { sameOrigin: sameOrigin.path }),
     })),
     proxyPaths: forwardedPaths(modules.server_proxy),
+    identifies: identifiedPlaces(consentOfManifest(consent)),
   };
 }

@@ -8,6 +8,7 @@ import type {
 } from '../../plugins/document.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { forwardedPaths } from '../../plugins/server_proxy/config.ts';
+import { consentDocument } from './consent.ts';
 import { type Manifest, registrableDomain } from './schema.ts';
 
 type SameOrigin = NonNullable<Manifest['domains'][number]['sameOrigin']>;
@@ -63,7 +64,7 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
           ...(sameOrigin === undefined ? {} : { sameOrigin: prefixOf(sameOrigin, manifest.loaderToken) }),
         })),
         proxyPaths: forwardedPaths(manifest.modules.server_proxy),
-        consent: manifest.consent,
+        ...consentDocument(manifest),
       },
     },
     ...loaderTokens.map(({ token, until }) => ({
@@ -81,7 +82,7 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
         modules: Object.fromEntries(
           Object.entries(manifest.modules).filter(([, options]) => options !== undefined),
         ) as EdgeConfigDocument['modules'],
-        consent: manifest.consent,
+        ...consentDocument(manifest),
       },
     },
   ];

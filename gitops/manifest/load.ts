@@ -110,6 +110,10 @@ const OMITTED_DEFAULTS = [
   'tls',
   'resources',
   'consent',
+  'consentMode',
+  'fallback',
+  'regions',
+  'consentMaxDays',
   'modules',
 ] as const;
 

@@ -1,7 +1,8 @@
 import { getDomain, getPublicSuffix, parse as parseHost } from 'tldts';
 import { z } from 'zod';
-import { CONSENT_MODES, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
+import { FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
 import { textProblem } from '../base/text.ts';
+import { consentKeys } from './consent.ts';
 import { hidingPrefixes, sameOrigin } from './same-origin.ts';
 import { serviceAccountFacts } from './service-account.ts';
 
@@ -211,7 +212,7 @@ const shape = z.strictObject({
   /** A Google Cloud service account's key: what names it, and its JSON encrypted with age (armored). */
   serviceAccount: serviceAccountFacts.extend({ key: armored(16_384) }).optional(),
   resources: z.strictObject({ processing: role({ memory: '512m', cpus: 1 }), preview }).prefault({}),
-  consent: z.enum(CONSENT_MODES).default('opt_out'),
+  ...consentKeys,
   features,
   modules,
 });
@@ -221,22 +222,15 @@ const shape = z.strictObject({
  * default that is written out and one that is omitted are the same desired state.
  */
 export const manifestSchema = shape.superRefine((manifest, context) => {
+  const refuse = (path: (string | number)[], message: string) =>
+    context.addIssue({ code: 'custom', path, message });
   const unique = (values: readonly string[], path: string, what: string) => {
     values.forEach((value, index) => {
-      if (values.indexOf(value) !== index) {
-        context.addIssue({
-          code: 'custom',
-          path: [path, index],
-          message: `${what} ${value} is listed twice`,
-        });
-      }
+      if (values.indexOf(value) !== index) refuse([path, index], `${what} ${value} is listed twice`);
     });
   };
-  unique(
-    manifest.domains.map(({ domain }) => domain),
-    'domains',
-    'domain',
-  );
+  const domains = manifest.domains.map(({ domain }) => domain);
+  unique(domains, 'domains', 'domain');
   unique(
     manifest.domains.map(({ token }) => token),
     'domains',
@@ -246,45 +240,23 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
   unique(Object.values(manifest.hostnames), 'hostnames', 'hostname');
   for (const [key, name] of Object.entries(manifest.hostnames)) {
     if (name.length <= MAX_SERVED) continue;
-    const message = `must have at most ${MAX_SERVED} characters: a longer name can't be served`;
-    context.addIssue({ code: 'custom', path: ['hostnames', key], message });
+    refuse(['hostnames', key], `must have at most ${MAX_SERVED} characters: a longer name can't be served`);
   }
-  if (manifest.ports.processing === manifest.ports.preview) {
-    context.addIssue({
-      code: 'custom',
-      path: ['ports', 'preview'],
-      message: 'must differ from ports.processing',
-    });
-  }
+  if (manifest.ports.processing === manifest.ports.preview)
+    refuse(['ports', 'preview'], 'must differ from ports.processing');
   for (const index of hidingPrefixes(manifest)) {
     const message = 'hides a path of modules.server_proxy.paths; choose another one';
-    context.addIssue({ code: 'custom', path: ['domains', index, 'sameOrigin', 'path'], message });
+    refuse(['domains', index, 'sameOrigin', 'path'], message);
   }
   manifest.customDomains.forEach((custom, index) => {
-    if (
-      !isFirstPartyHost(
-        custom,
-        manifest.domains.map(({ domain }) => domain),
-      )
-    ) {
-      context.addIssue({
-        code: 'custom',
-        path: ['customDomains', index],
-        message: `${custom} is not under the registrable part of any of the site's domains`,
-      });
-    }
+    const path = ['customDomains', index];
+    if (!isFirstPartyHost(custom, domains))
+      refuse(path, `${custom} is not under the registrable part of any of the site's domains`);
     const most = Math.min(MAX_SERVED, MAX_FILE_STEM - manifest.site.length);
-    if (custom.length > most) {
-      const message = `must have at most ${most} characters: a longer name of this site can't be served`;
-      context.addIssue({ code: 'custom', path: ['customDomains', index], message });
-    }
-    if (Object.values(manifest.hostnames).includes(custom)) {
-      context.addIssue({
-        code: 'custom',
-        path: ['customDomains', index],
-        message: `${custom} is one of the site's own hostnames`,
-      });
-    }
+    if (custom.length > most)
+      refuse(path, `must have at most ${most} characters: a longer name of this site can't be served`);
+    if (Object.values(manifest.hostnames).includes(custom))
+      refuse(path, `${custom} is one of the site's own hostnames`);
   });
 });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { givenConsent } from '../../gitops/manifest/consent.ts';
 import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
 import {
   givenName,
@@ -16,6 +17,24 @@ const givenSameOrigin = z.strictObject({ path: sameOriginPath.optional() });
 
 const features = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
 
+const consent = {
+  consent: givenConsent.consent.optional().meta({
+    description: '`opt_out`: visitors are identified unless they refuse; `required`: only after a grant',
+  }),
+  consentMode: givenConsent.consentMode.optional().meta({
+    description: '`basic`: no tag loads before a grant; `advanced`: tags load and act by Consent Mode',
+  }),
+  fallback: givenConsent.fallback.optional().meta({
+    description: '`vendor`: pages load the vendor’s script directly while the edge fails; `none`: no tag',
+  }),
+  regions: givenConsent.regions.optional().meta({
+    description: 'places with other rules, all of them; a visitor of unknown place gets the strictest',
+  }),
+  consentMaxDays: givenConsent.consentMaxDays.optional().meta({
+    description: 'from this age on a consent counts as none, if the page says when it was given',
+  }),
+};
+
 export const newContainer = z
   .strictObject({
     clientId: z.uuid(),
@@ -31,6 +50,7 @@ export const newContainer = z
       .meta({ description: 'as Tag Manager shows it under “Manually provision tagging server”' }),
     features: features.default({}),
     modules: modules,
+    ...consent,
   })
   .transform((body, context) => {
     const tagIds = new Map<string, string>();
@@ -84,6 +104,7 @@ export const containerPatch = z
       .unwrap()
       .optional()
       .meta({ description: 'modules that are named are replaced, the others are unchanged' }),
+    ...consent,
     image: imageReference.optional().meta({
       description:
         'for operators only: the tag server’s image, pinned by digest, from an allowed repository; the old container is removed after the new one is healthy',
@@ -94,6 +115,9 @@ export const containerPatch = z
     examples({
       'a name': { name: 'Acme Shop' },
       'a feature': { features: { cookie_restoration: true } },
+      'nothing before a grant in two places': {
+        regions: [{ places: ['DE', 'US-CA'], consent: 'required', consentMode: 'basic' }],
+      },
       'a path of the tag server': { modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } },
       'an image': { image: `gcr.io/cloud-tagging-10302018/gtm-cloud-image@sha256:${'0'.repeat(64)}` },
     }),

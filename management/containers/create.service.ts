@@ -10,7 +10,7 @@ import type { ContainerView } from '../view/container-view.ts';
 import { type CreationAnswer, createdContainer, recordedAnswer, repeatedAnswer } from './answer.ts';
 import { claimContainer } from './claim.ts';
 import type { NewContainer } from './containers.schema.ts';
-import { type Draft, newToken } from './draft.ts';
+import { consentOf, type Draft, newToken } from './draft.ts';
 import { storeAnswer } from './idempotency.repository.ts';
 import { nameWarnings } from './names/neutral-name.ts';
 import { refuseOwnZone } from './names/own-zone.ts';
@@ -66,6 +66,7 @@ export async function createContainer(
     domains: body.pages.map((page) => ({ ...page, token: newToken('ct') })),
     features: body.features,
     modules: body.modules,
+    consent: consentOf(body),
     containerConfig: await encryptSecret(settings.ageRecipient, config),
   };
   const operation = await claimContainer(context, draft, { caller, requestId, key });

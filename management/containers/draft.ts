@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import type { z } from 'zod';
+import { givenConsent } from '../../gitops/manifest/consent.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import type { Settings } from '../context/context.ts';
 import type { PortPair } from '../ports/ports.repository.ts';
@@ -8,6 +10,19 @@ export function newToken(prefix: 'lt' | 'ct'): string {
   return `${prefix}_${randomBytes(16).toString('hex')}`;
 }
 
+/** The rules of consent of a new site or of a change, as far as a request names them. */
+type GivenConsent = {
+  readonly [Key in keyof typeof givenConsent]?: z.output<(typeof givenConsent)[Key]>;
+};
+
+/** The rules of consent that a request names. */
+export function consentOf(
+  body: { readonly [Key in keyof GivenConsent]?: GivenConsent[Key] | undefined },
+): GivenConsent {
+  const keys = Object.keys(givenConsent) as (keyof GivenConsent)[]; // Object.keys forgets the key type
+  return Object.fromEntries(keys.filter((key) => body[key] !== undefined).map((key) => [key, body[key]]));
+}
+
 export interface Draft {
   readonly id: string;
   readonly clientId: string;
@@ -15,18 +30,25 @@ export interface Draft {
   readonly domains: ManifestInput['domains'];
   readonly features: ManifestInput['features'];
   readonly modules: ManifestInput['modules'];
+  readonly consent: GivenConsent;
   /** Already encrypted. */
   readonly containerConfig: string;
 }
+
+/** The rules of consent that a new site gets by DEFAULT_CONSENT. */
+const DEFAULTS: Readonly<Record<Settings['defaultConsent'], GivenConsent>> = {
+  opt_out: {},
+  required: { consent: 'required', consentMode: 'basic' },
+};
 
 /** The manifest of a new site with this site id and these ports. */
 export function draftManifest(
   draft: Draft,
   site: string,
   ports: PortPair,
-  settings: Pick<Settings, 'host' | 'image' | 'edgeDomain' | 'originDomain'>,
+  settings: Pick<Settings, 'host' | 'image' | 'edgeDomain' | 'originDomain' | 'defaultConsent'>,
 ): Manifest {
-  const { id, clientId, ...rest } = draft;
+  const { id, clientId, consent, ...rest } = draft;
   return manifestSchema.parse({
     version: 1,
     site,
@@ -41,6 +63,8 @@ export function draftManifest(
     ports,
     loaderToken: newToken('lt'),
     image: settings.image,
+    ...DEFAULTS[settings.defaultConsent],
+    ...consent,
     ...rest,
   });
 }

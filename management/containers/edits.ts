@@ -2,14 +2,14 @@ import type { z } from 'zod';
 import { isFirstPartyHost, type Manifest, type ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { containerPatch } from './containers.schema.ts';
-import { newToken } from './draft.ts';
+import { consentOf, newToken } from './draft.ts';
 
 /** The most previous tokens that the manifest's schema allows. */
 const MOST_TOKENS = 10;
 
 export function patch(
   current: Manifest,
-  { name, features, modules, image }: z.output<typeof containerPatch>,
+  { name, features, modules, image, ...rest }: z.output<typeof containerPatch>,
 ): ManifestInput {
   return {
     ...current,
@@ -17,6 +17,7 @@ export function patch(
     features: { ...current.features, ...features },
     modules: { ...current.modules, ...modules },
     image: image ?? current.image,
+    ...consentOf(rest),
   };
 }
 

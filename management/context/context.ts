@@ -18,6 +18,8 @@ export interface Settings {
   readonly imageRepositories: readonly string[];
   readonly edgeDomain: string;
   readonly originDomain: string;
+  /** The rules of consent of new sites: `required` means `consent: required` and `consentMode: basic`. */
+  readonly defaultConsent: 'opt_out' | 'required';
   /** Further domains of the operator. No site gets a name in or above their registrable domains. */
   readonly platformDomains: readonly string[];
   /** With `{host}` in the place of the edge hostname: `https://{host}`. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { givenConsent } from '../../gitops/manifest/consent.ts';
 import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
@@ -49,6 +50,7 @@ export const containerView = z
     image: z.string().meta({ description: 'the tag server’s image, pinned by digest' }),
     features: z.record(z.string(), z.boolean()),
     modules: z.record(z.string(), z.unknown()),
+    ...givenConsent,
     hostnames: z.object({ edge: z.string(), origin: z.string(), preview: z.string() }),
     loaderToken: z.string(),
     snippet: z.string().meta({ description: 'what to paste into the pages of the first domain' }),

@@ -1,4 +1,5 @@
 import { blockedHost, describeRule } from '../../edge/verification/block-lists.ts';
+import { consentOfManifest, mayForbidVendor } from '../../gitops/manifest/consent.ts';
 import { isFirstPartyHost, isWithinDomain } from '../../gitops/manifest/schema.ts';
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
@@ -16,6 +17,7 @@ export function presentContainer(
 ): ContainerView {
   const { manifest } = row;
   const { loaderToken, hostnames } = manifest;
+  const consent = consentOfManifest(manifest);
   const domains = manifest.domains.map((entry, index) => ({
     domain: entry.domain,
     webTagId: entry.webTagId,
@@ -26,6 +28,7 @@ export function presentContainer(
       loaderToken,
       webTagId: entry.webTagId,
       vendorUrl: settings.vendorUrl,
+      waits: mayForbidVendor(consent),
     }),
     sameOrigin: presentSameOrigin(entry, { manifest, role: row.role, settings }),
   }));
@@ -41,6 +44,7 @@ export function presentContainer(
     image: manifest.image,
     features: manifest.features,
     modules: manifest.modules,
+    ...consent,
     hostnames,
     loaderToken,
     snippet: domains[0]?.snippet ?? '',

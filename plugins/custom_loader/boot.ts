@@ -14,8 +14,8 @@ import { continueSession, randomId, SESSION_IDLE_MS, wellFormedId } from './iden
 
 const bootRequest = z.object({
   loader: z.string(),
+  /** The page's origin. Older loaders send the whole address. */
   url: z.string(),
-  referrer: z.optional(z.string()),
   fpid: z.optional(z.string()),
   session: z.optional(z.object({ id: z.string() })),
   consent: consentChoices,
@@ -51,7 +51,7 @@ export const bootRoute = defineRoute({
     const draft: BootDraft = {
       domain,
       consent,
-      sentCookies: body.cookies ?? {},
+      sentCookies: (consent.identify ? body.cookies : undefined) ?? {},
       record:
         id === null || stored === undefined
           ? null

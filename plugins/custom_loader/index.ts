@@ -5,42 +5,51 @@ import { renderLoader } from './script.ts';
 import { isScriptAddress, loaderOf, readSnippet, type Snippet } from './snippet-address.ts';
 
 interface Rendered {
-  readonly body: Uint8Array;
-  readonly headers: Headers;
+  /** The script before and after the literal of the visitor's place. */
+  readonly parts: readonly [string, string];
+  readonly etag: string;
 }
 
 /**
- * Scripts by edge URL, token and query: a few per site, but a visitor can request any port. Keyed by the site's list of cookies,
- * so that they are dropped when the site's documents change. The context's `memory` would need a key with the whole script:
- * hashing it costs every request about 20 µs.
+ * Scripts by edge URL, token, query and rules of consent: a few per site, but a visitor can request any port. Keyed by the
+ * site's list of cookies, so that they are dropped when the site's documents change. The context's `memory` would need a key
+ * with the whole script: hashing it costs every request about 20 µs.
  */
 const rendered = new WeakMap<readonly string[], Map<string, Rendered>>();
 const MAX_RENDERED = 100;
 
 async function loaderFor(context: PluginContext, token: string, snippet?: Snippet): Promise<Rendered> {
-  const { base: edge, wantedCookies: cookies, pageScripts } = context;
+  const { base: edge, consentRules: rules, wantedCookies: cookies, pageScripts } = context;
   const own = rendered.get(cookies) ?? new Map<string, Rendered>();
-  const key = `${edge} ${token} ${snippet?.query}`;
+  const key = [edge, token, snippet?.query ?? 'none', ...Object.values(rules)].join(' ');
   const known = own.get(key);
   if (known !== undefined) return known;
-  const values = { edge, loader: token, cookies, ...snippet };
-  const body = new TextEncoder().encode(renderLoader(values, pageScripts));
-  const headers = new Headers({
-    'content-type': 'application/javascript; charset=utf-8',
-    'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
-    // A page under `cross-origin-embedder-policy: require-corp` requires this header.
-    'cross-origin-resource-policy': 'cross-origin',
-    etag: await context.etagOf(body),
-  });
+  const parts = renderLoader({ edge, loader: token, cookies, rules, ...snippet }, pageScripts);
+  const script = { parts, etag: await context.etagOf(new TextEncoder().encode(parts.join('""'))) };
   if (own.size >= MAX_RENDERED) own.clear();
-  rendered.set(cookies, own.set(key, { body, headers }));
-  return { body, headers };
+  rendered.set(cookies, own.set(key, script));
+  return script;
+}
+
+/** `DE` or `US-CA`, by ISO 3166; empty where the country is unknown. */
+function placeOf({ country, region }: PluginContext['visitor']): string {
+  return [country, country && region].filter(Boolean).join('-');
 }
 
 async function answerLoader(context: PluginContext, token: string, snippet?: Snippet): Promise<Response> {
   if (!(await context.ownsLoader(token))) throw context.problem('unknown_loader');
-  const { body, headers } = await loaderFor(context, token, snippet);
-  return new Response(body, { headers });
+  const { parts, etag } = await loaderFor(context, token, snippet);
+  const place = placeOf(context.visitor);
+  return new Response(parts.join(JSON.stringify(place)), {
+    headers: {
+      'content-type': 'application/javascript; charset=utf-8',
+      // A script that names the visitor's place is for this visitor only.
+      'cache-control': `${place ? 'private' : 'public'}, max-age=300, stale-while-revalidate=86400`,
+      // A page under `cross-origin-embedder-policy: require-corp` requires this header.
+      'cross-origin-resource-policy': 'cross-origin',
+      etag: place ? etag.replace(/"$/, `-${place}"`) : etag,
+    },
+  });
 }
 
 /** Serves the first-party loader and the bootstrap that it requests. */

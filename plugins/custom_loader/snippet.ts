@@ -7,6 +7,8 @@ export interface SnippetOptions {
   readonly loaderToken: string;
   readonly webTagId: string;
   readonly vendorUrl?: string;
+  /** The page must not load the vendor's script before the loader allows it. */
+  readonly waits?: boolean;
 }
 
 /** How long a page waits for the edge before it loads the vendor's script itself. */
@@ -18,31 +20,34 @@ const EDGE_TIMEOUT_MS = 3000;
  * preloaded, and added after it has arrived: if the server hangs, a script would delay the page's `load` event, but a
  * preload doesn't. If the page's policy or the browser refuses preloads, the script is added directly. A page with
  * `require-trusted-types-for 'script'` must allow the policies `tagyard` (snippet) and `tagyard-loader` (loader).
+ * Calls of `tagyard.consent.update` are kept for the loader.
  */
 export function renderSnippet({
   edgeUrl,
   loaderToken,
   webTagId,
   vendorUrl = 'https://www.googletagmanager.com',
+  waits = false,
 }: SnippetOptions): string {
   const loader = `${edgeUrl}/l/${encodeURIComponent(loaderToken)}.js`;
   const vendor = new URL('/gtm.js', vendorUrl);
   vendor.searchParams.set('id', webTagId);
   return `<script>
-(function(w,d,u,v,t,n,p){
-t=w.tagyard=w.tagyard||{};if(t.direct)return;
+(function(w,d,u,v,t,n,p,c){
+t=w.tagyard=w.tagyard||{};if(t.direct)return;${waits ? 't.tried=true;' : ''}
+c=t.consent=t.consent||{};c.update=c.update||function(o){(t.updates=t.updates||[]).push(o)};
 n=(d.currentScript||{}).nonce;
 try{p=w.trustedTypes.createPolicy('tagyard',{createScriptURL:function(s){return s}})}catch(e){}
 t.add=function(src,load,fail){var s=d.createElement('script'),l=d.createElement('link');
-s.async=true;s.src=p?p.createScriptURL(src):src;if(n)s.nonce=n;s.onload=load;s.onerror=fail;
+s.async=true;s.referrerPolicy='no-referrer';s.src=p?p.createScriptURL(src):src;if(n)s.nonce=n;s.onload=load;s.onerror=fail;
 function run(){d.head.appendChild(s)}
 if(!l.relList||!l.relList.supports||!l.relList.supports('preload'))return run();
-l.rel='preload';l.as='script';l.fetchPriority='low';l.href=src;if(n)l.nonce=n;
-l.onload=run;l.onerror=function(){if(src!==u||!t.tried)run()};d.head.appendChild(l)};
+l.rel='preload';l.as='script';l.fetchPriority='low';l.referrerPolicy='no-referrer';l.href=src;if(n)l.nonce=n;
+l.onload=run;l.onerror=function(){if(src!==u||!t.gtm)run()};d.head.appendChild(l)};
 t.direct=function(){if(t.gtm&&t.gtm!=='pending'&&t.gtm!=='failed'||t.tried)return;t.tried=true;t.gtm='direct';
 if(!t.started){t.started=true;(w.dataLayer=w.dataLayer||[]).push({'gtm.start':Date.now(),event:'gtm.js'})}
 t.add(v,function(){t.gtm='loaded'},function(){t.gtm='failed'})};
-t.add(u,null,t.direct);setTimeout(t.direct,${EDGE_TIMEOUT_MS});
+t.add(u,null,t.direct);${waits ? '' : `setTimeout(t.direct,${EDGE_TIMEOUT_MS});`}
 })(window,document,${literal(loader)},${literal(vendor.href)});
 </script>`;
 }

@@ -65,6 +65,7 @@ test('finds no problem in a healthy site, and runs every check', async () => {
     'client_address tags.shop.localhost',
     'cookie_lifetime shop.localhost',
     'cookie_lifetime other.localhost',
+    'consent',
     'block_lists shop.tagyard.localhost',
     'block_lists tags.shop.localhost',
     'block_lists',

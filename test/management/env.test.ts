@@ -19,6 +19,7 @@ test('the defaults trust no proxy, allow the repository of the image, and listen
   expect(readEnvironment(required)).toMatchObject({
     MANAGEMENT_ADDRESS: '127.0.0.1',
     MANAGEMENT_TRUSTED_PROXIES: [],
+    DEFAULT_CONSENT: 'opt_out',
     PLATFORM_DOMAINS: [],
     IMAGE_REPOSITORIES: ['registry.example:5000/gtm'],
     CUSTOM_PUBLIC_URL: 'https://{host}',
@@ -36,6 +37,7 @@ test.each<[string, string, unknown]>([
   ],
   ['PLATFORM_DOMAINS', 'tagyard.example', ['tagyard.example']],
   ['IMAGE_REPOSITORIES', 'gcr.io/gtm,local', ['gcr.io/gtm', 'local']],
+  ['DEFAULT_CONSENT', 'required', 'required'],
   ['KEEP_EVENTS_DAYS', '0', 0],
   ['METRICS_TOKEN', 'metrics-token-of-tests', 'metrics-token-of-tests'],
   ['FORWARDER_KEY', 'k'.repeat(32), 'k'.repeat(32)],
@@ -49,6 +51,7 @@ test.each([
   ['KEEP_AUDIT_DAYS', '7'],
   ['METRICS_TOKEN', 'short'],
   ['FORWARDER_KEY', 'k'.repeat(31)],
+  ['DEFAULT_CONSENT', 'basic'],
 ])('%s can’t be %s', (name, value) => {
   expect(() => readEnvironment({ ...required, [name]: value })).toThrow(name);
 });

@@ -2,6 +2,7 @@ import type { SiteCheck } from '../check.ts';
 import type { CheckName } from '../contract.ts';
 import { checkBlockLists } from './block-lists.ts';
 import { checkClientAddress } from './client-address.ts';
+import { checkConsent } from './consent.ts';
 import { checkCookieLifetime } from './cookie-lifetime.ts';
 import { checkCorsAllowed, checkCorsRefused } from './cors.ts';
 import { checkCookiesForwarded, checkQueryForwarded, checkUnderscorePaths } from './forwarding.ts';
@@ -34,6 +35,7 @@ export const SITE_CHECKS: Readonly<Record<CheckName, SiteCheck>> = {
   certificate: checkServedCertificate,
   client_address: checkClientAddress,
   cookie_lifetime: checkCookieLifetime,
+  consent: checkConsent,
   block_lists: checkBlockLists,
   same_origin: checkSameOrigin,
   csp: checkPolicy,

@@ -22,14 +22,12 @@ export async function endsSoon(name: string): Promise<boolean | undefined> {
 }
 
 /**
- * Whether this browser limits the lifetime of cookies that scripts write. If the visitor's consent allows it and the
- * browser returns an expiry, a temporary cookie measures the limit, and `itp_measured` is true. Otherwise the answer is
- * derived from the engine; it is undefined for a WebKit without a version.
+ * Whether this browser limits the lifetime of cookies that scripts write. If the browser returns an expiry, a temporary
+ * cookie measures the limit, and `itp_measured` is true. Otherwise the answer is derived from the engine; it is undefined
+ * for a WebKit without a version.
  */
-export async function scriptCookiesCapped(
-  mayWrite: boolean,
-): Promise<{ itp: boolean | undefined; itp_measured: boolean }> {
-  const measured = mayWrite ? await probe() : undefined;
+export async function scriptCookiesCapped(): Promise<{ itp: boolean | undefined; itp_measured: boolean }> {
+  const measured = await probe();
   return { itp: measured === undefined ? byEngine() : measured, itp_measured: measured !== undefined };
 }
 

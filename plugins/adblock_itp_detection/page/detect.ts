@@ -5,9 +5,12 @@ interface LoaderState {
   readonly gtm?: string;
   readonly edge?: string;
   readonly loader?: string;
-  readonly booted?: Promise<BootAnswer | null>;
-  /** Set by the page, by Google's names. */
-  readonly consent?: Record<string, string>;
+  /** The answer of the first bootstrap after analytics was allowed. */
+  readonly measured?: Promise<BootAnswer>;
+  /** Null after a withdrawal. */
+  readonly profile?: object | null;
+  /** The visitor's choices, by Google's names. */
+  readonly choices?: Record<string, string>;
   /** Set by this script: a page that contains the loader twice reports once. */
   marked?: boolean;
 }
@@ -15,8 +18,6 @@ interface LoaderState {
 interface BootAnswer {
   readonly container: { readonly scriptUrl: string; readonly webTagId: string };
   readonly session: { readonly id: string };
-  /** Null without consent: then this script writes no cookie either. */
-  readonly profile: object | null;
 }
 
 const page = window as unknown as { tagyard?: LoaderState; google_tag_manager?: Record<string, unknown> };
@@ -55,7 +56,7 @@ function settled(since: number): Promise<void> {
 }
 
 /** Unknown signals are undefined, so JSON omits them. */
-async function signals({ container, profile }: BootAnswer) {
+async function signals({ container }: BootAnswer) {
   const bait_hidden = baitHidden();
   const bait_blocked = await refused(state.edge + BAIT);
   // A blocker's substitute script loads, but registers no container.
@@ -68,16 +69,18 @@ async function signals({ container, profile }: BootAnswer) {
     bait_blocked,
     tag_stubbed,
     tag_blocked,
-    ...(await scriptCookiesCapped(profile !== null)),
+    ...(await scriptCookiesCapped()),
     // The id's actual expiry: Safari also shortens a `Set-Cookie` of an edge that counts as cloaked.
     id_capped: await endsSoon('_fpid'),
   };
 }
 
 async function report(): Promise<void> {
-  const answer = await state.booted;
+  const answer = await state.measured;
   if (!answer) return;
   await settled(Date.now());
+  // The visitor may have withdrawn since.
+  if (!state.profile) return;
   await fetch(`${state.edge}/mark-session-detection`, {
     method: 'POST',
     credentials: 'include',
@@ -86,13 +89,13 @@ async function report(): Promise<void> {
       loader: state.loader,
       session: { id: answer.session.id },
       signals: await signals(answer),
-      consent: state.consent,
+      consent: state.choices,
     }),
   });
 }
 
 // A failing report must not cause an error on the page.
-if (state.booted && !state.marked) {
+if (state.measured && !state.marked) {
   state.marked = true;
   report().catch(() => undefined);
 }

@@ -1,12 +1,26 @@
+import { type Decision, listen } from './consent.ts';
+import { trusted, withPreview } from './script-url.ts';
 import type { BootAnswer, TagyardPage } from './state.ts';
 
-/** Not in all browsers. A policy makes objects that `src` accepts where a page's policy refuses text. */
-declare const trustedTypes: {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL(url: string): string },
-  ): { createScriptURL(url: string): string };
+/** Placeholders: rendering the script for a site and a visitor's place replaces them. */
+declare const TAGYARD_VALUES: {
+  edge: string;
+  loader: string;
+  cookies: string[];
+  /** Only a grant allows anything. */
+  strict: boolean;
+  /** Nothing loads before a grant. */
+  basic: boolean;
+  /** The page may load the vendor's script directly. */
+  vendor: boolean;
+  /** Days after which a consent counts as none. */
+  days: number;
+  /** Of the page's own snippet, which has started the data layer already. */
+  layer?: string;
+  /** Of the web tag's script, with `?`. */
+  query?: string;
 };
+declare const TAGYARD_PLACE: string;
 
 /** What the snippet pushes to the data layer, among others. */
 interface Entry {
@@ -14,55 +28,147 @@ interface Entry {
   event?: string;
 }
 
-/** A placeholder: rendering the script for a site replaces it by the site's values. */
-declare const TAGYARD_VALUES: {
-  edge: string;
-  loader: string;
-  cookies: string[];
-  layer?: string;
-  query?: string;
-};
+/** As long as the snippet waits for the edge. */
+const EDGE_TIMEOUT_MS = 3000;
 
 const values = TAGYARD_VALUES;
 const page: TagyardPage = window.tagyard || {};
 window.tagyard = page;
-// A page that contains the loader twice boots once.
-if (!page.booted) page.booted = boot();
+const nonce = document.currentScript ? document.currentScript.nonce : '';
 
-async function boot(): Promise<BootAnswer | null> {
-  const nonce = document.currentScript ? document.currentScript.nonce : '';
+/** The snippet's fallback is kept from running, by the snippet itself or by `hold`. */
+let isHeld = page.tried === true && !page.gtm;
+/** What the visitor's last choices were, as far as they change what is done. */
+let followed = '';
+let isFollowing = false;
+/** The web tag may load: the site's rules and the visitor allow it. */
+let mayLoad = false;
+/** A bootstrap has been sent for the web tag. */
+let hasBooted = false;
+/** What this page view has restored. */
+let restored: BootAnswer['restoreCookies'] = [];
+let resolveBooted: (answer: BootAnswer | null) => void;
+let resolveMeasured: (answer: BootAnswer) => void;
+
+// A page that contains the loader twice boots once.
+if (!page.booted) start();
+
+function start(): void {
   page.edge = values.edge;
   page.loader = values.loader;
-  if (!page.gtm) page.gtm = 'pending';
-  const answer = await ask();
+  page.booted = new Promise((resolve) => {
+    resolveBooted = resolve;
+  });
+  page.measured = new Promise((resolve) => {
+    resolveMeasured = resolve;
+  });
+  if (!values.vendor) hold();
+  const heard = listen(page, {
+    strict: values.strict,
+    maxAge: values.days * 86400000,
+    place: TAGYARD_PLACE,
+    layer: values.layer || 'dataLayer',
+  });
+  const begin = () => {
+    const timeout = heard.timeout();
+    let isWaiting = timeout > 0;
+    const go = () => {
+      isWaiting = false;
+      follow(heard.decide);
+    };
+    heard.onChange(() => {
+      if (!isWaiting || !heard.timeout()) go();
+    });
+    if (isWaiting) {
+      wait();
+      setTimeout(go, timeout);
+    } else go();
+  };
+  if ((document as { prerendering?: boolean }).prerendering) {
+    // The page may never be shown.
+    wait();
+    document.addEventListener('prerenderingchange', begin, { once: true });
+  } else begin();
+}
+
+/** Keeps the snippet's fallback from running. */
+function hold(): void {
+  if (!page.tried) page.tried = isHeld = true;
+}
+
+function wait(): void {
+  if (page.gtm && page.gtm !== 'pending') return;
+  page.gtm = 'waiting';
+  hold();
+}
+
+/** Does what the visitor's choices ask for, one bootstrap after the other, until they no longer change. */
+async function follow(decide: () => Decision): Promise<void> {
+  if (isFollowing) return;
+  isFollowing = true;
+  for (;;) {
+    const now = decide();
+    const key = [now.analytics, now.ads, now.erase].join();
+    if (key === followed) break;
+    followed = key;
+    await bootstrap(now);
+  }
+  isFollowing = false;
+}
+
+/** Without a purpose to act for, and with nothing to delete, no request is sent for a web tag that is not to load. */
+async function bootstrap(now: Decision): Promise<void> {
+  const any = now.analytics || now.ads;
+  mayLoad = any || !values.basic;
+  const loads = mayLoad;
+  if (!loads) wait();
+  if (loads && (!page.gtm || page.gtm === 'waiting')) {
+    page.gtm = 'pending';
+    if (isHeld) setTimeout(fallBack, EDGE_TIMEOUT_MS);
+  }
+  const deletes = now.erase && (jar().includes('; _fpid=') || stored() !== null);
+  if (!any && !deletes && (hasBooted || !loads)) return;
+  page.choices = now.choices;
+  const answer = await ask(now, any);
+  if (loads) {
+    if (hasBooted) page.booted = Promise.resolve(answer);
+    hasBooted = true;
+    resolveBooted(answer);
+  }
   // If the snippet's timeout has passed, the vendor's copy is already being loaded.
   const pending = page.gtm === 'pending';
   if (!answer) {
     if (pending) failed();
-    return null;
+    return;
   }
   page.session = answer.session;
   page.profile = answer.profile;
   page.restored = answer.restoreCookies.map((cookie) => cookie.name);
-  keep(answer);
+  // Before a choice, what is left of an earlier consent stays.
+  if (any || now.erase) keep(answer);
+  if (now.analytics && answer.profile) resolveMeasured(answer);
   if (pending) load(withPreview(answer.container.scriptUrl + (values.query || '')), nonce);
-  return answer;
 }
 
-async function ask(): Promise<BootAnswer | null> {
+/** Without consent, only the loader's token and the page's origin are sent; to delete a profile, also its id. */
+async function ask({ erase, choices }: Decision, any: boolean): Promise<BootAnswer | null> {
   try {
     const session = stored();
+    const id = (/; _fpid=([0-9a-f]{32});/.exec(jar()) || [])[1];
     const response = await fetch(`${values.edge}/boot`, {
       method: 'POST',
-      credentials: 'include',
+      credentials: any ? 'include' : 'omit',
+      referrerPolicy: 'no-referrer',
+      // A page may be left as soon as the visitor has withdrawn.
+      keepalive: erase,
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
         loader: values.loader,
-        url: location.href,
-        fpid: (/; _fpid=([0-9a-f]{32});/.exec(jar()) || [])[1],
-        session: session ? { id: session } : undefined,
-        consent: page.consent,
-        cookies: restorable(),
+        url: location.origin,
+        fpid: any || erase ? id : undefined,
+        session: any && session ? { id: session } : undefined,
+        consent: any ? choices : { analytics_storage: 'denied', ad_storage: 'denied' },
+        cookies: any ? restorable() : undefined,
       }),
     });
     return response.ok ? await response.json() : null;
@@ -130,31 +236,12 @@ function keep(answer: BootAnswer): void {
         write(cookie.name, cookie.value, cookie.maxAge, cookie.domain);
       }
     }
+    if (!id) for (const { name, domain } of restored) write(name, '', 0, domain);
+    restored = id ? restored.concat(answer.restoreCookies) : [];
     // Storage comes last, because a browser may forbid only storage. A sandbox that forbids cookies forbids both.
     if (id) localStorage.setItem('tagyard.session', answer.session.id);
     else localStorage.removeItem('tagyard.session');
   } catch {}
-}
-
-/** Copies the tag manager's preview parameters from the page's URL. */
-function withPreview(scriptUrl: string): string {
-  const url = new URL(scriptUrl);
-  new URLSearchParams(location.search).forEach((value, name) => {
-    if (/^gtm_(auth|preview|cookies_win|debug)$/.test(name)) url.searchParams.set(name, value);
-  });
-  return url.href;
-}
-
-/** A script URL for pages with `require-trusted-types-for 'script'`. */
-function trusted(src: string): string {
-  try {
-    return trustedTypes
-      .createPolicy('tagyard-loader', { createScriptURL: (url) => url })
-      .createScriptURL(src);
-  } catch {
-    // No trusted types, or the page does not allow this policy. A default policy may accept the text.
-    return src;
-  }
 }
 
 function load(src: string, nonce: string | undefined): void {
@@ -177,6 +264,7 @@ function load(src: string, nonce: string | undefined): void {
   }
   // Asynchronous by default, because a script creates it.
   const script = document.createElement('script');
+  script.referrerPolicy = 'no-referrer';
   script.src = trusted(src);
   if (nonce) script.nonce = nonce;
   script.onload = loaded;
@@ -186,5 +274,12 @@ function load(src: string, nonce: string | undefined): void {
 
 function failed(): void {
   page.gtm = 'failed';
+  fallBack();
+}
+
+/** Loads the vendor's script directly, if the site's rules and the visitor allow it and nothing has loaded it. */
+function fallBack(): void {
+  if (!mayLoad || !values.vendor) return;
+  if (isHeld) page.tried = isHeld = false;
   if (page.direct) page.direct();
 }

@@ -1,18 +1,23 @@
 /** `window.tagyard`, the only global name of the snippet, the loader and the other plugins' scripts. */
 export interface TagyardPage {
   /**
-   * The state of the web tag: `pending` (the bootstrap runs), `edge` (loading from the edge), `direct` (loading from the
-   * vendor), `loaded` or `failed`. Missing before the loader runs.
+   * The state of the web tag: `waiting` (for the visitor's choice, or for a prerendered page to be shown), `pending` (the
+   * bootstrap runs), `edge` (loading from the edge), `direct` (loading from the vendor), `loaded` or `failed`. Missing
+   * before the loader runs.
    */
-  gtm?: 'pending' | 'edge' | 'direct' | 'loaded' | 'failed';
+  gtm?: 'waiting' | 'pending' | 'edge' | 'direct' | 'loaded' | 'failed';
   /** The snippet's fallback: loads the vendor's script, unless the web tag is already being loaded. */
   direct?: () => void;
+  /** The fallback has run, or must not run: the loader unsets it when it may. */
+  tried?: boolean;
   /** Adds a script without delaying the page's `load` event. Older snippets don't set it. */
   add?: (src: string, load: () => void, fail: () => void) => void;
   /** `gtm.start` has been pushed. It is pushed once, whichever server the web tag comes from. */
   started?: boolean;
-  /** Resolves to the answer of the bootstrap; null if it failed. */
+  /** Resolves to the answer of the bootstrap; null if it failed. With a later choice, there is a new one. */
   booted?: Promise<BootAnswer | null>;
+  /** Resolves to the first answer after analytics was allowed. */
+  measured?: Promise<BootAnswer>;
   session?: { id: string; isNew: boolean; expiresAt: string };
   profile?: { id: string; isNew: boolean } | null;
   /** Names of the restored cookies. */
@@ -20,8 +25,20 @@ export interface TagyardPage {
   /** The base URL that the loader came from, and its token. */
   edge?: string;
   loader?: string;
-  /** Set by the page before the loader runs: the visitor's consent, by Google's names. */
-  consent?: Record<string, 'granted' | 'denied'>;
+  /** Set by the page before the loader runs: the visitor's choices. The snippet or the loader adds `update`. */
+  consent?: Choices & { update?: (choices: unknown) => void };
+  /** What `consent.update` was called with before the loader ran. */
+  updates?: unknown[];
+  /** The choices that the last bootstrap was sent with. */
+  choices?: Choices;
+}
+
+/** The visitor's choices, by Google's names of purposes. */
+export interface Choices {
+  analytics_storage?: 'granted' | 'denied';
+  ad_storage?: 'granted' | 'denied';
+  ad_user_data?: 'granted' | 'denied';
+  ad_personalization?: 'granted' | 'denied';
 }
 
 export interface BootAnswer {

@@ -350,6 +350,17 @@ describe('tagyard doctor', () => {
     expect(stdout).toContain('1 of 2 sites are well');
   });
 
+  test('names the sites that identify visitors before they choose, which is no problem of theirs', async () => {
+    await daemon.push('one', daemon.manifest('one', 0));
+    await daemon.push('two', daemon.manifest('two', 1, { consent: 'required' }));
+    for (const name of ['one', 'two']) await daemon.reaches(name, 'Ready');
+    const { exitCode, stdout } = await tagyard(['doctor']);
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('note one identifies visitors before they choose: everywhere\n  → ');
+    expect(stdout).not.toContain('note two');
+    expect(stdout).toContain('2 of 2 sites are well');
+  });
+
   test('prints the certificate problems of a site that is ready', async () => {
     await applied('one', 'two');
     const live = {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { mayForbidVendor } from '../../../gitops/manifest/consent.ts';
 import { describeSite } from '../../../gitops/manifest/description.ts';
 import { kvDocuments } from '../../../gitops/manifest/documents.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
@@ -35,5 +36,62 @@ describe('the paths that the edge forwards (docs/facts.md, Paths)', () => {
     expect(JSON.stringify(config)).not.toContain('passthrough');
     const input = manifestInput('acme-shop', 0, { modules: { server_proxy: { paths: ['/data'] } } });
     expect(formatManifest(input)).not.toContain('passthrough');
+  });
+});
+
+describe('the rules of consent', () => {
+  const rulesOf = (manifest: Parameters<typeof kvDocuments>[0]) =>
+    kvDocuments(manifest, { originPort: 443 }).flatMap(({ namespace, value }) =>
+      namespace === 'SITE_REGISTRY' || namespace === 'EDGE_CONFIG' ? [value] : [],
+    );
+  const rules = {
+    consent: 'required',
+    consentMode: 'basic',
+    fallback: 'none',
+    regions: [{ places: ['US', 'US-CA'], consent: 'opt_out' }],
+    consentMaxDays: 180,
+  } as const;
+
+  test('are in both documents of the edge, so that they don’t depend on one store', () => {
+    const documents = rulesOf(loadedManifest('acme-shop', 0, structuredClone(rules) as object));
+    expect(documents).toHaveLength(2);
+    for (const document of documents) expect(document).toMatchObject(rules);
+  });
+
+  test('with their defaults: the documents and the text that a site had before there were these keys', () => {
+    const manifest = loadedManifest('acme-shop', 0, {
+      consentMode: 'advanced',
+      fallback: 'vendor',
+      regions: [],
+      consentMaxDays: 395,
+    });
+    for (const document of rulesOf(manifest)) {
+      expect(document).toMatchObject({ consent: 'opt_out' });
+      expect(JSON.stringify(document)).not.toMatch(/consentMode|fallback|regions|consentMaxDays/);
+    }
+    expect(formatManifest(manifest)).not.toMatch(/consentMode|fallback|regions|consentMaxDays/);
+    expect(manifest).toEqual(loadedManifest('acme-shop', 0));
+  });
+
+  test.each([
+    [{ regions: [{ places: [] }] }, /places/],
+    [{ regions: [{ places: ['de'] }] }, /ISO 3166/],
+    [{ regions: [{ places: ['DE', 'DE'] }] }, /DE is listed twice/],
+    [{ regions: [{ places: ['DE'] }, { places: ['FR', 'DE'] }] }, /DE is listed twice/],
+    [{ consentMode: 'none' }, /consentMode/],
+    [{ consentMaxDays: 396 }, /consentMaxDays/],
+  ])('%j is refused', (extra, message) => {
+    expect(() => loadedManifest('acme-shop', 0, extra as object)).toThrow(message);
+  });
+
+  test.each([
+    [{}, false],
+    [{ consent: 'required' }, false],
+    [{ consentMode: 'basic' }, true],
+    [{ fallback: 'none' }, true],
+    [{ regions: [{ places: ['DE'], consentMode: 'basic' }] }, true],
+    [{ regions: [{ places: ['DE'], fallback: 'none' }] }, true],
+  ])('with %j, a page must wait for the loader before it asks the vendor: %s', (extra, expected) => {
+    expect(mayForbidVendor(loadedManifest('acme-shop', 0, extra as object))).toBe(expected);
   });
 });

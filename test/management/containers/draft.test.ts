@@ -7,6 +7,7 @@ const settings = {
   image: `sha256:${'a'.repeat(64)}`,
   edgeDomain: 'edge.example.net',
   originDomain: 'origin.example.net',
+  defaultConsent: 'opt_out' as const,
 };
 
 const draft: Draft = {
@@ -16,6 +17,7 @@ const draft: Draft = {
   domains: [{ domain: 'acme.example', webTagId: 'GTM-ABC1234', token: 'ct_0123456789abcdef' }],
   features: { multi_domain: true },
   modules: {},
+  consent: {},
   containerConfig: manifestInput().containerConfig,
 };
 
@@ -39,6 +41,18 @@ test('a draft becomes a manifest with hostnames in the zones of the installation
     features: { multi_domain: true, cookie_restoration: false },
   });
   expect(manifest.loaderToken).toMatch(/^lt_[0-9a-f]{32}$/);
+});
+
+const ports = { processing: 20000, preview: 20001 };
+
+test.each([
+  ['opt_out', {}, { consent: 'opt_out', consentMode: 'advanced' }],
+  ['required', {}, { consent: 'required', consentMode: 'basic' }],
+  ['required', { consentMode: 'advanced' }, { consent: 'required', consentMode: 'advanced' }],
+  ['opt_out', { consent: 'required' }, { consent: 'required', consentMode: 'advanced' }],
+] as const)('DEFAULT_CONSENT=%s and the rules %j: %j', (defaultConsent, consent, expected) => {
+  const own = { ...settings, defaultConsent };
+  expect(draftManifest({ ...draft, consent }, 'acme-shop', ports, own)).toMatchObject(expected);
 });
 
 test('tokens are random and carry their prefix', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
-import { withoutSecrets } from '../../../management/db/manifest-view.ts';
+import { type ManifestView, withoutSecrets } from '../../../management/db/manifest-view.ts';
 import { presentContainer } from '../../../management/view/present.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
@@ -10,16 +10,17 @@ const page = (domain: string, number: number) => ({
   token: `ct_container0tok000${number}`,
 });
 
-/** Where the snippet of each domain loads from. */
-function loadersOf(extra: Partial<ManifestInput>): (string | undefined)[] {
-  const manifest = withoutSecrets(manifestSchema.parse(manifestInput('acme', 0, extra)));
+const viewOf = (extra: Partial<ManifestInput>): ManifestView =>
+  withoutSecrets(manifestSchema.parse(manifestInput('acme', 0, extra)));
+
+function present(manifest: ManifestView) {
   const settings = {
     edgePublicUrl: 'https://{host}',
     customPublicUrl: 'https://{host}:8443',
     vendorUrl: 'https://vendor.example',
     forwarderKey: null,
   };
-  const view = presentContainer(
+  return presentContainer(
     {
       id: manifest.container,
       seq: '1',
@@ -37,6 +38,11 @@ function loadersOf(extra: Partial<ManifestInput>): (string | undefined)[] {
     },
     settings,
   );
+}
+
+/** Where the snippet of each domain loads from. */
+function loadersOf(extra: Partial<ManifestInput>): (string | undefined)[] {
+  const view = present(viewOf(extra));
   expect(view.snippet).toBe(view.domains[0]?.snippet);
   return view.domains.map(({ snippet }) => /"(https:[^"]*)\/l\/lt_/.exec(snippet)?.[1]);
 }
@@ -56,4 +62,15 @@ test.each<[string, string[], string[]]>([
   ],
 ])('the snippet loads from the best address of its domain: %s', (_what, customDomains, expected) => {
   expect(loadersOf({ domains, customDomains })).toEqual(expected);
+});
+
+test('a record of a manifest from before there were rules of consent has their defaults', () => {
+  const { consentMode: _, fallback: __, regions: ___, consentMaxDays: ____, ...old } = viewOf({});
+  expect(present(old as ManifestView)).toMatchObject({
+    consent: 'opt_out',
+    consentMode: 'advanced',
+    fallback: 'vendor',
+    regions: [],
+    consentMaxDays: 395,
+  });
 });

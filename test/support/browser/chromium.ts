@@ -35,6 +35,8 @@ export interface LaunchOptions extends Network {
   readonly profile?: string;
   /** Whether third-party cookies are stored and sent. Unset: Chromium's default. */
   readonly thirdPartyCookies?: boolean;
+  /** `true`: pages are kept for the way back, as in a browser that isn't driven by a test. */
+  readonly backForwardCache?: boolean;
 }
 
 /** A real Chromium: `CHROMIUM_PATH`, else Debian's. */
@@ -79,6 +81,7 @@ export async function launchChromium({
   viewport = { width: 1280, height: 900 },
   profile,
   thirdPartyCookies,
+  backForwardCache = false,
   ...network
 }: LaunchOptions = {}): Promise<BrowserContext> {
   const directory = profile ?? mkdtempSync(join(tmpdir(), 'tagyard-chromium-'));
@@ -92,7 +95,8 @@ export async function launchChromium({
     };
     writeFileSync(join(directory, 'Default', 'Preferences'), JSON.stringify(preferences));
   }
-  const options = { ...program(network), colorScheme, viewport };
+  const ignoreDefaultArgs = backForwardCache ? ['--disable-back-forward-cache'] : [];
+  const options = { ...program(network), colorScheme, viewport, ignoreDefaultArgs };
   const context = await chromium.launchPersistentContext(directory, options);
   if (profile === undefined) {
     context.once('close', () => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }));

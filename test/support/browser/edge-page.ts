@@ -14,6 +14,8 @@ export interface EdgePage {
   readonly hosts: Readonly<Record<string, string>>;
   /** The number of requests for the vendor's script, the snippet's fallback. */
   readonly direct: () => number;
+  /** What the page has before the snippet. */
+  head: string;
   /** The vendor's answer to the edge and to the browser. */
   vendor: (request: Pick<Received, 'url'>) => Reply;
   close(): Promise<void>;
@@ -44,7 +46,7 @@ export async function startEdgePage(options: SiteOptions = {}): Promise<EdgePage
     const content = pages[url.pathname];
     response
       .writeHead(content === undefined ? 404 : 200, { 'content-type': 'text/html' })
-      .end(`<!doctype html><title>Shop</title>${content ?? ''}`);
+      .end(`<!doctype html><title>Shop</title>${world.head}${content ?? ''}`);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // a TCP server's address is never a string
@@ -67,6 +69,7 @@ export async function startEdgePage(options: SiteOptions = {}): Promise<EdgePage
     url: { page: `${base}/`, framed: `${base}/framed`, twice: `${base}/twice` },
     hosts: { [site.host]: '127.0.0.1' },
     direct: () => asked,
+    head: '',
     vendor: webTag,
     async close() {
       server.closeAllConnections();

@@ -6,7 +6,12 @@ import { Miniflare } from 'miniflare';
 import { bundleWorker, COMPATIBILITY_DATE } from '../../../edge/bundle.ts';
 import type { RawBatch } from '../../../edge/logs/raw-log.ts';
 import type { RequestRecord } from '../../../edge/logs/request-record.ts';
-import type { EdgeConfigDocument, KvNamespace, RegistryDomain } from '../../../plugins/document.ts';
+import type {
+  ConsentSettings,
+  EdgeConfigDocument,
+  KvNamespace,
+  RegistryDomain,
+} from '../../../plugins/document.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
 export const HOP_SECRET = 'a-hop-secret-for-the-tests-of-the-edge';
@@ -38,6 +43,8 @@ export interface SiteOptions {
   readonly features?: EdgeConfigDocument['features'];
   readonly modules?: EdgeConfigDocument['modules'];
   readonly consent?: EdgeConfigDocument['consent'];
+  /** Further rules of consent, of both documents. */
+  readonly rules?: Partial<ConsentSettings>;
   readonly domains?: readonly Partial<RegistryDomain>[];
   readonly proxyPaths?: readonly string[];
   readonly until?: string;
@@ -162,6 +169,7 @@ export async function startStage(entry = 'worker.ts'): Promise<Stage> {
           domains: site.domains,
           proxyPaths: options.proxyPaths ?? [],
           consent: options.consent ?? 'opt_out',
+          ...options.rules,
         }),
         stage.put('LOADER_TOKEN_MAP', site.loader, { version: 1, containerId, ...until }),
         stage.put('EDGE_CONFIG', containerId, {
@@ -170,6 +178,7 @@ export async function startStage(entry = 'worker.ts'): Promise<Stage> {
           features: options.features ?? {},
           modules: options.modules ?? {},
           consent: options.consent ?? 'opt_out',
+          ...options.rules,
         }),
       ]);
       return site;

@@ -16,6 +16,7 @@ const age = ({ isNew }) => (isNew ? 'new' : 'returning');
 
 /** The text for each value of `tagyard.gtm`, until the tag manager's own globals exist. */
 const GTM_STATES = {
+  waiting: ['waits for consent', 'waiting'],
   pending: ['requested from the edge', 'waiting'],
   edge: ['loading from the edge', 'waiting'],
   direct: ['loading from the vendor', 'waiting'],

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { CONSENT_MODES, type ConsentSettings, FALLBACKS, LOADING_MODES } from '../../plugins/document.ts';
+
+/** The age, in days, from which a consent counts as none: 13 months. */
+const MAX_DAYS = 395;
+
+const place = z
+  .string()
+  .regex(/^[A-Z]{2}(?:-[A-Z0-9]{1,3})?$/, 'must be a country or a part of one by ISO 3166, like DE or US-CA');
+
+const region = z.strictObject({
+  places: z.array(place).min(1).max(300),
+  consent: z.enum(CONSENT_MODES).optional(),
+  consentMode: z.enum(LOADING_MODES).optional(),
+  fallback: z.enum(FALLBACKS).optional(),
+});
+
+const regions = z
+  .array(region)
+  .max(20)
+  .superRefine((all, context) => {
+    const seen = new Set<string>();
+    for (const [index, { places }] of all.entries()) {
+      for (const [at, name] of places.entries()) {
+        if (seen.has(name)) {
+          const message = `place ${name} is listed twice`;
+          context.addIssue({ code: 'custom', path: [index, 'places', at], message });
+        }
+        seen.add(name);
+      }
+    }
+  });
+
+/** The rules of consent of a site (docs/consent.md), as a request gives them. */
+export const givenConsent = {
+  consent: z.enum(CONSENT_MODES),
+  consentMode: z.enum(LOADING_MODES),
+  fallback: z.enum(FALLBACKS),
+  regions,
+  consentMaxDays: z.int().min(1).max(MAX_DAYS),
+} as const;
+
+/** The same in a manifest. What is left out keeps the meaning that it had before there were these keys. */
+export const consentKeys = {
+  consent: givenConsent.consent.default('opt_out'),
+  consentMode: givenConsent.consentMode.default('advanced'),
+  fallback: givenConsent.fallback.default('vendor'),
+  regions: givenConsent.regions.default([]),
+  consentMaxDays: givenConsent.consentMaxDays.default(MAX_DAYS),
+} as const;
+
+type ManifestConsent = { readonly [Key in keyof typeof consentKeys]: z.output<(typeof consentKeys)[Key]> };
+
+const consentSchema = z.object(consentKeys);
+
+/** The rules of consent of a manifest. One that was stored before there were these keys gets their defaults. */
+export function consentOfManifest(manifest: Partial<ManifestConsent>): ManifestConsent {
+  return consentSchema.parse(manifest);
+}
+
+/** Whether somewhere a page must not load the vendor's script by itself: its snippet can't know the visitor's place. */
+export function mayForbidVendor({ regions: differing, ...own }: ManifestConsent): boolean {
+  return [own, ...differing].some(
+    ({ consentMode, fallback }) => consentMode === 'basic' || fallback === 'none',
+  );
+}
+
+/** The rules for the edge's documents, without defaults: sites that have none keep their documents. */
+export function consentDocument(manifest: ManifestConsent): ConsentSettings {
+  const { consent, consentMode, fallback, regions: differing, consentMaxDays } = manifest;
+  return {
+    consent,
+    ...(consentMode === 'advanced' ? {} : { consentMode }),
+    ...(fallback === 'vendor' ? {} : { fallback }),
+    ...(differing.length === 0 ? {} : { regions: differing }),
+    ...(consentMaxDays === MAX_DAYS ? {} : { consentMaxDays }),
+  };
+}
+
+/** Where a visitor is identified before a choice, for a person: `everywhere but in DE`; `null`: nowhere. */
+export function identifiedPlaces({
+  regions: differing,
+  consent,
+  consentMode,
+}: ManifestConsent): string | null {
+  const identifies = (rules: Pick<z.output<typeof region>, 'consent' | 'consentMode'>) =>
+    (rules.consent ?? consent) === 'opt_out' && (rules.consentMode ?? consentMode) === 'advanced';
+  const isUsual = identifies({});
+  const others = differing.flatMap((rules) => (identifies(rules) === isUsual ? [] : rules.places));
+  if (isUsual) return others.length === 0 ? 'everywhere' : `everywhere but in ${others.join(', ')}`;
+  return others.length === 0 ? null : `in ${others.join(', ')}`;
+}
