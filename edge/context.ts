@@ -1,4 +1,4 @@
-import type { CacheScope, PluginContext, ProfileStore, SharedBody } from '../plugins/contract.ts';
+import type { CacheScope, PluginContext, ProfileStore, SharedBody, Visitor } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
 import { decideConsent } from './consent.ts';
 import type { Enabled } from './gate.ts';
@@ -53,6 +53,12 @@ export function contextFactory(
 ): (enabled: Enabled) => PluginContext {
   const { cache, stores } = services;
   const { site } = resolved;
+  const visitor: Visitor = {
+    address: hop.address,
+    country: textOf(request.cf?.country) ?? null,
+    region: textOf(request.cf?.regionCode) ?? null,
+    isTrusted: hop.address !== null,
+  };
   const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
 
   const cacheScope = (prefix: string): CacheScope => ({
@@ -67,6 +73,8 @@ export function contextFactory(
     settings,
     site,
     url,
+    base: url.origin,
+    visitor,
     vendor: services.vendor,
     variables: services.variables,
     features: resolved.features,
@@ -108,12 +116,8 @@ export function contextFactory(
       fetchOrigin(pathAndQuery, init, {
         ...services,
         origin: resolved.origin,
-        visitor: {
-          address: hop.address,
-          url,
-          country: textOf(request.cf?.country),
-          region: textOf(request.cf?.regionCode),
-        },
+        url,
+        visitor,
       }),
     log: record,
     waitUntil: (work) =>

@@ -80,6 +80,20 @@ export interface Site {
   readonly proxyPaths: readonly string[];
 }
 
+/** What the edge knows of the visitor, whichever hops are between. */
+export interface Visitor {
+  /** Null where it is unknown. */
+  readonly address: string | null;
+  /** ISO 3166-1 alpha-2, and the part of ISO 3166-2 after the hyphen; null where unknown. */
+  readonly country: string | null;
+  readonly region: string | null;
+  /**
+   * The platform or a hop with a valid secret or token states the address. False where the peer may be a server between,
+   * whose address it then is.
+   */
+  readonly isTrusted: boolean;
+}
+
 /** The profiles of one site. Neither method rejects: if the store fails, nothing is read or stored. */
 export interface ProfileStore {
   /** `undefined` where the store can't be read, `null` where it has no record of that id. */
@@ -111,6 +125,12 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly site: Site;
   /** The URL as the visitor's browser sees it, with scheme, host and port. */
   readonly url: URL;
+  /**
+   * The origin of `url` and the prefix of a same-origin domain, without a slash at the end. The loader and all that
+   * follows it build their URLs with it.
+   */
+  readonly base: string;
+  readonly visitor: Visitor;
   /** Base URL of the vendor's scripts. */
   readonly vendor: string;
   /** The deployment's variables that the plugins declare, by name. A variable that is not set is missing. */

@@ -59,6 +59,15 @@ export const routingDocument = z.object({
 });
 export type RoutingDocument = z.infer<typeof routingDocument>;
 
+/**
+ * A domain's own server forwards requests under `path` (`/m3trics1`) to the edge. `tokens` are the SHA-256 hashes (hex) of
+ * the tokens by which the edge knows it. `until` is the ISO time (exclusive) at which a rotated token expires.
+ */
+const sameOrigin = z.object({
+  path: z.string(),
+  tokens: z.array(z.object({ hash: z.string(), until: z.optional(z.string()) })),
+});
+
 /** One of a site's domains. `cookieDomain` is its registrable part; `null`: only host-only cookies can be set. */
 const registryDomain = z.object({
   domain: z.string(),
@@ -66,6 +75,7 @@ const registryDomain = z.object({
   token: z.string(),
   cookieDomain: z.nullable(z.string()),
   active: z.boolean(),
+  sameOrigin: z.optional(sameOrigin),
 });
 export type RegistryDomain = z.infer<typeof registryDomain>;
 

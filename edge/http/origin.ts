@@ -1,4 +1,4 @@
-import type { OriginRequest } from '../../plugins/contract.ts';
+import type { OriginRequest, Visitor } from '../../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
 import { HOP_HEADER, isClaim } from './request-headers.ts';
 
@@ -8,20 +8,12 @@ const HOP_BY_HOP = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encod
 /** Milliseconds until an origin's answer must begin. The preview server answers long polls after 20 s. */
 export const ORIGIN_TIMEOUT_MS = 30_000;
 
-/** What the edge tells the tag server about the visitor. */
-interface Visitor {
-  readonly address: string | null;
-  /** As the browser sees it. */
-  readonly url: URL;
-  /** ISO 3166-1 and 3166-2, where the platform knows them. */
-  readonly country?: string | undefined;
-  readonly region?: string | undefined;
-}
-
 interface OriginDependencies {
   /** Base URL of the origin, from the routing entry. */
   readonly origin: string;
-  readonly visitor: Visitor;
+  /** As the browser sees it. */
+  readonly url: URL;
+  readonly visitor: Omit<Visitor, 'isTrusted'>;
   readonly fetch: typeof fetch;
   readonly hopSecret: string | undefined;
   /** Milliseconds until the answer must begin. */
@@ -35,10 +27,10 @@ interface OriginDependencies {
 export async function fetchOrigin(
   pathAndQuery: string,
   { method, headers, body }: OriginRequest,
-  { fetch, hopSecret, origin, originTimeout, visitor }: OriginDependencies,
+  { fetch, hopSecret, origin, originTimeout, url, visitor }: OriginDependencies,
 ): Promise<Response> {
   if (!pathAndQuery.startsWith('/')) throw new TypeError('no path');
-  const outgoing = outgoingHeaders(headers, visitor, hopSecret);
+  const outgoing = outgoingHeaders(headers, { ...visitor, url }, hopSecret);
   const bodiless = method === 'GET' || method === 'HEAD';
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), originTimeout);
@@ -60,7 +52,11 @@ export async function fetchOrigin(
   }
 }
 
-function outgoingHeaders(given: Headers, visitor: Visitor, hopSecret: string | undefined): Headers {
+function outgoingHeaders(
+  given: Headers,
+  { address, country, region, url }: Pick<OriginDependencies, 'url'> & OriginDependencies['visitor'],
+  hopSecret: string | undefined,
+): Headers {
   const headers = new Headers(given);
   // Compared with the names of the headers that exist: what a client lists there need not be a valid header name.
   const perConnection = given
@@ -71,11 +67,11 @@ function outgoingHeaders(given: Headers, visitor: Visitor, hopSecret: string | u
     if (HOP_BY_HOP.test(name) || isClaim(name) || perConnection?.includes(name)) headers.delete(name);
   }
   const own = {
-    'x-forwarded-for': visitor.address,
-    'x-forwarded-host': visitor.url.host,
-    'x-forwarded-proto': visitor.url.protocol.slice(0, -1),
-    'x-forwarded-country': visitor.country,
-    'x-forwarded-region': visitor.region,
+    'x-forwarded-for': address,
+    'x-forwarded-host': url.host,
+    'x-forwarded-proto': url.protocol.slice(0, -1),
+    'x-forwarded-country': country,
+    'x-forwarded-region': region,
     [HOP_HEADER]: hopSecret,
   };
   for (const [name, value] of Object.entries(own)) if (value) headers.set(name, value);

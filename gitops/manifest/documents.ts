@@ -3,11 +3,14 @@ import type {
   KvNamespace,
   LoaderTokenDocument,
   RegistryDocument,
+  RegistryDomain,
   RoutingDocument,
 } from '../../plugins/document.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { forwardedPaths } from '../../plugins/server_proxy/config.ts';
 import { type Manifest, registrableDomain } from './schema.ts';
+
+type SameOrigin = NonNullable<Manifest['domains'][number]['sameOrigin']>;
 
 /** One desired KV pair. */
 export interface KvDocument {
@@ -51,12 +54,13 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
         version: 1,
         siteId,
         containerId,
-        domains: manifest.domains.map(({ domain, webTagId, token }, index) => ({
+        domains: manifest.domains.map(({ domain, webTagId, token, sameOrigin }, index) => ({
           domain,
           webTagId,
           token,
           cookieDomain: registrableDomain(domain),
           active: isActiveDomain(index, manifest.features.multi_domain),
+          ...(sameOrigin === undefined ? {} : { sameOrigin: prefixOf(sameOrigin) }),
         })),
         proxyPaths: forwardedPaths(manifest.modules.server_proxy),
         consent: manifest.consent,
@@ -81,4 +85,11 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
       },
     },
   ];
+}
+
+/** The prefix of a domain and the hashes of the tokens that its forwarder may send. */
+function prefixOf({ path, forwarder }: SameOrigin): RegistryDomain['sameOrigin'] {
+  const { tokenHash, previous } = forwarder;
+  const rotated = previous && { hash: previous.tokenHash, until: previous.until };
+  return { path, tokens: [{ hash: tokenHash }, ...(rotated === undefined ? [] : [rotated])] };
 }

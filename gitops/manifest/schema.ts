@@ -2,6 +2,7 @@ import { getDomain, getPublicSuffix, parse as parseHost } from 'tldts';
 import { z } from 'zod';
 import { CONSENT_MODES, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
 import { textProblem } from '../base/text.ts';
+import { sameOrigin } from './same-origin.ts';
 import { serviceAccountFacts } from './service-account.ts';
 
 /** The newest manifest version that this release understands. Newer manifests are refused (`UnsupportedVersion`). */
@@ -173,7 +174,7 @@ export const modules = z
   )
   .prefault({});
 
-const domainEntry = z.strictObject({ domain: ownableDomain, webTagId, token: containerToken });
+const domainEntry = z.strictObject({ domain: ownableDomain, webTagId, token: containerToken, sameOrigin });
 
 const armored = (most: number) =>
   z

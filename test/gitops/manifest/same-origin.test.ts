@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import { kvDocuments } from '../../../gitops/manifest/documents.ts';
+import { manifestSchema } from '../../../gitops/manifest/schema.ts';
+import { loadedManifest, manifestInput } from '../../support/manifest.ts';
+
+const [HASH, OLD_HASH] = ['a'.repeat(64), 'b'.repeat(64)];
+const domain = { domain: 'acme.example', webTagId: 'GTM-ABC1234', token: 'ct_container0tok0000' };
+const forwarder = { generation: 1, tokenHash: HASH };
+
+function registered(sameOrigin: object | undefined) {
+  const entry = { ...domain, ...(sameOrigin === undefined ? {} : { sameOrigin }) } as typeof domain;
+  const documents = kvDocuments(loadedManifest('acme-shop', 0, { domains: [entry] }), { originPort: 443 });
+  const registry = documents.find(({ namespace }) => namespace === 'SITE_REGISTRY')?.value;
+  return registry !== undefined && 'domains' in registry ? registry.domains[0] : undefined;
+}
+
+describe('the registry', () => {
+  test('has the path and the hashes of both tokens, without their generation', () => {
+    const previous = { tokenHash: OLD_HASH, until: '2027-12-01T00:00:00.000Z' };
+    expect(registered({ path: '/m3trics1', forwarder })?.sameOrigin).toEqual({
+      path: '/m3trics1',
+      tokens: [{ hash: HASH }],
+    });
+    expect(
+      registered({ path: '/m3trics1', forwarder: { ...forwarder, generation: 2, previous } })?.sameOrigin,
+    ).toEqual({
+      path: '/m3trics1',
+      tokens: [{ hash: HASH }, { hash: OLD_HASH, until: '2027-12-01T00:00:00.000Z' }],
+    });
+  });
+
+  test('is the same as before for a domain without it', () => {
+    expect(registered(undefined)).not.toHaveProperty('sameOrigin');
+  });
+});
+
+describe('the manifest', () => {
+  const problems = (sameOrigin: unknown) =>
+    manifestSchema
+      .safeParse({ ...manifestInput(), domains: [{ ...domain, sameOrigin }] })
+      .error?.issues.map(({ path }) => path.slice(3).join('.')) ?? [];
+
+  test.each(['/m3trics1', '/abcdef', '/123456789012'])('accepts the path %s', (path) => {
+    expect(problems({ path, forwarder })).toEqual([]);
+  });
+
+  test.each([
+    ['without a slash', 'm3trics1'],
+    ['too short', '/abcde'],
+    ['too long', '/1234567890123'],
+    ['upper case', '/Metrics1'],
+    ['two segments', '/m3trics1/x'],
+    ['a slash at the end', '/m3trics1/'],
+    ['dots', '/......'],
+    ['the tag server’s static files', '/static'],
+    ['the tag server’s health', '/healthy'],
+  ])('refuses a path: %s', (_what, path) => {
+    expect(problems({ path, forwarder })).toContain('path');
+  });
+
+  test.each([
+    ['a token in place of its hash', { tokenHash: 'ft_abc' }, 'forwarder.tokenHash'],
+    ['a hash in upper case', { tokenHash: 'A'.repeat(64) }, 'forwarder.tokenHash'],
+    ['no generation', { generation: 0 }, 'forwarder.generation'],
+    ['a day', { previous: { tokenHash: HASH, until: '2027-12-01' } }, 'forwarder.previous.until'],
+    ['an unknown key', { token: 'ft_abc' }, 'forwarder'],
+  ])('refuses a forwarder with %s', (_what, wrong, path) => {
+    expect(problems({ path: '/m3trics1', forwarder: { ...forwarder, ...wrong } })).toContain(path);
+  });
+});
