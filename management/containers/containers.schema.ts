@@ -6,6 +6,7 @@ import {
   modules,
   webTagId,
 } from '../../gitops/manifest/schema.ts';
+import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../../gitops/manifest/switches.ts';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { examples } from '../http/examples.ts';
 import { EVENT_KINDS, STATUSES } from '../lifecycle/status.ts';
@@ -49,6 +50,7 @@ export const newContainer = z
       if (id === undefined) issue(['webTagIds', domain], 'is missing: every domain needs a web tag id');
       return { domain, webTagId: id ?? '' };
     });
+    for (const path of ignoredSwitches(body.modules)) issue(path, ALWAYS_ON_MESSAGE);
     const { domains: _, webTagIds: __, ...rest } = body;
     return { ...rest, pages };
   })
@@ -87,6 +89,11 @@ export const containerPatch = z
     }),
   })
   .refine((patch) => Object.values(patch).some((value) => value !== undefined), 'names nothing to change')
+  .superRefine(({ modules: given = {} }, context) => {
+    for (const path of ignoredSwitches(given)) {
+      context.addIssue({ code: 'custom', path, message: ALWAYS_ON_MESSAGE, input: false });
+    }
+  })
   .meta(
     examples({
       'a name': { name: 'Acme Shop' },
