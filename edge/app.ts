@@ -1,4 +1,5 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
+import { signer } from './base/signing.ts';
 import { singleFlight } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
 import { dispatch, dispatchDynamic, type Handling } from './dispatch.ts';
@@ -14,6 +15,7 @@ import { buildRouter } from './router.ts';
 import { siteResolver } from './site.ts';
 import { bodyMemory } from './stores/body-memory.ts';
 import { type ConfigNamespaces, configStores } from './stores/config-store.ts';
+import { STALE_TIMEOUT_MS } from './stores/limits.ts';
 import { type ProfileKv, profileStore } from './stores/profile-store.ts';
 
 interface EdgeDependencies {
@@ -57,6 +59,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     stores,
     flight: singleFlight<SharedBody>(now),
     memory: bodyMemory(),
+    sign: signer(hopSecret),
   };
 
   /** Decides how to answer a request: resolves its site and its route. */
@@ -68,7 +71,11 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   ): Promise<Handling> {
     const requested = new URL(request.url);
     const hop = readHop(request.headers, hopSecret);
-    const scope = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
+    const scope = {
+      waitUntil,
+      cacheBase: `https://${requested.hostname}/.tagyard`,
+      staleUntil: now() + STALE_TIMEOUT_MS,
+    };
     const resolved = await resolveSite(requested.hostname, scope);
     const { site, enabled } = resolved;
     notes.site = site.siteId;
@@ -81,7 +88,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       hop,
       scope,
       guard,
-      profiles: profileStore(namespaces.COOKIES, site.siteId, waitUntil, log),
+      profiles: profileStore(namespaces.COOKIES, site.siteId, { waitUntil, now, log }),
       record: (fields) => Object.assign(notes, fields),
     });
     const call = { request, site, ownHosts: resolved.ownHosts, enabled, contextOf, guard };

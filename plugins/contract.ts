@@ -9,22 +9,38 @@ export type PluginErrorCode =
   | 'unknown_container'
   | 'upstream_failed';
 
-/** One stored cookie of a profile; times in milliseconds since the epoch. */
+/**
+ * One stored cookie of a profile; times in milliseconds since the epoch. `attributes` is the rest of the `Set-Cookie` line
+ * of a cookie that scripts must not see, without its lifetime.
+ */
 const storedCookie = z.object({
   name: z.string(),
   value: z.string(),
   setAt: z.number(),
   expiresAt: z.number(),
+  attributes: z.optional(z.string()),
 });
 export type StoredCookie = z.infer<typeof storedCookie>;
 
-/** The value of the cookie store under `<siteId>:<_fpid>`. `lastSeenAt` decides whether the session is idle. */
+/**
+ * The value of the cookie store under `<siteId>:<key>`, where the key is the visitor's id or one that a plugin derives.
+ * `lastSeenAt` decides whether the session is idle. The identity ends a fixed time after `startedAt`, which records of
+ * earlier versions don't have. `browsers`: the ids (their first digits) that a derived key was seen with, and when.
+ * `isShared`: too many; the key is none of a visitor's own, and nothing is kept under it.
+ */
 export const profileRecord = z.object({
   version: z.literal(1),
   session: z.nullable(z.object({ id: z.string(), lastSeenAt: z.number() })),
   cookies: z.array(storedCookie),
+  startedAt: z.optional(z.number()),
+  browsers: z.optional(z.array(z.object({ id: z.string(), at: z.number() }))),
+  isShared: z.optional(z.boolean()),
 });
 export type ProfileRecord = z.infer<typeof profileRecord>;
+
+/** When the record's identity began, in milliseconds since the epoch: at the latest when its first cookie was stored. */
+export const startOf = ({ startedAt, cookies }: ProfileRecord, now: number): number =>
+  startedAt ?? Math.min(now, ...cookies.map(({ setAt }) => setAt));
 
 /** The visitor's choices on the page, by Google's names of purposes, as a request's body contains them. */
 export const consentChoices = z.optional(z.catchall(z.object({}), z.literal(['granted', 'denied'])));
@@ -52,10 +68,31 @@ export interface RestoredCookie {
 export interface BootDraft {
   readonly domain: RegistryDomain;
   readonly consent: Consent;
+  /** The visitor's id; null without consent and for bots. */
+  readonly id: string | null;
   /** The cookies that the page sent, untrusted. */
   readonly sentCookies: Readonly<Record<string, string>>;
-  /** The profile's record, stored after all hooks; null where there is no id or the store can't be read. */
+  /** Names of all cookies that the request has: those that the page sent and, on a first-party host, its header's. */
+  readonly presentCookies: ReadonlySet<string>;
+  /**
+   * The profile's record. After all hooks it is stored if they changed it, and deleted if they keep nothing. Null
+   * where there is no id, no enabled plugin `keeps` anything, or the store can't be read.
+   */
   readonly record: ProfileRecord | null;
+  /** True where the record is stored under a key that a plugin derived, not under the visitor's id. */
+  readonly isDerivedKey: boolean;
+  /** When the identity ends, and with it all that is kept of it; in milliseconds since the epoch. */
+  readonly endsAt: number;
+  /** `Set-Cookie` lines that a hook adds to the answer of a first-party host: cookies that scripts must not see. */
+  readonly setCookies: string[];
+}
+
+/** The cookies that a request names its visitor by. */
+export interface NamedCookies {
+  /** The page's own, as the bootstrap's body contains them. */
+  readonly sent: Readonly<Record<string, string>>;
+  /** The request's `cookie` header on a first-party host; null elsewhere. */
+  readonly header: string | null;
 }
 
 /** The members that `/boot` itself answers: no plugin has one of these names. */
@@ -66,6 +103,25 @@ interface BootMembers {
   /** Cookies for the page to write, if it has none of that name. On a first-party host the answer sets them, too. */
   readonly restoreCookies?: readonly RestoredCookie[];
   readonly [member: string]: unknown;
+}
+
+/** The values of a cookie in a `cookie` header (RFC 6265bis 5.8.3: pairs split at `;`, surrounding space dropped). */
+export function cookieValues(header: string | null, name: string): string[] {
+  return cookiePairs(header).flatMap(([own, value]) => (own === name ? [value] : []));
+}
+
+/** Names and values of a `cookie` header. Browsers put longer paths first, then older cookies. */
+export function cookiePairs(header: string | null): [name: string, value: string][] {
+  return (header?.split(';') ?? []).flatMap((pair): [string, string][] => {
+    const at = pair.indexOf('=');
+    return at === -1 ? [] : [[pair.slice(0, at).trim(), pair.slice(at + 1).trim()]];
+  });
+}
+
+/** True if cookies that `host` sets for the domain reach the domain's pages. */
+export function isFirstParty(host: string, { domain, cookieDomain }: RegistryDomain): boolean {
+  const own = cookieDomain ?? domain;
+  return host === own || host.endsWith(`.${own}`);
 }
 
 /** The site of a request, from the routing entry and the registry. */
@@ -98,8 +154,9 @@ export interface Visitor {
 export interface ProfileStore {
   /** `undefined` where the store can't be read, `null` where it has no record of that id. */
   read(id: string): Promise<ProfileRecord | null | undefined>;
-  /** Stores the record; `null` deletes it. */
-  write(id: string, record: ProfileRecord | null): Promise<void>;
+  /** Stores the record until `endsAt` (milliseconds since the epoch). */
+  write(id: string, record: ProfileRecord, endsAt: number): Promise<void>;
+  delete(id: string): Promise<void>;
 }
 
 /** A response with its body in memory. It is shared between requests, so it must not be changed. */
@@ -154,6 +211,24 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   domainOf(host: string): RegistryDomain | undefined;
   /** True where the loader token belongs to this site and has not expired. */
   ownsLoader(token: string): Promise<boolean>;
+  /** True for a verified or self-declared bot. It gets no id, and nothing is stored, restored or deleted for it. */
+  readonly isBot: boolean;
+  /**
+   * Whether an enabled plugin keeps something in the profile's record; undefined while EDGE_CONFIG can't be read. Where it
+   * is false, a record of earlier is deleted.
+   */
+  readonly keepsProfiles: boolean | undefined;
+  /** Milliseconds from an identity's start to its end. */
+  readonly identityMs: number;
+  /** The keys of the visitor's record that plugins derive, by their `profileKey` hooks. */
+  profileKeys(cookies: NamedCookies): Promise<readonly string[]>;
+  /** HMAC-SHA256 of a text as 64 hex digits, with a key of the deployment; differs between plugins and sites. */
+  sign(text: string): Promise<string>;
+  /**
+   * Whether EDGE_CONFIG allows this plugin. Waits for a document that is late, until the store gives up; a document that
+   * can't be read forbids nothing.
+   */
+  isConfirmed(): Promise<boolean>;
   /** What the visitor allows, given the choices made on the page. */
   consent(choices: Readonly<Record<string, 'granted' | 'denied'>>): Consent;
   /** Runs the `boot` hooks of the enabled plugins, in list order, and returns the members that they add to the answer. */
@@ -168,6 +243,8 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
     cache?: 'hit' | 'miss' | 'stale' | 'bypass';
     signals?: Readonly<Record<string, boolean>>;
   }): void;
+  /** Logs an event that an operator has to know of, with the site's id. */
+  report(event: string): void;
   waitUntil(work: Promise<unknown>): void;
   /** A strong entity tag for these octets. */
   etagOf(data: ArrayBuffer | Uint8Array): Promise<string>;
@@ -218,6 +295,20 @@ interface PluginBase<Settings> {
     owns(path: string, site: Site): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
+  /** Days from an identity's start to its end, as the site's options say. */
+  identityDays?(settings: Settings): number | undefined;
+  /** True where it keeps something in the profiles' records. */
+  readonly keeps?: true;
+  /**
+   * Derives a key for the visitor's record, in place of the visitor's id. Runs for a disabled plugin, too, so that what it
+   * kept is found and deleted.
+   */
+  profileKey?(cookies: NamedCookies, context: PluginContext<Settings>): Promise<string | undefined>;
+  /**
+   * Learns of the `Set-Cookie` lines that an answer other than the bootstrap's sets, after the core has dropped those that
+   * the site may not set. Runs after the response is sent.
+   */
+  passedCookies?(lines: readonly string[], request: Request, context: PluginContext<Settings>): Promise<void>;
   /** Text of a script that is sent with the loader. */
   readonly pageScript?: string;
   /** Cookie names (or prefixes ending in `*`) that the loader sends with the bootstrap. It sends no others. */
@@ -237,9 +328,15 @@ interface PluginBase<Settings> {
   domains?(all: readonly RegistryDomain[]): readonly RegistryDomain[];
 }
 
-/** A mandatory plugin is on unless the site's options say `enabled: false`; an optional one is on by its flag. */
+/**
+ * A mandatory plugin is on unless the site's options say `enabled: false`, which one that is `alwaysOn` ignores; an
+ * optional one is on by its flag.
+ */
 export type Plugin<Settings = unknown> = PluginBase<Settings> &
-  ({ readonly kind: 'mandatory' } | { readonly kind: 'optional'; readonly flag: string });
+  (
+    | { readonly kind: 'mandatory'; readonly alwaysOn?: true }
+    | { readonly kind: 'optional'; readonly flag: string }
+  );
 
 /** Infers the type of the settings from `config`. */
 export function definePlugin<Settings>(plugin: Plugin<Settings>): Plugin<Settings> {

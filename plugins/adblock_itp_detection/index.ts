@@ -60,7 +60,9 @@ export default definePlugin({
         }
         if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
         context.log({ signals });
-        if (!context.consent(consent ?? {}).identify) return accepted(false);
+        if (context.isBot || !context.consent(consent ?? {}).identify) return accepted(false);
+        // A document that is late may forbid what follows, and the page waits for nothing.
+        if (!(await context.isConfirmed())) return accepted(false);
         const { siteId: site } = context.site;
         const at = new Date(context.now()).toISOString();
         // In the background: the page does not wait for the tag server.

@@ -1,8 +1,16 @@
 import * as z from 'zod/mini';
 
-export const config = z.strictObject({
-  enabled: z._default(z.boolean(), true),
-});
+/** The options that a manifest may set. A function, so that the worker's bundle, which repeats no check, has none of it. */
+export function customLoaderConfig() {
+  return z.strictObject({
+    enabled: z._default(z.boolean(), true),
+    /**
+     * Days after which a visitor's id and all that is kept of it end, counted from the start; nothing extends them. Not a
+     * default, so that documents without it stay as they are. Without it: 395, which are never more than 13 months.
+     */
+    identityDays: z.optional(z.int().check(z.minimum(1), z.maximum(400))),
+  });
+}
 
 export const LOADER_PATH = '/l/:token.js';
 export const BOOT_PATH = '/boot';

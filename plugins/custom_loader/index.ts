@@ -1,6 +1,7 @@
+import * as z from 'zod/mini';
 import { definePlugin, defineRoute, type PluginContext } from '../contract.ts';
 import { bootRoute } from './boot.ts';
-import { config, LOADER_PATH } from './config.ts';
+import { LOADER_PATH } from './config.ts';
 import { renderLoader } from './script.ts';
 
 interface Rendered {
@@ -23,7 +24,9 @@ async function loaderFor(context: PluginContext, token: string): Promise<Rendere
   const key = `${edge} ${token}`;
   const known = own.get(key);
   if (known !== undefined) return known;
-  const body = new TextEncoder().encode(renderLoader({ edge, loader: token, cookies }, pageScripts));
+  const body = new TextEncoder().encode(
+    renderLoader({ edge, loader: token, cookies, life: context.identityMs / 1000 }, pageScripts),
+  );
   const headers = new Headers({
     'content-type': 'application/javascript; charset=utf-8',
     'cache-control': 'public, max-age=300, stale-while-revalidate=86400',
@@ -40,7 +43,10 @@ async function loaderFor(context: PluginContext, token: string): Promise<Rendere
 export default definePlugin({
   name: 'custom_loader',
   kind: 'mandatory',
-  config,
+  alwaysOn: true,
+  // The manifest's schema has checked the options (config.ts).
+  config: z.looseObject({ identityDays: z.optional(z.number()) }),
+  identityDays: ({ identityDays }) => identityDays,
   routes: [
     defineRoute({
       method: 'GET',

@@ -3,11 +3,12 @@ import template from './page/loader.ts?page';
 /** The compiled script before and after the placeholder for the site's values. */
 const [head, tail] = template.split('TAGYARD_VALUES');
 
-/** A site's values: the edge's base URL without a slash, the loader token, the cookies to send. */
+/** A site's values: the edge's base URL without a slash, the loader token, the cookies to send, the life of an id in seconds. */
 interface LoaderValues {
   readonly edge: string;
   readonly loader: string;
   readonly cookies: readonly string[];
+  readonly life: number;
 }
 
 /**

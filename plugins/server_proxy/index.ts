@@ -17,6 +17,7 @@ function proxy({ request }: RouteInput, context: PluginContext): Promise<Respons
 export default definePlugin({
   name: 'server_proxy',
   kind: 'mandatory',
+  alwaysOn: true,
   // The manifest's schema has checked the paths (config.ts), and the registry holds them: the worker reads no option.
   config: z.looseObject({}),
   routes: [

@@ -62,6 +62,11 @@ export const MATRIX: readonly Row[] = [
     never: [...ROOTS, ...NOT_IN_A_WORKER],
   },
   {
+    from: 'edge/http/bots.ts',
+    may: ['npm/isbot'],
+    because: 'it recognises bots by a library whose list is kept up to date',
+  },
+  {
     from: 'edge/**',
     may: ['edge/**', 'plugins/{contract,document}.ts', ZOD_MINI, 'cloudflare/workers'],
     types: ['npm/itty-router{,/**}'],

@@ -107,7 +107,7 @@ describe('a store that fails', () => {
       expect(answer.json.profile.id).toMatch(/^[0-9a-f]{32}$/);
       expect((await loader(unseen)).status).toBe(200);
       // A site that was requested before keeps its own configuration.
-      expect((await stage.boot(site, { cookies: { _ga: 'GA1.1.1' } })).json.restoreCookies).toHaveLength(1);
+      expect((await stage.boot(site)).json.features).toEqual({ cookie_restoration: true });
     },
   );
 

@@ -95,6 +95,38 @@ describe('POST /mark-session-detection', () => {
   });
 
   test.each([
+    ['forbids it', { enabled: false }, false],
+    ['allows it', {}, true],
+  ])('waits for a late EDGE_CONFIG that %s', async (_name, options, forwarded) => {
+    const site = await stage.site({ modules: { adblock_itp_detection: options } });
+    await stage.fault('EDGE_CONFIG', 'hold');
+    const answer = mark(site, {});
+    // A bootstrap doesn't wait: once it is answered, the document is late for the report before it, too.
+    expect((await stage.boot(site)).status).toBe(200);
+    expect(stage.upstream.received).toEqual([]);
+    await stage.fault('EDGE_CONFIG', null);
+    expect(await answer).toMatchObject({ status: 202, json: { forwarded } });
+    await expect.poll(() => stage.upstream.received).toHaveLength(forwarded ? 1 : 0);
+  });
+
+  test.each([
+    ['fails', 'fail'],
+    ['is missing', null],
+  ] as const)('forwards where EDGE_CONFIG %s', async (_name, fault) => {
+    const site = await stage.site();
+    await stage.remove('EDGE_CONFIG', site.container);
+    await stage.fault('EDGE_CONFIG', fault);
+    expect(await mark(site, {})).toMatchObject({ status: 202, json: { forwarded: true } });
+    await stage.fault('EDGE_CONFIG', null);
+  });
+
+  test('doesn’t forward what a bot reports', async () => {
+    const bot = { 'user-agent': 'Twitterbot/1.0' };
+    expect(await mark(await stage.site(), {}, bot)).toMatchObject({ json: { forwarded: false } });
+    expect(stage.upstream.received).toEqual([]);
+  });
+
+  test.each([
     ['Sec-GPC', 'opt_out', undefined, { 'sec-gpc': '1' }, false],
     ['Sec-GPC despite a grant', 'required', 'granted', { 'sec-gpc': '1' }, false],
     ['a denial', 'opt_out', 'denied', {}, false],

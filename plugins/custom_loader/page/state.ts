@@ -27,7 +27,7 @@ export interface TagyardPage {
 export interface BootAnswer {
   container: { scriptUrl: string };
   profile: { id: string; isNew: boolean } | null;
-  session: { id: string; isNew: boolean; expiresAt: string };
+  session: { id: string; isNew: boolean; expiresAt: string; token?: string };
   restoreCookies: {
     name: string;
     value: string;
