@@ -1,6 +1,7 @@
 import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startChromium, type Visitors } from '../support/browser/chromium.ts';
+import { launchChromium, startChromium, type Visitors } from '../support/browser/chromium.ts';
+import { startHoldingRelay } from '../support/browser/holding-relay.ts';
 import { type BrowserSite, type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
 import { cookie, settled, state, visit } from '../support/browser/visit.ts';
 import { describeWith } from '../support/components.ts';
@@ -9,6 +10,15 @@ import { eventually } from '../support/eventually.ts';
 const STORED = 'GA1.1.1111111111.1700000000';
 const NEWER = 'GA1.1.2222222222.1800000000';
 const HOSTS = ['custom', 'edge'] as const;
+/** The name in the browser's list of hosts under which each of them is. */
+const TARGETS = { custom: 'metrics.*', edge: '*' } as const;
+
+/** Lets the test know before the loader sends the bootstrap. */
+const ASKS_BEFORE_BOOT = `const { fetch: send } = window;
+  window.fetch = async (...given) => {
+    if (String(given[0]).endsWith('/boot')) await beforeBoot();
+    return send(...given);
+  };`;
 
 describeWith('chromium', 'identity and cost, as the browser has them', () => {
   let stage: BrowserStage;
@@ -69,36 +79,50 @@ describeWith('chromium', 'identity and cost, as the browser has them', () => {
     });
 
     test('a cookie that the page writes while the bootstrap is under way is not overwritten', async () => {
-      await using browser = await chromium.newContext();
+      const { hosts = {} } = stage.browser;
+      const [pattern, address = ''] = Object.entries(hosts).find(([name]) => name === TARGETS[host]) ?? [''];
+      await using relay = await startHoldingRelay(Number(address.split(':')[1]));
+      await using browser = await launchChromium({
+        ...stage.browser,
+        hosts: { ...hosts, [pattern]: `127.0.0.1:${relay.port}` },
+      });
       const site = await stage.site({ features: { cookie_restoration: true } });
       serve(site);
-      const domain = `.${domainOf(site)}`;
-      const add = (names: Record<string, string>) =>
-        browser.addCookies(
-          Object.entries(names).map(([name, value]) => ({ name, value, domain, path: '/' })),
-        );
-      await add({ _ga: STORED, _fbp: 'fb.1.1.1' });
+      const domain = domainOf(site);
+      await browser.addCookies(
+        Object.entries({ _ga: STORED, _fbp: 'fb.1.1.1' }).map(([name, value]) => ({
+          name,
+          value,
+          domain: `.${domain}`,
+          path: '/',
+        })),
+      );
       await open(browser, site);
       await browser.clearCookies({ name: /^_(?:ga|fbp)$/ });
 
-      const asked = Promise.withResolvers<void>();
-      const written = Promise.withResolvers<void>();
-      await browser.route('**/boot', async (route) => {
-        asked.resolve();
-        await written.promise;
-        await route.continue();
+      let arrived: Promise<void> | undefined;
+      await browser.exposeFunction('beforeBoot', () => {
+        arrived = relay.hold();
       });
-      const { page } = await visit(browser, `https://www.${domainOf(site)}/`);
-      await asked.promise;
-      await page.evaluate(`document.cookie = '_ga=${NEWER}; Path=/; Domain=${domainOf(site)}; Max-Age=1000'`);
-      // The browser reports a change in a task of its own.
-      await page.evaluate('new Promise((resolve) => cookieStore.get("_ga").then(resolve))');
-      written.resolve();
+      await browser.addInitScript({ content: ASKS_BEFORE_BOOT });
+      const { page } = await visit(browser, `https://www.${domain}/`);
+      await eventually(async () => {
+        if (arrived === undefined) throw new Error('the bootstrap has not begun');
+        await arrived;
+      });
+      // The request has left without the cookie; its answer, which sets the stored one, is held.
+      await page.evaluate(`new Promise((resolve) => {
+        cookieStore.addEventListener('change', resolve);
+        document.cookie = '_ga=${NEWER}; Path=/; Domain=${domain}; Max-Age=1000';
+      }).then(() => undefined)`);
+      relay.release();
       expect((await settled(page))?.gtm).toBe('loaded');
-      await eventually(async () => expect((await cookie(browser, '_ga'))?.value).toBe(NEWER));
-      expect((await cookie(browser, '_fbp'))?.value).toBe('fb.1.1.1');
-      const all = (await browser.cookies()).filter(({ name }) => name === '_ga');
-      expect(all.map(({ value }) => value)).toEqual([NEWER]);
+      expect((await state(page))?.restored).toEqual(expect.arrayContaining(['_ga', '_fbp']));
+      const all = (await browser.cookies()).filter(({ name }) => /^_(?:ga|fbp)$/.test(name));
+      expect(all.map(({ name, value }) => [name, value]).toSorted()).toEqual([
+        ['_fbp', 'fb.1.1.1'],
+        ['_ga', NEWER],
+      ]);
     });
   });
 
