@@ -1,5 +1,6 @@
-import type { CacheScope, PluginContext, ProfileStore, SharedBody, Visitor } from '../plugins/contract.ts';
+import type { CacheScope, PluginContext, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
+import type { ProfileStore } from '../plugins/profile.ts';
 import type { Sign } from './base/signing.ts';
 import { decideConsent } from './consent.ts';
 import { type Enabled, gate } from './gate.ts';
@@ -56,7 +57,7 @@ export function contextFactory(
 ): (enabled: Enabled) => PluginContext {
   const { cache, stores } = services;
   const { site } = resolved;
-  const visitor: Visitor = {
+  const visitor: PluginContext['visitor'] = {
     address: hop.address,
     country: textOf(request.cf?.country) ?? null,
     region: textOf(request.cf?.regionCode) ?? null,

@@ -1,4 +1,4 @@
-import type { OriginRequest, Visitor } from '../../plugins/contract.ts';
+import type { OriginRequest, PluginContext } from '../../plugins/contract.ts';
 import { EdgeError } from './errors.ts';
 import { HOP_HEADER, isClaim } from './request-headers.ts';
 
@@ -13,7 +13,7 @@ interface OriginDependencies {
   readonly origin: string;
   /** As the browser sees it. */
   readonly url: URL;
-  readonly visitor: Omit<Visitor, 'isTrusted'>;
+  readonly visitor: Omit<PluginContext['visitor'], 'isTrusted'>;
   readonly fetch: typeof fetch;
   readonly hopSecret: string | undefined;
   /** Milliseconds until the answer must begin. */

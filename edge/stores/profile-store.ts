@@ -1,4 +1,4 @@
-import { type ProfileRecord, type ProfileStore, profileRecord } from '../../plugins/contract.ts';
+import { type ProfileRecord, type ProfileStore, profileRecord } from '../../plugins/profile.ts';
 import { parseJson } from '../base/json.ts';
 import { within } from '../base/single-flight.ts';
 import type { EventLog } from '../logs/event-log.ts';

@@ -1,4 +1,5 @@
-import type { Consent, RestoredCookie, StoredCookie } from '../contract.ts';
+import type { Consent, RestoredCookie } from '../contract.ts';
+import type { StoredCookie } from '../profile.ts';
 
 /**
  * Cookies that count a session's hits, so that their values change with every page view. Storing a value that is half an

@@ -1,4 +1,4 @@
-import { cookieValues, type StoredCookie } from '../contract.ts';
+import { cookieValues, type StoredCookie } from '../profile.ts';
 import { isStorable } from './cookies.ts';
 
 /** The tag server's own id cookies, which scripts don't see. */

@@ -1,4 +1,4 @@
-import { cookieValues, type NamedCookies, type ProfileRecord } from '../contract.ts';
+import { cookieValues, type NamedCookies, type ProfileRecord } from '../profile.ts';
 
 const MIN_BITS = 128;
 /** A value with fewer different characters is a pattern rather than a random value. */

@@ -1,4 +1,5 @@
-import { cookieValues, isFirstParty, type PluginContext, type ProfileRecord, startOf } from '../contract.ts';
+import type { PluginContext } from '../contract.ts';
+import { cookieValues, isFirstParty, type ProfileRecord, startOf } from '../profile.ts';
 import { withHttpCookies } from './cookies.ts';
 import { httpCookies } from './http-cookies.ts';
 

@@ -1,4 +1,5 @@
-import { type BootDraft, cookieValues, isFirstParty, type RestoredCookie } from '../contract.ts';
+import type { BootDraft, RestoredCookie } from '../contract.ts';
+import { cookieValues, isFirstParty } from '../profile.ts';
 import { serializeCookie, setsId } from './cookie-header.ts';
 
 interface AnswerCookies {

@@ -4,18 +4,15 @@ import {
   type CORE_BOOT_MEMBERS,
   type Consent,
   consentChoices,
-  cookiePairs,
-  cookieValues,
   defineRoute,
-  isFirstParty,
-  type NamedCookies,
   type PluginContext,
 } from '../contract.ts';
 import type { RegistryDomain } from '../document.ts';
+import { cookiePairs, cookieValues, isFirstParty, type NamedCookies } from '../profile.ts';
 import { answerCookies } from './answer-cookies.ts';
 import { BOOT_PATH } from './config.ts';
 import { setsId } from './cookie-header.ts';
-import { identify, randomId, type Visitor, wellFormedId, withdraw } from './identity.ts';
+import { type IdentifiedVisitor, identify, randomId, wellFormedId, withdraw } from './identity.ts';
 import { keepProfile, newProfile } from './profile.ts';
 import { SESSION_IDLE_MS, type Session, sessionToken } from './session.ts';
 
@@ -63,7 +60,7 @@ interface Visit {
   readonly consent: Consent;
   readonly cookies: NamedCookies;
   readonly cookieHeader: string | null;
-  readonly visitor: Visitor | null;
+  readonly visitor: IdentifiedVisitor | null;
 }
 
 /** Runs the hooks, keeps what they change in the visitor's record, and answers the page. */

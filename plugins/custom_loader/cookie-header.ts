@@ -1,7 +1,7 @@
 import type { RestoredCookie } from '../contract.ts';
 
 /** The attributes that differ between the cookies of the edge. `maxAge` in seconds; `domain` is null for a host-only cookie. */
-export type CookieToSet = Pick<RestoredCookie, 'name' | 'value' | 'maxAge' | 'domain'>;
+type CookieToSet = Pick<RestoredCookie, 'name' | 'value' | 'maxAge' | 'domain'>;
 
 /** Matches a pair or line that sets the visitor's id. Browsers send the nameless cookie `=_fpid=…` like one named `_fpid`. */
 const SETS_ID = /^[ \t]*=?[ \t]*_fpid[ \t]*=/;

@@ -1,4 +1,5 @@
-import type { NamedCookies, PluginContext } from '../contract.ts';
+import type { PluginContext } from '../contract.ts';
+import type { NamedCookies } from '../profile.ts';
 import { newProfile, type Profile, readProfile } from './profile.ts';
 import { continueSession, provenSession, type Session } from './session.ts';
 
@@ -15,7 +16,7 @@ export function wellFormedId(...candidates: readonly (string | undefined)[]): st
 }
 
 /** An identified visitor: its id, its session and what is kept of it. */
-export interface Visitor {
+export interface IdentifiedVisitor {
   readonly id: string;
   readonly isNew: boolean;
   readonly session: Session;
@@ -32,7 +33,10 @@ interface Named {
 }
 
 /** Knows the visitor and the session again, or makes new ones. An identity that has ended is deleted and replaced. */
-export async function identify(context: PluginContext, { sentId, named, cookies }: Named): Promise<Visitor> {
+export async function identify(
+  context: PluginContext,
+  { sentId, named, cookies }: Named,
+): Promise<IdentifiedVisitor> {
   const id = sentId ?? randomId();
   const isKnown = sentId !== undefined;
   const proven = isKnown ? await provenSession(context, { profile: id, text: named }) : null;

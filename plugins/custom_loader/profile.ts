@@ -1,4 +1,5 @@
-import { type NamedCookies, type PluginContext, type ProfileRecord, startOf } from '../contract.ts';
+import type { PluginContext } from '../contract.ts';
+import { type NamedCookies, type ProfileRecord, startOf } from '../profile.ts';
 import type { Proven } from './session.ts';
 
 /** What the store has of a visitor. */

@@ -1,4 +1,5 @@
-import type { PluginContext, ProfileRecord } from '../contract.ts';
+import type { PluginContext } from '../contract.ts';
+import type { ProfileRecord } from '../profile.ts';
 
 /** A session ends after 30 minutes without a bootstrap. */
 export const SESSION_IDLE_MS = 30 * 60_000;

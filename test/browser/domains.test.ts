@@ -47,7 +47,10 @@ describeWith('chromium', 'a site of two domains', () => {
       expect(await settled(page)).toMatchObject({ gtm: 'loaded', edge: site.url.edge });
       expect(asked).toContain(`${site.url.edge}/c/${token}.js`);
       expect((await ran(page)).containers).toEqual([webTag]);
-      expect(await browser.cookies(url)).toMatchObject([{ name: '_fpid', domain, path: '/' }]);
+      expect(await browser.cookies(url)).toMatchObject([
+        { name: '_fpid', domain, path: '/' },
+        { name: 'tagyard_session', domain, path: '/' },
+      ]);
       expect(errors).toEqual([]);
       ids.set(domain, (await booted(page))?.profile?.id);
     }

@@ -196,14 +196,14 @@ describe('an invalid document', () => {
   test('invalid options: an optional plugin is disabled, a mandatory one runs on its defaults', async () => {
     const site = await stage.site({
       features: { cookie_restoration: true },
-      modules: { cookie_restoration: { cookies: 'all' }, custom_loader: { colour: 'red' } },
+      modules: { cookie_restoration: { cookies: 'all' }, adblock_itp_detection: { colour: 'red' } },
     });
     await stage.seen();
     expect((await stage.boot(site, { cookies: { _ga: '1' } })).json.restoreCookies).toEqual([]);
     expect((await loader(site)).status).toBe(200);
     const { events } = await stage.seen();
     expect(events.map(({ event, fields }) => [event, fields.plugin])).toEqual([
-      ['options_rejected', 'custom_loader'],
+      ['options_rejected', 'adblock_itp_detection'],
       ['options_rejected', 'cookie_restoration'],
     ]);
   });

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { cookieValues } from '../../plugins/contract.ts';
+import { cookieValues } from '../../plugins/profile.ts';
 import { type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 
 /** Test cases of public projects, in a folder beside this project. Each file names its source and licence. */

@@ -27,9 +27,10 @@ const TAG_TIMEOUT_MS = 5000;
 
 /**
  * A query that the two common blocking lists match. The report itself has it, so that a page without a blocker sends one
- * request; where that one is refused, the report is sent again without the query.
+ * request; where that one is refused, the report is sent again without the query. It ends with the path, for filters and
+ * logs that go by the ending.
  */
-const BAIT = '?bait=/bait/gtm.js?v=1&ad_type=banner';
+const BAIT = '?bait=/bait/gtm.js?v=1&ad_type=banner&to=/mark-session-detection';
 
 /** Whether an element with the class names of an advertisement is hidden, as the common lists do. */
 function baitHidden(): boolean {
