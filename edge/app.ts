@@ -88,7 +88,12 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       hop,
       scope,
       guard,
-      profiles: profileStore(namespaces.COOKIES, site.siteId, { waitUntil, now, log }),
+      profiles: profileStore(namespaces.COOKIES, site.siteId, {
+        waitUntil,
+        now,
+        log,
+        writtenUntil: scope.staleUntil,
+      }),
       record: (fields) => Object.assign(notes, fields),
     });
     const call = { request, site, ownHosts: resolved.ownHosts, enabled, contextOf, guard };

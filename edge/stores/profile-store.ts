@@ -2,12 +2,7 @@ import { type ProfileRecord, type ProfileStore, profileRecord } from '../../plug
 import { parseJson } from '../base/json.ts';
 import { within } from '../base/single-flight.ts';
 import type { EventLog } from '../logs/event-log.ts';
-import {
-  MIN_TTL_SECONDS,
-  PROFILE_READ_TIMEOUT_MS,
-  PROFILE_TTL_SECONDS,
-  PROFILE_WRITE_TIMEOUT_MS,
-} from './limits.ts';
+import { MIN_TTL_SECONDS, PROFILE_READ_TIMEOUT_MS, PROFILE_TTL_SECONDS } from './limits.ts';
 
 /** The part of Workers KV that profiles need. */
 export interface ProfileKv {
@@ -20,20 +15,22 @@ interface ProfileDependencies {
   readonly waitUntil: (work: Promise<unknown>) => void;
   readonly now: () => number;
   readonly log: EventLog;
+  /** Until when the answer waits for a write. */
+  readonly writtenUntil: number;
 }
 
 /** The profiles of one site, for one request. A call that fails is logged, and reads or stores nothing. */
 export function profileStore(
   kv: ProfileKv,
   siteId: string,
-  { waitUntil, now, log }: ProfileDependencies,
+  { waitUntil, now, log, writtenUntil }: ProfileDependencies,
 ): ProfileStore {
   const key = (id: string) => `${siteId}:${id}`;
   const failed = (error: unknown) => log('store_failed', { store: 'COOKIES', error: String(error) });
   async function finish(work: Promise<void>): Promise<void> {
     const done = work.catch(failed);
     waitUntil(done);
-    await within(done, PROFILE_WRITE_TIMEOUT_MS);
+    await within(done, Math.max(0, writtenUntil - now()));
   }
   return {
     async read(id) {
