@@ -1,4 +1,5 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
+import { signer } from './base/signing.ts';
 import { singleFlight } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
 import { dispatch, dispatchDynamic, dispatchPrefixed, type Handling } from './dispatch.ts';
@@ -15,6 +16,7 @@ import { buildRouter } from './router.ts';
 import { siteResolver } from './site.ts';
 import { bodyMemory } from './stores/body-memory.ts';
 import { type ConfigNamespaces, configStores } from './stores/config-store.ts';
+import { STALE_TIMEOUT_MS } from './stores/limits.ts';
 import { type ProfileKv, profileStore } from './stores/profile-store.ts';
 
 interface EdgeDependencies {
@@ -69,6 +71,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     stores,
     flight: singleFlight<SharedBody>(now),
     memory: bodyMemory(),
+    sign: signer(hopSecret),
   };
 
   /** Decides how to answer a request: resolves its site and its route. */
@@ -81,7 +84,11 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const requested = new URL(served.request.url);
     const peer = readHop(served.request, hopSecret);
     notes.country = peer.place.country;
-    const scope = { waitUntil, cacheBase: `https://${requested.hostname}/.tagyard` };
+    const scope = {
+      waitUntil,
+      cacheBase: `https://${requested.hostname}/.tagyard`,
+      staleUntil: now() + STALE_TIMEOUT_MS,
+    };
     const resolved = await resolveSite(requested.hostname, scope);
     const { site } = resolved;
     notes.site = site.siteId;
@@ -98,7 +105,12 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       hop,
       scope,
       guard,
-      profiles: profileStore(namespaces.COOKIES, site.siteId, waitUntil, log),
+      profiles: profileStore(namespaces.COOKIES, site.siteId, {
+        waitUntil,
+        now,
+        log,
+        writtenUntil: scope.staleUntil,
+      }),
       record: (fields) => Object.assign(notes, fields),
     });
     const call = { ...resolved, request, contextOf, guard };

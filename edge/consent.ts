@@ -1,4 +1,5 @@
-import type { Consent, ConsentChoices, ConsentRules, PluginContext } from '../plugins/contract.ts';
+import type { Consent, ConsentChoices, ConsentRules } from '../plugins/consent.ts';
+import type { PluginContext } from '../plugins/contract.ts';
 import type { ConsentMode, ConsentSettings } from '../plugins/document.ts';
 
 type Place = Pick<PluginContext['visitor'], 'country' | 'region'>;

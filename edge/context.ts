@@ -1,8 +1,11 @@
-import type { CacheScope, PluginContext, ProfileStore, SharedBody } from '../plugins/contract.ts';
+import type { CacheScope, PluginContext, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
+import type { ProfileStore } from '../plugins/profile.ts';
+import type { Sign } from './base/signing.ts';
 import { consentRules, decideConsent } from './consent.ts';
-import type { Enabled } from './gate.ts';
+import { type Enabled, gate } from './gate.ts';
 import { type GuardDependencies, guardHook, jsonOf } from './guard.ts';
+import { isBot } from './http/bots.ts';
 import { EdgeError } from './http/errors.ts';
 import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
@@ -23,6 +26,7 @@ interface ContextServices {
   readonly vendor: string;
   readonly variables: PluginContext['variables'];
   readonly hopSecret: string | undefined;
+  readonly sign: Sign;
   /** Milliseconds until an origin's answer must begin. */
   readonly originTimeout: number;
   readonly flight: (
@@ -100,6 +104,34 @@ export function contextFactory(
       const { until } = lookup.document;
       return until === undefined || guard.now() < Date.parse(until);
     },
+    // Only where it is asked for: matching the list takes some microseconds.
+    get isBot() {
+      // Below a prefix without a proof, the platform knows only the domain's own server.
+      const isPeer = hop.forwardedHost === null && prefix === '';
+      return isBot(request.headers.get('user-agent'), isPeer ? request.cf?.botManagement : undefined);
+    },
+    keepsProfiles: resolved.keepsProfiles,
+    identityMs: resolved.identityMs,
+    async profileKeys(cookies) {
+      const keys: string[] = [];
+      for (const keeper of resolved.keepers) {
+        const { plugin } = keeper;
+        const key = await guardHook(
+          plugin,
+          async () => plugin.profileKey?.(cookies, contextOf(keeper)),
+          keyOf,
+          guard,
+        );
+        if (key !== undefined) keys.push(key);
+      }
+      return keys;
+    },
+    sign: (text) => services.sign(`${plugin.name}\n${site.siteId}\n${text}`),
+    async isConfirmed() {
+      if (resolved.keepsProfiles !== undefined) return true;
+      const lookup = await stores.edgeConfig.get(site.containerId, scope);
+      return lookup.state !== 'found' || gate([plugin], lookup.document).enabled.length > 0;
+    },
     consentRules: rules,
     consent: (choices) => decideConsent(rules.consent, request.headers.get('sec-gpc') === '1', choices),
     async bootstrap(draft) {
@@ -121,12 +153,19 @@ export function contextFactory(
         visitor,
       }),
     log: record,
+    report: (event) => guard.log(event, { plugin: plugin.name, site: site.siteId }),
     waitUntil: (work) =>
       scope.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) }))),
     etagOf,
     problem: (code, detail) => new EdgeError(code, { detail }),
   });
   return contextOf;
+}
+
+/** A key of the profile store that can't be a visitor's id. */
+function keyOf(result: unknown): string {
+  if (typeof result === 'string' && /^[a-z]+:[0-9a-f]{16,64}$/.test(result)) return result;
+  throw new TypeError('not a key');
 }
 
 function longestMatch(domains: readonly RegistryDomain[], host: string): RegistryDomain | undefined {

@@ -126,10 +126,11 @@ async function answerRoute(call: Call, { mounted, enabled }: Offered, { params }
  * that the site may not set.
  */
 async function withHooks(
-  { request, enabled, ownHosts, contextOf, guard }: Call,
+  call: Call,
   { plugin, setsId }: { readonly plugin: string; readonly setsId?: true | undefined },
   handle: () => Response | Promise<Response>,
 ): Promise<Response> {
+  const { request, enabled, ownHosts, contextOf, guard } = call;
   let response: Response | undefined;
   for (const each of enabled) {
     const { before } = each.plugin;
@@ -148,5 +149,25 @@ async function withHooks(
     const next = await guardHook(each.plugin, () => after(copy, request, contextOf(each)), responseOf, guard);
     response = next ?? response;
   }
-  return withOwnCookies(response, ownHosts, id);
+  const final = withOwnCookies(response, ownHosts, id);
+  if (!setsId) passCookies(call, final.headers.getSetCookie());
+  return final;
+}
+
+/** Reports the cookies that an answer sets, in the background. */
+function passCookies({ request, enabled, contextOf, guard }: Call, lines: readonly string[]): void {
+  if (lines.length === 0) return;
+  for (const each of enabled) {
+    const { passedCookies } = each.plugin;
+    if (passedCookies === undefined) continue;
+    const context = contextOf(each);
+    context.waitUntil(
+      guardHook(
+        each.plugin,
+        () => passedCookies(lines, request, context),
+        () => undefined,
+        guard,
+      ),
+    );
+  }
 }

@@ -25,6 +25,12 @@ export interface ResolvedSite {
   readonly ownHosts: readonly string[];
   /** The enabled plugins, in list order. */
   readonly enabled: readonly Enabled[];
+  /** The plugins that derive keys of profiles, enabled or not. */
+  readonly keepers: readonly Enabled[];
+  /** Whether an enabled plugin keeps something in profiles; undefined without EDGE_CONFIG. */
+  readonly keepsProfiles: boolean | undefined;
+  /** Milliseconds from an identity's start to its end. */
+  readonly identityMs: number;
   readonly features: Readonly<Record<string, boolean>>;
   readonly consentSettings: ConsentSettings;
   readonly pageScripts: readonly string[];
@@ -39,6 +45,10 @@ interface Known extends ResolvedSite {
   readonly registry: RegistryDocument;
   readonly config: EdgeConfigDocument | undefined;
 }
+
+const DAY_MS = 86_400_000;
+/** 395 days, which are never more than 13 months. */
+const DEFAULT_IDENTITY_DAYS = 395;
 
 /** How long a request waits for EDGE_CONFIG once all other documents are read. */
 const CONFIG_TIMEOUT_MS = 50;
@@ -64,7 +74,7 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     registry: RegistryDocument,
     config: EdgeConfigDocument | undefined,
   ): Known {
-    const { enabled, rejected } = gate(plugins, config ?? OPEN_GATE);
+    const { enabled, keepers, rejected } = gate(plugins, config ?? OPEN_GATE);
     for (const { plugin, reason } of rejected) {
       log('options_rejected', { container: containerId, plugin, reason });
     }
@@ -78,6 +88,9 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
       site: { siteId, containerId, edgeHost, domains, proxyPaths: registry.proxyPaths },
       origin,
       enabled,
+      keepers,
+      keepsProfiles: config && enabled.some(({ plugin }) => plugin.keeps),
+      identityMs: identityDays(enabled) * DAY_MS,
       features: config?.features ?? {},
       consentSettings: config ?? registry,
       ownHosts: registry.domains.map(({ domain, cookieDomain }) => cookieDomain ?? domain),
@@ -104,6 +117,14 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     known.set(routing, now);
     return now;
   };
+}
+
+function identityDays(enabled: readonly Enabled[]): number {
+  for (const { plugin, settings } of enabled) {
+    const days = plugin.identityDays?.(settings);
+    if (days !== undefined) return days;
+  }
+  return DEFAULT_IDENTITY_DAYS;
 }
 
 /**

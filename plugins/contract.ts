@@ -1,5 +1,7 @@
-import * as z from 'zod/mini';
-import type { ConsentMode, FALLBACKS, LOADING_MODES, RegistryDomain } from './document.ts';
+import type * as z from 'zod/mini';
+import type { Consent, ConsentChoices, ConsentRules } from './consent.ts';
+import type { RegistryDomain } from './document.ts';
+import type { NamedCookies, ProfileRecord, ProfileStore } from './profile.ts';
 
 /** The errors that a plugin may throw (`problem`); the core answers them as problem+json. */
 export type PluginErrorCode =
@@ -8,56 +10,6 @@ export type PluginErrorCode =
   | 'unknown_site'
   | 'unknown_container'
   | 'upstream_failed';
-
-/** One stored cookie of a profile; times in milliseconds since the epoch. */
-const storedCookie = z.object({
-  name: z.string(),
-  value: z.string(),
-  setAt: z.number(),
-  expiresAt: z.number(),
-});
-export type StoredCookie = z.infer<typeof storedCookie>;
-
-/** The value of the cookie store under `<siteId>:<_fpid>`. `lastSeenAt` decides whether the session is idle. */
-export const profileRecord = z.object({
-  version: z.literal(1),
-  session: z.nullable(z.object({ id: z.string(), lastSeenAt: z.number() })),
-  cookies: z.array(storedCookie),
-});
-export type ProfileRecord = z.infer<typeof profileRecord>;
-
-const choice = z.optional(z.literal(['granted', 'denied']));
-
-/** The visitor's choices on the page, by Google's names of purposes, as a request's body contains them. Others are dropped. */
-export const consentChoices = z.optional(
-  z.object({
-    analytics_storage: choice,
-    ad_storage: choice,
-    ad_user_data: choice,
-    ad_personalization: choice,
-  }),
-);
-export type ConsentChoices = NonNullable<z.infer<typeof consentChoices>>;
-
-/** A site's rules of consent for the visitor's place. */
-export interface ConsentRules {
-  readonly consent: ConsentMode;
-  readonly consentMode: (typeof LOADING_MODES)[number];
-  readonly fallback: (typeof FALLBACKS)[number];
-  /** The age, in days, from which a consent counts as none. */
-  readonly maxDays: number;
-}
-
-/** What the visitor's choices, `Sec-GPC` and the site's consent mode allow. */
-export interface Consent {
-  /** Whether storage is allowed for any purpose: without one, the visitor gets no id. */
-  readonly identify: boolean;
-  /** Whether data of the visitor may be sent for ads, and used to personalize them. Storage does not depend on them. */
-  readonly adUserData: boolean;
-  readonly adPersonalization: boolean;
-  /** Whether a cookie of this name may be stored and restored, by the purpose of its name. */
-  allows(cookieName: string): boolean;
-}
 
 /** A cookie that a bootstrap restores. `maxAge` in seconds; `domain` is null for a host-only cookie. */
 export interface RestoredCookie {
@@ -74,10 +26,23 @@ export interface RestoredCookie {
 export interface BootDraft {
   readonly domain: RegistryDomain;
   readonly consent: Consent;
+  /** The visitor's id; null without consent and for bots. */
+  readonly id: string | null;
   /** The cookies that the page sent, untrusted. */
   readonly sentCookies: Readonly<Record<string, string>>;
-  /** The profile's record, stored after all hooks; null where there is no id or the store can't be read. */
+  /** Names of all cookies that the request has: those that the page sent and, on a first-party host, its header's. */
+  readonly presentCookies: ReadonlySet<string>;
+  /**
+   * The profile's record. After all hooks it is stored if they changed it, and deleted if they keep nothing. Null
+   * where there is no id, no enabled plugin `keeps` anything, or the store can't be read.
+   */
   readonly record: ProfileRecord | null;
+  /** True where the record is stored under a key that a plugin derived, not under the visitor's id. */
+  readonly isDerivedKey: boolean;
+  /** When the identity ends, and with it all that is kept of it; in milliseconds since the epoch. */
+  readonly endsAt: number;
+  /** `Set-Cookie` lines that a hook adds to the answer of a first-party host: cookies that scripts must not see. */
+  readonly setCookies: string[];
 }
 
 /** The members that `/boot` itself answers: no plugin has one of these names. */
@@ -114,14 +79,6 @@ interface Visitor {
    * whose address it then is.
    */
   readonly isTrusted: boolean;
-}
-
-/** The profiles of one site. Neither method rejects: if the store fails, nothing is read or stored. */
-export interface ProfileStore {
-  /** `undefined` where the store can't be read, `null` where it has no record of that id. */
-  read(id: string): Promise<ProfileRecord | null | undefined>;
-  /** Stores the record; `null` deletes it. */
-  write(id: string, record: ProfileRecord | null): Promise<void>;
 }
 
 /** A response with its body in memory. It is shared between requests, so it must not be changed. */
@@ -176,6 +133,24 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   domainOf(host: string): RegistryDomain | undefined;
   /** True where the loader token belongs to this site and has not expired. */
   ownsLoader(token: string): Promise<boolean>;
+  /** True for a verified or self-declared bot. It gets no id, and nothing is stored, restored or deleted for it. */
+  readonly isBot: boolean;
+  /**
+   * Whether an enabled plugin keeps something in the profile's record; undefined while EDGE_CONFIG can't be read. Where it
+   * is false, a record of earlier is deleted.
+   */
+  readonly keepsProfiles: boolean | undefined;
+  /** Milliseconds from an identity's start to its end. */
+  readonly identityMs: number;
+  /** The keys of the visitor's record that plugins derive, by their `profileKey` hooks. */
+  profileKeys(cookies: NamedCookies): Promise<readonly string[]>;
+  /** HMAC-SHA256 of a text as 64 hex digits, with a key of the deployment; differs between plugins and sites. */
+  sign(text: string): Promise<string>;
+  /**
+   * Whether EDGE_CONFIG allows this plugin. Waits for a document that is late, until the store gives up; a document that
+   * can't be read forbids nothing.
+   */
+  isConfirmed(): Promise<boolean>;
   /** The site's rules of consent at the visitor's place; the strictest ones where the place is unknown. */
   readonly consentRules: ConsentRules;
   /** What the visitor allows, given the choices made on the page. */
@@ -194,6 +169,8 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
     /** Why a call of another server failed, without anything of the visitor. */
     cause?: string;
   }): void;
+  /** Logs an event that an operator has to know of, with the site's id. */
+  report(event: string): void;
   waitUntil(work: Promise<unknown>): void;
   /** A strong entity tag for these octets. */
   etagOf(data: ArrayBuffer | Uint8Array): Promise<string>;
@@ -252,6 +229,20 @@ interface PluginBase<Settings> {
     owns(address: URL, site: Site, settings: Settings): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
+  /** Days from an identity's start to its end, as the site's options say. */
+  identityDays?(settings: Settings): number | undefined;
+  /** True where it keeps something in the profiles' records. */
+  readonly keeps?: true;
+  /**
+   * Derives a key for the visitor's record, in place of the visitor's id. Runs for a disabled plugin, too, so that what it
+   * kept is found and deleted.
+   */
+  profileKey?(cookies: NamedCookies, context: PluginContext<Settings>): Promise<string | undefined>;
+  /**
+   * Learns of the `Set-Cookie` lines that an answer other than the bootstrap's sets, after the core has dropped those that
+   * the site may not set. Runs after the response is sent.
+   */
+  passedCookies?(lines: readonly string[], request: Request, context: PluginContext<Settings>): Promise<void>;
   /** Text of a script that is sent with the loader. */
   readonly pageScript?: string;
   /** Cookie names (or prefixes ending in `*`) that the loader sends with the bootstrap. It sends no others. */
@@ -271,9 +262,15 @@ interface PluginBase<Settings> {
   domains?(all: readonly RegistryDomain[]): readonly RegistryDomain[];
 }
 
-/** A mandatory plugin is on unless the site's options say `enabled: false`; an optional one is on by its flag. */
+/**
+ * A mandatory plugin is on unless the site's options say `enabled: false`, which one that is `alwaysOn` ignores; an
+ * optional one is on by its flag.
+ */
 export type Plugin<Settings = unknown> = PluginBase<Settings> &
-  ({ readonly kind: 'mandatory' } | { readonly kind: 'optional'; readonly flag: string });
+  (
+    | { readonly kind: 'mandatory'; readonly alwaysOn?: true }
+    | { readonly kind: 'optional'; readonly flag: string }
+  );
 
 /** Infers the type of the settings from `config`. */
 export function definePlugin<Settings>(plugin: Plugin<Settings>): Plugin<Settings> {

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
-import { BOOT_PATH, config as customLoader, LOADER_PATH } from './custom_loader/config.ts';
+import { BOOT_PATH, customLoaderConfig, LOADER_PATH } from './custom_loader/config.ts';
 import { isActiveDomain, config as multiDomain } from './multi_domain/config.ts';
 import { serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
 
@@ -38,7 +38,7 @@ export const FORWARDED_COOKIES: readonly string[] = [
 /** The options of each plugin, by its name. The worker uses none of them: the marks keep them out of its bundle. */
 export const MODULES = {
   server_proxy: /* @__PURE__ */ serverProxyConfig(ROUTE_PATHS),
-  custom_loader: customLoader,
+  custom_loader: /* @__PURE__ */ customLoaderConfig(),
   adblock_itp_detection: adblockItpDetection,
   cookie_restoration: cookieRestoration,
   multi_domain: multiDomain,
@@ -46,6 +46,9 @@ export const MODULES = {
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
 export const FEATURE_FLAGS = ['cookie_restoration', 'multi_domain'] as const;
+
+/** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */
+export const ALWAYS_ON = ['server_proxy', 'custom_loader'] as const;
 
 /** `opt_out`: act unless the visitor denies. `required`: identify, store and restore nothing before a grant. */
 export const CONSENT_MODES = ['opt_out', 'required'] as const;

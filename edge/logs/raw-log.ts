@@ -1,7 +1,7 @@
 import type { EventLog, WaitUntil } from './event-log.ts';
 import type { RequestRecord } from './request-record.ts';
 
-/** Records of one send. The id names the archive's object, so a batch that is delivered twice is stored once. */
+/** Records of one send. The ids of a delivery's batches name the archive's object. */
 export interface RawBatch {
   readonly id: string;
   readonly records: readonly RequestRecord[];
@@ -81,28 +81,44 @@ export function rawLog(queue: RawLogQueue, now: () => number, log: EventLog) {
   };
 }
 
-/** Writes delivered batches to the archive. Retries a batch that can't be written, after a longer pause each time. */
+/**
+ * Writes the batches of a delivery to the archive as one object, or one for each day (UTC) where they are of several. If it
+ * can't be written, all are retried, after a longer pause each time; a message without records is retried alone.
+ */
 export async function archive({ messages }: RawDelivery, bucket: RawBucket, log: EventLog): Promise<void> {
-  await Promise.all(
-    messages.map(async (message) => {
-      const { attempts } = message;
-      try {
-        const objects = rawObjects(message.body);
-        await Promise.all(objects.map(([key, text]) => bucket.put(key, text)));
-        message.ack();
-      } catch (error) {
-        log('raw_log_retried', { attempts, error: String(error) });
-        message.retry({ delaySeconds: Math.min(2 ** (attempts - 1), MAX_PAUSE_SECONDS) });
-      }
-    }),
-  );
+  const valid = messages.filter(({ body }) => Array.isArray(body?.records));
+  const retry = (message: RawDelivery['messages'][number], error: unknown) => {
+    const { attempts } = message;
+    log('raw_log_retried', { attempts, error: String(error) });
+    message.retry({ delaySeconds: Math.min(2 ** (attempts - 1), MAX_PAUSE_SECONDS) });
+  };
+  for (const message of messages) if (!valid.includes(message)) retry(message, 'no records');
+  try {
+    const objects = await rawObjects(valid.map(({ body }) => body));
+    await Promise.all(objects.map(([key, text]) => bucket.put(key, text)));
+    for (const message of valid) message.ack();
+  } catch (error) {
+    for (const message of valid) retry(message, error);
+  }
 }
 
-/** `raw/dt=YYYY-MM-DD/<time>-<id>.ndjson`: one object for each day (UTC) that the batch has records of. */
-function rawObjects({ id, records }: RawBatch): [key: string, text: string][] {
+/** `raw/dt=YYYY-MM-DD/<time>-<id>.ndjson`: one object for each day that the batches have records of. */
+async function rawObjects(batches: readonly RawBatch[]): Promise<[key: string, text: string][]> {
+  // In one order, so that a delivery that arrives twice, in whatever order, is the same object.
+  const ordered = batches.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  const records = ordered.flatMap((batch) => batch.records);
+  const id = await deliveryId(ordered);
   const days = Map.groupBy(records, ({ time }) => time.slice(0, 10));
   return [...days].map(([day, own]) => [
     `raw/dt=${day}/${own[0]?.time.replaceAll(':', '')}-${id}.ndjson`,
     own.map((record) => `${JSON.stringify(record)}\n`).join(''),
   ]);
+}
+
+async function deliveryId(batches: readonly RawBatch[]): Promise<string> {
+  const ids = batches.map(({ id }) => id);
+  const [only = ''] = ids;
+  if (ids.length < 2) return only;
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${ids}`));
+  return Array.from(new Uint8Array(digest, 0, 16), (octet) => octet.toString(16).padStart(2, '0')).join('');
 }

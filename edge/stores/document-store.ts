@@ -10,7 +10,6 @@ import {
   MAX_ABSENCES,
   MAX_ENTRIES,
   RETRY_AFTER_MS,
-  STALE_TIMEOUT_MS,
 } from './limits.ts';
 
 /** The result of a lookup. `unavailable`: the store failed or timed out, and there is no earlier copy. */
@@ -25,6 +24,8 @@ export interface RequestScope {
   waitUntil(work: Promise<unknown>): void;
   /** Prefix of cache keys. On the worker's own host, because others cost a DNS lookup (Cloudflare's Cache API docs). */
   readonly cacheBase: string;
+  /** Until when the request waits for newer copies than those at hand, all stores together. */
+  readonly staleUntil: number;
 }
 
 export interface DocumentStore<T> {
@@ -145,9 +146,10 @@ export function documentStore<T>(
       if (entry !== undefined && now() < entry.freshUntil) return inMemory;
       if (now() < (absences.get(key) ?? 0)) return { state: 'missing' };
       const refreshed = flight(key, scope.waitUntil, () => refresh(key, scope));
-      return within(refreshed, entry === undefined ? COLD_TIMEOUT_MS : STALE_TIMEOUT_MS).then(
-        (lookup) => lookup ?? inMemory,
-      );
+      return within(
+        refreshed,
+        entry === undefined ? COLD_TIMEOUT_MS : Math.max(0, scope.staleUntil - now()),
+      ).then((lookup) => lookup ?? inMemory);
     },
   };
 }

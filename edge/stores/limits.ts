@@ -4,8 +4,12 @@
 export const ABSENT_TTL_MS = 1000;
 /** How long the last good copy counts as fresh after the store has failed. */
 export const RETRY_AFTER_MS = 1000;
-/** How long a request waits for a new copy: with a stale copy at hand, and without one. */
-export const STALE_TIMEOUT_MS = 50;
+/**
+ * How long a request waits in all, counted from its arrival, for newer copies than those at hand, and for its writes. Where
+ * a needed read has taken longer, it waits for neither.
+ */
+export const STALE_TIMEOUT_MS = 25;
+/** How long a request waits for a document that it has no copy of. */
 export const COLD_TIMEOUT_MS = 5000;
 /** How long the data centre's cache keeps the last good copy. */
 export const LAST_GOOD_SECONDS = 7 * 86_400;
@@ -14,8 +18,9 @@ export const MAX_ENTRIES = 20_000;
 /** Missing keys kept in memory. Anyone can request unknown keys, so this limit is low. */
 export const MAX_ABSENCES = 1000;
 
-/** 400 days, the longest life of a cookie: the store drops a profile when browsers have dropped its id. */
+/** 400 days, the longest life of a cookie: the store drops a profile at the latest when browsers have dropped its id. */
 export const PROFILE_TTL_SECONDS = 34_560_000;
+/** The shortest life that KV takes. */
+export const MIN_TTL_SECONDS = 60;
 /** How long a response waits for the store. The page works without it. */
 export const PROFILE_READ_TIMEOUT_MS = 1000;
-export const PROFILE_WRITE_TIMEOUT_MS = 50;

@@ -1,8 +1,8 @@
-import { type ProfileRecord, type ProfileStore, profileRecord } from '../../plugins/contract.ts';
+import { type ProfileRecord, type ProfileStore, profileRecord } from '../../plugins/profile.ts';
 import { parseJson } from '../base/json.ts';
 import { within } from '../base/single-flight.ts';
 import type { EventLog } from '../logs/event-log.ts';
-import { PROFILE_READ_TIMEOUT_MS, PROFILE_TTL_SECONDS, PROFILE_WRITE_TIMEOUT_MS } from './limits.ts';
+import { MIN_TTL_SECONDS, PROFILE_READ_TIMEOUT_MS, PROFILE_TTL_SECONDS } from './limits.ts';
 
 /** The part of Workers KV that profiles need. */
 export interface ProfileKv {
@@ -11,15 +11,27 @@ export interface ProfileKv {
   delete(key: string): Promise<void>;
 }
 
+interface ProfileDependencies {
+  readonly waitUntil: (work: Promise<unknown>) => void;
+  readonly now: () => number;
+  readonly log: EventLog;
+  /** Until when the answer waits for a write. */
+  readonly writtenUntil: number;
+}
+
 /** The profiles of one site, for one request. A call that fails is logged, and reads or stores nothing. */
 export function profileStore(
   kv: ProfileKv,
   siteId: string,
-  waitUntil: (work: Promise<unknown>) => void,
-  log: EventLog,
+  { waitUntil, now, log, writtenUntil }: ProfileDependencies,
 ): ProfileStore {
   const key = (id: string) => `${siteId}:${id}`;
   const failed = (error: unknown) => log('store_failed', { store: 'COOKIES', error: String(error) });
+  async function finish(work: Promise<void>): Promise<void> {
+    const done = work.catch(failed);
+    waitUntil(done);
+    await within(done, Math.max(0, writtenUntil - now()));
+  }
   return {
     async read(id) {
       try {
@@ -30,15 +42,12 @@ export function profileStore(
         return undefined;
       }
     },
-    async write(id, record) {
-      const work =
-        record === null
-          ? kv.delete(key(id))
-          : kv.put(key(id), JSON.stringify(record), { expirationTtl: PROFILE_TTL_SECONDS });
-      const done = work.catch(failed);
-      waitUntil(done);
-      await within(done, PROFILE_WRITE_TIMEOUT_MS);
+    write(id, record, endsAt) {
+      const left = Math.ceil((endsAt - now()) / 1000);
+      const expirationTtl = Math.min(Math.max(left, MIN_TTL_SECONDS), PROFILE_TTL_SECONDS);
+      return finish(kv.put(key(id), JSON.stringify(record), { expirationTtl }));
     },
+    delete: (id) => finish(kv.delete(key(id))),
   };
 }
 

@@ -5,6 +5,7 @@ import { textProblem } from '../base/text.ts';
 import { refuseHostileYaml } from './limits.ts';
 import type { Problem } from './problem.ts';
 import { MANIFEST_VERSION, type Manifest, type ManifestInput, manifestSchema } from './schema.ts';
+import { ALWAYS_ON_MESSAGE, ignoredSwitches } from './switches.ts';
 import { upgradeManifest } from './upgrades.ts';
 
 export type ParsedManifest =
@@ -58,6 +59,9 @@ export function parseManifest(text: string, file: string): ParsedManifest {
   const hidden = textProblem(document.get('name') as string); // the schema has accepted it
   const warnings =
     hidden === null ? [] : [{ path: 'name', message: hidden, ...lineOf(document, lines, ['name']) }];
+  for (const path of ignoredSwitches(result.data.modules)) {
+    warnings.push({ path: path.join('.'), message: ALWAYS_ON_MESSAGE, ...lineOf(document, lines, path) });
+  }
   return { ok: true, manifest: result.data, warnings };
 }
 

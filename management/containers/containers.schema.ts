@@ -8,6 +8,7 @@ import {
   modules,
   webTagId,
 } from '../../gitops/manifest/schema.ts';
+import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../../gitops/manifest/switches.ts';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { examples } from '../http/examples.ts';
 import { EVENT_KINDS, STATUSES } from '../lifecycle/status.ts';
@@ -72,6 +73,7 @@ export const newContainer = z
       if (id === undefined) issue(['webTagIds', domain], 'is missing: every domain needs a web tag id');
       return { domain, webTagId: id ?? '' };
     });
+    for (const path of ignoredSwitches(body.modules)) issue(path, ALWAYS_ON_MESSAGE);
     const { domains: _, webTagIds: __, ...rest } = body;
     return { ...rest, pages };
   })
@@ -111,6 +113,11 @@ export const containerPatch = z
     }),
   })
   .refine((patch) => Object.values(patch).some((value) => value !== undefined), 'names nothing to change')
+  .superRefine(({ modules: given = {} }, context) => {
+    for (const path of ignoredSwitches(given)) {
+      context.addIssue({ code: 'custom', path, message: ALWAYS_ON_MESSAGE, input: false });
+    }
+  })
   .meta(
     examples({
       'a name': { name: 'Acme Shop' },

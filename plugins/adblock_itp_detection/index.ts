@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { consentChoices, definePlugin, defineRoute, type PluginContext } from '../contract.ts';
+import { consentChoices } from '../consent.ts';
+import { definePlugin, defineRoute, type PluginContext } from '../contract.ts';
 import { BAIT_PATH, config, DETECTION_PATH } from './config.ts';
 import pageScript from './page/detect.ts?page';
 
@@ -60,7 +61,9 @@ export default definePlugin({
         }
         if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
         context.log({ signals });
-        if (!context.consent(consent ?? {}).identify) return accepted(false);
+        if (context.isBot || !context.consent(consent ?? {}).identify) return accepted(false);
+        // A document that is late may forbid what follows, and the page waits for nothing.
+        if (!(await context.isConfirmed())) return accepted(false);
         const { siteId: site } = context.site;
         const at = new Date(context.now()).toISOString();
         // In the background: the page does not wait for the tag server.

@@ -22,4 +22,15 @@ export const config = z.strictObject({
     }),
     DEFAULT_COOKIES,
   ),
+  /**
+   * An id cookie that the site's own server sets, with at least 128 random bits: the key of what is kept, in place of
+   * `_fpid`. Not a default, so that documents without it stay as they are.
+   */
+  masterCookie: z.optional(
+    z
+      .string()
+      .check(
+        z.regex(/^(?!_fpid$)[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/, 'must be a cookie name other than _fpid'),
+      ),
+  ),
 });

@@ -1,7 +1,13 @@
-import type { Consent, RestoredCookie, StoredCookie } from '../contract.ts';
+import type { Consent } from '../consent.ts';
+import type { RestoredCookie } from '../contract.ts';
+import type { StoredCookie } from '../profile.ts';
 
-/** 400 days: Chromium's upper limit, and the one of RFC 6265bis. */
-const MAX_AGE_SECONDS = 34_560_000;
+/**
+ * Cookies that count a session's hits, so that their values change with every page view. Storing a value that is half an
+ * hour old at most would cost a write a view; a restored one continues the count of the session before.
+ */
+const COUNTER = /^_ga_/;
+const COUNTER_MS = 30 * 60_000;
 
 /** Limits of one profile. Enough for every name of the default list with dozens of streams. */
 const MAX_COOKIES = 50;
@@ -24,7 +30,7 @@ function isListed(name: string, patterns: readonly string[]): boolean {
 }
 
 /** True if a browser accepts the pair in a `Set-Cookie`. The visitor's id is never restored, even if it is listed. */
-function isStorable(name: string, value: string): boolean {
+export function isStorable(name: string, value: string): boolean {
   return (
     NAME.test(name) &&
     name !== '_fpid' &&
@@ -38,27 +44,41 @@ interface MergeRules {
   readonly patterns: readonly string[];
   readonly consent: Consent;
   readonly now: number;
+  /** When the identity ends, and every cookie with it. */
+  readonly endsAt: number;
 }
 
 /**
  * The cookies to store, of the `held` and the `sent` ones: allowed by list and consent, not expired, the newer of two
- * with one name, within a profile's limits. A value that is stored already keeps its expiry, or a restored cookie would
- * never expire.
+ * with one name, within a profile's limits. Each ends with the identity, or a restored cookie would never expire. What
+ * scripts don't see is kept without being listed.
  */
 export function mergeCookies(
   held: readonly StoredCookie[],
   sent: Readonly<Record<string, string>>,
-  { patterns, consent, now }: MergeRules,
+  { patterns, consent, now, endsAt }: MergeRules,
 ): StoredCookie[] {
   const may = (name: string) => isListed(name, patterns) && consent.allows(name);
-  const byName = new Map(
-    held.filter(({ name, expiresAt }) => may(name) && expiresAt > now).map((cookie) => [cookie.name, cookie]),
-  );
+  const stays = ({ name, attributes, expiresAt }: StoredCookie) =>
+    expiresAt > now && (attributes === undefined ? may(name) : consent.allows(name));
+  const byName = new Map(held.filter(stays).map((cookie) => [cookie.name, cookie]));
   for (const [name, value] of Object.entries(sent)) {
-    if (!may(name) || !isStorable(name, value) || byName.get(name)?.value === value) continue;
-    byName.set(name, { name, value, setAt: now, expiresAt: now + MAX_AGE_SECONDS * 1000 });
+    if (!may(name) || !isStorable(name, value)) continue;
+    const known = byName.get(name);
+    if (known?.value === value || (known && COUNTER.test(name) && now - known.setAt < COUNTER_MS)) continue;
+    byName.set(name, { name, value, setAt: now, expiresAt: endsAt });
   }
   return withinLimits([...byName.values()]);
+}
+
+/** The stored cookies with those of the tag server's answer in place of older ones. */
+export function withHttpCookies(
+  held: readonly StoredCookie[],
+  passed: readonly StoredCookie[],
+  now: number,
+): StoredCookie[] {
+  const others = held.filter(({ name }) => !passed.some((cookie) => cookie.name === name));
+  return withinLimits([...others, ...passed.filter(({ expiresAt }) => expiresAt > now)]);
 }
 
 function withinLimits(cookies: readonly StoredCookie[]): StoredCookie[] {
@@ -77,7 +97,7 @@ export function restored(cookie: StoredCookie, domain: string | null, now: numbe
   return {
     name: cookie.name,
     value: cookie.value,
-    maxAge: Math.min(MAX_AGE_SECONDS, Math.ceil((cookie.expiresAt - now) / 1000)),
+    maxAge: Math.ceil((cookie.expiresAt - now) / 1000),
     domain,
     path: '/',
     sameSite: 'Lax',

@@ -1,28 +1,57 @@
-import { definePlugin } from '../contract.ts';
+import { type BootDraft, definePlugin, type PluginContext } from '../contract.ts';
 import { config } from './config.ts';
 import { mergeCookies, restored } from './cookies.ts';
+import { setCookieLine } from './http-cookies.ts';
+import { countBrowser, type MasterUse, masterKey, masterValue } from './master-cookie.ts';
+import { keepPassed } from './passed.ts';
+
+/** Whether what is kept under the record's key may be used; the visitor's own id always may. */
+function useOf({ isDerivedKey, record, id }: BootDraft, context: PluginContext): MasterUse {
+  if (!isDerivedKey || record === null || id === null) return 'restore';
+  const use = countBrowser(record, id, context.now());
+  if (use === 'refuse') {
+    Object.assign(record, { cookies: [], browsers: [], isShared: true });
+    context.report('master_cookie_shared');
+  }
+  return use;
+}
 
 /**
- * Stores the listed cookies of a profile and restores them when the browser has lost them. The store is keyed by site
- * and profile, so an id of one site can't read another site's cookies.
+ * Stores the listed cookies of a profile and restores those that the browser has lost. The store is keyed by site and by
+ * profile or master cookie, so an id of one site can't read another site's cookies.
  */
 export default definePlugin({
   name: 'cookie_restoration',
   kind: 'optional',
   flag: 'cookie_restoration',
   config,
+  keeps: true,
   routes: [],
-  wantedCookies: ({ cookies }) => cookies,
+  wantedCookies: ({ cookies, masterCookie }) =>
+    masterCookie === undefined ? cookies : [...cookies, masterCookie],
   bootMember: 'restoreCookies',
-  async boot(context, draft) {
-    if (draft.record === null) return undefined;
-    const now = context.now();
-    const cookies = mergeCookies(draft.record.cookies, draft.sentCookies, {
-      patterns: context.settings.cookies,
-      consent: draft.consent,
-      now,
-    });
-    draft.record.cookies = cookies;
-    return cookies.map((cookie) => restored(cookie, draft.domain.cookieDomain, now));
+  async profileKey(cookies, { settings, site }) {
+    const { masterCookie } = settings;
+    const value = masterCookie === undefined ? undefined : masterValue(masterCookie, cookies);
+    return value === undefined ? undefined : await masterKey(site.siteId, value);
   },
+  async boot(context, draft) {
+    const { record, endsAt, presentCookies } = draft;
+    if (record === null) return undefined;
+    const { cookies: patterns, masterCookie } = context.settings;
+    const now = context.now();
+    const { [masterCookie ?? '']: _, ...sent } = draft.sentCookies;
+    const use = useOf(draft, context);
+    if (use === 'refuse') return [];
+    record.cookies = mergeCookies(record.cookies, sent, { patterns, consent: draft.consent, now, endsAt });
+    if (use === 'store') return [];
+    // Only what the request lacks: a newer value in the browser must not be overwritten.
+    const missing = record.cookies.filter(({ name }) => !presentCookies.has(name));
+    const hidden = missing.filter(({ attributes }) => attributes !== undefined);
+    draft.setCookies.push(...hidden.map((cookie) => setCookieLine(cookie, now)));
+    return missing
+      .filter(({ attributes }) => attributes === undefined)
+      .map((cookie) => restored(cookie, draft.domain.cookieDomain, now));
+  },
+  passedCookies: (lines, request, context) => keepPassed(lines, request, context),
 });

@@ -1,39 +1,33 @@
 import type { BootDraft, RestoredCookie } from '../contract.ts';
-import type { RegistryDomain } from '../document.ts';
-import { type CookieToSet, LONGEST_LIFE_SECONDS, readCookie } from './cookie-header.ts';
+import { cookieValues, isFirstParty } from '../profile.ts';
+import { serializeCookie, setsId } from './cookie-header.ts';
 
-interface KnownCookies {
-  /** The visitor's id; null without consent. */
-  readonly id: string | null;
+interface AnswerCookies {
   readonly restored: readonly RestoredCookie[];
-  /** The request's own `cookie` header. */
+  /** The request's own `cookie` header, whatever its host. */
   readonly cookieHeader: string | null;
-}
-
-/** True if cookies that `host` sets for the domain reach the domain's pages. */
-export function isFirstParty(host: string, { domain, cookieDomain }: RegistryDomain): boolean {
-  const own = cookieDomain ?? domain;
-  return host === own || host.endsWith(`.${own}`);
+  readonly now: number;
 }
 
 /**
- * The cookies that a bootstrap's answer on `host` sets. The id on any host: for the domain where `host` is under it, else
- * host-only. Restored cookies on a host under the domain only.
+ * The `Set-Cookie` lines of a bootstrap's answer on `host`. The id on any host, unless the browser has sent it: setting it
+ * again would extend its life. It is for the domain where `host` is under it, else host-only. Other cookies on a host
+ * under the domain only.
  */
 export function answerCookies(
   host: string,
-  { domain: pageDomain, sentCookies }: BootDraft,
-  { id, restored, cookieHeader }: KnownCookies,
-): CookieToSet[] {
+  { domain: pageDomain, id, endsAt, setCookies }: BootDraft,
+  { restored, cookieHeader, now }: AnswerCookies,
+): string[] {
   const { cookieDomain } = pageDomain;
   const firstParty = cookieDomain !== null && isFirstParty(host, pageDomain);
   const domain = firstParty ? cookieDomain : null;
-  // A cookie that the page has and the browser does not send to this host belongs to the page's host alone. Setting it
-  // for the domain would create a second cookie of that name.
-  const maySet = ({ name }: CookieToSet) =>
-    !Object.hasOwn(sentCookies, name) || readCookie(cookieHeader, name) !== undefined;
+  const isSent = id === null || cookieValues(cookieHeader, '_fpid').includes(id);
+  const maxAge = Math.max(0, Math.ceil((endsAt - now) / 1000));
+  // No plugin may set an id: this answer sets the visitor's own.
+  const others = [...restored.map(serializeCookie), ...setCookies].filter((line) => !setsId(line));
   return [
-    ...(id === null ? [] : [{ name: '_fpid', value: id, maxAge: LONGEST_LIFE_SECONDS, domain }]),
-    ...(firstParty ? restored.filter(maySet) : []),
+    ...(isSent ? [] : [serializeCookie({ name: '_fpid', value: id, maxAge, domain })]),
+    ...(firstParty ? others : []),
   ];
 }

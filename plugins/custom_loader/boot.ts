@@ -1,16 +1,14 @@
 import * as z from 'zod/mini';
-import {
-  type BootDraft,
-  type CORE_BOOT_MEMBERS,
-  consentChoices,
-  defineRoute,
-  type PluginContext,
-} from '../contract.ts';
+import { type Consent, consentChoices } from '../consent.ts';
+import { type BootDraft, type CORE_BOOT_MEMBERS, defineRoute, type PluginContext } from '../contract.ts';
 import type { RegistryDomain } from '../document.ts';
-import { answerCookies, isFirstParty } from './answer-cookies.ts';
+import { cookiePairs, cookieValues, isFirstParty, type NamedCookies } from '../profile.ts';
+import { answerCookies } from './answer-cookies.ts';
 import { BOOT_PATH } from './config.ts';
-import { cookieValues, serializeCookie } from './cookie-header.ts';
-import { continueSession, randomId, SESSION_IDLE_MS, wellFormedId } from './identity.ts';
+import { setsId } from './cookie-header.ts';
+import { type IdentifiedVisitor, identify, randomId, wellFormedId, withdraw } from './identity.ts';
+import { keepProfile, newProfile } from './profile.ts';
+import { SESSION_IDLE_MS, type Session, sessionToken } from './session.ts';
 
 const bootRequest = z.object({
   loader: z.string(),
@@ -37,60 +35,97 @@ export const bootRoute = defineRoute({
     const domain = await domainOf(body, context);
     const consent = context.consent(body.consent ?? {});
     const cookieHeader = request.headers.get('cookie');
-    const firstParty = isFirstParty(context.url.hostname, domain);
     // On another host, for example the edge hostname, a foreign page may have set the cookie for many sites at once.
-    const ownIds = firstParty ? cookieValues(cookieHeader, '_fpid') : [];
-    const knownId = wellFormedId(...ownIds, body.fpid);
-    const id = consent.identify ? (knownId ?? randomId()) : null;
-    // Without consent the stored profile is deleted.
-    if (id === null && knownId !== undefined) await context.profiles.write(knownId, null);
-    // A new id is not read: KV would cache that it is missing.
-    const stored = id !== null && id === knownId ? await context.profiles.read(id) : null;
-    const now = context.now();
-    const session = continueSession(body.session?.id, stored?.session ?? null, now);
-    const draft: BootDraft = {
-      domain,
-      consent,
-      sentCookies: (consent.identify ? body.cookies : undefined) ?? {},
-      record:
-        id === null || stored === undefined
-          ? null
-          : {
-              version: 1,
-              session: { id: session.id, lastSeenAt: now },
-              // A withdrawn consent deletes cookies, whichever plugins are on.
-              cookies: (stored?.cookies ?? []).filter(({ name }) => consent.allows(name)),
-            },
-    };
-    const given = await context.bootstrap(draft);
-    // No plugin may restore an id: this route answers the visitor's own.
-    const restoreCookies = (given.restoreCookies ?? []).filter(({ name }) => name !== '_fpid');
-    const members = { ...given, restoreCookies };
-    if (id !== null && draft.record !== null) await context.profiles.write(id, draft.record);
-
-    const headers = new Headers({ 'cache-control': 'no-store' });
-    for (const cookie of answerCookies(context.url.hostname, draft, {
-      id,
-      cookieHeader,
-      restored: restoreCookies,
-    })) {
-      headers.append('set-cookie', serializeCookie(cookie));
+    const ownHeader = isFirstParty(context.url.hostname, domain) ? cookieHeader : null;
+    const cookies = { sent: body.cookies ?? {}, header: ownHeader };
+    const sentId = wellFormedId(...cookieValues(ownHeader, '_fpid'), body.fpid);
+    if (context.isBot || !consent.identify) {
+      // Without consent the stored profile is deleted. For a bot nothing is written.
+      if (!context.isBot && sentId !== undefined) await withdraw(context, sentId, cookies);
+      const none = { sent: {}, header: null };
+      return answer(context, { domain, consent, cookies: none, cookieHeader, visitor: null });
     }
-    const core: CoreMembers = {
-      container: {
-        id: context.site.containerId,
-        token: domain.token,
-        webTagId: domain.webTagId,
-        scriptUrl: `${context.base}/c/${domain.token}.js`,
-      },
-      site: { id: context.site.siteId, domain: domain.domain },
-      features: context.features,
-      profile: id === null ? null : { id, isNew: knownId === undefined },
-      session: { ...session, expiresAt: new Date(now + SESSION_IDLE_MS).toISOString() },
-    };
-    return Response.json({ ...core, ...members }, { headers });
+    const visitor = await identify(context, { sentId, named: body.session?.id, cookies });
+    return answer(context, { domain, consent, cookies, cookieHeader, visitor });
   },
 });
+
+interface Visit {
+  readonly domain: RegistryDomain;
+  readonly consent: Consent;
+  readonly cookies: NamedCookies;
+  readonly cookieHeader: string | null;
+  readonly visitor: IdentifiedVisitor | null;
+}
+
+/** Runs the hooks, keeps what they change in the visitor's record, and answers the page. */
+async function answer(
+  context: PluginContext,
+  { domain, consent, cookies, cookieHeader, visitor }: Visit,
+): Promise<Response> {
+  const now = context.now();
+  const session: Session = visitor?.session ?? { id: randomId(), isNew: true };
+  const profile = visitor?.profile ?? newProfile(context, '');
+  const draft: BootDraft = {
+    domain,
+    consent,
+    id: visitor?.id ?? null,
+    sentCookies: cookies.sent,
+    presentCookies: new Set([
+      ...Object.keys(cookies.sent),
+      ...cookiePairs(cookies.header).map(([name]) => name),
+    ]),
+    record:
+      visitor === null || profile.record === undefined
+        ? null
+        : {
+            ...profile.record,
+            version: 1,
+            session: { id: session.id, lastSeenAt: now },
+            // A withdrawn consent deletes cookies, whichever plugins are on.
+            cookies: (profile.record?.cookies ?? []).filter(({ name }) => consent.allows(name)),
+            startedAt: profile.endsAt - context.identityMs,
+          },
+    isDerivedKey: visitor !== null && profile.key !== visitor.id,
+    endsAt: profile.endsAt,
+    setCookies: [],
+  };
+  const given = await context.bootstrap(draft);
+  // No plugin may restore an id: this route answers the visitor's own.
+  const restoreCookies = (given.restoreCookies ?? []).filter(
+    ({ name, value }) => !setsId(`${name}=${value}`),
+  );
+  const members = { ...given, restoreCookies };
+  if (draft.record !== null) await keepProfile(context, profile, draft.record);
+
+  const headers = new Headers({ 'cache-control': 'no-store' });
+  for (const line of answerCookies(context.url.hostname, draft, {
+    cookieHeader,
+    restored: restoreCookies,
+    now,
+  })) {
+    headers.append('set-cookie', line);
+  }
+  const core: CoreMembers = {
+    container: {
+      id: context.site.containerId,
+      token: domain.token,
+      webTagId: domain.webTagId,
+      scriptUrl: `${context.base}/c/${domain.token}.js`,
+    },
+    site: { id: context.site.siteId, domain: domain.domain },
+    features: context.features,
+    profile: visitor === null ? null : { id: visitor.id, isNew: visitor.isNew },
+    session: {
+      ...session,
+      expiresAt: new Date(now + SESSION_IDLE_MS).toISOString(),
+      ...(visitor && {
+        token: await sessionToken(context, visitor.id, { id: session.id, isKept: profile.isKept }),
+      }),
+    },
+  };
+  return Response.json({ ...core, ...members }, { headers });
+}
 
 /** The domain of the page that sends the request. Throws where the page or its loader is not the site's. */
 async function domainOf({ loader, url }: BootRequest, context: PluginContext): Promise<RegistryDomain> {

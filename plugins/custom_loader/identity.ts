@@ -1,7 +1,7 @@
-import type { ProfileRecord } from '../contract.ts';
-
-/** A session ends after 30 minutes without a bootstrap. */
-export const SESSION_IDLE_MS = 30 * 60_000;
+import type { PluginContext } from '../contract.ts';
+import type { NamedCookies } from '../profile.ts';
+import { newProfile, type Profile, readProfile } from './profile.ts';
+import { continueSession, provenSession, type Session } from './session.ts';
 
 const ID = /^[0-9a-f]{32}$/;
 
@@ -15,20 +15,44 @@ export function wellFormedId(...candidates: readonly (string | undefined)[]): st
   return candidates.find((candidate) => candidate !== undefined && ID.test(candidate));
 }
 
-interface Session {
+/** An identified visitor: its id, its session and what is kept of it. */
+export interface IdentifiedVisitor {
   readonly id: string;
   readonly isNew: boolean;
+  readonly session: Session;
+  readonly profile: Profile;
 }
 
-/**
- * Continues the session that the page names, if the profile has stored that session and it is not idle; else starts a
- * new one.
- */
-export function continueSession(
-  named: string | undefined,
-  known: ProfileRecord['session'],
-  now: number,
-): Session {
-  const alive = known !== null && now - known.lastSeenAt <= SESSION_IDLE_MS;
-  return alive && known.id === named ? { id: known.id, isNew: false } : { id: randomId(), isNew: true };
+/** What a request names. */
+interface Named {
+  /** A well-formed id. */
+  readonly sentId: string | undefined;
+  /** The session, by its token or its id. */
+  readonly named: string | undefined;
+  readonly cookies: NamedCookies;
+}
+
+/** Knows the visitor and the session again, or makes new ones. An identity that has ended is deleted and replaced. */
+export async function identify(
+  context: PluginContext,
+  { sentId, named, cookies }: Named,
+): Promise<IdentifiedVisitor> {
+  const id = sentId ?? randomId();
+  const isKnown = sentId !== undefined;
+  const proven = isKnown ? await provenSession(context, { profile: id, text: named }) : null;
+  const profile = await readProfile(context, { id, isKnown, cookies, proven });
+  if (profile.endsAt > context.now()) {
+    const session = await continueSession(context, id, { proven, known: profile.session });
+    return { id, isNew: !isKnown, session, profile };
+  }
+  await context.profiles.delete(profile.key);
+  const next = randomId();
+  const session = await continueSession(context, next, { proven: null, known: null });
+  return { id: next, isNew: true, session, profile: newProfile(context, next) };
+}
+
+/** Deletes all that is kept of a visitor. */
+export async function withdraw(context: PluginContext, id: string, cookies: NamedCookies): Promise<void> {
+  const keys = [...(await context.profileKeys(cookies)), id];
+  await Promise.all(keys.map((key) => context.profiles.delete(key)));
 }

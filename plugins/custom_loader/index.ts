@@ -1,6 +1,7 @@
+import * as z from 'zod/mini';
 import { definePlugin, defineRoute, type PluginContext } from '../contract.ts';
 import { bootRoute } from './boot.ts';
-import { config, LOADER_PATH, SNIPPET_PATH } from './config.ts';
+import { LOADER_PATH, SNIPPET_PATH } from './config.ts';
 import { renderLoader } from './script.ts';
 import { isScriptAddress, loaderOf, readSnippet, type Snippet } from './snippet-address.ts';
 
@@ -24,7 +25,8 @@ async function loaderFor(context: PluginContext, token: string, snippet?: Snippe
   const key = [edge, token, snippet?.query ?? 'none', ...Object.values(rules)].join(' ');
   const known = own.get(key);
   if (known !== undefined) return known;
-  const parts = renderLoader({ edge, loader: token, cookies, rules, ...snippet }, pageScripts);
+  const life = context.identityMs / 1000;
+  const parts = renderLoader({ edge, loader: token, cookies, life, rules, ...snippet }, pageScripts);
   const script = { parts, etag: await context.etagOf(new TextEncoder().encode(parts.join('""'))) };
   if (own.size >= MAX_RENDERED) own.clear();
   rendered.set(cookies, own.set(key, script));
@@ -56,7 +58,10 @@ async function answerLoader(context: PluginContext, token: string, snippet?: Sni
 export default definePlugin({
   name: 'custom_loader',
   kind: 'mandatory',
-  config,
+  alwaysOn: true,
+  // The manifest's schema has checked the options (config.ts).
+  config: z.looseObject({ identityDays: z.optional(z.number()), scriptPath: z.optional(z.string()) }),
+  identityDays: ({ identityDays }) => identityDays,
   routes: [
     defineRoute({
       method: 'GET',

@@ -1,17 +1,19 @@
-import type { ConsentRules } from '../contract.ts';
+import type { ConsentRules } from '../consent.ts';
 import template from './page/loader.ts?page';
 
 /** The compiled script before and after the placeholder for the site's values. */
 const [head = '', between = '', tail = ''] = template.split(/TAGYARD_VALUES|TAGYARD_PLACE/);
 
 /**
- * A site's values: the edge's base URL without a slash, the loader token, the cookies to send, and the rules of consent.
- * `layer` and `query` are those of the page's own snippet, which has started the data layer already.
+ * A site's values: the edge's base URL without a slash, the loader token, the cookies to send, the life of an id in seconds,
+ * and the rules of consent. `layer` and `query` are those of the page's own snippet, which has started the data layer
+ * already.
  */
 interface LoaderValues {
   readonly edge: string;
   readonly loader: string;
   readonly cookies: readonly string[];
+  readonly life: number;
   readonly rules: ConsentRules;
   readonly layer?: string;
   /** Of the web tag's script, with `?`; percent-encoded. */

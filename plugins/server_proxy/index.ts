@@ -27,6 +27,7 @@ function keptUnder({ base, url }: PluginContext, location: string): string {
 export default definePlugin({
   name: 'server_proxy',
   kind: 'mandatory',
+  alwaysOn: true,
   // The manifest's schema has checked the paths (config.ts), and the registry holds them: the worker reads no option.
   config: z.looseObject({}),
   variables: ['DATA_LAYER_NAMES'],

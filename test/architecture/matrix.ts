@@ -36,7 +36,7 @@ export const MATRIX: readonly Row[] = [
   { from: 'plugins/*/config.ts', may: ['<own>/**', ZOD_MINI] },
   {
     from: 'plugins/*/**',
-    may: ['plugins/contract.ts', '<own>/**', ZOD_MINI],
+    may: ['plugins/{contract,consent,profile}.ts', '<own>/**', ZOD_MINI],
     types: ['plugins/document.ts'],
     because: 'the contract speaks of a site in the terms of its documents',
   },
@@ -60,12 +60,17 @@ export const MATRIX: readonly Row[] = [
   },
   {
     from: 'edge/router.ts',
-    may: ['edge/**', 'plugins/{contract,document}.ts', ZOD_MINI, 'npm/itty-router{,/**}'],
+    may: ['edge/**', 'plugins/{contract,consent,document,profile}.ts', ZOD_MINI, 'npm/itty-router{,/**}'],
     never: [...ROOTS, ...NOT_IN_A_WORKER],
   },
   {
+    from: 'edge/http/bots.ts',
+    may: ['npm/isbot'],
+    because: 'it recognises bots by a library whose list is kept up to date',
+  },
+  {
     from: 'edge/**',
-    may: ['edge/**', 'plugins/{contract,document}.ts', ZOD_MINI, 'cloudflare/workers'],
+    may: ['edge/**', 'plugins/{contract,consent,document,profile}.ts', ZOD_MINI, 'cloudflare/workers'],
     types: ['npm/itty-router{,/**}'],
     never: ['edge/{host,bundle,worker}.ts', ...NOT_IN_A_WORKER],
   },

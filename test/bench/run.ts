@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { createRecorder, machine, type Suite } from './bench.ts';
 import { brokenManifests } from './broken-manifests.ts';
 import { edge } from './edge.ts';
+import { edgeSlow } from './edge-slow.ts';
 import { edgeStart } from './edge-start.ts';
 import { gitops } from './gitops.ts';
 import { hostContainers } from './host-containers.ts';
@@ -15,6 +16,7 @@ import { managementLoad } from './management-load.ts';
 const SUITES: Readonly<Record<string, Suite>> = {
   instance,
   edge,
+  'edge-slow': edgeSlow,
   'edge-start': edgeStart,
   gitops,
   'broken-manifests': brokenManifests,

@@ -70,7 +70,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
   }
 
   describe.each(HOSTS)('with the loader from the %s host', (host) => {
-    test('the id: for the domain, 400 days, secure, lax, readable by scripts', async () => {
+    test('the id: for the domain, 395 days, secure, lax, readable by scripts', async () => {
       await using browser = await chromium.newContext();
       await browser.addInitScript({ content: WATCH });
       const { site, domain, open } = await shop(host);
@@ -85,8 +85,8 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
         httpOnly: false,
         sameSite: 'Lax',
       });
-      expect(kept?.expires).toBeGreaterThan(now() + 400 * DAY - 600);
-      expect(kept?.expires).toBeLessThanOrEqual(now() + 400 * DAY + 1);
+      expect(kept?.expires).toBeGreaterThan(now() + 395 * DAY - 600);
+      expect(kept?.expires).toBeLessThanOrEqual(now() + 395 * DAY + 1);
       expect(await page.evaluate('document.cookie')).toContain(`_fpid=${id}`);
       // Safari shortens what a script writes, so the script writes only what the answer could not.
       const written: string[] = await page.evaluate('written');
@@ -147,9 +147,6 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
         const before = await start();
         await write(before, { _ga: ANALYTICS });
         const id = (await booted(await open(before)))?.profile?.id;
-        // On the custom host the answer has set it already. Only the tag's own session cookie ends with the browser.
-        await before.clearCookies({ name: '_ga' });
-        await write(before, { _ga: ANALYTICS });
         await before.close();
 
         await using after = await start();
@@ -157,7 +154,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
         expect((await booted(await open(after)))?.profile).toEqual({ id, isNew: false });
         const restored = await cookie(after, '_ga');
         expect(restored?.value).toBe(ANALYTICS);
-        expect(restored?.expires).toBeGreaterThan(now() + 399 * DAY);
+        expect(restored?.expires).toBeGreaterThan(now() + 394 * DAY);
       } finally {
         rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
       }
@@ -245,7 +242,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       const { site, open, write } = await shop(host, { features: { cookie_restoration: false } });
       await write(browser, { _ga: ANALYTICS });
       const id = (await booted(await open(browser)))?.profile?.id;
-      expect(await site.profile(id)).toMatchObject({ cookies: [] });
+      expect(await site.profile(id)).toBeNull();
       await browser.clearCookies({ name: '_ga' });
       await open(browser);
       expect(await cookie(browser, '_ga')).toBeUndefined();

@@ -5,7 +5,7 @@ import { type EdgePage, startEdgePage, webTag } from '../support/browser/edge-pa
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 
-const BAIT = /\/bait\/gtm\.js/;
+const BAIT = /mark-session-detection\?bait=\/bait\/gtm\.js/;
 const WEB_TAG = /\/c\/ct_|:\d+\/gtm\.js/;
 
 /** What a blocker's filter list does to a page to hide advertisements. */

@@ -49,7 +49,10 @@ describeWith('chromium', 'a site of two domains', () => {
       expect((await ran(page)).containers).toEqual([webTag]);
       // Without the cookie by which the detection tries for a moment whether the browser keeps any.
       const cookies = (await browser.cookies(url)).filter(({ name }) => name !== 'tagyard_probe');
-      expect(cookies).toMatchObject([{ name: '_fpid', domain, path: '/' }]);
+      expect(cookies).toMatchObject([
+        { name: '_fpid', domain, path: '/' },
+        { name: 'tagyard_session', domain, path: '/' },
+      ]);
       expect(errors).toEqual([]);
       ids.set(domain, (await booted(page))?.profile?.id);
     }

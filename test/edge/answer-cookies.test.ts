@@ -119,7 +119,7 @@ describe('the visitor’s id', () => {
     );
     const { id } = answer.json.profile;
     expect(answer.headers['set-cookie']).toEqual([
-      `_fpid=${id}; Path=/; Max-Age=34560000; Domain=acme.example; Secure; SameSite=Lax`,
+      `_fpid=${id}; Path=/; Max-Age=34128000; Domain=acme.example; Secure; SameSite=Lax`,
       'own=1; Domain=acme.example',
     ]);
     expect(answer.json.restoreCookies).toEqual([]);

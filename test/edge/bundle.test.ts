@@ -7,10 +7,10 @@ import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.
 describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
   // Raise a limit only if a rule needs it.
-  test('is under 64 KB minified and 23.5 KB gzipped', async () => {
+  test('is under 70 KB minified and 26.5 KB gzipped', async () => {
     const bundle = await bundleEdge();
-    expect(Buffer.byteLength(bundle)).toBeLessThan(64_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(23_500);
+    expect(Buffer.byteLength(bundle)).toBeLessThan(70_000);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(26_500);
   });
 
   test('evaluates no text as code, neither in the worker nor in the page', async () => {

@@ -107,7 +107,7 @@ describe('a store that fails', () => {
       expect(answer.json.profile.id).toMatch(/^[0-9a-f]{32}$/);
       expect((await loader(unseen)).status).toBe(200);
       // A site that was requested before keeps its own configuration.
-      expect((await stage.boot(site, { cookies: { _ga: 'GA1.1.1' } })).json.restoreCookies).toHaveLength(1);
+      expect((await stage.boot(site)).json.features).toEqual({ cookie_restoration: true });
     },
   );
 
@@ -196,14 +196,14 @@ describe('an invalid document', () => {
   test('invalid options: an optional plugin is disabled, a mandatory one runs on its defaults', async () => {
     const site = await stage.site({
       features: { cookie_restoration: true },
-      modules: { cookie_restoration: { cookies: 'all' }, custom_loader: { colour: 'red' } },
+      modules: { cookie_restoration: { cookies: 'all' }, adblock_itp_detection: { colour: 'red' } },
     });
     await stage.seen();
     expect((await stage.boot(site, { cookies: { _ga: '1' } })).json.restoreCookies).toEqual([]);
     expect((await loader(site)).status).toBe(200);
     const { events } = await stage.seen();
     expect(events.map(({ event, fields }) => [event, fields.plugin])).toEqual([
-      ['options_rejected', 'custom_loader'],
+      ['options_rejected', 'adblock_itp_detection'],
       ['options_rejected', 'cookie_restoration'],
     ]);
   });

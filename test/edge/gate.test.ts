@@ -63,6 +63,21 @@ describe('gate', () => {
     expect(rejected.map(({ plugin }) => plugin)).toEqual(refused);
   });
 
+  test('enabled: false does not disable a plugin that is always on', () => {
+    const always: Plugin = { ...mandatory, kind: 'mandatory', alwaysOn: true };
+    const { enabled } = gate([always], { features: {}, modules: { mandatory: { enabled: false, size: 4 } } });
+    expect(enabled.map(({ settings }) => config.parse(settings).size)).toEqual([4]);
+  });
+
+  test('plugins that derive keys of profiles are listed, enabled or not, unless their options are invalid', () => {
+    const deriving: Plugin = { ...optional, profileKey: async () => undefined };
+    const keepers = (features: object, modules: object) =>
+      gate([mandatory, deriving], { features: { ...features }, modules: { ...modules } }).keepers.length;
+    expect(keepers({ flag: true }, {})).toBe(1);
+    expect(keepers({}, {})).toBe(1);
+    expect(keepers({}, { optional: { size: 'x' } })).toBe(0);
+  });
+
   test('keeps the order of the list', () => {
     const { enabled } = gate([optional, mandatory], { features: { flag: true }, modules: {} });
     expect(enabled.map(({ plugin }) => plugin.name)).toEqual(['optional', 'mandatory']);

@@ -60,9 +60,17 @@ describe('paths and methods', () => {
   });
 
   test('the paths of a disabled plugin are unknown', async () => {
-    const off = await stage.site({ modules: { custom_loader: { enabled: false } } });
-    expect((await stage.send(off.host, `/l/${off.loader}.js`)).status).toBe(404);
+    const off = await stage.site({ modules: { adblock_itp_detection: { enabled: false } } });
+    expect((await stage.send(off.host, '/bait/gtm.js')).status).toBe(404);
     expect((await stage.send(off.host, `/c/${off.domains[0]?.token}.js`)).status).toBe(502);
+  });
+
+  test('no option disables the loader, the bootstrap and the tag server’s paths', async () => {
+    const off = { enabled: false };
+    const on = await stage.site({ modules: { custom_loader: off, server_proxy: off } });
+    expect((await stage.send(on.host, `/l/${on.loader}.js`)).status).toBe(200);
+    expect((await stage.boot(on)).status).toBe(200);
+    expect((await stage.send(on.host, '/healthy')).status).toBe(200);
   });
 });
 

@@ -23,9 +23,11 @@ async function works(site: StagedSite) {
     status: 200,
     text: expect.stringContaining('"cookies":["_ga"'),
   });
-  expect(await stage.boot(site, { cookies: { _ga: '1' } })).toMatchObject({
+  const first = await stage.boot(site, { cookies: { _ga: '1' } });
+  expect(first).toMatchObject({ status: 200, json: { profile: { isNew: true } } });
+  expect(await stage.boot(site, { fpid: first.json.profile.id })).toMatchObject({
     status: 200,
-    json: { profile: { isNew: true }, restoreCookies: [{ name: '_ga' }] },
+    json: { profile: { isNew: false }, restoreCookies: [{ name: '_ga' }] },
   });
   expect((await stage.boot(site, { url: second })).status).toBe(200);
   expect(await stage.send(site.host, `/c/${site.domains[0]?.token}.js`)).toMatchObject({

@@ -35,7 +35,10 @@ const GOOGLES: readonly Address[] = [
 ];
 
 /** The detection's bait, which must be blocked. */
-const BAIT: Address = ['xmlhttprequest', '/bait/gtm.js?v=1&ad_type=banner'];
+const BAIT: Address = [
+  'xmlhttprequest',
+  '/mark-session-detection?bait=/bait/gtm.js?v=1&ad_type=banner&to=/mark-session-detection',
+];
 
 /** Newer than the copy of a stable Debian. */
 const RECENT = new Map([['ssgtm', '://ssgtm.']]);

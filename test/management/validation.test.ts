@@ -46,6 +46,12 @@ test.each<[string, object, string[]]>([
   ['an unknown flag', { features: { magic: true } }, ['features.magic']],
   ['a flag that is no boolean', { features: { multi_domain: 'yes' } }, ['features.multi_domain']],
   ['an unknown module', { modules: { magic: {} } }, ['modules.magic']],
+  [
+    'a loader that is off',
+    { modules: { custom_loader: { enabled: false } } },
+    ['modules.custom_loader.enabled'],
+  ],
+  ['paths that are off', { modules: { server_proxy: { enabled: false } } }, ['modules.server_proxy.enabled']],
   ['a reserved path', { modules: { server_proxy: { paths: ['/l/x'] } } }, ['modules.server_proxy.paths.0']],
   ['half a surrogate pair', { name: 'Acme \ud800' }, ['name']],
   ['a right-to-left override', { name: 'Acme \u202epohS' }, ['name']],

@@ -15,7 +15,8 @@ describe('the member that a plugin returns from boot', () => {
       features: { greeting: true, cookie_restoration: true },
       modules: { greeting: { text: 'good morning' } },
     });
-    const { status, json } = await stage.boot(site, { cookies: { _ga: 'GA1.1.1' } });
+    const { profile } = (await stage.boot(site, { cookies: { _ga: 'GA1.1.1' } })).json;
+    const { status, json } = await stage.boot(site, { fpid: profile.id });
     expect(status).toBe(200);
     expect(Object.keys(json).toSorted()).toEqual([...CORE, 'greeting'].toSorted());
     expect(json.greeting).toEqual({ text: 'good morning', domain: site.domains[0]?.domain });

@@ -20,6 +20,10 @@ const mark = (site: StagedSite, body: object, headers = {}) =>
     body: JSON.stringify({ loader: site.loader, session, signals: { adblock: true, itp: false }, ...body }),
   });
 
+/** What the site's tag server has received. */
+const forwardedOf = (site: StagedSite) =>
+  stage.upstream.received.filter(({ url }) => url.includes(`${site.id}-`));
+
 describe('POST /mark-session-detection', () => {
   test('forwards the signals to the tag server, with the visitor’s address, and counts them', async () => {
     const site = await stage.site();
@@ -92,6 +96,39 @@ describe('POST /mark-session-detection', () => {
     expect(await mark(site, {})).toMatchObject({ status: 202, json: { forwarded: false } });
     expect((await mark(site, {}, { origin: 'https://evil.example' })).status).toBe(403);
     expect(stage.upstream.received.filter(({ url }) => url.includes(`${site.id}-`))).toEqual([]);
+  });
+
+  test.each([
+    ['forbids it', { enabled: false }, false],
+    ['allows it', {}, true],
+  ])('waits for a late EDGE_CONFIG that %s', async (_name, options, forwarded) => {
+    const site = await stage.site({ modules: { adblock_itp_detection: options } });
+    await stage.fault('EDGE_CONFIG', 'hold');
+    const answer = mark(site, {});
+    // A bootstrap doesn't wait: once it is answered, the document is late for the report before it, too.
+    expect((await stage.boot(site)).status).toBe(200);
+    expect(forwardedOf(site)).toEqual([]);
+    await stage.fault('EDGE_CONFIG', null);
+    expect(await answer).toMatchObject({ status: 202, json: { forwarded } });
+    await expect.poll(() => forwardedOf(site)).toHaveLength(forwarded ? 1 : 0);
+  });
+
+  test.each([
+    ['fails', 'fail'],
+    ['is missing', null],
+  ] as const)('forwards where EDGE_CONFIG %s', async (_name, fault) => {
+    const site = await stage.site();
+    await stage.remove('EDGE_CONFIG', site.container);
+    await stage.fault('EDGE_CONFIG', fault);
+    expect(await mark(site, {})).toMatchObject({ status: 202, json: { forwarded: true } });
+    await stage.fault('EDGE_CONFIG', null);
+  });
+
+  test('doesn’t forward what a bot reports', async () => {
+    const bot = { 'user-agent': 'Twitterbot/1.0' };
+    const site = await stage.site();
+    expect(await mark(site, {}, bot)).toMatchObject({ json: { forwarded: false } });
+    expect(forwardedOf(site)).toEqual([]);
   });
 
   test.each([

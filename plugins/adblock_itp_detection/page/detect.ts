@@ -17,7 +17,7 @@ interface LoaderState {
 
 interface BootAnswer {
   readonly container: { readonly scriptUrl: string; readonly webTagId: string };
-  readonly session: { readonly id: string };
+  readonly session: { readonly id: string; readonly isNew: boolean };
 }
 
 const page = window as unknown as { tagyard?: LoaderState; google_tag_manager?: Record<string, unknown> };
@@ -26,8 +26,12 @@ const state: LoaderState = page.tagyard || {};
 /** How long to wait for the web tag to load or fail. */
 const TAG_TIMEOUT_MS = 5000;
 
-/** A URL that the two common blocking lists match. On the site's own edge, so that no third party gets the request. */
-const BAIT = '/bait/gtm.js?v=1&ad_type=banner';
+/**
+ * A query that the two common blocking lists match. The report itself has it, so that a page without a blocker sends one
+ * request; where that one is refused, the report is sent again without the query. It ends with the path, for filters and
+ * logs that go by the ending.
+ */
+const BAIT = '?bait=/bait/gtm.js?v=1&ad_type=banner&to=/mark-session-detection';
 
 /** Whether an element with the class names of an advertisement is hidden, as the common lists do. */
 function baitHidden(): boolean {
@@ -55,18 +59,16 @@ function settled(since: number): Promise<void> {
   return new Promise((resolve) => setTimeout(() => resolve(settled(since)), 100));
 }
 
-/** Unknown signals are undefined, so JSON omits them. */
+/** All signals but that of the report itself. Unknown ones are undefined, so JSON omits them. */
 async function signals({ container }: BootAnswer) {
   const bait_hidden = baitHidden();
-  const bait_blocked = await refused(state.edge + BAIT);
   // A blocker's substitute script loads, but registers no container.
   const tag_stubbed = state.gtm === 'loaded' && !page.google_tag_manager?.[container.webTagId];
   // A failed web tag alone does not tell a blocker from an outage. A refused request for it does.
   const tag_blocked = state.gtm === 'failed' && (await refused(container.scriptUrl));
   return {
-    adblock: bait_hidden || bait_blocked || tag_stubbed || tag_blocked,
+    adblock: bait_hidden || tag_stubbed || tag_blocked,
     bait_hidden,
-    bait_blocked,
     tag_stubbed,
     tag_blocked,
     ...(await scriptCookiesCapped()),
@@ -77,20 +79,24 @@ async function signals({ container }: BootAnswer) {
 
 async function report(): Promise<void> {
   const answer = await state.measured;
-  if (!answer) return;
+  // Once a session: its later pages have nothing else to report.
+  if (!answer?.session.isNew) return;
   await settled(Date.now());
   // The visitor may have withdrawn since.
   if (!state.profile) return;
-  await fetch(`${state.edge}/mark-session-detection`, {
+  const found = await signals(answer);
+  const { session } = answer;
+  await send(session.id, BAIT, { ...found, bait_blocked: false }).catch(() =>
+    send(session.id, '', { ...found, bait_blocked: true, adblock: true }),
+  );
+}
+
+/** A simple request, whose body is text: a JSON type would cost a preflight. */
+function send(id: string, query: string, found: object): Promise<unknown> {
+  return fetch(`${state.edge}/mark-session-detection${query}`, {
     method: 'POST',
     credentials: 'include',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      loader: state.loader,
-      session: { id: answer.session.id },
-      signals: await signals(answer),
-      consent: state.choices,
-    }),
+    body: JSON.stringify({ loader: state.loader, session: { id }, signals: found, consent: state.choices }),
   });
 }
 

@@ -1,4 +1,5 @@
 import { type Decision, listen } from './consent.ts';
+import { watchCookies } from './newer-cookies.ts';
 import { trusted, withPreview } from './script-url.ts';
 import type { BootAnswer, TagyardPage } from './state.ts';
 
@@ -7,6 +8,8 @@ declare const TAGYARD_VALUES: {
   edge: string;
   loader: string;
   cookies: string[];
+  /** Of an id, in seconds. */
+  life: number;
   /** Only a grant allows anything. */
   strict: boolean;
   /** Nothing loads before a grant. */
@@ -30,6 +33,8 @@ interface Entry {
 
 /** As long as the snippet waits for the edge. */
 const EDGE_TIMEOUT_MS = 3000;
+/** A cookie for the whole domain, so that the session continues on its other hosts. It ends with the browser. */
+const SESSION = 'tagyard_session';
 
 const values = TAGYARD_VALUES;
 const page: TagyardPage = window.tagyard || {};
@@ -129,6 +134,7 @@ async function bootstrap(now: Decision): Promise<void> {
   const deletes = now.erase && (jar().includes('; _fpid=') || stored() !== null);
   if (!any && !deletes && (hasBooted || !loads)) return;
   page.choices = now.choices;
+  const newerThan = watchCookies();
   const answer = await ask(now, any);
   if (loads) {
     if (hasBooted) page.booted = Promise.resolve(answer);
@@ -145,12 +151,15 @@ async function bootstrap(now: Decision): Promise<void> {
   page.profile = answer.profile;
   page.restored = answer.restoreCookies.map((cookie) => cookie.name);
   // Before a choice, what is left of an earlier consent stays.
-  if (any || now.erase) keep(answer);
+  if (any || now.erase) keep(answer, newerThan);
   if (now.analytics && answer.profile) resolveMeasured(answer);
   if (pending) load(withPreview(answer.container.scriptUrl + (values.query || '')), nonce);
 }
 
-/** Without consent, only the loader's token and the page's origin are sent; to delete a profile, also its id. */
+/**
+ * Without consent, only the loader's token and the page's origin are sent; to delete a profile, also its id. A simple
+ * request, whose body is text: a JSON type would cost a preflight.
+ */
 async function ask({ erase, choices }: Decision, any: boolean): Promise<BootAnswer | null> {
   try {
     const session = stored();
@@ -161,7 +170,6 @@ async function ask({ erase, choices }: Decision, any: boolean): Promise<BootAnsw
       referrerPolicy: 'no-referrer',
       // A page may be left as soon as the visitor has withdrawn.
       keepalive: erase,
-      headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
         loader: values.loader,
         url: location.origin,
@@ -199,48 +207,55 @@ function restorable(): Record<string, string> {
   return found;
 }
 
+/** The session's token. Earlier loaders kept the session's id in the page's storage. */
 function stored(): string | null {
   try {
-    return localStorage.getItem('tagyard.session');
+    return (jar().match(`; ${SESSION}=([^;]+);`) || [])[1] || localStorage.getItem('tagyard.session');
   } catch {
     return null;
   }
 }
 
-function write(name: string, value: string, maxAge: number, domain: string | null): void {
+/** Without `maxAge`, the cookie ends with the browser. */
+function write(name: string, value: string, maxAge: number | null, domain: string | null): void {
+  const life = maxAge === null ? '' : `; Max-Age=${maxAge}`;
   // biome-ignore lint/suspicious/noDocumentCookie: CookieStore is absent from two of the three engines.
-  document.cookie = `${name}=${value}; Path=/; Max-Age=${maxAge}; SameSite=Lax; Secure${domain ? `; Domain=${domain}` : ''}`;
+  document.cookie = `${name}=${value}; Path=/${life}; SameSite=Lax; Secure${domain ? `; Domain=${domain}` : ''}`;
 }
 
 /**
- * Sets the id on the widest domain that the browser accepts, or deletes the cookie if `id` is empty. Tries narrower
- * domains until the page's cookies have the id, or no id. A malformed id may remain beside it. (The edge uses the
+ * Sets a cookie on the widest domain that the browser accepts, or deletes it if `value` is empty. Tries narrower domains
+ * until the page's cookies have the value, or none of the name. A malformed one may remain beside it. (The edge uses the
  * public suffix list.)
  */
-function keepId(id: string): void {
+function keepWide(name: string, value: string, maxAge: number | null): void {
   const labels = location.hostname.split('.');
-  const pair = `; _fpid=${id && `${id};`}`;
-  for (let from = labels.length - 1; jar().includes(pair) === !id && from >= -1; from--) {
-    write('_fpid', id, id ? 34560000 : 0, from < 0 ? null : labels.slice(from).join('.'));
+  const pair = `; ${name}=${value && `${value};`}`;
+  for (let from = labels.length - 1; jar().includes(pair) === !value && from >= -1; from--) {
+    write(name, value, value ? maxAge : 0, from < 0 ? null : labels.slice(from).join('.'));
   }
 }
 
-/** Writes only cookies that the answer's `Set-Cookie` could not set: Safari shortens the life of what a script writes. */
-function keep(answer: BootAnswer): void {
+/**
+ * Writes only cookies that the answer's `Set-Cookie` could not set: Safari shortens the life of what a script writes. A
+ * cookie that the page has by now stays as it is, or is put back where the answer has replaced it.
+ */
+function keep(answer: BootAnswer, newerThan: ReturnType<typeof watchCookies>): void {
   const present = jar();
   const id = answer.profile ? answer.profile.id : '';
   try {
-    keepId(id);
+    keepWide('_fpid', id, values.life);
+    keepWide(SESSION, (id && answer.session.token) || '', null);
     for (const cookie of answer.restoreCookies) {
-      if (!present.includes(`; ${cookie.name}=`)) {
-        write(cookie.name, cookie.value, cookie.maxAge, cookie.domain);
-      }
+      const { name, value, maxAge, domain } = cookie;
+      const newer = newerThan(cookie);
+      if (!present.includes(`; ${name}=`)) write(name, value, maxAge, domain);
+      else if (newer && present.includes(`; ${name}=${value};`)) write(name, newer, maxAge, domain);
     }
     if (!id) for (const { name, domain } of restored) write(name, '', 0, domain);
     restored = id ? restored.concat(answer.restoreCookies) : [];
     // Storage comes last, because a browser may forbid only storage. A sandbox that forbids cookies forbids both.
-    if (id) localStorage.setItem('tagyard.session', answer.session.id);
-    else localStorage.removeItem('tagyard.session');
+    localStorage.removeItem('tagyard.session');
   } catch {}
 }
 

@@ -44,7 +44,7 @@ export interface Choices {
 export interface BootAnswer {
   container: { scriptUrl: string };
   profile: { id: string; isNew: boolean } | null;
-  session: { id: string; isNew: boolean; expiresAt: string };
+  session: { id: string; isNew: boolean; expiresAt: string; token?: string };
   restoreCookies: {
     name: string;
     value: string;

@@ -11,6 +11,22 @@ describe('parseManifest', () => {
     if (parsed.ok) expect(formatManifest(parsed.manifest)).toBe(text);
   });
 
+  test('warns of `enabled: false` where it has no effect', () => {
+    const off = (name: string) =>
+      formatManifest(manifestInput('acme-shop', 1, { modules: { [name]: { enabled: false } } }));
+    const warnings = (name: string) => {
+      const parsed = parseManifest(off(name), 'acme-shop.yaml');
+      return (
+        parsed.ok &&
+        parsed.warnings.map(({ path, line }) => [path, off(name).split('\n')[(line ?? 0) - 1]?.trim()])
+      );
+    };
+    for (const name of ['server_proxy', 'custom_loader']) {
+      expect(warnings(name)).toEqual([[`modules.${name}.enabled`, 'enabled: false']]);
+    }
+    expect(warnings('adblock_itp_detection')).toEqual([]);
+  });
+
   test.each([
     ['an unknown key (its own line)', text.replace('ports:', 'prots:'), 'prots', 'prots:', /unknown key/],
     [

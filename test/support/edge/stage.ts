@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
+import { resolve } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { Miniflare } from 'miniflare';
 import { bundleWorker, COMPATIBILITY_DATE } from '../../../edge/bundle.ts';
 import type { RawBatch } from '../../../edge/logs/raw-log.ts';
@@ -80,8 +80,8 @@ export interface Stage extends Control {
   send(host: string, path: string, sending?: Sending): Promise<Answer>;
   /** All objects of the raw logs, by key. */
   rawLogs(): Promise<Record<string, RequestRecord[]>>;
-  /** Delivers one batch to the queue's consumer. Returns the delay in seconds, if the consumer retries the batch. */
-  deliver(batch: RawBatch, attempts?: number): Promise<number | undefined>;
+  /** Delivers batches to the queue's consumer at once. Returns the delay in seconds, if the consumer retries the first. */
+  deliver(batches: RawBatch | readonly RawBatch[], attempts?: number): Promise<number | undefined>;
   /** POST /boot of a page on the site's primary domain. */
   boot(site: StagedSite, body?: object, headers?: Record<string, string>): Promise<Answer>;
   close(): Promise<void>;
@@ -89,10 +89,13 @@ export interface Stage extends Control {
 
 const NAMESPACES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG', 'COOKIES'];
 
-/** The edge in workerd with its real plugins, real stores in memory, and one real upstream. `entry` is a file of `worker/`. */
+/**
+ * The edge in workerd with its real plugins, real stores in memory, and one real upstream. `entry` is a file of `worker/`,
+ * or the absolute path of another version's.
+ */
 export async function startStage(entry = 'worker.ts'): Promise<Stage> {
   const upstream = await startUpstream();
-  const contents = await bundleWorker(fileURLToPath(new URL(`worker/${entry}`, import.meta.url)));
+  const contents = await bundleWorker(resolve(import.meta.dirname, 'worker', entry));
   const miniflare = new Miniflare({
     workers: [
       {
@@ -145,10 +148,15 @@ export async function startStage(entry = 'worker.ts'): Promise<Stage> {
       };
       return Object.fromEntries(await Promise.all(objects.map(read)));
     },
-    async deliver(body, attempts = 1) {
-      const id = randomUUID();
-      const { retryMessages } = await stub.queue('raw-log', [{ id, timestamp: new Date(), attempts, body }]);
-      return retryMessages.find(({ msgId }) => msgId === id)?.delaySeconds;
+    async deliver(batches, attempts = 1) {
+      const messages = [batches].flat().map((body) => ({
+        id: randomUUID(),
+        timestamp: new Date(),
+        attempts,
+        body,
+      }));
+      const { retryMessages } = await stub.queue('raw-log', messages);
+      return retryMessages.find(({ msgId }) => msgId === messages[0]?.id)?.delaySeconds;
     },
     async site(options = {}) {
       sites += 1;

@@ -38,17 +38,18 @@ const setter = definePlugin({
     for (const line of setting().headers.getSetCookie()) changed.headers.append('set-cookie', line);
     return changed;
   },
-  boot: async () => [
-    {
-      name: '_fpid',
-      value: 'e'.repeat(32),
+  async boot(_context, draft) {
+    draft.setCookies.push(`_fpid=${'e'.repeat(32)}; Domain=acme.example`, `=_fpid=${'e'.repeat(32)}`);
+    return ['_fpid', ' _fpid', '', '\t_fpid '].map((name) => ({
+      name,
+      value: name === '' ? `_fpid=${'e'.repeat(32)}` : 'e'.repeat(32),
       maxAge: 60,
       domain: 'acme.example',
       path: '/',
       sameSite: 'Lax',
       secure: true,
-    },
-  ],
+    }));
+  },
 });
 
 TestWorker.plugins = [setter, ...PLUGINS];

@@ -1,0 +1,43 @@
+import { createIsbotFromList, list } from 'isbot';
+
+/** The longest user agent that is matched. Browsers' have about 200 characters. */
+const MAX_AGENT = 512;
+/** Cloudflare's score of a request that is certainly automated; from 2 on it is a guess. */
+const CERTAIN_SCORE = 1;
+
+/**
+ * User agents that say nothing of a bot. The library's list also has entries that match by shape, such as any single word:
+ * those that match one of these are left out. A site's own servers and checks name themselves so, or use HTTP clients of
+ * Node and headless browsers.
+ */
+const NEUTRAL = [
+  'agent',
+  'shop-agent',
+  'shop/1',
+  'shop/1.0',
+  'shop/1.0 (server)',
+  'node',
+  'undici',
+  'Headless',
+];
+
+let namesBot: ((agent: string) => boolean) | undefined;
+
+function buildList(): (agent: string) => boolean {
+  const named = list.filter((entry) => !NEUTRAL.some((agent) => new RegExp(entry, 'i').test(agent)));
+  return createIsbotFromList(named);
+}
+
+/**
+ * True for a bot that Cloudflare has verified or is certain of, or that names itself in its user agent. A missing user
+ * agent is no sign of a bot. `judged` is Cloudflare's `cf.botManagement` where the visitor is the peer that it judges.
+ */
+export function isBot(agent: string | null, judged: unknown): boolean {
+  if (judged instanceof Object) {
+    if ('verifiedBot' in judged && judged.verifiedBot === true) return true;
+    if ('score' in judged && judged.score === CERTAIN_SCORE) return true;
+  }
+  if (!agent) return false;
+  namesBot ??= buildList();
+  return namesBot(agent.slice(0, MAX_AGENT));
+}

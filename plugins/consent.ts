@@ -1,0 +1,35 @@
+import * as z from 'zod/mini';
+import type { ConsentMode, FALLBACKS, LOADING_MODES } from './document.ts';
+
+const choice = z.optional(z.literal(['granted', 'denied']));
+
+/** The visitor's choices on the page, by Google's names of purposes, as a request's body contains them. Others are dropped. */
+export const consentChoices = z.optional(
+  z.object({
+    analytics_storage: choice,
+    ad_storage: choice,
+    ad_user_data: choice,
+    ad_personalization: choice,
+  }),
+);
+export type ConsentChoices = NonNullable<z.infer<typeof consentChoices>>;
+
+/** A site's rules of consent for the visitor's place. */
+export interface ConsentRules {
+  readonly consent: ConsentMode;
+  readonly consentMode: (typeof LOADING_MODES)[number];
+  readonly fallback: (typeof FALLBACKS)[number];
+  /** The age, in days, from which a consent counts as none. */
+  readonly maxDays: number;
+}
+
+/** What the visitor's choices, `Sec-GPC` and the site's consent mode allow. */
+export interface Consent {
+  /** Whether storage is allowed for any purpose: without one, the visitor gets no id. */
+  readonly identify: boolean;
+  /** Whether data of the visitor may be sent for ads, and used to personalize them. Storage does not depend on them. */
+  readonly adUserData: boolean;
+  readonly adPersonalization: boolean;
+  /** Whether a cookie of this name may be stored and restored, by the purpose of its name. */
+  allows(cookieName: string): boolean;
+}

@@ -1,0 +1,49 @@
+import { cookieValues, type StoredCookie } from '../profile.ts';
+import { isStorable } from './cookies.ts';
+
+/** The tag server's own id cookies, which scripts don't see. */
+const HTTP_ONLY = ['FPID', 'FPLC'] as const;
+
+interface Passing {
+  /** The request's `cookie` header. */
+  readonly header: string | null;
+  readonly now: number;
+  /** When the identity ends. */
+  readonly endsAt: number;
+}
+
+/**
+ * The cookies of the tag server that a `Set-Cookie` line sets and scripts must not see, with their attributes. One that the
+ * browser has sent with the same value is known already. One that the line deletes has expired.
+ */
+export function httpCookies(lines: readonly string[], { header, now, endsAt }: Passing): StoredCookie[] {
+  return lines.flatMap((line): StoredCookie[] => {
+    const [pair = '', ...given] = line.split(';').map((part) => part.trim());
+    const at = pair.indexOf('=');
+    const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
+    const kept = HTTP_ONLY.some((own) => own === name) && given.some((one) => /^httponly$/i.test(one));
+    if (!kept || !isStorable(name, value)) return [];
+    const expiresAt = Math.min(endOf(given, now) ?? endsAt, endsAt);
+    if (expiresAt > now && cookieValues(header, name).includes(value)) return [];
+    const attributes = given.filter((one) => one !== '' && !/^(?:max-age|expires)\s*=/i.test(one)).join('; ');
+    return [{ name, value, setAt: now, expiresAt, attributes }];
+  });
+}
+
+/** When the cookie expires (RFC 6265bis 5.7: `Max-Age` before `Expires`); undefined for one that ends with the browser. */
+function endOf(attributes: readonly string[], now: number): number | undefined {
+  const attribute = (name: string) => {
+    const [found] = attributes.filter((one) => one.toLowerCase().startsWith(`${name}=`)).slice(-1);
+    return found?.slice(name.length + 1).trim();
+  };
+  const maxAge = attribute('max-age');
+  if (maxAge !== undefined && /^-?\d+$/.test(maxAge)) return now + Number(maxAge) * 1000;
+  const expires = Date.parse(attribute('expires') ?? '');
+  return Number.isNaN(expires) ? undefined : expires;
+}
+
+/** The `Set-Cookie` line that restores a cookie with its remaining life. */
+export function setCookieLine({ name, value, attributes, expiresAt }: StoredCookie, now: number): string {
+  const maxAge = Math.ceil((expiresAt - now) / 1000);
+  return [`${name}=${value}`, `Max-Age=${maxAge}`, ...(attributes ? [attributes] : [])].join('; ');
+}

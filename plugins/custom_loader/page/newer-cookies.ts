@@ -1,0 +1,28 @@
+import type { BootAnswer } from './state.ts';
+
+type Restored = BootAnswer['restoreCookies'][number];
+type Change = Event & { readonly changed: readonly { readonly name: string; readonly value?: string }[] };
+
+const { cookieStore } = window as unknown as { cookieStore?: EventTarget };
+
+/** The page may stay open for long, and what follows the bootstrap doesn't matter. */
+const MAX_CHANGES = 50;
+
+/**
+ * Records what the page's scripts write while the bootstrap is under way: its `Set-Cookie` may replace a newer value. The
+ * function that it returns gives the newer value of a restored cookie.
+ */
+export function watchCookies(): (cookie: Restored) => string | undefined {
+  const changes: { readonly name: string; readonly value?: string }[] = [];
+  try {
+    // Not in all browsers, and pages may have a substitute without events.
+    (cookieStore as EventTarget).addEventListener('change', (event) => {
+      if (changes.length < MAX_CHANGES) changes.push(...(event as Change).changed);
+    });
+  } catch {}
+  return ({ name, value }) => {
+    let newer: string | undefined;
+    for (const change of changes) if (change.name === name && change.value !== value) newer = change.value;
+    return newer;
+  };
+}

@@ -1,0 +1,71 @@
+import * as z from 'zod/mini';
+import type { RegistryDomain } from './document.ts';
+
+/**
+ * One stored cookie of a profile; times in milliseconds since the epoch. `attributes` is the rest of the `Set-Cookie` line
+ * of a cookie that scripts must not see, without its lifetime.
+ */
+const storedCookie = z.object({
+  name: z.string(),
+  value: z.string(),
+  setAt: z.number(),
+  expiresAt: z.number(),
+  attributes: z.optional(z.string()),
+});
+export type StoredCookie = z.infer<typeof storedCookie>;
+
+/**
+ * The value of the cookie store under `<siteId>:<key>`, where the key is the visitor's id or one that a plugin derives.
+ * `lastSeenAt` decides whether the session is idle. The identity ends a fixed time after `startedAt`, which records of
+ * earlier versions don't have. `browsers`: the ids (their first digits) that a derived key was seen with, and when.
+ * `isShared`: too many; the key is none of a visitor's own, and nothing is kept under it.
+ */
+export const profileRecord = z.object({
+  version: z.literal(1),
+  session: z.nullable(z.object({ id: z.string(), lastSeenAt: z.number() })),
+  cookies: z.array(storedCookie),
+  startedAt: z.optional(z.number()),
+  browsers: z.optional(z.array(z.object({ id: z.string(), at: z.number() }))),
+  isShared: z.optional(z.boolean()),
+});
+export type ProfileRecord = z.infer<typeof profileRecord>;
+
+/** When the record's identity began, in milliseconds since the epoch: at the latest when its first cookie was stored. */
+export const startOf = ({ startedAt, cookies }: ProfileRecord, now: number): number =>
+  startedAt ?? Math.min(now, ...cookies.map(({ setAt }) => setAt));
+
+/** The profiles of one site. Neither method rejects: if the store fails, nothing is read or stored. */
+export interface ProfileStore {
+  /** `undefined` where the store can't be read, `null` where it has no record of that id. */
+  read(id: string): Promise<ProfileRecord | null | undefined>;
+  /** Stores the record until `endsAt` (milliseconds since the epoch). */
+  write(id: string, record: ProfileRecord, endsAt: number): Promise<void>;
+  delete(id: string): Promise<void>;
+}
+
+/** The cookies that a request names its visitor by. */
+export interface NamedCookies {
+  /** The page's own, as the bootstrap's body contains them. */
+  readonly sent: Readonly<Record<string, string>>;
+  /** The request's `cookie` header on a first-party host; null elsewhere. */
+  readonly header: string | null;
+}
+
+/** The values of a cookie in a `cookie` header (RFC 6265bis 5.8.3: pairs split at `;`, surrounding space dropped). */
+export function cookieValues(header: string | null, name: string): string[] {
+  return cookiePairs(header).flatMap(([own, value]) => (own === name ? [value] : []));
+}
+
+/** Names and values of a `cookie` header. Browsers put longer paths first, then older cookies. */
+export function cookiePairs(header: string | null): [name: string, value: string][] {
+  return (header?.split(';') ?? []).flatMap((pair): [string, string][] => {
+    const at = pair.indexOf('=');
+    return at === -1 ? [] : [[pair.slice(0, at).trim(), pair.slice(at + 1).trim()]];
+  });
+}
+
+/** True if cookies that `host` sets for the domain reach the domain's pages. */
+export function isFirstParty(host: string, { domain, cookieDomain }: RegistryDomain): boolean {
+  const own = cookieDomain ?? domain;
+  return host === own || host.endsWith(`.${own}`);
+}

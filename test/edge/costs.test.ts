@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { archive, rawLog } from '../../edge/logs/raw-log.ts';
+import { earlierVersion, hasCommit } from '../support/costs/earlier-version.ts';
+import { costTable, type Operations, total } from '../support/costs/prices.ts';
+import { countRawLogs, type RawLogs } from '../support/costs/raw-logs.ts';
+import { type Counted, countVisits, PROGRAM } from '../support/costs/visits.ts';
+
+const EARLIER = 'd30467f';
+const docs = readFileSync(new URL('../../docs/costs.md', import.meta.url), 'utf8');
+const wrangler = readFileSync(new URL('../../wrangler.jsonc', import.meta.url), 'utf8');
+const setting = (name: string) => Number(new RegExp(`"${name}": (\\d+)`).exec(wrangler)?.[1]);
+
+/** The operations of 1,000 visits. */
+async function operationsOf(counted: Counted, logs: RawLogs): Promise<Operations> {
+  const { messages, objects } = await countRawLogs(counted.requests, logs);
+  const visits = (count: number) => Math.round((count * 1000) / PROGRAM.length);
+  return {
+    requests: visits(counted.requests.length),
+    kvReads: visits(counted.reads),
+    kvWrites: visits(counted.writes),
+    queueOperations: visits(3 * messages),
+    r2Writes: visits(objects),
+  };
+}
+
+const NOW: RawLogs = {
+  rawLog,
+  archive,
+  maxBatchSize: setting('max_batch_size'),
+  maxBatchTimeoutMs: setting('max_batch_timeout') * 1000,
+};
+
+test('the table of docs/costs.md has the operations that 1,000 visits cost; a bot’s visit writes nothing', async () => {
+  const counted = await countVisits('worker.ts', { isJson: false, reportsEachView: false });
+  expect(counted.botWrites).toBe(0);
+  expect(docs).toContain(costTable(await operationsOf(counted, NOW)));
+});
+
+test.skipIf(!hasCommit(EARLIER))('they cost at most half of what they did at an earlier commit', async () => {
+  using earlier = earlierVersion(EARLIER, ['edge', 'plugins', 'test/edge', 'tsconfig.json']);
+  const logs: Pick<RawLogs, 'rawLog' | 'archive'> = await import(join(earlier.folder, 'edge/raw-log.ts'));
+  // One object a message, whatever the sizes of the deliveries were.
+  const before = await operationsOf(
+    await countVisits(join(earlier.folder, 'test/edge/worker/worker.ts'), {
+      isJson: true,
+      reportsEachView: true,
+    }),
+    { ...logs, maxBatchSize: 10, maxBatchTimeoutMs: 5000 },
+  );
+  const now = await operationsOf(
+    await countVisits('worker.ts', { isJson: false, reportsEachView: false }),
+    NOW,
+  );
+  expect(docs).toContain(costTable(before));
+  expect(total(now) / total(before)).toBeLessThanOrEqual(0.5);
+});

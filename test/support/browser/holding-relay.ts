@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** Forwards TCP connections to a port on 127.0.0.1, and can hold back what the server answers. */
+export interface HoldingRelay extends AsyncDisposable {
+  readonly port: number;
+  /**
+   * From now on, nothing that the server sends on the connections of this moment arrives. Resolves once the client has
+   * sent something on one of them.
+   */
+  hold(): Promise<void>;
+  /** Lets everything through, also what was held back. */
+  release(): void;
+}
+
+export async function startHoldingRelay(target: number): Promise<HoldingRelay> {
+  const pairs = new Set<readonly [client: Socket, server: Socket]>();
+  const server = createServer((client) => {
+    const upstream = connect(target, '127.0.0.1');
+    const pair = [client, upstream] as const;
+    pairs.add(pair);
+    client.pipe(upstream);
+    upstream.pipe(client);
+    for (const socket of pair) {
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        pairs.delete(pair);
+        for (const each of pair) each.destroy();
+      });
+    }
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server's address is never a string
+  return {
+    port,
+    async hold() {
+      const sent = [...pairs].map(([client, upstream]) => {
+        upstream.unpipe(client);
+        upstream.pause();
+        return once(client, 'data');
+      });
+      await Promise.any(sent);
+    },
+    release() {
+      for (const [client, upstream] of pairs) upstream.pipe(client);
+    },
+    async [Symbol.asyncDispose]() {
+      for (const pair of pairs) for (const socket of pair) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
