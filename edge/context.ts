@@ -85,6 +85,7 @@ export function contextFactory(
     features: resolved.features,
     pageScripts: resolved.pageScripts,
     wantedCookies: resolved.wantedCookies,
+    keyCookies: resolved.keyCookies,
     profiles,
     cache: {
       match: (key) => cache.match(cacheUrl(key)),

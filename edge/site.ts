@@ -35,6 +35,7 @@ export interface ResolvedSite {
   readonly consentSettings: ConsentSettings;
   readonly pageScripts: readonly string[];
   readonly wantedCookies: readonly string[];
+  readonly keyCookies: readonly string[];
   /** The prefixes under which the active domains' own servers forward requests. */
   readonly prefixes: Prefixes;
   /** Of the cookies of a request under a prefix, those that plugins and tag server get. */
@@ -82,6 +83,9 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     const wantedCookies = enabled.flatMap(({ plugin, settings }) =>
       valueOr(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], log),
     );
+    const keyCookies = keepers.flatMap(({ plugin, settings }) =>
+      valueOr(plugin.name, () => plugin.keyCookies?.(settings) ?? [], [], log),
+    );
     return {
       registry,
       config,
@@ -96,8 +100,9 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
       ownHosts: registry.domains.map(({ domain, cookieDomain }) => cookieDomain ?? domain),
       pageScripts: enabled.flatMap(({ plugin }) => plugin.pageScript ?? []),
       wantedCookies,
+      keyCookies,
       prefixes: prefixesOf(domains),
-      passesCookie: cookieFilter([...FORWARDED_COOKIES, ...wantedCookies]),
+      passesCookie: cookieFilter([...FORWARDED_COOKIES, ...wantedCookies, ...keyCookies]),
     };
   }
 

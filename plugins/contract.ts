@@ -118,6 +118,8 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   /** The scripts that the enabled plugins add to the loader, and the cookies that they ask the page to send. */
   readonly pageScripts: readonly string[];
   readonly wantedCookies: readonly string[];
+  /** Those of them, or of a disabled plugin, of which keys of profiles are derived. */
+  readonly keyCookies: readonly string[];
   readonly profiles: ProfileStore;
   /** For data that is the same for every site and reveals nothing of any. The key must name all that it depends on. */
   readonly acrossSites: CacheScope;
@@ -238,6 +240,8 @@ interface PluginBase<Settings> {
    * kept is found and deleted.
    */
   profileKey?(cookies: NamedCookies, context: PluginContext<Settings>): Promise<string | undefined>;
+  /** Names of the cookies of which `profileKey` derives its keys. The loader sends them with a withdrawal, too. */
+  keyCookies?(settings: Settings): readonly string[];
   /**
    * Learns of the `Set-Cookie` lines that an answer other than the bootstrap's sets, after the core has dropped those that
    * the site may not set. Runs after the response is sent.

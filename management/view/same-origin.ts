@@ -35,10 +35,10 @@ export function presentSameOrigin(
 }
 
 /**
- * The cookies that a forwarder passes on: what the edge keeps under a prefix, and what the site restores. Names with
+ * The cookies that a forwarder passes on: what the edge keeps under a prefix, what the site restores, and by what. Names with
  * characters that have a meaning in some product's language are omitted.
  */
 function passedCookies({ modules }: ManifestView): string[] {
-  const restored = modules.cookie_restoration?.cookies ?? [];
-  return [...new Set([...FORWARDED_COOKIES, ...restored])].filter(isQuotableCookie);
+  const { cookies = [], masterCookie = [] } = modules.cookie_restoration ?? {};
+  return [...new Set([...FORWARDED_COOKIES, ...cookies, masterCookie].flat())].filter(isQuotableCookie);
 }

@@ -30,6 +30,7 @@ export default definePlugin({
   wantedCookies: ({ cookies, masterCookie }) =>
     masterCookie === undefined ? cookies : [...cookies, masterCookie],
   bootMember: 'restoreCookies',
+  keyCookies: ({ masterCookie }) => (masterCookie === undefined ? [] : [masterCookie]),
   async profileKey(cookies, { settings, site }) {
     const { masterCookie } = settings;
     const value = masterCookie === undefined ? undefined : masterValue(masterCookie, cookies);

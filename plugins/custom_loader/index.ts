@@ -20,13 +20,13 @@ const rendered = new WeakMap<readonly string[], Map<string, Rendered>>();
 const MAX_RENDERED = 100;
 
 async function loaderFor(context: PluginContext, token: string, snippet?: Snippet): Promise<Rendered> {
-  const { base: edge, consentRules: rules, wantedCookies: cookies, pageScripts } = context;
+  const { base: edge, consentRules: rules, wantedCookies: cookies, keyCookies: keys, pageScripts } = context;
   const own = rendered.get(cookies) ?? new Map<string, Rendered>();
   const key = [edge, token, snippet?.query ?? 'none', ...Object.values(rules)].join(' ');
   const known = own.get(key);
   if (known !== undefined) return known;
   const life = context.identityMs / 1000;
-  const parts = renderLoader({ edge, loader: token, cookies, life, rules, ...snippet }, pageScripts);
+  const parts = renderLoader({ edge, loader: token, cookies, keys, life, rules, ...snippet }, pageScripts);
   const script = { parts, etag: await context.etagOf(new TextEncoder().encode(parts.join('""'))) };
   if (own.size >= MAX_RENDERED) own.clear();
   rendered.set(cookies, own.set(key, script));

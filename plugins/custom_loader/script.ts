@@ -5,14 +5,15 @@ import template from './page/loader.ts?page';
 const [head = '', between = '', tail = ''] = template.split(/TAGYARD_VALUES|TAGYARD_PLACE/);
 
 /**
- * A site's values: the edge's base URL without a slash, the loader token, the cookies to send, the life of an id in seconds,
- * and the rules of consent. `layer` and `query` are those of the page's own snippet, which has started the data layer
- * already.
+ * A site's values: the edge's base URL without a slash, the loader token, the cookies to send, those of them by which the
+ * edge finds what is kept, the life of an id in seconds, and the rules of consent. `layer` and `query` are those of the
+ * page's own snippet, which has started the data layer already.
  */
 interface LoaderValues {
   readonly edge: string;
   readonly loader: string;
   readonly cookies: readonly string[];
+  readonly keys: readonly string[];
   readonly life: number;
   readonly rules: ConsentRules;
   readonly layer?: string;
@@ -26,12 +27,13 @@ interface LoaderValues {
  * more in a script than in JSON.
  */
 export function renderLoader(
-  { rules, ...site }: LoaderValues,
+  { rules, keys, ...site }: LoaderValues,
   parts: readonly string[],
 ): readonly [string, string] {
   const basic = rules.consentMode === 'basic';
   const values = {
     ...site,
+    ...(keys.length > 0 && { keys }),
     strict: basic || rules.consent === 'required',
     basic,
     vendor: rules.fallback === 'vendor',

@@ -13,6 +13,8 @@ import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 
 const GA = 'GA1.1.1234567890.1700000000';
+/** 128 random bits. */
+const RANDOM = '9f86d081884c7d659a2feaa0c55ad015';
 const DENIED = { analytics_storage: 'denied', ad_storage: 'denied' };
 /** Longer than every timeout of the page's scripts, in milliseconds. */
 const LATER = 60_000;
@@ -102,6 +104,40 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
       expect(await site.profile(id)).toBeNull();
       expect(await at.page.evaluate('localStorage.length')).toBe(0);
       expect(at.errors).toEqual([]);
+    });
+
+    test('where a cookie of the shop’s server is the key of what is kept, a withdrawal sends that cookie, too', async () => {
+      await using browser = await chromium.newContext();
+      const modules = { cookie_restoration: { masterCookie: 'shop_visitor' } };
+      const { site, domain, open } = await consentShop(stage, { modules }, host);
+      await browser.addCookies(
+        Object.entries({ _ga: GA, shop_visitor: RANDOM, basket: 'SECRET' }).map(([name, value]) => ({
+          name,
+          value,
+          domain,
+          path: '/',
+        })),
+      );
+      const kept = async () => {
+        const { keys } = await stage.edge.kv.COOKIES.list({ prefix: `${site.manifest.site}:` });
+        return keys.map(({ name }) => name);
+      };
+      const at = await open(browser, DEFAULT_DENIED);
+      expect((await settled(at.page))?.gtm).toBe('loaded');
+      await update(at, ALL_GRANTED);
+      const id = await identified(at);
+      await eventually(async () => expect(await kept()).toEqual([expect.stringContaining(':master:')]));
+
+      await update(at, ALL_DENIED);
+      await eventually(async () => expect((await state(at.page))?.profile).toBeNull());
+      expect((await at.sent('/boot')).at(-1)?.body).toEqual({
+        loader: site.manifest.loaderToken,
+        url: site.url.shop,
+        fpid: id,
+        consent: DENIED,
+        cookies: { shop_visitor: RANDOM },
+      });
+      await eventually(async () => expect(await kept()).toEqual([]));
     });
 
     test('basic: before a grant only the loader is requested; then bootstrap, script and hits; deleted later', async () => {

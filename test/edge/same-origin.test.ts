@@ -62,7 +62,7 @@ describe('under the prefix', () => {
     expect(answer.json.container.scriptUrl).toBe(`${base}/c/${site.domains[0]?.token}.js`);
     expect(answer.headers['access-control-allow-origin']).toBe(`https://${page}`);
     expect(answer.headers['set-cookie']).toEqual([
-      `_fpid=${answer.json.profile.id}; Path=/; Max-Age=34560000; Domain=${site.domains[0]?.domain}; Secure; SameSite=Lax`,
+      `_fpid=${answer.json.profile.id}; Path=/; Max-Age=34128000; Domain=${site.domains[0]?.domain}; Secure; SameSite=Lax`,
     ]);
   });
 
@@ -169,10 +169,37 @@ describe('what the domain’s own server states', () => {
     expect((await arrival({ 'x-tagyard-visitor': visitor }))[2]).toBe(expected);
   });
 
-  test('the country of the domain’s server is not the visitor’s', async () => {
-    await forward('/g/collect');
-    const [received] = stage.upstream.received;
-    expect(received?.headers).not.toHaveProperty('x-forwarded-country');
+  test.each([
+    ['nothing', {}, undefined, undefined],
+    ['a country', { 'x-tagyard-country': 'de' }, 'DE', undefined],
+    ['a country and a region', { 'x-tagyard-country': 'US', 'x-tagyard-region': 'CA' }, 'US', 'CA'],
+    ['no code', { 'x-tagyard-country': 'Germany', 'x-tagyard-region': 'BE' }, undefined, undefined],
+    [
+      'the place under other names',
+      { 'x-forwarded-country': 'FR', 'cf-ipcountry': 'FR' },
+      undefined,
+      undefined,
+    ],
+  ])(
+    'if the domain’s server states %s, that is all that is known of the place',
+    async (_what, headers, ...place) => {
+      await forward('/g/collect', { headers });
+      const [received] = stage.upstream.received;
+      expect([received?.headers['x-forwarded-country'], received?.headers['x-forwarded-region']]).toEqual(
+        place,
+      );
+    },
+  );
+
+  test('without its token, a place is not believed', async () => {
+    const headers = { 'x-tagyard-country': 'DE' };
+    await stage.send(site.host, `${PREFIX}/g/collect`, { headers });
+    await stage.send(site.host, '/g/collect', { headers });
+    for (const received of stage.upstream.received) {
+      expect(received.headers).not.toHaveProperty('x-tagyard-country');
+      expect(received.headers['x-forwarded-country']).not.toBe('DE');
+    }
+    expect(stage.upstream.received).toHaveLength(2);
   });
 });
 

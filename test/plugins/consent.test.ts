@@ -28,6 +28,7 @@ const firstParty = (cookie: string) => ({
   cookie,
 });
 const at = (country: string, regionCode?: string) => ({
+  'cf-connecting-ip': '203.0.113.7',
   'mf-cf-blob': JSON.stringify({ country, regionCode }),
 });
 

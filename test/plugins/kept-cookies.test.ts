@@ -192,9 +192,10 @@ describe('the master cookie', () => {
     const valid = await on({
       modules: { cookie_restoration: { masterCookie: 'shop_id', cookies: ['shop_*', '_ga'] } },
     });
-    expect((await stage.send(valid.host, `/l/${valid.loader}.js`)).text).toContain(
-      '"cookies":["shop_*","_ga","shop_id"]',
-    );
+    const { text } = await stage.send(valid.host, `/l/${valid.loader}.js`);
+    expect(text).toContain('"cookies":["shop_*","_ga","shop_id"]');
+    // What a withdrawal sends, so that the record is found.
+    expect(text).toContain('"keys":["shop_id"]');
     const { id } = (await stage.boot(valid, { cookies: { shop_id: RANDOM, _ga: '1' } })).json.profile;
     expect(await keys(valid)).toEqual([expect.stringMatching(/^master:/)]);
     expect(names(await stage.boot(valid, { fpid: id, cookies: { shop_id: RANDOM } }))).toEqual(['_ga']);

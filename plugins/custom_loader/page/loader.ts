@@ -1,4 +1,5 @@
 import { type Decision, listen } from './consent.ts';
+import { jar, keepWide, pickCookies, writeCookie } from './jar.ts';
 import { watchCookies } from './newer-cookies.ts';
 import { trusted, withPreview } from './script-url.ts';
 import type { BootAnswer, TagyardPage } from './state.ts';
@@ -8,6 +9,8 @@ declare const TAGYARD_VALUES: {
   edge: string;
   loader: string;
   cookies: string[];
+  /** Those by which the edge finds what is kept. */
+  keys?: string[];
   /** Of an id, in seconds. */
   life: number;
   /** Only a grant allows anything. */
@@ -157,16 +160,17 @@ async function bootstrap(now: Decision): Promise<void> {
 }
 
 /**
- * Without consent, only the loader's token and the page's origin are sent; to delete a profile, also its id. A simple
- * request, whose body is text: a JSON type would cost a preflight.
+ * Without consent, only the loader's token and the page's origin are sent; to delete a profile, also its id and the cookie
+ * that is its key. A simple request, whose body is text: a JSON type would cost a preflight.
  */
 async function ask({ erase, choices }: Decision, any: boolean): Promise<BootAnswer | null> {
   try {
     const session = stored();
     const id = (/; _fpid=([0-9a-f]{32});/.exec(jar()) || [])[1];
+    const sent = any ? values.cookies : erase && values.keys;
     const response = await fetch(`${values.edge}/boot`, {
       method: 'POST',
-      credentials: any ? 'include' : 'omit',
+      credentials: sent ? 'include' : 'omit',
       referrerPolicy: 'no-referrer',
       // A page may be left as soon as the visitor has withdrawn.
       keepalive: erase,
@@ -176,7 +180,7 @@ async function ask({ erase, choices }: Decision, any: boolean): Promise<BootAnsw
         fpid: any || erase ? id : undefined,
         session: any && session ? { id: session } : undefined,
         consent: any ? choices : { analytics_storage: 'denied', ad_storage: 'denied' },
-        cookies: any ? restorable() : undefined,
+        cookies: sent ? pickCookies(sent) : undefined,
       }),
     });
     return response.ok ? await response.json() : null;
@@ -185,54 +189,12 @@ async function ask({ erase, choices }: Decision, any: boolean): Promise<BootAnsw
   }
 }
 
-/** The page's cookies, each between `; ` and `;`. Empty in a sandbox that forbids access. */
-function jar(): string {
-  try {
-    return `; ${document.cookie};`;
-  } catch {
-    return '';
-  }
-}
-
-/** The page sends only the cookies that the site restores. */
-function restorable(): Record<string, string> {
-  const found: Record<string, string> = {};
-  jar().replace(/; ([^=;]+)=([^;]*)/g, (_all, name: string, value: string) => {
-    for (const pattern of values.cookies) {
-      if (pattern === name || (pattern.endsWith('*') && name.startsWith(pattern.slice(0, -1))))
-        found[name] = value;
-    }
-    return '';
-  });
-  return found;
-}
-
 /** The session's token. Earlier loaders kept the session's id in the page's storage. */
 function stored(): string | null {
   try {
     return (jar().match(`; ${SESSION}=([^;]+);`) || [])[1] || localStorage.getItem('tagyard.session');
   } catch {
     return null;
-  }
-}
-
-/** Without `maxAge`, the cookie ends with the browser. */
-function write(name: string, value: string, maxAge: number | null, domain: string | null): void {
-  const life = maxAge === null ? '' : `; Max-Age=${maxAge}`;
-  // biome-ignore lint/suspicious/noDocumentCookie: CookieStore is absent from two of the three engines.
-  document.cookie = `${name}=${value}; Path=/${life}; SameSite=Lax; Secure${domain ? `; Domain=${domain}` : ''}`;
-}
-
-/**
- * Sets a cookie on the widest domain that the browser accepts, or deletes it if `value` is empty. Tries narrower domains
- * until the page's cookies have the value, or none of the name. A malformed one may remain beside it. (The edge uses the
- * public suffix list.)
- */
-function keepWide(name: string, value: string, maxAge: number | null): void {
-  const labels = location.hostname.split('.');
-  const pair = `; ${name}=${value && `${value};`}`;
-  for (let from = labels.length - 1; jar().includes(pair) === !value && from >= -1; from--) {
-    write(name, value, value ? maxAge : 0, from < 0 ? null : labels.slice(from).join('.'));
   }
 }
 
@@ -249,10 +211,10 @@ function keep(answer: BootAnswer, newerThan: ReturnType<typeof watchCookies>): v
     for (const cookie of answer.restoreCookies) {
       const { name, value, maxAge, domain } = cookie;
       const newer = newerThan(cookie);
-      if (!present.includes(`; ${name}=`)) write(name, value, maxAge, domain);
-      else if (newer && present.includes(`; ${name}=${value};`)) write(name, newer, maxAge, domain);
+      if (!present.includes(`; ${name}=`)) writeCookie(name, value, maxAge, domain);
+      else if (newer && present.includes(`; ${name}=${value};`)) writeCookie(name, newer, maxAge, domain);
     }
-    if (!id) for (const { name, domain } of restored) write(name, '', 0, domain);
+    if (!id) for (const { name, domain } of restored) writeCookie(name, '', 0, domain);
     restored = id ? restored.concat(answer.restoreCookies) : [];
     // Storage comes last, because a browser may forbid only storage. A sandbox that forbids cookies forbids both.
     localStorage.removeItem('tagyard.session');

@@ -29,6 +29,7 @@ export const RUDE_PLUGINS: readonly Plugin[] = [
     after: thrown,
     boot: thrown,
     wantedCookies: thrown,
+    keyCookies: thrown,
     domains: thrown,
     dynamic: { owns: thrown, handle: thrown },
   }),

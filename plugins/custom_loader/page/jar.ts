@@ -1,0 +1,41 @@
+/** The page's cookies, each between `; ` and `;`. Empty in a sandbox that forbids access. */
+export function jar(): string {
+  try {
+    return `; ${document.cookie};`;
+  } catch {
+    return '';
+  }
+}
+
+/** The page's cookies of these names, and of names with these beginnings where a `*` follows. */
+export function pickCookies(names: string[]): Record<string, string> {
+  const found: Record<string, string> = {};
+  jar().replace(/; ([^=;]+)=([^;]*)/g, (_all, name: string, value: string) => {
+    for (const pattern of names) {
+      if (pattern === name || (pattern.endsWith('*') && name.startsWith(pattern.slice(0, -1))))
+        found[name] = value;
+    }
+    return '';
+  });
+  return found;
+}
+
+/** Without `maxAge`, the cookie ends with the browser. */
+export function writeCookie(name: string, value: string, maxAge: number | null, domain: string | null): void {
+  const life = maxAge === null ? '' : `; Max-Age=${maxAge}`;
+  // biome-ignore lint/suspicious/noDocumentCookie: CookieStore is absent from two of the three engines.
+  document.cookie = `${name}=${value}; Path=/${life}; SameSite=Lax; Secure${domain ? `; Domain=${domain}` : ''}`;
+}
+
+/**
+ * Sets a cookie on the widest domain that the browser accepts, or deletes it if `value` is empty. Tries narrower domains
+ * until the page's cookies have the value, or none of the name. A malformed one may remain beside it. (The edge uses the
+ * public suffix list.)
+ */
+export function keepWide(name: string, value: string, maxAge: number | null): void {
+  const labels = location.hostname.split('.');
+  const pair = `; ${name}=${value && `${value};`}`;
+  for (let from = labels.length - 1; jar().includes(pair) === !value && from >= -1; from--) {
+    writeCookie(name, value, value ? maxAge : 0, from < 0 ? null : labels.slice(from).join('.'));
+  }
+}
