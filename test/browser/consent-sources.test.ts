@@ -248,7 +248,7 @@ describeWith('chromium', 'Consent Mode’s defaults for regions', () => {
     world.head = gtag(commands);
     await using browser = await chromium.newContext();
     // The runtime reads the visitor's place from this header. Only the loader depends on it.
-    const place = { 'mf-cf-blob': JSON.stringify(cf) };
+    const place = { 'cf-connecting-ip': '203.0.113.7', 'mf-cf-blob': JSON.stringify(cf) };
     await browser.route(/\/l\//, (route) =>
       route.continue({ headers: { ...route.request().headers(), ...(cf === null ? {} : place) } }),
     );

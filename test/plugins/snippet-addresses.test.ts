@@ -29,7 +29,7 @@ const get = (path: string, { host, domains }: StagedSite = site, method = 'GET')
 
 /** The values that a loader was rendered with. */
 function valuesOf(script: string) {
-  const literal = /\{"edge":.*?\](?:,"layer":"[^"]*","query":"[^"]*")?\}/.exec(script)?.[0] ?? 'null';
+  const literal = /\{"edge":.*?"days":\d+\}/.exec(script)?.[0] ?? 'null';
   return JSON.parse(literal);
 }
 
