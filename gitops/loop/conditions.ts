@@ -71,7 +71,7 @@ function howToGetNames(waiting: readonly Change[]): string {
 }
 
 /** What keeps a site from being ready after everything is applied: the host's shortfall, a missing certificate. */
-export function hostObstacle(plan: PassPlan, site: string): SiteObstacle | null {
+function hostObstacle(plan: PassPlan, site: string): SiteObstacle | null {
   const shortfall = plan.shortfall(site);
   if (shortfall !== null) return shortfall;
   const message = plan.uncertified.get(site);

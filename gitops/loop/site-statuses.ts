@@ -3,7 +3,6 @@ import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
 import {
   conditionAfterRun,
-  hostObstacle,
   initialStatus,
   obstacle,
   resourceStatuses,
@@ -80,7 +79,7 @@ export class SiteStatuses {
     return at === undefined ? null : new Date(at);
   }
 
-  /** `isApplied`: every change of the plan is applied, apart from the optional ones. */
+  /** `isApplied`: every change that the plan allows is applied, apart from the optional ones. */
   settle(
     plan: PassPlan,
     site: string,
@@ -89,7 +88,7 @@ export class SiteStatuses {
   ): SettledStatus {
     const before = this.#of(site);
     const condition = conditionAfterRun(plan, site, outcome);
-    const found = outcome === null ? obstacle(plan, site) : hostObstacle(plan, site);
+    const found = obstacle(plan, site);
     const applied = isApplied && found === null;
     const { revision } = plan.desired;
     const manifest = plan.desired.sites.get(site)?.manifest;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { routeApplier } from '../../../gitops/appliers/edge/route.ts';
+import { RetryableError } from '../../../gitops/base/errors.ts';
 import { dnsZone } from '../../support/cloudflare/dns-zone.ts';
 import { edgeZone } from '../../support/cloudflare/edge-zone.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../support/cloudflare/world.ts';
@@ -61,6 +62,24 @@ describe.each([
     await daemon.reaches('portal', 'Ready');
     expect(await keys('ROUTES')).toEqual([NAME]);
     expect(await routes()).toEqual([route]);
+  });
+
+  test('fails the operation that asks for it, before and after its other parts exist', async () => {
+    await zone.plant(FOREIGN);
+    const provision = async () =>
+      (await daemon.call('POST', '/provision?wait=20', daemon.manifest('portal', 1))).body.operation;
+    const refused = { status: 'failed', reason: expect.stringMatching(`^Conflict: .*${NAME}`) };
+    // A failure that passes by itself doesn't end it before the conflict can.
+    const failures = [new RetryableError('the engine restarts')];
+    daemon.control.fault = (target, at) =>
+      target === 'containers' && at !== 'observe' ? failures.pop() : undefined;
+    const first = await provision();
+    expect(first).toMatchObject(refused);
+    expect(first).not.toHaveProperty('fault');
+    expect((await daemon.call('GET', `/operations/${first.id}`)).body).toEqual(first);
+    expect(await provision()).toMatchObject(refused);
+    // Not all that the revision asks for is applied.
+    expect(daemon.loop.status('portal')?.applied).toBeNull();
   });
 
   test('is not served by the route of another site', async () => {
