@@ -100,7 +100,7 @@ export class SiteStatuses {
       applied: applied ? revision : before.applied,
       suspended: manifest === null ? before.suspended : manifest?.suspend === true || undefined,
       health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
-      resources: resourceStatuses(plan, site, outcome, nextRetry),
+      resources: resourceStatuses(plan, site, outcome, { nextRetry, before: before.resources }),
       // A later site of this name must not take over the drain of the one that was removed.
       ...(condition.reason === 'Removed' ? { withdrawnAt: undefined } : {}),
     };

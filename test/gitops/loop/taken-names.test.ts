@@ -37,6 +37,12 @@ describe.each([
   const keys = async (namespace: 'ROUTES' | 'SITE_REGISTRY') =>
     (await world.store.keys(namespace, signal)).map(({ name }) => name);
   const routes = async () => (await edge.routes()).map(({ pattern }) => pattern);
+  const hideRecords = () =>
+    world.faulty.plan(
+      { kind: 'refuse', status: 500 },
+      (method, path) => method === 'GET' && path.includes('/dns_records'),
+      Number.POSITIVE_INFINITY,
+    );
   const create = (extra: Parameters<MemoryDaemon['manifest']>[2] = {}) =>
     daemon.push('portal', daemon.manifest('portal', 1, extra));
 
@@ -80,6 +86,34 @@ describe.each([
     expect(await provision()).toMatchObject(refused);
     // Not all that the revision asks for is applied.
     expect(daemon.loop.status('portal')?.applied).toBeNull();
+  });
+
+  test('is not served while DNS can’t be observed', async () => {
+    await zone.plant(FOREIGN);
+    hideRecords();
+    await create();
+    await daemon.reaches('portal', 'ObserveFailed');
+    await daemon.fullPass();
+    expect(await keys('ROUTES')).toEqual([]);
+    expect(await routes()).toEqual([]);
+    expect(await keys('SITE_REGISTRY')).toHaveLength(1);
+    const plan = (await daemon.call('POST', '/plan', {})).body;
+    expect(plan.changes.map(({ held }: { held: string[] }) => held)).toEqual([
+      ['unobserved'],
+      ['unobserved'],
+    ]);
+    expect(daemon.loop.status('portal')?.resources.filter(({ target }) => target === 'dns')).toEqual(
+      Array(3).fill(expect.objectContaining({ state: 'pending', hash: null })),
+    );
+
+    world.faulty.heal();
+    await daemon.reaches('portal', 'Conflict');
+    expect(await keys('ROUTES')).toEqual([]);
+    zone.forget('portal');
+    await daemon.fullPass();
+    await daemon.reaches('portal', 'Ready');
+    expect(await keys('ROUTES')).toEqual([NAME]);
+    expect(await routes()).toEqual([route]);
   });
 
   test('is not served by the route of another site', async () => {
@@ -132,5 +166,28 @@ describe.each([
     await daemon.reaches('portal', 'Ready');
     expect(await keys('ROUTES')).toEqual([NAME]);
     expect(await routes()).toEqual([route]);
+  });
+
+  test.each([
+    ['is repaired', async () => undefined],
+    ['is repaired after a restart', async () => await daemon.restart()],
+  ])('that runs %s while DNS can’t be observed', async (_what, meanwhile) => {
+    await create();
+    await daemon.reaches('portal', 'Ready');
+    hideRecords();
+    await meanwhile();
+    await world.client.deleteKv(await world.store.id('ROUTES', signal), [NAME], signal);
+    await daemon.fullPass();
+    await eventually(async () => expect(await keys('ROUTES')).toEqual([NAME]));
+  });
+
+  test('gets records that were not observed at first, whatever happens to drift', async () => {
+    await daemon.restart({ drift: { dns: 'warn' } });
+    hideRecords();
+    await create();
+    await daemon.reaches('portal', 'ObserveFailed');
+    world.faulty.heal();
+    await daemon.reaches('portal', 'Ready');
+    expect(await zone.records()).toHaveLength(3);
   });
 });
