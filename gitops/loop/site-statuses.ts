@@ -3,7 +3,6 @@ import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
 import {
   conditionAfterRun,
-  hostObstacle,
   initialStatus,
   obstacle,
   resourceStatuses,
@@ -80,7 +79,7 @@ export class SiteStatuses {
     return at === undefined ? null : new Date(at);
   }
 
-  /** `isApplied`: every change of the plan is applied, apart from the optional ones. */
+  /** `isApplied`: every change that the plan allows is applied, apart from the optional ones. */
   settle(
     plan: PassPlan,
     site: string,
@@ -89,7 +88,7 @@ export class SiteStatuses {
   ): SettledStatus {
     const before = this.#of(site);
     const condition = conditionAfterRun(plan, site, outcome);
-    const found = outcome === null ? obstacle(plan, site) : hostObstacle(plan, site);
+    const found = obstacle(plan, site);
     const applied = isApplied && found === null;
     const { revision } = plan.desired;
     const manifest = plan.desired.sites.get(site)?.manifest;
@@ -101,7 +100,7 @@ export class SiteStatuses {
       applied: applied ? revision : before.applied,
       suspended: manifest === null ? before.suspended : manifest?.suspend === true || undefined,
       health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
-      resources: resourceStatuses(plan, site, outcome, nextRetry),
+      resources: resourceStatuses(plan, site, outcome, { nextRetry, before: before.resources }),
       // A later site of this name must not take over the drain of the one that was removed.
       ...(condition.reason === 'Removed' ? { withdrawnAt: undefined } : {}),
     };
