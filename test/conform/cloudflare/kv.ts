@@ -56,7 +56,7 @@ function refusesSecondWrite(
       // Slower calls may have been more than a second apart.
       if (performance.now() - started < WRITE_MS) assert.fail(`both were written: ${second.text}`);
     }
-    throw new NotTried('two calls in turn take more than a second: run it nearer to Cloudflare');
+    throw new NotTried('two calls one after another take more than a second: run it nearer to Cloudflare');
   });
 }
 

@@ -1,13 +1,13 @@
 import { deepStrictEqual, match, ok, strictEqual } from 'node:assert/strict';
 import type { Behaviour } from '../behaviour.ts';
 import { ask } from './ask.ts';
-import type { ContainerTarget, Pair } from './target.ts';
+import type { ContainerTarget, ServerPair } from './target.ts';
 
 const PREVIEW = 'Tag server image, Preview server';
 const START = 'Tag server image, Start and run';
 
 /** Starts a pair, runs `work` with it and stops it. */
-function withPair(trusts: boolean, work: (target: ContainerTarget, pair: Pair) => Promise<void>) {
+function withPair(trusts: boolean, work: (target: ContainerTarget, pair: ServerPair) => Promise<void>) {
   return async (target: ContainerTarget) => {
     const pair = await target.startPair({ trusts });
     try {

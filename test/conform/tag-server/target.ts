@@ -37,7 +37,7 @@ export interface HandedOver {
 }
 
 /** A server in the processing role, with a preview server that it reaches by TLS under a name. */
-export interface Pair {
+export interface ServerPair {
   /** The base URL of the server in the processing role. */
   readonly tagging: string;
   /** The host of its PREVIEW_SERVER_URL, with the port. */
@@ -59,5 +59,5 @@ export interface ContainerTarget extends TagServerTarget {
    * Starts a pair: only the server's hosts file has the preview server's name, and a private CA, which NODE_EXTRA_CA_CERTS
    * names if the server `trusts` it, has signed its certificate. The preview server is `preview`.
    */
-  readonly startPair: (options: { readonly trusts: boolean }) => Promise<Pair>;
+  readonly startPair: (options: { readonly trusts: boolean }) => Promise<ServerPair>;
 }

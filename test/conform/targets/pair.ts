@@ -1,6 +1,6 @@
 import { NotTried } from '../not-tried.ts';
 import { ask } from '../tag-server/ask.ts';
-import type { EndedRole, Pair, StartedRole } from '../tag-server/target.ts';
+import type { EndedRole, ServerPair, StartedRole } from '../tag-server/target.ts';
 import type { Placement } from './docker-run.ts';
 import { startPreviewFront } from './preview-front.ts';
 
@@ -29,7 +29,7 @@ export function pairStarter({ gateway, preview, start }: Deps) {
   }
 
   return {
-    async start({ trusts }: { readonly trusts: boolean }): Promise<Pair> {
+    async start({ trusts }: { readonly trusts: boolean }): Promise<ServerPair> {
       const upstream = preview();
       const address = await gateway();
       if (address === null) {
