@@ -9,7 +9,7 @@ import { standby, startDaemon } from '../support/gitops/daemon.ts';
 
 let on: Stage;
 beforeEach(async () => {
-  on = await stage();
+  on = await stage({ mode: 'site' });
 });
 afterEach(() => on.close());
 
