@@ -21,6 +21,11 @@ const QUOTAS = {
 } as const;
 const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
 
+/** What an operator can do. `mode`: `site` only where a wildcard would replace things of single sites. */
+export function quotaRemedy(name: keyof typeof QUOTAS, mode: 'site' | 'wildcard'): string {
+  return QUOTAS[name].remedy[mode];
+}
+
 /** For things of hosts that have no site. */
 const REMOVAL = 'Delete what is unused: a host that is still in use writes again what it needs.';
 
@@ -70,7 +75,7 @@ interface CountedSite {
 /** A quota with its state, pure. `sites`: what they still miss needs room as well. */
 export function statusOf(quota: QuotaFigures, sites: readonly CountedSite[]): QuotaStatus {
   const { name, mode = 'site', used, limit, perSite, unused = [] } = quota;
-  const { target, what, remedy } = QUOTAS[name];
+  const { target, what } = QUOTAS[name];
   const surplus = unused.length === 0 ? '' : `; unused: ${unused.join(', ')}`;
   if (limit === null) {
     const message = `${used} ${what}; the limit is unknown${surplus}`;
@@ -83,7 +88,7 @@ export function statusOf(quota: QuotaFigures, sites: readonly CountedSite[]): Qu
   const state = room < perSite ? 'quota_reached' : used >= limit * NEAR ? 'quota_near' : 'ok';
   const needed = state === 'quota_reached' ? `; a new site needs ${perSite}` : '';
   const message = `${used} of ${limit} ${what}${needed}${surplus}`;
-  const fixes = [...(state === 'ok' ? [] : [remedy[mode]]), ...(surplus === '' ? [] : [REMOVAL])];
+  const fixes = [...(state === 'ok' ? [] : [quotaRemedy(name, mode)]), ...(surplus === '' ? [] : [REMOVAL])];
   return { ...quota, state, message, fix: fixes.length === 0 ? null : fixes.join(' ') };
 }
 

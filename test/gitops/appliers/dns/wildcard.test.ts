@@ -182,6 +182,26 @@ describe('an existing instance', () => {
 });
 
 describe('a zone that takes no more records', () => {
+  const OWN_NAMES = ['shop-0-origin', 'shop-0-preview'];
+  test.each([
+    ['the other mode where a wildcard can replace records', 'site', [], /\. Set DNS_RECORD_MODE=wildcard /],
+    ['no mode where each name needs its record', 'site', OWN_NAMES, /\. Delete records, or move [^_]*$/],
+    ['no mode where the wildcard is in use', 'wildcard', [], /\. Delete records, or move [^_]*$/],
+  ] as const)('names %s', async (_what, mode, theirs, remedy) => {
+    for (const name of theirs) await plant({ type: 'TXT', name, content: '"theirs"' });
+    limitRecords(world, theirs.length);
+    const outcomes = await pass(dns(mode), ...sites(1));
+    expect(outcomes).toEqual(
+      Array(3).fill({
+        status: 'rejected',
+        reason: expect.objectContaining({
+          name: 'QuotaReachedError',
+          message: expect.stringMatching(remedy),
+        }),
+      }),
+    );
+  });
+
   test('takes the changes that need none, and as many new records as fit, in few calls', async () => {
     const applier = dns('site');
     const [first, ...others] = sites(40);
