@@ -1,30 +1,18 @@
 import { z } from 'zod';
+import { quotaRemedy } from '../base/quota-remedy.ts';
 
-/** The limits of a provider that are known, with what to do before one is reached. */
+/** The limits of a provider that are known. */
 const QUOTAS = {
   worker_routes: {
     target: 'route',
     what: 'Workers routes of the zone',
-    remedy: {
-      site: 'Set EDGE_ROUTE_MODE=wildcard (one route for all sites), delete routes, or have Cloudflare raise the limit.',
-      wildcard: 'Delete routes, or have Cloudflare raise the limit.',
-    },
   },
   dns_records: {
     target: 'dns',
     what: 'DNS records of the zone',
-    remedy: {
-      site: 'Set DNS_RECORD_MODE=wildcard (fewer records a site), delete records, or move the zone to a larger plan.',
-      wildcard: 'Delete records, or move the zone to a larger plan.',
-    },
   },
 } as const;
 const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
-
-/** What an operator can do. `mode`: `site` only where a wildcard would replace things of single sites. */
-export function quotaRemedy(name: keyof typeof QUOTAS, mode: 'site' | 'wildcard'): string {
-  return QUOTAS[name].remedy[mode];
-}
 
 /** For things of hosts that have no site. */
 const REMOVAL = 'Delete what is unused: a host that is still in use writes again what it needs.';
