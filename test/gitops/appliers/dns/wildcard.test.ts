@@ -100,6 +100,18 @@ describe('a wildcard for the names that lead to this host (docs/facts.md, DNS up
     expect(second.quota?.()).toMatchObject({ perSite: 3 });
   });
 
+  test('takes the place of another host’s records for a site that moves here, in one pass', async () => {
+    const [here, there] = [dns('auto'), dns('auto', { host: 'tag-2', hostAddress: OTHER_HOST })];
+    await pass(here, ...sites(1));
+    const moving = loadedManifest('moving', 5);
+    await pass(there, moving);
+    expect(resolve('moving-origin.example.net')).toBe(OTHER_HOST);
+    await pass(here, ...sites(1), moving);
+    expect(await planOf(here, ...sites(1), moving)).toEqual({ changes: [], conflicts: [] });
+    for (const name of namesOf(moving)) expect(resolve(name)).toBe(HOST);
+    expect((await records()).filter((one) => one.startsWith('moving-'))).toEqual([]);
+  });
+
   test('follows a new address of its host by one change', async () => {
     await pass(dns('wildcard'), ...sites(2));
     const moved = dns('wildcard', { hostAddress: OTHER_HOST });
