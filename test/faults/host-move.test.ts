@@ -21,7 +21,7 @@ describe('a site that moves to another host', () => {
   let writes = 0;
 
   beforeEach(async () => {
-    on = await stage({ mode: 'site' });
+    on = await stage();
     gates = { 'tag-1': on.gate, 'tag-3': await startGate(on.emulator.url) };
     gaps.length = 0;
     await on.plantForeign();

@@ -27,7 +27,7 @@ describe('a daemon whose host fails', () => {
   let on: Stage;
   let faulty: FaultyCloudflare;
   beforeEach(async () => {
-    on = await stage({ mode: 'site' });
+    on = await stage();
     faulty = await startFaultyCloudflare(on.gate.cloudflareUrl);
   });
   afterEach(async () => {

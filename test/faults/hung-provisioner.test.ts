@@ -15,7 +15,7 @@ let client: string;
 let count = 0;
 
 beforeAll(async () => {
-  on = await stage({ mode: 'site' });
+  on = await stage();
   daemon = await on.start();
   const { secret } = on.settings();
   world = await World.open({

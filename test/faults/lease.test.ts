@@ -9,7 +9,7 @@ import { standby, startDaemon } from '../support/gitops/daemon.ts';
 
 let on: Stage;
 beforeEach(async () => {
-  on = await stage({ mode: 'site' });
+  on = await stage();
 });
 afterEach(() => on.close());
 

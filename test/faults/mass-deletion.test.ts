@@ -23,7 +23,7 @@ describe.each([
   let whole: Whole;
   let world: Snapshot;
   beforeEach(async () => {
-    on = await stage({ mode: 'site' });
+    on = await stage();
     const manifests = Object.fromEntries(SITES.map((site, number) => [site, on.manifest(site, number)]));
     await on.push(manifests);
     whole = { on, manifests, tip: (await on.repo.head()) ?? '' };

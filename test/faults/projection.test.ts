@@ -22,7 +22,7 @@ let manifests: Record<string, ManifestInput>;
 const asked = vi.spyOn(ProvisionerClient.prototype, 'site');
 
 beforeAll(async () => {
-  on = await stage({ mode: 'site' });
+  on = await stage();
   daemon = await on.start();
   const { secret } = on.settings();
   world = await World.open({
