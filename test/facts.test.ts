@@ -25,7 +25,16 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
     'Start and run',
     ['test/gitops/appliers/containers/docker-spec.test.ts'],
   ],
-  ['cookies with `domain: auto`', 'Paths', ['test/sites/demo/tag-server.test.ts']],
+  [
+    'cookies with `domain: auto`',
+    'Paths',
+    ['test/browser/auto-cookies.test.ts', 'test/sites/demo/tag-server.test.ts'],
+  ],
+  [
+    'names by DNS, and by the hosts file only where DNS has nothing',
+    'Start and run',
+    ['test/integration/containers-preview.test.ts', 'test/sites/demo/lookup.test.ts'],
+  ],
   ['the tag serving path', 'Paths', ['test/sites/demo/tag-server.test.ts']],
   ['drafts of a container', 'Preview server', ['test/sites/demo/tag-server.test.ts']],
   [

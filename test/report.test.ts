@@ -7,6 +7,7 @@ const file = (path: string, counts: Partial<FileOutcome>): FileOutcome => ({
   failed: 0,
   skipped: 0,
   seconds: 1,
+  failures: [],
   ...counts,
 });
 const squeezed = (report: string) => report.split('\n').map((line) => line.split(/\s+/).join(' '));
@@ -44,6 +45,26 @@ describe('the end of a test run', () => {
       ' knot knotd is not installed',
       '',
       '7 passed, 1 failed',
+    ]);
+  });
+
+  test('names what failed, and what passed at the second try only, before the counts', () => {
+    const report = renderReport(
+      [
+        file('test/edge/a.test.ts', { failed: 1, failures: ['a part > does it: expected 1 to be 2'] }),
+        file('test/edge/b.test.ts', { passed: 1, retried: ['waits: timed out'] }),
+      ],
+      {},
+      1,
+    );
+    expect(report.split('\n').slice(-7)).toEqual([
+      'Passed at the second try only:',
+      '  test/edge/b.test.ts > waits: timed out',
+      '',
+      'Failed:',
+      '  test/edge/a.test.ts > a part > does it: expected 1 to be 2',
+      '',
+      '1 passed, 1 failed',
     ]);
   });
 

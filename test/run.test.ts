@@ -54,6 +54,7 @@ describe('npm test', () => {
       });
       expect(stdout.at(-1)).toMatch(/^\d+ passed, [1-9]\d* failed$/);
       expect(stdout.filter((line) => line.startsWith('Left out'))).toEqual([]);
+      expect(stdout.slice(stdout.indexOf('Failed:') + 1)[0]).toContain(`  ${filter} > `);
       expect(stderr).toContain('TAGYARD_REQUIRE_ALL=1, but chromium: /nonexistent/chromium is not installed');
       expect(exitCode).toBe(1);
     },
@@ -68,6 +69,15 @@ describe('npm test', () => {
     expect(rows).toEqual(expect.arrayContaining(['check 1', 'browser 1', 'all 2']));
     expect(stdout.at(-1)).toMatch(/^[1-9]\d* passed, 0 failed$/);
     expect(exitCode).toBe(0);
+  });
+
+  test('runs a failed file a second time if asked, and fails if that fails too', async () => {
+    const env = { ...WITHOUT_BROWSER, TAGYARD_REQUIRE_ALL: '1', TAGYARD_SECOND_TRY: '1' };
+    const { exitCode, stdout } = await run('test/components.test.ts', env);
+    expect(stdout.filter((line) => line.includes('Test Files'))).toHaveLength(2);
+    expect(stdout.filter((line) => line.startsWith('Passed at the second try'))).toEqual([]);
+    expect(stdout.at(-1)).toMatch(/^\d+ passed, [1-9]\d* failed$/);
+    expect(exitCode).toBe(1);
   });
 
   test('fails where no test ran', async () => {

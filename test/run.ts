@@ -10,9 +10,11 @@ import {
   type Probes,
   probeComponents,
 } from './support/components.ts';
-import { readModule, renderReport, sum } from './support/report.ts';
+import { type FileOutcome, readModule, renderReport, sum } from './support/report.ts';
 
 const CLOSE_DEADLINE_MS = 30_000;
+/** With more failed files than this, the cause is not a busy machine: none gets a second try. */
+const MOST_RETRIED = 4;
 
 /** A pool with the files of it that the filters select. */
 interface Selection {
@@ -24,12 +26,15 @@ interface Selection {
 /**
  * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` run beside each
  * other, as many as there are cores, the longest first; those that must be alone run after them. The last lines say how
- * long each suite took and what was left out. Exit code 1 where a test failed, none ran, or (`TAGYARD_REQUIRE_ALL=1`) a
- * needed component is missing.
+ * long each suite took, what failed and what was left out. Exit code 1 where a test failed, none ran, or
+ * (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
+ *
+ * With `TAGYARD_SECOND_TRY=1`, up to four files that failed run once more at the end, alone. What passes then is
+ * reported as passed at the second try only: a test that needs an idle machine, to be corrected.
  */
 const started = Date.now();
 const filters = process.argv.slice(2);
-const selections = await Promise.all(Object.keys(POOLS).map((pool) => select(pool as Pool))); // keys forgets the type
+const selections = await Promise.all(Object.keys(POOLS).map((pool) => select(pool as Pool, filters))); // keys forgets the type
 const probes = probe(selections.flatMap(({ files }) => files));
 process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 
@@ -40,9 +45,11 @@ await Promise.all(
   selections.filter(({ pool }) => !ALONE.has(pool)).map((one) => perCore(async () => await run(one))),
 );
 for (const one of selections.filter(({ pool }) => ALONE.has(pool))) await run(one);
-const outcomes = selections.flatMap(({ vitest }) => vitest.state.getTestModules().map(readModule));
+const first = selections.flatMap(outcomesOf);
 const stray = selections.flatMap(({ vitest }) => vitest.state.getUnhandledErrors()).length;
-const hung = await Promise.all(selections.map(({ vitest }) => close(vitest)));
+const hung = await Promise.all(selections.map(close));
+const second = process.env.TAGYARD_SECOND_TRY === '1' ? await tryAgain() : new Map<string, FileOutcome>();
+const outcomes = first.map((outcome) => second.get(outcome.path) ?? outcome);
 
 const absent = Object.entries(probes).filter(([, reason]) => reason !== null);
 const counts = sum(outcomes);
@@ -50,16 +57,16 @@ const complaints = [
   ...(counts.passed + counts.failed === 0
     ? ['No test ran: no file matches, or every suite was left out.']
     : []),
-  ...hung.filter((complaint) => complaint !== null),
   ...(stray > 0 ? [`${stray} errors were thrown outside the tests; see above.`] : []),
   ...(allRequired() ? absent.map(([name, reason]) => `TAGYARD_REQUIRE_ALL=1, but ${name}: ${reason}`) : []),
 ];
-for (const complaint of complaints) console.error(complaint);
+// A worker that doesn't end is reported, and fails nothing: the tests have had their verdict, and this process ends it.
+for (const complaint of [...hung.filter((one) => one !== null), ...complaints]) console.error(complaint);
 console.log(renderReport(outcomes, probes, (Date.now() - started) / 1000));
 // Explicit, so that a handle which a test left open can't keep a finished run from ending.
-process.exit(complaints.length > 0 || counts.failed > 0 ? 1 : Number(process.exitCode ?? 0));
+process.exit(complaints.length > 0 || counts.failed > 0 ? 1 : 0);
 
-async function select(pool: Pool): Promise<Selection> {
+async function select(pool: Pool, filters: readonly string[]): Promise<Selection> {
   const vitest = await createVitest('test', {
     project: [...POOLS[pool]],
     run: true,
@@ -71,7 +78,7 @@ async function select(pool: Pool): Promise<Selection> {
     // The pools would write the same file.
     cache: false,
   });
-  const specifications = await vitest.globTestSpecifications(filters);
+  const specifications = await vitest.globTestSpecifications([...filters]);
   return { pool, vitest, files: specifications.map(({ moduleId }) => moduleId) };
 }
 
@@ -80,11 +87,34 @@ function probe(files: readonly string[]): Probes {
   return probeComponents(new Set(files.flatMap((file) => [...componentsOf(readFileSync(file, 'utf8'))])));
 }
 
-/** Answers a complaint where a worker doesn't end: it is a fault of a test, and nothing to wait for. */
-async function close(runner: Vitest): Promise<string | null> {
+function outcomesOf({ vitest }: Selection): FileOutcome[] {
+  return vitest.state.getTestModules().map(readModule);
+}
+
+/** Runs the files that failed once more, one by one. Answers the second outcomes by path. */
+async function tryAgain(): Promise<Map<string, FileOutcome>> {
+  const failed = selections.flatMap((selection) =>
+    outcomesOf(selection)
+      .filter((outcome) => outcome.failed > 0)
+      .map((outcome) => ({ ...outcome, pool: selection.pool })),
+  );
+  if (failed.length > MOST_RETRIED) return new Map();
+  const second = new Map<string, FileOutcome>();
+  for (const { pool, path, failures } of failed) {
+    const selection = await select(pool, [path]);
+    await selection.vitest.start([path]);
+    const outcome = outcomesOf(selection).find((one) => one.path === path);
+    if (outcome) second.set(path, outcome.failed > 0 ? outcome : { ...outcome, retried: failures });
+    await close(selection);
+  }
+  return second;
+}
+
+/** Answers a complaint where a worker doesn't end: nothing to wait for. */
+async function close({ pool, vitest }: Selection): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const timer = setTimeout(() => resolve('The test workers do not end.'), CLOSE_DEADLINE_MS);
-  const closed = runner.close().then(
+  const timer = setTimeout(() => resolve(`The test workers of ${pool} do not end.`), CLOSE_DEADLINE_MS);
+  const closed = vitest.close().then(
     () => null,
     (error: unknown) => String(error),
   );

@@ -63,17 +63,25 @@ export function mayTake(
   return adopt || (isShared && owner.site === site);
 }
 
+/** The conflicts of public names of sites. */
+export function nameConflicts(plans: readonly Plan[]): Conflict[] {
+  return plans.flatMap((plan) => plan.conflicts.filter(({ ofName }) => ofName));
+}
+
 /**
  * The changes that wait until every public name of their site is the site's own, pure: the creates that need the names,
  * and the deletes in their targets and of names, because what has an earlier name must serve the site until then.
+ * `unowned`: sites and targets of names that belong to others or couldn't be observed.
  */
-export function waitingForNames(plans: readonly Plan[]): Change[] {
-  const conflicts = plans.flatMap((plan) => plan.conflicts.filter(({ ofName }) => ofName));
-  const taken = new Set(conflicts.map(({ site }) => site));
-  const changes = plans.flatMap((plan) => plan.changes).filter(({ site }) => taken.has(site));
+export function waitingForNames(
+  plans: readonly Plan[],
+  unowned: readonly Pick<Conflict, 'site' | 'target'>[],
+): Change[] {
+  const unnamed = new Set(unowned.map(({ site }) => site));
+  const changes = plans.flatMap((plan) => plan.changes).filter(({ site }) => unnamed.has(site));
   const creates = changes.filter(({ op, desired }) => op === 'create' && desired?.needsNames);
   const sites = new Set(creates.map(({ site }) => site));
-  const targets = new Set([...creates, ...conflicts].map(({ target }) => target));
+  const targets = new Set([...creates, ...unowned].map(({ target }) => target));
   const isKept = ({ op, site, target }: Change) => op === 'delete' && sites.has(site) && targets.has(target);
   return [...creates, ...changes.filter(isKept)];
 }

@@ -39,4 +39,9 @@ export class QuotaReachedError extends TerminalError {
   override name = 'QuotaReachedError';
   /** Seconds. */
   readonly retryAfter = 1_800;
+
+  /** The same error with what an operator can do. */
+  withRemedy(remedy: string): QuotaReachedError {
+    return new QuotaReachedError(`${this.message}. ${remedy}`, { cause: this.cause });
+  }
 }

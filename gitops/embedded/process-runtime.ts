@@ -74,7 +74,8 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
         ({ id, launch: { name, mark, spec }, child, stopped }): ContainerInstance => {
           const running = !stopped && child.lastEnd() === null;
           const endpoint = running ? boundEndpoint(spec) : null;
-          return { id, name, mark, running, stopped, endpoint, slot: slotOf(spec), inPlace: true };
+          const placement = { slot: slotOf(spec), inPlace: true, isReaddressed: false };
+          return { id, name, mark, running, stopped, endpoint, ...placement };
         },
       );
     },

@@ -71,7 +71,7 @@ function howToGetNames(waiting: readonly Change[]): string {
 }
 
 /** What keeps a site from being ready after everything is applied: the host's shortfall, a missing certificate. */
-export function hostObstacle(plan: PassPlan, site: string): SiteObstacle | null {
+function hostObstacle(plan: PassPlan, site: string): SiteObstacle | null {
   const shortfall = plan.shortfall(site);
   if (shortfall !== null) return shortfall;
   const message = plan.uncertified.get(site);
@@ -110,12 +110,15 @@ export function conditionAfterRun(
   return { ready: true, reason: 'Ready', message: '' };
 }
 
-/** The status of each resource that the plan knows of the site. */
+/**
+ * The status of each resource that the plan knows of the site. `before`: their last statuses, which say what is known of
+ * a target that couldn't be observed.
+ */
 export function resourceStatuses(
   plan: PassPlan,
   site: string,
   outcome: SiteOutcome | null,
-  nextRetry: string | null,
+  { nextRetry, before }: { nextRetry: string | null; before: readonly ResourceStatus[] },
 ): ResourceStatus[] {
   const { changes, conflicts, unrepaired } = plan.bySite.get(site) ?? EMPTY_SITE_PLAN;
   const done = new Set(outcome?.done.map(idOf));
@@ -125,9 +128,16 @@ export function resourceStatuses(
   const drifted = new Set(unrepaired.map(({ change }) => idOf(change)));
   const inConflict = new Set(conflicts.map(idOf));
   const failures = new Map(outcome?.failures.map(({ change, error }) => [idOf(change), error.message]));
+  const known = new Map(before.map((one) => [idOf(one), one]));
   return plan.resources(site).map((resource) => {
     const { target, key, hash } = resource;
     const id = idOf(resource);
+    if (plan.unobserved.has(target)) {
+      const last = known.get(id);
+      return last?.hash === hash || last?.hash === null
+        ? last
+        : { target, key, state: 'pending', hash: null };
+    }
     const lastError = failures.get(id);
     const state =
       lastError !== undefined

@@ -211,7 +211,8 @@ export class SiteRuns {
     inventory.settle(settled.status, settled.isConverged ? desired : null);
     const { reason, message, ready } = settled.status;
     if (settled.changed) log[ready ? 'info' : 'warn']({ site, reason, detail: message }, 'condition changed');
-    const needsAction = settled.obstacle !== null && settled.obstacle.transient !== true;
+    // While the run fails, its attempts decide.
+    const needsAction = isApplied && settled.obstacle !== null && settled.obstacle.transient !== true;
     const hasFailed = outcome?.terminal || needsAction || retries.failures(site) >= ATTEMPTS_PER_OPERATION;
     if (isApplied && settled.obstacle === null) this.#deps.operations.finish(operations, 'succeeded');
     else if (hasFailed) {

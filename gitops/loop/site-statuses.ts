@@ -5,7 +5,6 @@ import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
 import {
   conditionAfterRun,
-  hostObstacle,
   initialStatus,
   obstacle,
   resourceStatuses,
@@ -82,7 +81,7 @@ export class SiteStatuses {
     return at === undefined ? null : new Date(at);
   }
 
-  /** `isApplied`: every change of the plan is applied, apart from the optional ones. */
+  /** `isApplied`: every change that the plan allows is applied, apart from the optional ones. */
   settle(
     plan: PassPlan,
     site: string,
@@ -91,7 +90,7 @@ export class SiteStatuses {
   ): SettledStatus {
     const before = this.#of(site);
     const condition = conditionAfterRun(plan, site, outcome);
-    const found = outcome === null ? obstacle(plan, site) : hostObstacle(plan, site);
+    const found = obstacle(plan, site);
     const applied = isApplied && found === null;
     const { revision } = plan.desired;
     const manifest = plan.desired.sites.get(site)?.manifest;
@@ -104,7 +103,7 @@ export class SiteStatuses {
       suspended: manifest === null ? before.suspended : manifest?.suspend === true || undefined,
       identifies: manifest === null ? before.identifies : identifiedBy(manifest),
       health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
-      resources: resourceStatuses(plan, site, outcome, nextRetry),
+      resources: resourceStatuses(plan, site, outcome, { nextRetry, before: before.resources }),
       // A later site of this name must not take over the drain of the one that was removed.
       ...(condition.reason === 'Removed' ? { withdrawnAt: undefined } : {}),
     };

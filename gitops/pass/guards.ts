@@ -1,5 +1,5 @@
-import type { Change, Plan, Target, Traits } from '../appliers/contract.ts';
-import { waitingForNames } from '../appliers/plan.ts';
+import type { Change, Conflict, Plan, Target, Traits } from '../appliers/contract.ts';
+import { nameConflicts, waitingForNames } from '../appliers/plan.ts';
 import { contentHash } from '../base/ownership.ts';
 
 /** `sync` applies all changes, `upsert_only` all but deletes. */
@@ -34,6 +34,8 @@ export interface JudgeInput {
   readonly sites: readonly JudgedSite[];
   /** One plan per target; a target that couldn't be observed has none. */
   readonly plans: readonly Plan[];
+  /** Names of sites that couldn't be observed and weren't the site's own before: they may belong to others. */
+  readonly unobservedNames: readonly Pick<Conflict, 'site' | 'target'>[];
   /** Of every target; `owned`: how many objects of this host the last observation found. */
   readonly targets: readonly (Traits & { readonly owned: number })[];
   readonly policy: Policy;
@@ -74,8 +76,11 @@ const BLOCK_REASONS = [
   'upsert_only',
 ] as const;
 type BlockReason = (typeof BLOCK_REASONS)[number];
-/** `unusable`: the site has no usable manifest. `conflict`: a public name of the site belongs to others. */
-export type HoldReason = BlockReason | 'suspended' | 'unusable' | 'conflict';
+/**
+ * `unusable`: the site has no usable manifest. `conflict`: a public name of the site belongs to others. `unobserved`: it
+ * may belong to others, because it couldn't be observed.
+ */
+export type HoldReason = BlockReason | 'suspended' | 'unusable' | 'conflict' | 'unobserved';
 
 export const APPROVABLE: ReadonlySet<HoldReason> = new Set<BlockReason>([
   'empty_desired_state',
@@ -126,7 +131,7 @@ export function judge(input: JudgeInput): Verdict {
   const approved = guarded.every((change) => input.approved.has(changeId(change)));
   const blocks = [...(approved ? [] : approvable), ...unconditionalBlocks(input, changes, known)];
 
-  const held = holdReasons(input.plans, blocks, known);
+  const held = holdReasons(input, blocks, known);
   return {
     allowed: changes.filter((change) => !held.has(change)),
     held,
@@ -145,7 +150,7 @@ interface BlockedChanges {
 type Known = ReadonlyMap<string, JudgedSite>;
 
 function holdReasons(
-  plans: readonly Plan[],
+  { plans, unobservedNames }: JudgeInput,
   blocks: readonly BlockedChanges[],
   known: Known,
 ): Map<Change, HoldReason[]> {
@@ -153,7 +158,8 @@ function holdReasons(
   const hold = (change: Change, reason: HoldReason) =>
     held.set(change, [...(held.get(change) ?? []), reason]);
   for (const { reason, changes: which } of blocks) for (const change of which) hold(change, reason);
-  for (const change of waitingForNames(plans)) hold(change, 'conflict');
+  for (const change of waitingForNames(plans, nameConflicts(plans))) hold(change, 'conflict');
+  for (const change of waitingForNames(plans, unobservedNames)) hold(change, 'unobserved');
   for (const change of plans.flatMap((plan) => plan.changes)) {
     const site = known.get(change.site);
     if (site?.unusable) hold(change, 'unusable');

@@ -50,6 +50,13 @@ export class Inventory {
     return keys;
   }
 
+  /** True if the object was the site's own when it was last observed or applied. */
+  has({ target, site, key }: Pick<Change, 'target' | 'site' | 'key'>): boolean {
+    if (this.#observedOf(target).get(site)?.has(key)) return true;
+    const before = this.#resources.get(site)?.find((one) => one.target === target && one.key === key);
+    return before?.hash != null;
+  }
+
   count(target: Target): number {
     let sum = 0;
     for (const keys of this.#observedOf(target).values()) sum += keys.size;

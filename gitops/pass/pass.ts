@@ -106,6 +106,7 @@ export async function planPass(input: PassInput, signal: AbortSignal): Promise<P
     ...guards,
     sites: [...desired.sites.values()].map(toJudgedSite),
     plans: splits,
+    unobservedNames: observations.flatMap((one) => unobservedNames(one, inventory)),
     targets: appliers.map(({ target, isShared = false, countedAs }) => ({
       target,
       isShared,
@@ -177,6 +178,15 @@ async function observeTarget(
     const error = cause instanceof Error ? cause : new Error(String(cause));
     return { applier, resources, bySite, observed: [], error };
   }
+}
+
+/** The sites with a name that couldn't be observed and wasn't the site's own before. */
+function unobservedNames({ applier, bySite, error }: TargetObservation, inventory: Inventory) {
+  if (error === null || !applier.givesNames) return [];
+  const { target } = applier;
+  return [...bySite].flatMap(([site, resources]) =>
+    resources.every((one) => one.adopt || inventory.has(one)) ? [] : [{ site, target }],
+  );
 }
 
 async function observeScope(

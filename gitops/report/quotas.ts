@@ -1,22 +1,15 @@
 import { z } from 'zod';
+import { quotaRemedy } from '../base/quota-remedy.ts';
 
-/** The limits of a provider that are known, with what to do before one is reached. */
+/** The limits of a provider that are known. */
 const QUOTAS = {
   worker_routes: {
     target: 'route',
     what: 'Workers routes of the zone',
-    remedy: {
-      site: 'Set EDGE_ROUTE_MODE=wildcard (one route for all sites), delete routes, or have Cloudflare raise the limit.',
-      wildcard: 'Delete routes, or have Cloudflare raise the limit.',
-    },
   },
   dns_records: {
     target: 'dns',
     what: 'DNS records of the zone',
-    remedy: {
-      site: 'Set DNS_RECORD_MODE=wildcard (fewer records a site), delete records, or move the zone to a larger plan.',
-      wildcard: 'Delete records, or move the zone to a larger plan.',
-    },
   },
 } as const;
 const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
@@ -70,7 +63,7 @@ interface CountedSite {
 /** A quota with its state, pure. `sites`: what they still miss needs room as well. */
 export function statusOf(quota: QuotaFigures, sites: readonly CountedSite[]): QuotaStatus {
   const { name, mode = 'site', used, limit, perSite, unused = [] } = quota;
-  const { target, what, remedy } = QUOTAS[name];
+  const { target, what } = QUOTAS[name];
   const surplus = unused.length === 0 ? '' : `; unused: ${unused.join(', ')}`;
   if (limit === null) {
     const message = `${used} ${what}; the limit is unknown${surplus}`;
@@ -83,7 +76,7 @@ export function statusOf(quota: QuotaFigures, sites: readonly CountedSite[]): Qu
   const state = room < perSite ? 'quota_reached' : used >= limit * NEAR ? 'quota_near' : 'ok';
   const needed = state === 'quota_reached' ? `; a new site needs ${perSite}` : '';
   const message = `${used} of ${limit} ${what}${needed}${surplus}`;
-  const fixes = [...(state === 'ok' ? [] : [remedy[mode]]), ...(surplus === '' ? [] : [REMOVAL])];
+  const fixes = [...(state === 'ok' ? [] : [quotaRemedy(name, mode)]), ...(surplus === '' ? [] : [REMOVAL])];
   return { ...quota, state, message, fix: fixes.length === 0 ? null : fixes.join(' ') };
 }
 

@@ -96,7 +96,7 @@ export async function testBed(withWorld = false): Promise<TestBed> {
           ageIdentity,
           secret: 'an infra secret',
           worldUrl: withWorld ? gate.url : null,
-          wildcard: true,
+          env: { EDGE_ROUTE_MODE: 'wildcard', DNS_RECORD_MODE: 'site' },
           cloudflare: {
             url,
             token: EMULATOR_TOKEN,

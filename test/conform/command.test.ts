@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { buildVendor } from '../../sites/demo/vendor/app.ts';
 import { buildGateway } from '../../sites/demo/vendor/gateway.ts';
@@ -13,6 +14,7 @@ import { runConform, startConform } from './run-conform.ts';
 /** The rows of `--cloudflare` that no run tries. */
 const QUOTAS = untriedQuotas.map(({ name }) => name);
 const CLOUDFLARE = [...cloudflareBehaviours, ...untriedQuotas];
+const DOCUMENT = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
 
 describe('npm run conform', () => {
   test('says what to name where nothing is named, and tries nothing', async () => {
@@ -28,6 +30,15 @@ describe('npm run conform', () => {
     ['extra', 2],
   ])('with %s has exit code %s', async (argument, code) => {
     expect((await startConform([argument])).exitCode).toBe(code);
+  });
+
+  test('says in its help which exit codes can occur, and that no run of --cloudflare has code 0', async () => {
+    const { stdout } = await startConform(['--help']);
+    expect(stdout).toContain('0: all same; never with --cloudflare');
+    // As documented, and in the same order.
+    const documented = [...DOCUMENT.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => code);
+    expect(documented).toContain('3');
+    expect([...stdout.matchAll(/(?:Exit code |^|\. )(\d+): /gm)].map(([, code]) => code)).toEqual(documented);
   });
 
   test.each([
@@ -102,7 +113,10 @@ describe('npm run conform -- --cloudflare', () => {
       ['refuses the 101st custom domain of a zone', 'it would fill the zone'],
       ['refuses the 201st DNS record of a zone', 'it would fill the zone'],
     ]);
-    expect(tables[0]?.costs[0]).toBe(`${front.calls.length - made} calls`);
+    const calls = front.calls.length - made;
+    expect(tables[0]?.costs[0]).toBe(`${calls} calls`);
+    // What the document says, rounded.
+    expect(DOCUMENT).toContain(`about ${Math.round(calls / 10) * 10} calls`);
     expect(tables[0]?.remains).toEqual([]);
     expect(await everything()).toEqual(before);
   });

@@ -3,14 +3,21 @@ import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeWith } from '../support/components.ts';
 import { startImageRegistry } from '../support/containers/image-registry.ts';
-import { spoiltRelease, tagServerImage } from '../support/containers/tag-server-image.ts';
+import { changedRelease, spoiltRelease, tagServerImage } from '../support/containers/tag-server-image.ts';
 import { eventually } from '../support/eventually.ts';
 import { signal } from '../support/signal.ts';
 import { containerConfig } from '../support/tag-server.ts';
+import { readEnv } from './env.ts';
+import { NotTried } from './not-tried.ts';
 import { runConform, startConform } from './run-conform.ts';
-import { tagServerBehaviours } from './tag-server/index.ts';
+import { runTable } from './table.ts';
+import { containerBehaviours } from './tag-server/index.ts';
+import { previewNameBehaviours } from './tag-server/preview-name.ts';
+import { openDockerRun } from './targets/docker-run.ts';
+import { pairStarter } from './targets/pair.ts';
+import { tagServerTable } from './targets/tag-server.ts';
 
-const ALL = tagServerBehaviours.map(({ name }) => name);
+const ALL = containerBehaviours.map(({ name }) => name);
 const PREFLIGHT = 'answers the preflight of Tag Manager’s interface with 204 and credentials, in both roles';
 
 const DOCUMENT = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
@@ -23,10 +30,12 @@ describeWith('docker', 'npm run conform -- --image', () => {
   });
   afterAll(() => built[Symbol.asyncDispose]());
 
-  /** The command's containers that exist, of all runs. */
-  async function containers(): Promise<string[]> {
+  /** The command's containers and networks that exist, of all runs. */
+  async function remains(): Promise<string[]> {
     const filters = { label: ['tagyard.conform'] };
-    return (await docker.listContainers({ all: true, filters })).flatMap(({ Names }) => Names);
+    const containers = await docker.listContainers({ all: true, filters });
+    const networks = await docker.listNetworks({ filters });
+    return [...containers.flatMap(({ Names }) => Names), ...networks.map(({ Name }) => Name)];
   }
 
   test('pulls an image, finds it the same, and removes its containers', async () => {
@@ -41,7 +50,7 @@ describeWith('docker', 'npm run conform -- --image', () => {
       expect(costs).toMatch(/^\d+ containers$/);
       // The document says so twice.
       expect(DOCUMENT.match(/\d+ containers/g)).toEqual([costs, costs]);
-      expect(await containers()).toEqual([]);
+      expect(await remains()).toEqual([]);
     } finally {
       await docker.getImage(registry.image).remove({ force: true });
     }
@@ -59,7 +68,52 @@ describeWith('docker', 'npm run conform -- --image', () => {
     expect(detail).toContain('CONTAINER_CONFIG');
     expect(run.output).not.toContain(config);
     expect(run.output).not.toContain('s3cret-c0nf0rm');
-    expect(await containers()).toEqual([]);
+    expect(await remains()).toEqual([]);
+  });
+
+  const [HANDS_OVER, EVERY_PATH, REFUSES_CA] = previewNameBehaviours.map(({ name }) => name);
+
+  test.each([
+    [
+      'reads no hosts file',
+      `const dns = process.getBuiltinModule('node:dns');
+       dns.lookup = (name, options, done) => done(new Error('no such name: ' + name));
+       process.getBuiltinModule('node:module').syncBuiltinESMExports();`,
+      [HANDS_OVER, EVERY_PATH, REFUSES_CA],
+    ],
+    ['believes every certificate', `process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';`, [REFUSES_CA]],
+  ])('finds out a server that %s', async (_what, code, expected) => {
+    const table = tagServerTable(await changedRelease(docker, built, code), readEnv({}));
+    const { rows } = await runTable(
+      { ...table, behaviours: previewNameBehaviours },
+      { signal: new AbortController().signal, onOpen: () => {}, onRow: () => {} },
+    );
+    const differing = rows.filter(({ outcome }) => outcome === 'differs');
+    expect(differing.map(({ name }) => name)).toEqual(expected);
+    expect(rows.map(({ outcome }) => outcome)).not.toContain('not tried');
+    expect(await remains()).toEqual([]);
+  });
+
+  test('does not judge the hand-over where containers can’t reach this machine', async () => {
+    const run = await openDockerRun(built.image, new AbortController().signal);
+    const pairs = pairStarter({
+      // In a container it is the container itself.
+      gateway: async () => '127.0.0.1',
+      preview: () => 'http://127.0.0.1:1',
+      async start(env, placement) {
+        const { url, remove } = await run.start({ CONTAINER_CONFIG: containerConfig(), ...env }, placement);
+        await eventually(() => fetch(`${url}/healthz`));
+        return { listens: true, url, stop: remove };
+      },
+    });
+    try {
+      const { assertReachable } = await pairs.start({ trusts: true });
+      await expect(assertReachable()).rejects.toThrow(NotTried);
+    } finally {
+      await run.removeAll();
+      await pairs.close();
+    }
+    expect(await remains()).toEqual([]);
   });
 
   test.each([
@@ -70,7 +124,7 @@ describeWith('docker', 'npm run conform -- --image', () => {
     expect(exitCode).toBe(3);
     expect(having('not tried')).toEqual(ALL);
     for (const { detail } of rows) expect(detail).toContain(reason);
-    expect(await containers()).toEqual([]);
+    expect(await remains()).toEqual([]);
   });
 
   test('tries nothing without Docker, and says so', async () => {
@@ -88,11 +142,11 @@ describeWith('docker', 'npm run conform -- --image', () => {
       said += chunk;
     });
     await eventually(() => expect(said).toMatch(/^ {2}same /m), { timeoutMs: 120_000 });
-    expect(await containers()).not.toEqual([]);
+    expect(await remains()).not.toEqual([]);
     signal(run.pid ?? 0, 'SIGINT');
     const { exitCode, stdout } = await run;
     expect(exitCode).toBe(3);
     expect(stdout).toContain('the run was interrupted');
-    expect(await containers()).toEqual([]);
+    expect(await remains()).toEqual([]);
   });
 });

@@ -5,10 +5,10 @@ import { cloudflareBehaviours } from './cloudflare/behaviours.ts';
 import { quotaBehaviours } from './cloudflare/quotas.ts';
 import { googleBehaviours } from './google/behaviours.ts';
 import { headings } from './headings.ts';
-import { tagServerBehaviours } from './tag-server/index.ts';
+import { containerBehaviours } from './tag-server/index.ts';
 
 const TABLES: readonly (readonly [name: string, behaviours: readonly Behaviour<never>[]])[] = [
-  ['the tag server', tagServerBehaviours],
+  ['the tag server', containerBehaviours],
   ['Cloudflare', cloudflareBehaviours],
   ['Cloudflare’s quotas', quotaBehaviours],
   ['Google', googleBehaviours],
@@ -17,7 +17,7 @@ const TABLES: readonly (readonly [name: string, behaviours: readonly Behaviour<n
 test('docs/conformance.md shows as many rows of the tag server as there are', () => {
   const text = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
   const [, ...counts] = /(\d+) same, (\d+) differ, (\d+) not tried; \d+ containers/.exec(text) ?? [];
-  expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(tagServerBehaviours.length);
+  expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(containerBehaviours.length);
 });
 
 describe.each(TABLES)('the behaviours of %s', (_name, behaviours) => {

@@ -33,7 +33,7 @@ describe('a daemon whose Cloudflare fails', () => {
   let number = 0;
 
   beforeAll(async () => {
-    on = await stage();
+    on = await stage({ mode: 'site' });
     faulty = await startFaultyCloudflare(on.gate.cloudflareUrl);
     const settings = on.settings().cloudflare;
     daemon = await on.start({
@@ -177,7 +177,7 @@ describe('a daemon whose Cloudflare allows few calls', () => {
   let daemon: RunningDaemon;
   beforeAll(async () => {
     // So few that a busy machine makes them in that time, too.
-    on = await stage(undefined, { calls: { calls: 30, seconds: 5 } });
+    on = await stage({ mode: 'site', limits: { calls: { calls: 30, seconds: 5 } } });
     daemon = await on.start();
   });
   afterAll(async () => {

@@ -3,21 +3,24 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { ask, standing } from '../support/faults/operations.ts';
-import { converged, fullPass, type Stage, stage } from '../support/faults/stage.ts';
+import { converged, fullPass, type Mode, type Stage, stage } from '../support/faults/stage.ts';
 import type { RunningDaemon } from '../support/gitops/daemon.ts';
 import type { Moment } from '../support/gitops/gate.ts';
 
 const WHOLE = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
-const DRAINING = { ...WHOLE, dns: 0 };
 const NOTHING = { containers: 0, proxy: 0, kv: 0, routes: 0, dns: 0 };
 const HOUR = 3_600;
 const DNS = /dns_records/;
 
-describe('a drain', () => {
+const MODES: readonly Mode[] = ['auto', 'site'];
+
+describe.each(MODES)('a drain with the route and records of the mode %s', (mode) => {
+  // Without its record, no visitor reaches the site by the wildcard.
+  const DRAINING = { ...WHOLE, routes: mode === 'auto' ? 0 : 1, dns: 0 };
   let on: Stage;
   let daemon: RunningDaemon;
   beforeEach(async () => {
-    on = await stage();
+    on = await stage({ mode });
     await on.plantForeign();
   });
   afterEach(async () => {

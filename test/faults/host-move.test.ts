@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { standing } from '../support/faults/operations.ts';
+import { addressOf, standing } from '../support/faults/operations.ts';
 import { converged, fullPass, type Stage, stage } from '../support/faults/stage.ts';
 import type { RunningDaemon } from '../support/gitops/daemon.ts';
 import { type Gate, startGate } from '../support/gitops/gate.ts';
@@ -82,10 +82,13 @@ describe('a site that moves to another host', () => {
       const { kv, routes, dns } = standing(world, site);
       const found = JSON.stringify({ kv, routes, dns });
       const short = found === JSON.stringify({ kv: 4, routes: 1, dns: 3 }) ? [] : [`${site} has ${found}`];
-      const address = world.dns.find(({ name }) => name === `${site}-origin.example.net`)?.content;
-      const host = HOSTS.find((one) => ADDRESSES[one] === address);
-      const up = host !== undefined && JSON.stringify(local(host, site)) === JSON.stringify(WHOLE);
-      return up ? short : [...short, `${site} leads to ${address}, where it isn't up`];
+      const astray = ['origin', 'preview'].flatMap((which) => {
+        const address = addressOf(world, `${site}-${which}.example.net`).content;
+        const host = HOSTS.find((one) => ADDRESSES[one] === address);
+        const up = host !== undefined && JSON.stringify(local(host, site)) === JSON.stringify(WHOLE);
+        return up ? [] : [`${site}’s ${which} leads to ${address}, where it isn't up`];
+      });
+      return [...short, ...astray];
     });
   }
   /** Ownership marks of the resources that all hosts can write to. */

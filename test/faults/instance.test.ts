@@ -18,6 +18,13 @@ const EMBEDDED = { TAGYARD_PROXY: 'embedded', TAGYARD_CONTAINERS: 'process' };
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FREE = { MANAGEMENT_PORT: '0', PROVISIONER_PORT: '0', EDGE_PORT: '0', PROXY_PORT: '0' };
 
+/** The site answers from the edge once the edge has read its stores, which takes a moment after `active`. */
+async function isServed(call: ReturnType<typeof api>, hostname: string): Promise<void> {
+  await eventually(async () =>
+    expect((await call.edge(hostname, 'GET', '/healthy')).status, hostname).toBe(200),
+  );
+}
+
 /** Runs the command until it exits; for starts that must fail. */
 async function start(env: NodeJS.ProcessEnv): Promise<{ code: number | null; stderr: string }> {
   const child = spawn(process.execPath, ['gitops/cli.ts', 'up'], {
@@ -85,7 +92,7 @@ describe('an instance that is killed with SIGKILL', () => {
     const call = await restart();
     const after = await call.reaches(instance.run.demo.container, 'active');
     expect(after.revision).toBe(before.body.revision);
-    expect((await call.edge(after.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
+    await isServed(call, after.hostnames.edge);
   });
 
   test('comes back on the same addresses when all its processes were killed at once', async () => {
@@ -94,7 +101,7 @@ describe('an instance that is killed with SIGKILL', () => {
     const call = await restart();
     expect({ edge: instance.run.edge, management: instance.run.management }).toEqual({ edge, management });
     const demo = await call.reaches(instance.run.demo.container, 'active');
-    expect((await call.edge(demo.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
+    await isServed(call, demo.hostnames.edge);
   });
 
   test('finishes a creation that it was in the middle of', async () => {
@@ -103,7 +110,7 @@ describe('an instance that is killed with SIGKILL', () => {
     await kill();
     const call = await restart();
     const made = await call.reaches(answer.body.id, 'active');
-    expect((await call.edge(made.hostnames.edge, 'GET', '/healthy')).status).toBe(200);
+    await isServed(call, made.hostnames.edge);
   });
 
   test('finishes a removal that it was in the middle of, and nothing of the site remains', async () => {

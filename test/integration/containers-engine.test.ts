@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import type { Runtime } from '../../gitops/appliers/containers/runtime.ts';
+import { MARK_LABEL } from '../../gitops/clients/docker.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { buildDemoImage } from '../../sites/demo/image.ts';
 import { describeWith } from '../support/components.ts';
@@ -20,6 +21,7 @@ import { containerConfig, containerSecret } from '../support/tag-server.ts';
 const INSTANCE = 'test-engine';
 const REPOSITORY = 'tagyard-test/engine';
 const SITE = 'acme';
+type Labels = Readonly<Record<string, string>>;
 const TIMEOUT = { timeoutMs: 60_000, intervalMs: 100 };
 
 describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
@@ -29,6 +31,8 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
     let engine: OwnEngine;
     let image: string;
     let daemon: MemoryDaemon;
+    /** Changes the labels of containers that are created. */
+    let relabel = (labels: Labels): Labels => labels;
     /** Called right after a container was started or removed, within the change. */
     let afterChange: (what: 'start' | 'remove') => Promise<void>;
     beforeAll(async () => {
@@ -36,7 +40,7 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
       // Otherwise a container that gets SIGTERM before its handler is set blocks the engine for ten seconds.
       const create = engine.docker.createContainer.bind(engine.docker);
       vi.spyOn(engine.docker, 'createContainer').mockImplementation((options) =>
-        create({ ...options, StopTimeout: 1 }),
+        create({ ...options, Labels: relabel(options.Labels ?? {}), StopTimeout: 1 }),
       );
       image = await buildDemoImage({ docker: engine.docker, repository: REPOSITORY });
     });
@@ -110,6 +114,61 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
       await engine.start();
       await settles('2');
     });
+
+    test.each([
+      ['', '192.168.213.1', (labels: Labels) => labels],
+      [
+        ' by an earlier release',
+        '192.168.214.1',
+        ({ [MARK_LABEL]: mark = '' }: Labels) => ({ [MARK_LABEL]: mark }),
+      ],
+    ])(
+      'are replaced if they were created%s for another address of the bridge',
+      async (_who, address, labels) => {
+        const { docker } = engine;
+        const network = `tagyard-${INSTANCE}-${address}`;
+        await docker.createNetwork({ Name: network });
+        relabel = labels;
+        const { signal } = new AbortController();
+        const build = () =>
+          containersApplier(
+            settings,
+            dockerRuntime({ docker, networkOf: () => network, stopGraceSeconds: 2 }),
+          );
+        const manifest = { ...loadedManifest(SITE, 1, { image }), config: containerSecret({}) };
+        const planBy = async (applier: ReturnType<typeof build>) => {
+          const desired = applier.desired(manifest);
+          return applier.plan(desired, await applier.observe(desired, signal)).changes;
+        };
+        const hosts = async () => {
+          const all = await docker.listContainers({ all: true });
+          const found = await Promise.all(all.map(({ Id }) => docker.getContainer(Id).inspect()));
+          return found.flatMap(({ HostConfig }) => HostConfig.ExtraHosts ?? []);
+        };
+        const before = build();
+        for (const change of await planBy(before)) await before.apply(change, signal);
+        expect(await hosts()).toHaveLength(1);
+        relabel = (same) => same;
+        await engine.moveBridge(address);
+
+        const after = build();
+        // The engine restarts the containers meanwhile.
+        const changes = await eventually(async () => {
+          const found = await planBy(after);
+          expect(found).toMatchObject([
+            { op: 'update', key: expect.stringContaining('/processing/'), observed: { outdated: true } },
+          ]);
+          return found;
+        }, TIMEOUT);
+        for (const change of changes) await after.apply(change, signal);
+        expect(await hosts()).toEqual([`${manifest.hostnames.preview}:${address}`]);
+        expect(await planBy(after)).toEqual([]);
+        for (const { Id } of await docker.listContainers({ all: true })) {
+          await docker.getContainer(Id).remove({ force: true });
+        }
+        await docker.getNetwork(network).remove();
+      },
+    );
 
     const rob = async (from: string) => {
       // No container is restored before its image is removed, too.

@@ -125,13 +125,7 @@ describe('each fault gives only the expected findings, each with a fix', () => {
       breaks: () => stage.setVhosts(false),
       repairs: () => stage.setVhosts(true),
       finds: [
-        ...([
-          'container_config',
-          'processing_health',
-          'preview_health',
-          'preview_url',
-          'underscore_paths',
-        ] as const),
+        ...(['processing_health', 'preview_health', 'preview_url', 'underscore_paths'] as const),
         ...([
           'loader',
           'boot',

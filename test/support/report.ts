@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util';
 import type { TestModule } from 'vitest/node';
 import { SUITES, suiteOf } from '../suites.ts';
 import { allRequired, type Probes } from './components.ts';
@@ -12,6 +13,10 @@ export interface Counts {
 export interface FileOutcome extends Counts {
   readonly path: string;
   readonly seconds: number;
+  /** What failed: a test's full name, or none for the file itself, with the first line of the error. */
+  readonly failures: readonly string[];
+  /** The failures of the first try, where a second one passed (`TAGYARD_SECOND_TRY`). */
+  readonly retried?: readonly string[];
 }
 
 /**
@@ -28,7 +33,17 @@ export function readModule(module: TestModule): FileOutcome {
     failed: failed === 0 && !module.ok() ? 1 : failed,
     skipped: count('skipped'),
     seconds: (collectDuration + setupDuration + duration) / 1000,
+    failures: [
+      ...module.errors().map(({ message }) => firstLine(message)),
+      ...[...module.children.allTests('failed')].map(
+        (test) => `${test.fullName}: ${firstLine(test.result().errors?.[0]?.message ?? '')}`,
+      ),
+    ],
   };
+}
+
+function firstLine(text: string): string {
+  return stripVTControlCharacters(text).split('\n', 1)[0] ?? '';
 }
 
 export function sum(outcomes: readonly Counts[]): Counts {
@@ -82,6 +97,18 @@ function leftOut(probes: Probes): string[] {
   ];
 }
 
+/** Names what failed, so that the end of a long run's output is enough to know it. */
+function failures(outcomes: readonly FileOutcome[]): string[] {
+  const listed = (title: string, linesOf: (file: FileOutcome) => readonly string[] | undefined) => {
+    const lines = outcomes.flatMap((file) => (linesOf(file) ?? []).map((text) => `  ${file.path} > ${text}`));
+    return lines.length === 0 ? [] : [title, ...lines, ''];
+  };
+  return [
+    ...listed('Passed at the second try only:', ({ retried }) => retried),
+    ...listed('Failed:', (file) => file.failures),
+  ];
+}
+
 /** `N passed, N failed`: the last line of a run, for programs. The table above it counts the skipped tests. */
 export function lastLine({ passed, failed }: Counts): string {
   return `${passed} passed, ${failed} failed`;
@@ -95,6 +122,7 @@ export function renderReport(outcomes: readonly FileOutcome[], probes: Probes, w
     `${wallSeconds.toFixed(1)} s of wall time; the seconds above are summed over files.`,
     '',
     ...leftOut(probes),
+    ...failures(outcomes),
     lastLine(sum(outcomes)),
   ].join('\n');
 }

@@ -130,7 +130,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   }
 
   async function observeOne(found: ContainerInstance, needsGate: boolean, signal: AbortSignal) {
-    const { id, name, mark, running, stopped, endpoint, inPlace } = found;
+    const { id, name, mark, running, stopped, endpoint, inPlace, isReaddressed } = found;
     const { owner, hash } = readMark(identity, mark);
     // A restart of this process closed the gate.
     const lacksGate = needsGate && !onDemand.hasGate(name);
@@ -138,6 +138,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     const problem = async () => {
       if (owner.kind !== 'ours' || lacksGate) return 'without Tagyard’s port gate';
       if (!inPlace) return 'in a network that is not its site’s';
+      if (isReaddressed) return 'with an earlier address of Docker’s default bridge';
       if (needsGate && onDemand.isOnStandby(found)) return null;
       if (!running || endpoint === null) return 'not running';
       const health = await healthOf(endpoint, signal);
@@ -149,7 +150,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     const fault = await problem();
     const observed = { target: CONTAINERS.target, key, owner, ref } as const;
     if (fault === null) return { ...observed, hash };
-    const isOutdated = lacksGate && inPlace && (running || stopped);
+    const isOutdated = (lacksGate || isReaddressed) && inPlace && (running || stopped);
     return { ...observed, hash: null, found: fault, ...(isOutdated ? { outdated: true as const } : {}) };
   }
 

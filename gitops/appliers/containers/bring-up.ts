@@ -53,7 +53,7 @@ export function buildBringUp(deps: BringUpDeps) {
     );
     if (existing !== undefined) {
       refuseForeign(existing, resource);
-      if (existing.mark === mark && existing.inPlace) {
+      if (existing.mark === mark && existing.inPlace && !existing.isReaddressed) {
         const health = await checkExisting(existing, spec, signal);
         if (health === 'healthy') return;
         if (health === 'unhealthy' && !spec.onDemand) return renew(site);

@@ -15,7 +15,13 @@ import {
 } from '../../clients/docker.ts';
 import { dockerEvents } from '../../clients/docker-events.ts';
 import { ensureImage } from './docker-image.ts';
-import { CONTAINER_PORT, createOptions, readSlot } from './docker-spec.ts';
+import {
+  CONTAINER_PORT,
+  createOptions,
+  hostsPreviewAddress,
+  labelledPreviewAddress,
+  readSlot,
+} from './docker-spec.ts';
 import type { KeyFiles } from './key-files.ts';
 import type { ContainerInstance, Launch, Runtime } from './runtime.ts';
 
@@ -45,6 +51,7 @@ const LOSSES = {
  * time, and the first container was up only when most of them were.
  */
 const STARTS_AT_ONCE = availableParallelism();
+const INSPECTIONS_AT_ONCE = 8;
 
 /** Runs containers in a Docker engine on this host. They outlive this process. */
 export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
@@ -63,13 +70,47 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
       const all = await withSharedSignal(signals, (signal) =>
         callDocker('listing containers', docker.listContainers({ all: true, abortSignal: limited(signal) })),
       );
-      const value = all.map((one) => readInstance(one, networkOf));
+      const readdressed = await withSharedSignal(signals, (signal) => readdressedOf(all, signal));
+      const value = all.map((one) => readInstance(one, readdressed, networkOf));
       const present = new Set(value.map(({ name }) => name));
       for (const name of files) if (!present.has(name) && !creating.has(name)) await keyFiles?.remove(name);
       return signals.map(() => ({ status: 'fulfilled', value }));
     },
     { windowMs: 0 },
   );
+
+  /** By container: the address in the hosts file of one without a label for it. It never changes. */
+  const inspected = new Map<string, string>();
+
+  /** The ids of those containers whose hosts file has an earlier address of Docker's default bridge. */
+  async function readdressedOf(
+    all: readonly Docker.ContainerInfo[],
+    signal: AbortSignal,
+  ): Promise<ReadonlySet<string>> {
+    const bridge = networkOf === undefined ? null : await dockerBridgeGateway(docker, signal);
+    // Without a bridge, the address that a container needs is unknown.
+    if (bridge === null) return new Set();
+    const ids = new Set(all.map(({ Id }) => Id));
+    for (const id of inspected.keys()) if (!ids.has(id)) inspected.delete(id);
+    const stale = await Promise.all(
+      all.map(async ({ Id, Labels }) => {
+        if (siteOfMark(Labels[MARK_LABEL]) === null) return [];
+        const address = labelledPreviewAddress(Labels) ?? (await inspections(() => inspectHosts(Id, signal)));
+        return address === '' || address === bridge ? [] : [Id];
+      }),
+    );
+    return new Set(stale.flat());
+  }
+
+  async function inspectHosts(id: string, signal: AbortSignal): Promise<string> {
+    const known = inspected.get(id);
+    if (known !== undefined) return known;
+    const found = docker.getContainer(id).inspect({ abortSignal: limited(signal) });
+    const container = await unlessGone(callDocker('inspecting a container', found));
+    const address = hostsPreviewAddress(container?.HostConfig.ExtraHosts ?? []);
+    inspected.set(id, address);
+    return address;
+  }
 
   async function stop(id: string, signal: AbortSignal): Promise<void> {
     const options = { t: stopGraceSeconds, abortSignal: limited(signal) };
@@ -93,6 +134,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
   }
 
   const starts = limit(STARTS_AT_ONCE);
+  const inspections = limit(INSPECTIONS_AT_ONCE);
 
   async function networkFor(site: string, signal: AbortSignal) {
     if (networkOf === undefined) return {};
@@ -188,6 +230,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
 
 function readInstance(
   { Id, Names, Labels, State, Ports, NetworkSettings }: Docker.ContainerInfo,
+  readdressed: ReadonlySet<string>,
   networkOf: DockerRuntimeOptions['networkOf'],
 ): ContainerInstance {
   const published = Ports.find(({ PrivatePort, PublicPort }) => PrivatePort === CONTAINER_PORT && PublicPort);
@@ -201,6 +244,7 @@ function readInstance(
     endpoint: published === undefined ? null : { address: published.IP, port: published.PublicPort },
     slot: readSlot(Labels),
     inPlace: isInPlace(Labels[MARK_LABEL], Object.keys(NetworkSettings.Networks), networkOf),
+    isReaddressed: readdressed.has(Id),
   };
 }
 

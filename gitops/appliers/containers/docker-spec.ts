@@ -3,6 +3,8 @@ import { MARK_LABEL } from '../../clients/docker.ts';
 import type { Launch, Slot } from './runtime.ts';
 
 const SLOT_LABEL = 'tagyard.slot';
+/** The address in the container's hosts file; empty: it has none, or one that the engine chose. */
+const PREVIEW_LABEL = 'tagyard.preview-address';
 /** The port on which the image listens in the container. */
 export const CONTAINER_PORT = 8080;
 
@@ -42,20 +44,23 @@ export function createOptions(
     ...(keyFile === undefined ? {} : { GOOGLE_APPLICATION_CREDENTIALS: KEY_PATH }),
   };
   const port = `${CONTAINER_PORT}/tcp`;
+  const previewAddress = spec.role === 'processing' ? network?.previewAddress : undefined;
   return {
     name,
     Image: spec.image,
     User: USER,
     Env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
-    Labels: { [MARK_LABEL]: mark, [SLOT_LABEL]: formatSlot(spec) },
+    Labels: {
+      [MARK_LABEL]: mark,
+      [SLOT_LABEL]: formatSlot(spec),
+      [PREVIEW_LABEL]: previewAddress ?? '',
+    },
     ExposedPorts: { [port]: {} },
     HostConfig: {
       PortBindings: { [port]: [{ HostIp: spec.boundAddress, HostPort: String(spec.port) }] },
       // The tag server reads the hosts file only for a name that DNS doesn't have (docs/facts.md, Start and run).
       ExtraHosts:
-        spec.role === 'processing'
-          ? [`${spec.previewHost}:${network?.previewAddress ?? 'host-gateway'}`]
-          : [],
+        spec.role === 'processing' ? [`${spec.previewHost}:${previewAddress ?? 'host-gateway'}`] : [],
       // With an `ndots`, Docker's resolver itself answers that a name of one label has no address.
       ...(network === undefined ? {} : { NetworkMode: network.name, DnsOptions: ['ndots:1'] }),
       Mounts: [...mountOf(caFile, CA_PATH), ...mountOf(keyFile, KEY_PATH)],
@@ -92,6 +97,17 @@ export function readSlot(labels: Readonly<Record<string, string>>): Slot | null 
   return address === undefined || boundAddress === undefined
     ? null
     : { address, boundAddress, port: Number(port) };
+}
+
+/** The address in a container's hosts file by its labels; `undefined`: an older release created it. */
+export function labelledPreviewAddress(labels: Readonly<Record<string, string>>): string | undefined {
+  return labels[PREVIEW_LABEL];
+}
+
+/** The same by the container's `ExtraHosts`. */
+export function hostsPreviewAddress(extraHosts: readonly string[]): string {
+  const [, address = ''] = /:(\d+(?:\.\d+){3})$/.exec(extraHosts[0] ?? '') ?? [];
+  return address;
 }
 
 /** `512m` or `1g`, as the manifest's schema allows, in bytes. */

@@ -16,6 +16,8 @@ export interface ContainerInstance {
   readonly slot: Slot | null;
   /** True if it is in its own site's network and in no other. */
   readonly inPlace: boolean;
+  /** True if its hosts file has an address for the preview server that the host no longer has. */
+  readonly isReaddressed: boolean;
 }
 
 /** The addresses that a container was created for. */

@@ -1,5 +1,6 @@
-import { RetryableError, TerminalError } from '../../base/errors.ts';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
 import { formatMark, type Identity } from '../../base/ownership.ts';
+import { quotaRemedy } from '../../base/quota-remedy.ts';
 import type { QuotaFigures } from '../../report/quotas.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
@@ -48,6 +49,8 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
   /** As of the last observation. */
   let mode: RecordMode | null = setting === 'auto' ? null : setting;
   let seen: ZoneNames | null = null;
+  /** A wildcard would replace records of this host's sites. */
+  let isReplaceable = false;
   const wildcard = wildcardWriter({ list: (...asked) => provider.list(...asked), change, identity });
 
   async function observe(
@@ -73,6 +76,10 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
       }),
     );
     seen = inZone;
+    if (scope === undefined) {
+      isReplaceable =
+        mode === 'site' && desired.some((one) => coveredName(one, inZone, hostAddress) !== null);
+    }
     wildcard.forget();
     const wildcards = listed.map(canonicalRecord).filter((record) => isWildcard(record, identity));
     if (names === undefined && (limit !== undefined || quota !== null)) {
@@ -97,7 +104,10 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
   }
 
   async function change(one: RecordChange, signal: AbortSignal): Promise<void> {
-    await provider.change(one, signal);
+    await provider.change(one, signal).catch((error: unknown) => {
+      if (!(error instanceof QuotaReachedError)) throw error;
+      throw error.withRemedy(quotaRemedy('dns_records', isReplaceable ? 'site' : 'wildcard'));
+    });
     const { write, keep, surplus } = one;
     const added = (write === undefined ? 0 : 1) - (keep === null ? 0 : 1) - surplus.length;
     if (quota !== null) quota = { ...quota, used: quota.used + added };

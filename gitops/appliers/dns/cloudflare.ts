@@ -68,10 +68,7 @@ function batchSender(client: CloudflareClient, zoneId: string) {
 }
 
 function quotaReached(refusal: CloudflareRefusal): QuotaReachedError {
-  return new QuotaReachedError(
-    `the zone takes no more DNS records (${refusal.message}): delete records, set DNS_RECORD_MODE=wildcard, or move the zone to a larger plan`,
-    { cause: refusal },
-  );
+  return new QuotaReachedError(`the zone takes no more DNS records (${refusal.message})`, { cause: refusal });
 }
 
 async function sendBatch(

@@ -1,8 +1,7 @@
-import { readMark } from '../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
 import type { RecordSpec } from './desired.ts';
 import type { DnsRef } from './observed.ts';
-import { isCoverable, ownRecords, type ZoneNames } from './wildcard.ts';
+import { isCoverable, ownRecords, takenRecords, type ZoneNames } from './wildcard.ts';
 
 /**
  * Whether a name's own record stays for good, pure: something of others is at or below the name, or was when the record
@@ -16,12 +15,8 @@ export function keptName(
 ): 'no' | 'lacking' | 'yes' {
   if (!isCoverable(spec, names, hostAddress)) return 'no';
   const own = ownRecords(spec.name, names);
+  const taken = takenRecords(site, spec.name, names);
   if (own.some(({ state }) => state !== 'plain')) return 'yes';
-  // What another host made for the site is taken over.
-  const taken = (names.records.get(spec.name) ?? []).filter(({ comment }) => {
-    const { owner } = readMark(names.identity, comment);
-    return owner.kind === 'foreign' && owner.site === site;
-  });
   if ((names.below.get(spec.name) ?? 0) === own.length + taken.length) return 'no';
   return own.length === 0 ? 'yes' : 'lacking';
 }

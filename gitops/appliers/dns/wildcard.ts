@@ -107,7 +107,8 @@ interface CoveredName {
 /**
  * What is observed under a name that a wildcard may cover, pure; `null`: the name needs a record of its own, because
  * the wildcard has another content, because something of others is at or below the name, or because something was
- * (`isKept`). Another record of ours beside the wildcard is to be deleted, but only once the wildcard was observed.
+ * (`keptName`). Another record of ours beside the wildcard is to be deleted, but only once the wildcard was observed. The
+ * same holds for one that another host made for the site: until then, it is taken over.
  */
 export function coveredName(
   { site, key, hash, spec }: Resource<RecordSpec>,
@@ -118,19 +119,22 @@ export function coveredName(
   const cover = coverOf(spec, names);
   if (cover.state === 'none') return null;
   const own = ownRecords(spec.name, names);
-  if ((names.below.get(spec.name) ?? 0) > own.length || own.some(({ state }) => state !== 'plain'))
+  const taken = takenRecords(site, spec.name, names);
+  const found = [...own, ...taken].map(({ record }) => record);
+  if ((names.below.get(spec.name) ?? 0) > found.length || own.some(({ state }) => state !== 'plain'))
     return null;
+  if (taken.length > 0 && cover.state !== 'covers') return null;
   const { target } = DNS;
-  const owner: Ownership = { kind: 'ours', site, host: names.identity.host };
+  const owner: Ownership = taken[0]?.owner ?? { kind: 'ours', site, host: names.identity.host };
   const missing = cover.state === 'missing' ? { missing: cover.missing } : {};
-  const [keep, ...surplus] = own.map(({ record }) => record.id);
+  const [keep, ...surplus] = found.map(({ id }) => id);
   if (keep === undefined) {
     const ref = { keep: null, surplus: [] };
     return { observed: cover.state === 'covers' ? { target, key, owner, hash, ref } : null, ...missing };
   }
-  const found = own.map(({ record }) => recordSummary(record)).join(' and ');
+  const summary = found.map(recordSummary).join(' and ');
   const ref: DnsRef = { keep, surplus, isCovered: cover.state === 'covers' };
-  return { observed: { target, key, owner, hash: null, outdated: true, found, ref }, ...missing };
+  return { observed: { target, key, owner, hash: null, outdated: true, found: summary, ref }, ...missing };
 }
 
 export function isCoverable(spec: RecordSpec, { zone }: ZoneNames, hostAddress: string): boolean {
@@ -141,5 +145,13 @@ export function ownRecords(name: string, { identity, records }: ZoneNames) {
   return (records.get(name) ?? []).flatMap((record) => {
     const { owner, hash } = readMark(identity, record.comment);
     return owner.kind === 'ours' ? [{ record, state: markedAs(record, hash) }] : [];
+  });
+}
+
+/** What another host of the instance made for the site: taken over, because git has moved the site here. */
+export function takenRecords(site: string, name: string, { identity, records }: ZoneNames) {
+  return (records.get(name) ?? []).flatMap((record) => {
+    const { owner } = readMark(identity, record.comment);
+    return owner.kind === 'foreign' && owner.site === site ? [{ record, owner }] : [];
   });
 }

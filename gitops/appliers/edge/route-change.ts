@@ -45,10 +45,9 @@ export async function applyRoute(
     const isCreation = desired !== undefined && before === undefined;
     // Cloudflare documents no code for this quota: in a full zone, any refusal of another route counts.
     if (isCreation && (meaning === 'quota' || (meaning === 'refused' && isFull()))) {
-      throw new QuotaReachedError(
-        `the zone takes no more Workers routes (${error.message}): delete routes, set EDGE_ROUTE_MODE=wildcard, or have Cloudflare raise the limit`,
-        { cause: error },
-      );
+      throw new QuotaReachedError(`the zone takes no more Workers routes (${error.message})`, {
+        cause: error,
+      });
     }
     throw error;
   }

@@ -2,6 +2,7 @@ import { coalesce } from '../../base/coalesce.ts';
 import { QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
 import { warner } from '../../base/log.ts';
 import type { Identity } from '../../base/ownership.ts';
+import { quotaRemedy } from '../../base/quota-remedy.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
@@ -46,6 +47,8 @@ interface Zone {
   /** All its routes, those of others included. */
   readonly used: number;
   readonly hasWildcard: boolean;
+  /** A wildcard would replace routes of this host's sites. */
+  readonly isReplaceable: boolean;
 }
 
 /**
@@ -62,7 +65,10 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
   const routesOfZone = { client, zoneId, isFull: () => zone !== null && zone.used >= limit };
 
   async function change(one: RouteChange, signal: AbortSignal): Promise<void> {
-    await applyRoute(routesOfZone, one, signal);
+    await applyRoute(routesOfZone, one, signal).catch((error: unknown) => {
+      if (!(error instanceof QuotaReachedError)) throw error;
+      throw error.withRemedy(quotaRemedy('worker_routes', zone?.isReplaceable ? 'site' : 'wildcard'));
+    });
     const added = (one.desired === undefined ? 0 : 1) - (one.before === undefined ? 0 : 1);
     if (zone !== null) zone = { ...zone, used: zone.used + added };
   }
@@ -103,7 +109,9 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
     const own = new Map(routes.map((route) => [route.pattern, route]));
     const found = own.get(wildcard.pattern);
     const observedWildcard = { identity, spec: wildcard, found };
-    zone = { mode, used: routes.length, hasWildcard: found?.script === script };
+    const isReplaceable =
+      known?.isReplaceable || (mode === 'site' && desired.some(({ key }) => isCoverableRoute(key, domain)));
+    zone = { mode, used: routes.length, hasWildcard: found?.script === script, isReplaceable };
 
     const wanted = new Set(desired.map(({ key }) => key));
     const seen = desired.flatMap((resource) => {

@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict';
 import { z } from 'zod';
 import type { Behaviour } from '../behaviour.ts';
-import { assertRefused, type CloudflareTarget, call, createdId, succeed } from './target.ts';
+import { NotTried } from '../not-tried.ts';
+import { type Answer, assertRefused, type CloudflareTarget, call, createdId, succeed } from './target.ts';
 
 const source = 'Cloudflare Workers';
+/** Above the minute that a write, or the end of a remembered absence, may take to be seen. */
+const DELIVERY_MS = 65_000;
+const POLL_MS = 2_000;
+/** A key takes one write in this time. */
+const WRITE_MS = 1_000;
+/** Pairs of writes, each of another key, before a network counts as too slow to tell. */
+const ATTEMPTS = 3;
 const outcome = z.object({ successful_key_count: z.number(), unsuccessful_keys: z.array(z.string()) });
 const names = z.array(z.object({ name: z.string(), metadata: z.unknown().optional() }));
 
@@ -20,9 +28,41 @@ function inNamespace(work: (target: CloudflareTarget, path: string) => Promise<v
   };
 }
 
+/** Waits until an assertion holds: KV promises only that a write is seen at last. */
+async function delivered(target: CloudflareTarget, assertion: () => Promise<void>): Promise<void> {
+  for (let waited = 0; ; waited += POLL_MS) {
+    try {
+      return await assertion();
+    } catch (error) {
+      if (!(error instanceof assert.AssertionError) || waited >= DELIVERY_MS) throw error;
+    }
+    await target.sleep(POLL_MS);
+  }
+}
+
+/** Rejects unless `write`, right after another write of the key, is refused. */
+function refusesSecondWrite(
+  write: (target: CloudflareTarget, path: string, key: string) => Promise<Answer>,
+  isRefused: (answer: Answer, key: string) => boolean,
+) {
+  return inNamespace(async (target, path) => {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      const key = `${target.prefix}-twice-${attempt}`;
+      const started = performance.now();
+      await succeed(target, 'PUT', `${path}/values/${key}`, 'first');
+      const second = await write(target, path, key);
+      if (isRefused(second, key)) return;
+      assert.equal(second.status, 200, second.text);
+      // Slower calls may have been more than a second apart.
+      if (performance.now() - started < WRITE_MS) assert.fail(`both were written: ${second.text}`);
+    }
+    throw new NotTried('two calls one after another take more than a second: run it nearer to Cloudflare');
+  });
+}
+
 export const kvBehaviours: readonly Behaviour<CloudflareTarget>[] = [
   {
-    name: 'keeps a value and its metadata under any key, and forgets them',
+    name: 'keeps a value and its metadata under any key, seen within a minute',
     source,
     check: inNamespace(async (target, path) => {
       const key = `${target.prefix}/a b?ü`;
@@ -30,10 +70,45 @@ export const kvBehaviours: readonly Behaviour<CloudflareTarget>[] = [
       form.set('value', 'text');
       form.set('metadata', '{"mark":"m"}');
       await succeed(target, 'PUT', `${path}/values/${encodeURIComponent(key)}`, form);
-      assert.equal((await call(target, 'GET', `${path}/values/${encodeURIComponent(key)}`)).text, 'text');
-      const listed = names.parse(await succeed(target, 'GET', `${path}/keys?prefix=${target.prefix}`));
-      assert.deepEqual(listed, [{ name: key, metadata: { mark: 'm' } }]);
+      await delivered(target, async () => {
+        assert.equal((await call(target, 'GET', `${path}/values/${encodeURIComponent(key)}`)).text, 'text');
+        const listed = names.parse(await succeed(target, 'GET', `${path}/keys?prefix=${target.prefix}`));
+        assert.deepEqual(listed, [{ name: key, metadata: { mark: 'm' } }]);
+      });
     }),
+  },
+  {
+    name: 'answers 404 for a deleted key, and lists it no more, within a minute',
+    source,
+    check: inNamespace(async (target, path) => {
+      const key = `${target.prefix}-deleted`;
+      const value = `${path}/values/${key}`;
+      await succeed(target, 'PUT', value, 'text');
+      await delivered(target, async () => assert.equal((await call(target, 'GET', value)).text, 'text'));
+      await target.sleep(WRITE_MS);
+      await succeed(target, 'DELETE', value);
+      await delivered(target, async () => {
+        assertRefused(await call(target, 'GET', value), 404, 10009);
+        assert.deepEqual(await succeed(target, 'GET', `${path}/keys?prefix=${key}`), []);
+      });
+    }),
+  },
+  {
+    name: 'refuses a second write of a key within a second',
+    source,
+    check: refusesSecondWrite(
+      (target, path, key) => call(target, 'PUT', `${path}/values/${key}`, 'second'),
+      ({ status }) => status === 429,
+    ),
+  },
+  {
+    name: 'refuses a bulk write of a key within a second of its last write, or names the key',
+    source,
+    check: refusesSecondWrite(
+      (target, path, key) => call(target, 'PUT', `${path}/bulk`, [{ key, value: 'second' }]),
+      ({ status, json }, key) =>
+        status === 429 || outcome.safeParse(json?.result).data?.unsuccessful_keys.includes(key) === true,
+    ),
   },
   {
     name: 'refuses a second title of a namespace',

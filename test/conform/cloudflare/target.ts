@@ -9,6 +9,8 @@ export interface CloudflareTarget {
   readonly account: string;
   /** Every name that a behaviour uses must contain it. */
   readonly prefix: string;
+  /** Resolves after this time, by the clock of the API. */
+  readonly sleep: (ms: number) => Promise<void>;
 }
 
 const body = z.looseObject({

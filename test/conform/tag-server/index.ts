@@ -2,8 +2,9 @@ import type { Behaviour } from '../behaviour.ts';
 import { healthBehaviours } from './health.ts';
 import { memoBehaviours } from './memos.ts';
 import { previewBehaviours } from './preview.ts';
+import { previewNameBehaviours } from './preview-name.ts';
 import { startBehaviours } from './start.ts';
-import type { TagServerTarget } from './target.ts';
+import type { ContainerTarget, TagServerTarget } from './target.ts';
 
 /** What the stand-in of the tag server must have in common with Google's image, whatever container it runs. */
 export const tagServerBehaviours: readonly Behaviour<TagServerTarget>[] = [
@@ -11,4 +12,10 @@ export const tagServerBehaviours: readonly Behaviour<TagServerTarget>[] = [
   ...healthBehaviours,
   ...previewBehaviours,
   ...memoBehaviours,
+];
+
+/** The same, and what only containers show, which have a hosts file of their own. */
+export const containerBehaviours: readonly Behaviour<ContainerTarget>[] = [
+  ...tagServerBehaviours,
+  ...previewNameBehaviours,
 ];

@@ -27,3 +27,37 @@ export interface TagServerTarget {
    */
   readonly startWith: (env: Readonly<Record<string, string>>) => Promise<StartedRole | EndedRole>;
 }
+
+/** What a processing server handed to its preview server. */
+export interface HandedOver {
+  readonly method: string;
+  readonly path: string;
+  readonly host: string | undefined;
+  readonly forwarded: string | undefined;
+}
+
+/** A server in the processing role, with a preview server that it reaches by TLS under a name. */
+export interface ServerPair {
+  /** The base URL of the server in the processing role. */
+  readonly tagging: string;
+  /** The host of its PREVIEW_SERVER_URL, with the port. */
+  readonly previewHost: string;
+  readonly handedOver: () => readonly HandedOver[];
+  /**
+   * Throws `NotTried` unless a connection to the preview server's address has arrived, from this server or from another
+   * one that is given the address instead of the name.
+   */
+  readonly assertReachable: () => Promise<void>;
+  /** How many connections have arrived at the preview server. */
+  readonly connections: () => number;
+  readonly stop: () => Promise<void>;
+}
+
+/** A tag server in containers, which have a hosts file of their own. */
+export interface ContainerTarget extends TagServerTarget {
+  /**
+   * Starts a pair: only the server's hosts file has the preview server's name, and a private CA, which NODE_EXTRA_CA_CERTS
+   * names if the server `trusts` it, has signed its certificate. The preview server is `preview`.
+   */
+  readonly startPair: (options: { readonly trusts: boolean }) => Promise<ServerPair>;
+}

@@ -68,7 +68,14 @@ async function openCloudflare(upstream: string, env: ConformEnv): Promise<OpenTa
   const { removeAll } = inventory;
   const running = opening.move();
   return {
-    target: { url: meter.url, token: standIn, zone: { id: zone, name }, account: account.id, prefix },
+    target: {
+      url: meter.url,
+      token: standIn,
+      zone: { id: zone, name },
+      account: account.id,
+      prefix,
+      sleep: systemClock.sleep,
+    },
     subject: `${new URL(upstream).host}, zone ${name}, prefix ${prefix}`,
     lost: meter.lost,
     async close() {

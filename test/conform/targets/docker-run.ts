@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import Docker from 'dockerode';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
-import { callDocker, unlessGone } from '../../../gitops/clients/docker.ts';
+import { callDocker, dockerBridgeGateway, unlessGone } from '../../../gitops/clients/docker.ts';
 import { NotTried } from '../not-tried.ts';
 
 /** Every container of this command has it; the value is its run. */
@@ -25,11 +25,21 @@ export interface Container {
   readonly remove: () => Promise<void>;
 }
 
+/** As Tagyard runs a processing server: in a network of its own. */
+export interface Placement {
+  /** Names in the container's hosts file, each with its address. */
+  readonly hosts: Readonly<Record<string, string>>;
+  /** PEM file of a CA, and where the container has it. */
+  readonly ca: { readonly file: string; readonly path: string };
+}
+
 /** Runs containers of one image and removes all of them at the end. */
 export interface DockerRun {
   /** The image with its digest. */
   readonly subject: string;
-  readonly start: (env: Env) => Promise<Container>;
+  readonly start: (env: Env, placement?: Placement) => Promise<Container>;
+  /** This machine's address that containers reach; `null`: it isn't the machine of the engine. */
+  readonly gateway: () => Promise<string | null>;
   /** The last lines of the containers that were not removed. */
   readonly logs: () => Promise<string>;
   /** Answers how many containers were started, and what could not be removed. */
@@ -51,6 +61,17 @@ export async function openDockerRun(reference: string, signal: AbortSignal): Pro
   const kept = new Map<string, Container>();
   let started = 0;
   let isEnding = false;
+  let network: Promise<string> | null = null;
+
+  /** The name of the run's network, which is made where a container needs it. */
+  function networkName(): Promise<string> {
+    const name = `tagyard-conform-${run}`;
+    network ??= callDocker(
+      'creating a network',
+      docker.createNetwork({ Name: name, Labels: { [LABEL]: run } }),
+    ).then(() => name);
+    return network;
+  }
 
   async function remove(id: string): Promise<void> {
     await unlessGone(
@@ -59,9 +80,11 @@ export async function openDockerRun(reference: string, signal: AbortSignal): Pro
     kept.delete(id);
   }
 
-  async function create(env: Env): Promise<Container> {
+  async function create(env: Env, placement?: Placement): Promise<Container> {
     started += 1;
-    const options = createOptions({ name: `tagyard-conform-${run}-${started}`, image: Id, run, env });
+    const name = `tagyard-conform-${run}-${started}`;
+    const placed = placement === undefined ? {} : placementOptions(placement, await networkName());
+    const options = createOptions({ name, image: Id, run, env, placed });
     const created = await callDocker('creating a container', docker.createContainer(options));
     await callDocker('starting a container', created.start());
     const inspect = () => callDocker('inspecting a container', created.inspect());
@@ -86,9 +109,10 @@ export async function openDockerRun(reference: string, signal: AbortSignal): Pro
 
   return {
     subject: [...new Set([reference, RepoDigests[0] ?? Id]), `built ${Created.slice(0, 10)}`].join(', '),
-    async start(env) {
+    gateway: () => dockerBridgeGateway(docker),
+    async start(env, placement) {
       if (isEnding) throw new NotTried('the run has ended');
-      const work = create(env);
+      const work = create(env, placement);
       const settled = work.catch(() => undefined);
       starting.add(settled);
       settled.finally(() => starting.delete(settled));
@@ -111,13 +135,37 @@ export async function openDockerRun(reference: string, signal: AbortSignal): Pro
           ),
         ),
       );
+      const networks = await callDocker('listing networks', docker.listNetworks({ filters }));
+      for (const { Id: id, Name } of networks) {
+        await unlessGone(callDocker('removing a network', docker.getNetwork(id).remove())).catch(
+          (error: unknown) => problems.push([`network ${Name} (${messageOf(error)}): docker network rm`]),
+        );
+      }
       return { started, remains: problems.flat() };
     },
   };
 }
 
+function placementOptions({ hosts, ca }: Placement, network: string): Docker.HostConfig {
+  return {
+    NetworkMode: network,
+    ExtraHosts: Object.entries(hosts).map(([name, address]) => `${name}:${address}`),
+    // Docker's resolver itself answers that a name of one label has no address.
+    DnsOptions: ['ndots:1'],
+    Mounts: [{ Type: 'bind', Source: ca.file, Target: ca.path, ReadOnly: true }],
+  };
+}
+
+interface Creation {
+  readonly name: string;
+  readonly image: string;
+  readonly run: string;
+  readonly env: Env;
+  readonly placed: Docker.HostConfig;
+}
+
 /** As Tagyard runs the image: read-only, as distroless's `nonroot`, without capabilities. */
-function createOptions({ name, image, run, env }: { name: string; image: string; run: string; env: Env }) {
+function createOptions({ name, image, run, env, placed }: Creation): Docker.ContainerCreateOptions {
   return {
     name,
     Image: image,
@@ -133,6 +181,7 @@ function createOptions({ name, image, run, env }: { name: string; image: string;
       SecurityOpt: ['no-new-privileges'],
       Memory: MEMORY,
       MemorySwap: MEMORY,
+      ...placed,
     },
   };
 }

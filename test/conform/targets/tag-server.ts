@@ -2,19 +2,20 @@ import { eventually } from '../../support/eventually.ts';
 import type { ConformEnv } from '../env.ts';
 import { NotTried } from '../not-tried.ts';
 import type { OpenTarget, Table } from '../table.ts';
-import { tagServerBehaviours } from '../tag-server/index.ts';
-import type { EndedRole, StartedRole, TagServerTarget } from '../tag-server/target.ts';
-import { type Container, type DockerRun, openDockerRun } from './docker-run.ts';
+import { containerBehaviours } from '../tag-server/index.ts';
+import type { ContainerTarget, EndedRole, StartedRole, TagServerTarget } from '../tag-server/target.ts';
+import { type Container, type DockerRun, openDockerRun, type Placement } from './docker-run.ts';
 import { excuseFor } from './excuse.ts';
+import { pairStarter } from './pair.ts';
 
 type Config = TagServerTarget['config'];
 type Env = Readonly<Record<string, string>>;
 
 /** An image of the tag server, run by this machine's Docker. */
-export function tagServerTable(reference: string, env: ConformEnv): Table<TagServerTarget> {
+export function tagServerTable(reference: string, env: ConformEnv): Table<ContainerTarget> {
   return {
     name: 'tag server',
-    behaviours: tagServerBehaviours,
+    behaviours: containerBehaviours,
     open: (signal) => openTagServer(reference, env, signal),
   };
 }
@@ -27,7 +28,7 @@ async function openTagServer(
   reference: string,
   { CONFORM_CONTAINER_CONFIG: given }: ConformEnv,
   signal: AbortSignal,
-): Promise<OpenTarget<TagServerTarget>> {
+): Promise<OpenTarget<ContainerTarget>> {
   const config = given === null ? MADE_UP : decode(given);
   const run = await openDockerRun(reference, signal);
   /** The address of a server that serves until the end; or why there is none, for the behaviours that use it. */
@@ -44,6 +45,15 @@ async function openTagServer(
   };
   const own = { CONTAINER_CONFIG: given ?? encode(MADE_UP) };
   const [preview, tagging] = [await serve({ ...own, ...PREVIEW }), await serve(own)];
+  const pairs = pairStarter({
+    gateway: run.gateway,
+    preview: () => addressOf(preview),
+    start: async (env, placement) => {
+      // Why the server of the other rows isn't there is why this one can't be.
+      addressOf(tagging);
+      return await start(run, { ...own, ...env }, placement);
+    },
+  });
   return {
     target: {
       config,
@@ -54,11 +64,13 @@ async function openTagServer(
         return addressOf(tagging);
       },
       startWith: (env) => start(run, env),
+      startPair: pairs.start,
     },
     subject: run.subject,
     evidence: () => run.logs(),
     async close() {
       const { started, remains } = await run.removeAll();
+      await pairs.close();
       return { costs: [`${started} containers`], remains };
     },
   };
@@ -69,8 +81,8 @@ function addressOf(served: string | Error): string {
   throw served;
 }
 
-async function start(run: DockerRun, env: Env): Promise<StartedRole | EndedRole> {
-  const container = await run.start(env);
+async function start(run: DockerRun, env: Env, placement?: Placement): Promise<StartedRole | EndedRole> {
+  const container = await run.start(env, placement);
   const code = await eventually(() => endOrAnswer(container), START);
   if (code === null) return { listens: true, url: container.url, stop: container.remove };
   const output = await container.log();

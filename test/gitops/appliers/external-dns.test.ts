@@ -114,6 +114,7 @@ describeWith('reference', 'the tables of external-dns', () => {
         historyRewritten: false,
         stateLost: false,
         removals: new Map(),
+        unobservedNames: [],
         approved: new Set(),
       });
       if (one.expected.hasChanges !== undefined) {

@@ -129,6 +129,7 @@ describe('planResources', () => {
           historyRewritten: false,
           stateLost: false,
           removals: new Map(),
+          unobservedNames: [],
           approved: new Set<string>(),
         };
         const synced = judge({ ...given, policy: 'sync' }).allowed;

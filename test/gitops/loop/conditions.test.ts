@@ -170,7 +170,10 @@ test('each resource has its state, and a failed one its error and next retry', (
   });
   const failed = [{ change: change('shop', 'failed'), error: new Error('refused') }];
   const statuses = (nextRetry: string | null) =>
-    resourceStatuses(plan, 'shop', outcome({ done: [change('shop', 'done')], failures: failed }), nextRetry);
+    resourceStatuses(plan, 'shop', outcome({ done: [change('shop', 'done')], failures: failed }), {
+      nextRetry,
+      before: [],
+    });
   const hashes = [
     ['applied', 'h1'],
     ['applied', 'h1'],
@@ -185,6 +188,24 @@ test('each resource has its state, and a failed one its error and next retry', (
   expect(statuses('soon')[2]).not.toHaveProperty('nextRetry');
 });
 
+test('a resource that couldn’t be observed has the status that is known of it', () => {
+  const before = [
+    { target: 'dns', key: 'same', state: 'applied', hash: 'h1' },
+    { target: 'dns', key: 'other', state: 'applied', hash: 'h0' },
+    { target: 'dns', key: 'taken', state: 'conflict', hash: null },
+  ] as const;
+  const keys = ['same', 'other', 'taken', 'new'];
+  const resources = () => keys.map((key) => resource('shop', key, { target: 'dns' }));
+  const plan = passPlan([shop], { unobserved, resources });
+  const statuses = resourceStatuses(plan, 'shop', null, { nextRetry: null, before });
+  expect(statuses.map(({ state, hash }) => [state, hash])).toEqual([
+    ['applied', 'h1'],
+    ['pending', null],
+    ['conflict', null],
+    ['pending', null],
+  ]);
+});
+
 test('a resource is missing until it is created, not while it is updated', () => {
   const bySite = (op: Change['op']) => ({
     shop: { changes: ['done', 'pending', 'failed'].map((key) => change('shop', key, { op })) },
@@ -193,12 +214,10 @@ test('a resource is missing until it is created, not while it is updated', () =>
   const result = outcome({ done: [change('shop', 'done')], failures });
   const missing = (op: Change['op']) => {
     const resources = () => ['applied', 'done', 'pending', 'failed'].map((key) => resource('shop', key));
-    const statuses = resourceStatuses(
-      passPlan([shop], { resources, bySite: bySite(op) }),
-      'shop',
-      result,
-      null,
-    );
+    const statuses = resourceStatuses(passPlan([shop], { resources, bySite: bySite(op) }), 'shop', result, {
+      nextRetry: null,
+      before: [],
+    });
     return statuses.filter((one) => one.missing).map(({ key }) => key);
   };
   expect(missing('create')).toEqual(['pending', 'failed']);

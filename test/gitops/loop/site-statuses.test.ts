@@ -22,6 +22,7 @@ const failed: SiteOutcome = {
   terminal: false,
 };
 const done: SiteOutcome = { ...failed, failures: [] };
+const blocks = [{ reason: 'too_many_records', detail: 'too many', sites: ['shop'] }] as const;
 const conflicts = [{ target: 'kv', site: 'shop', key: 'a', detail: 'foreign' }] as const;
 
 describe('a settled site', () => {
@@ -53,8 +54,8 @@ describe('a settled site', () => {
 
   test.each([
     ['an obstacle without a run', null, { bySite: { shop: { conflicts } } }, 'Conflict', null],
-    // The run applied what the plan allows; the conflict is about an object that it didn't touch.
-    ['an obstacle after a run', done, { bySite: { shop: { conflicts } } }, null, 'r1'],
+    ['an obstacle after a run', done, { bySite: { shop: { conflicts } } }, 'Conflict', null],
+    ['a guard after a run', done, { bySite: { shop: { blocks } } }, 'Blocked', null],
     [
       'a missing certificate',
       done,

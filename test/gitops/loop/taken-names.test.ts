@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { routeApplier } from '../../../gitops/appliers/edge/route.ts';
+import { RetryableError } from '../../../gitops/base/errors.ts';
 import { dnsZone } from '../../support/cloudflare/dns-zone.ts';
 import { edgeZone } from '../../support/cloudflare/edge-zone.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../support/cloudflare/world.ts';
@@ -36,6 +37,12 @@ describe.each([
   const keys = async (namespace: 'ROUTES' | 'SITE_REGISTRY') =>
     (await world.store.keys(namespace, signal)).map(({ name }) => name);
   const routes = async () => (await edge.routes()).map(({ pattern }) => pattern);
+  const hideRecords = () =>
+    world.faulty.plan(
+      { kind: 'refuse', status: 500 },
+      (method, path) => method === 'GET' && path.includes('/dns_records'),
+      Number.POSITIVE_INFINITY,
+    );
   const create = (extra: Parameters<MemoryDaemon['manifest']>[2] = {}) =>
     daemon.push('portal', daemon.manifest('portal', 1, extra));
 
@@ -57,6 +64,52 @@ describe.each([
     expect(plan.changes.map(({ held }: { held: string[] }) => held)).toEqual([['conflict'], ['conflict']]);
 
     zone.forget(record.name.replace('.example.net', ''));
+    await daemon.fullPass();
+    await daemon.reaches('portal', 'Ready');
+    expect(await keys('ROUTES')).toEqual([NAME]);
+    expect(await routes()).toEqual([route]);
+  });
+
+  test('fails the operation that asks for it, before and after its other parts exist', async () => {
+    await zone.plant(FOREIGN);
+    const provision = async () =>
+      (await daemon.call('POST', '/provision?wait=20', daemon.manifest('portal', 1))).body.operation;
+    const refused = { status: 'failed', reason: expect.stringMatching(`^Conflict: .*${NAME}`) };
+    // A failure that passes by itself doesn't end it before the conflict can.
+    const failures = [new RetryableError('the engine restarts')];
+    daemon.control.fault = (target, at) =>
+      target === 'containers' && at !== 'observe' ? failures.pop() : undefined;
+    const first = await provision();
+    expect(first).toMatchObject(refused);
+    expect(first).not.toHaveProperty('fault');
+    expect((await daemon.call('GET', `/operations/${first.id}`)).body).toEqual(first);
+    expect(await provision()).toMatchObject(refused);
+    // Not all that the revision asks for is applied.
+    expect(daemon.loop.status('portal')?.applied).toBeNull();
+  });
+
+  test('is not served while DNS can’t be observed', async () => {
+    await zone.plant(FOREIGN);
+    hideRecords();
+    await create();
+    await daemon.reaches('portal', 'ObserveFailed');
+    await daemon.fullPass();
+    expect(await keys('ROUTES')).toEqual([]);
+    expect(await routes()).toEqual([]);
+    expect(await keys('SITE_REGISTRY')).toHaveLength(1);
+    const plan = (await daemon.call('POST', '/plan', {})).body;
+    expect(plan.changes.map(({ held }: { held: string[] }) => held)).toEqual([
+      ['unobserved'],
+      ['unobserved'],
+    ]);
+    expect(daemon.loop.status('portal')?.resources.filter(({ target }) => target === 'dns')).toEqual(
+      Array(3).fill(expect.objectContaining({ state: 'pending', hash: null })),
+    );
+
+    world.faulty.heal();
+    await daemon.reaches('portal', 'Conflict');
+    expect(await keys('ROUTES')).toEqual([]);
+    zone.forget('portal');
     await daemon.fullPass();
     await daemon.reaches('portal', 'Ready');
     expect(await keys('ROUTES')).toEqual([NAME]);
@@ -113,5 +166,28 @@ describe.each([
     await daemon.reaches('portal', 'Ready');
     expect(await keys('ROUTES')).toEqual([NAME]);
     expect(await routes()).toEqual([route]);
+  });
+
+  test.each([
+    ['is repaired', async () => undefined],
+    ['is repaired after a restart', async () => await daemon.restart()],
+  ])('that runs %s while DNS can’t be observed', async (_what, meanwhile) => {
+    await create();
+    await daemon.reaches('portal', 'Ready');
+    hideRecords();
+    await meanwhile();
+    await world.client.deleteKv(await world.store.id('ROUTES', signal), [NAME], signal);
+    await daemon.fullPass();
+    await eventually(async () => expect(await keys('ROUTES')).toEqual([NAME]));
+  });
+
+  test('gets records that were not observed at first, whatever happens to drift', async () => {
+    await daemon.restart({ drift: { dns: 'warn' } });
+    hideRecords();
+    await create();
+    await daemon.reaches('portal', 'ObserveFailed');
+    world.faulty.heal();
+    await daemon.reaches('portal', 'Ready');
+    expect(await zone.records()).toHaveLength(3);
   });
 });

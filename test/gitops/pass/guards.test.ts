@@ -26,6 +26,7 @@ const owning = (records: number) =>
 const input = (given: Partial<JudgeInput> & { changes: readonly Change[] }): JudgeInput => ({
   sites: [],
   plans: [{ changes: given.changes, conflicts: [] }],
+  unobservedNames: [],
   targets: owning(0),
   historyRewritten: false,
   stateLost: false,
@@ -140,7 +141,7 @@ describe('judge', () => {
     expect(judge(input({ sites: [entry], changes: [change('shop', 'update')] })).allowed).toEqual([]);
   });
 
-  test('holds, while others have a name of a site, what would serve it under the name, and its earlier names', () => {
+  test('holds, while others have or may have a name of a site, what would serve it under the name, and its earlier names', () => {
     const needing = (op: ChangeOp, name = 'shop', target: Target = 'kv'): Change => ({
       ...change(name, op, target),
       desired: resource(name, op, { target, needsNames: true }),
@@ -165,6 +166,13 @@ describe('judge', () => {
     // Nothing waits for the names, so nothing else does.
     expect(verdict([...earlier, ...others]).allowed).toEqual([...earlier, ...others]);
     expect(verdict([...held, ...earlier], {}).allowed).toEqual([...held, ...earlier]);
+    const changes = [...held, ...earlier, ...others];
+    const unobserved = judge({
+      ...input({ sites: [site('shop'), site('other')], changes }),
+      unobservedNames: [{ site: 'shop', target: 'dns' }],
+    });
+    expect(unobserved.allowed).toEqual(others);
+    expect([...unobserved.held.values()].flat()).toEqual(Array(4).fill('unobserved'));
   });
 
   test('accepts an approval only for the plan that it names', () => {

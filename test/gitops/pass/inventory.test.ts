@@ -52,6 +52,21 @@ describe('the keys of a site', () => {
   });
 });
 
+test('an object is a site’s own once it was observed so, or applied', () => {
+  inventory.record('kv', [seen('seen', ours('one')), seen('foreign', { kind: 'foreign', by: 'x' })], null);
+  const resources = [status('applied', 'h1'), status('open', null), status('applied', 'h1', 'dns')];
+  inventory.settle({ site: 'one', resources }, null);
+  const has = (key: string, site = 'one') => inventory.has({ target: 'kv', site, key });
+  expect(['seen', 'applied', 'foreign', 'open', 'unknown'].map((key) => has(key))).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+  ]);
+  expect(has('seen', 'two')).toBe(false);
+});
+
 describe('a change', () => {
   const known = [{ site: 'one', resources: [status('a', 'h1'), status('b', null)] }];
   test.each([

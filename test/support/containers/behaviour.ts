@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
 import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import { Secret } from '../../../gitops/manifest/secrets.ts';
+import { testWith } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { FACTS, serviceAccountJson } from '../service-account.ts';
 import { containerConfig, containerSecret, FOREIGN_PREVIEW } from '../tag-server.ts';
@@ -57,34 +58,31 @@ export function containersBehaviour(
   });
 
   // Needs root, because the file is given to the container's user.
-  test.skipIf(process.getuid?.() !== 0)(
-    'reads the key of a service account from a file of its own',
-    async () => {
-      const applier = build();
-      await up(applier, site());
-      expect(await stage.world.keys()).toEqual([]);
-      const withKey = (keyId: string) => {
-        const serviceAccountKey = new Secret(JSON.stringify(serviceAccountJson({ private_key_id: keyId })));
-        return site({ serviceAccount: { ...FACTS, keyId, key: '' }, serviceAccountKey });
-      };
-      for (const keyId of ['first', 'second']) {
-        const changed = withKey(keyId);
-        // Both roles are replaced, each beside its old container.
-        const ops = (await planOf(applier, changed)).map(({ op }) => op).sort();
-        expect(ops).toEqual(['create', 'create', 'delete', 'delete']);
-        await up(applier, changed);
-        for (const name of await names()) {
-          const { file, project } = await stage.world.account(name);
-          expect(JSON.parse(file)).toEqual(serviceAccountJson({ private_key_id: keyId }));
-          expect(project).toBe(FACTS.projectId);
-        }
-        expect((await stage.world.keys()).toSorted()).toEqual((await names()).toSorted());
-        expect(await planOf(applier, changed)).toEqual([]);
+  testWith('root', 'reads the key of a service account from a file of its own', async () => {
+    const applier = build();
+    await up(applier, site());
+    expect(await stage.world.keys()).toEqual([]);
+    const withKey = (keyId: string) => {
+      const serviceAccountKey = new Secret(JSON.stringify(serviceAccountJson({ private_key_id: keyId })));
+      return site({ serviceAccount: { ...FACTS, keyId, key: '' }, serviceAccountKey });
+    };
+    for (const keyId of ['first', 'second']) {
+      const changed = withKey(keyId);
+      // Both roles are replaced, each beside its old container.
+      const ops = (await planOf(applier, changed)).map(({ op }) => op).sort();
+      expect(ops).toEqual(['create', 'create', 'delete', 'delete']);
+      await up(applier, changed);
+      for (const name of await names()) {
+        const { file, project } = await stage.world.account(name);
+        expect(JSON.parse(file)).toEqual(serviceAccountJson({ private_key_id: keyId }));
+        expect(project).toBe(FACTS.projectId);
       }
-      await up(applier, site());
-      expect(await stage.world.keys()).toEqual([]);
-    },
-  );
+      expect((await stage.world.keys()).toSorted()).toEqual((await names()).toSorted());
+      expect(await planOf(applier, changed)).toEqual([]);
+    }
+    await up(applier, site());
+    expect(await stage.world.keys()).toEqual([]);
+  });
 
   test('reports a container that died and is restarted', async () => {
     const applier = build();

@@ -18,6 +18,8 @@ export interface FakeBehaviour {
   readonly lines?: readonly string[];
   /** Default: true. */
   readonly inPlace?: boolean;
+  /** Default: false. */
+  readonly isReaddressed?: boolean;
 }
 
 interface Running {
@@ -52,9 +54,10 @@ export class FakeRuntime implements Runtime {
     this.#starts += 1;
     const id = String(this.#starts);
     const { name, mark, spec } = launch;
-    const { inPlace = true } = behaviour;
+    const { inPlace = true, isReaddressed = false } = behaviour;
+    const placement = { slot: slotOf(spec), inPlace, isReaddressed };
     const endpoint = boundEndpoint(spec);
-    const instance = { id, name, mark, running: true, stopped: false, endpoint, slot: slotOf(spec), inPlace };
+    const instance = { id, name, mark, running: true, stopped: false, endpoint, ...placement };
     const running: Running = { instance, launch, behaviour, server: null };
     this.#all.set(id, running);
     await this.#serve(running);

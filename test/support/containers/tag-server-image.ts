@@ -54,19 +54,23 @@ export async function pickyRelease(docker: Docker, built: BuiltImage, env: strin
  * A release that differs: it answers 200 where it should answer `status`, and writes its environment to its log at each
  * start.
  */
-export async function spoiltRelease(docker: Docker, built: BuiltImage, status: number): Promise<string> {
-  const { Config } = await docker.getImage(built.image).inspect();
-  const [node = '', main = ''] = [Config.Entrypoint ?? []].flat();
-  const script = `
+export function spoiltRelease(docker: Docker, built: BuiltImage, status: number): Promise<string> {
+  const code = `
     console.log(process.env);
     const { ServerResponse } = process.getBuiltinModule('node:http');
     const { writeHead } = ServerResponse.prototype;
     ServerResponse.prototype.writeHead = function (status, ...rest) {
       return writeHead.call(this, status === ${status} ? 200 : status, ...rest);
-    };
-    import(${JSON.stringify(main)});`;
-  const entry = [node, '--eval', script.replace(/\s+/g, ' ')];
-  return await derive(docker, built, 'spoilt', `ENTRYPOINT ${JSON.stringify(entry)}`);
+    };`;
+  return changedRelease(docker, built, code);
+}
+
+/** A release that runs this code before the server. */
+export async function changedRelease(docker: Docker, built: BuiltImage, code: string): Promise<string> {
+  const { Config } = await docker.getImage(built.image).inspect();
+  const [node = '', main = ''] = [Config.Entrypoint ?? []].flat();
+  const entry = [node, '--eval', `${code} import(${JSON.stringify(main)});`.replace(/\s+/g, ' ')];
+  return await derive(docker, built, 'changed', `ENTRYPOINT ${JSON.stringify(entry)}`);
 }
 
 /** An image with a health check, like the real image, that runs every second. */

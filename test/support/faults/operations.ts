@@ -63,15 +63,34 @@ export async function ask(daemon: RunningDaemon, requests: readonly Request[]): 
   return answers.flatMap(({ request, accepted }) => (accepted ? [] : [request]));
 }
 
-/** How many resources of each kind a site has, in the order of dependency. */
-export function standing({ containers, proxy, kv, routes, dns }: Snapshot, site: string) {
-  const host = `${site}.example.net`;
+/**
+ * How many resources of each kind a site has, in the order of dependency. A wildcard belongs to all sites, so it counts
+ * for those whose edge hostname has its record: others can't be asked for.
+ */
+export function standing(world: Snapshot, site: string) {
+  const { containers, proxy, kv, routes, dns } = world;
+  const [edge, ...local] = ['', '-origin', '-preview'].map((end) => `${site}${end}.example.net`);
   const marked = (mark: unknown) => String(mark).includes(` ${site} `);
+  const own = dns.filter(({ comment }) => marked(comment));
+  const isNamed = own.some(({ name }) => name === edge);
+  const covered = local.filter((name) => isNamed && addressOf(world, name).by === 'wildcard');
   return {
     containers: containers.filter(([, { mark }]) => marked(mark)).length,
     proxy: proxy.filter(([, { mark }]) => marked(mark)).length,
     kv: kv.filter(({ metadata }) => marked(metadata)).length,
-    routes: routes.filter(({ pattern }) => pattern === `${host}/*`).length,
-    dns: dns.filter(({ comment }) => marked(comment)).length,
+    routes: routes.filter(({ pattern }) => pattern === `${edge}/*` || (isNamed && pattern === WILDCARD_ROUTE))
+      .length,
+    dns: own.length + covered.length,
   };
+}
+
+const WILDCARD_ROUTE = '*.example.net/*';
+
+/** Where a name leads, by a record of its own, or by the wildcard where nothing is at or below the name (RFC 4592). */
+export function addressOf({ dns }: Snapshot, name: string) {
+  const ofName = dns.find((one) => one.name === name && one.type === 'A');
+  if (ofName !== undefined) return { by: 'record', content: ofName.content };
+  const isTaken = dns.some((one) => one.name === name || String(one.name).endsWith(`.${name}`));
+  const wildcard = isTaken ? undefined : dns.find((one) => one.name === '*.example.net');
+  return { by: wildcard && 'wildcard', content: wildcard?.content };
 }

@@ -36,14 +36,21 @@ const PENDING_ROWS = `SELECT n.title, p.name, p.value, p.metadata FROM kv_pendin
 const IS_NOT_PENDING =
   'NOT EXISTS (SELECT 1 FROM kv_pending p WHERE p.namespace = k.namespace AND p.name = k.name)';
 
+/** The settings of the daemon's modes: none, as in a new instance, or a route and records for each site. */
+const MODES = { auto: {}, site: { EDGE_ROUTE_MODE: 'site', DNS_RECORD_MODE: 'site' } } as const;
+export type Mode = keyof typeof MODES;
+
+interface StageOptions {
+  /** `auto`: the zone is the instance's own, so a wildcard route and a wildcard record serve all sites. */
+  readonly mode?: Mode;
+  readonly limits?: Partial<ApiLimits>;
+}
+
 /**
  * The world of a daemon, outside the daemon's process, so that it outlives a kill. Its Cloudflare has the limits of the
  * real one, of a new free zone, and its worker sees KV as late.
  */
-export async function stage(
-  overrides: (url: string) => Partial<DaemonSettings> = () => ({}),
-  overridden: Partial<ApiLimits> = {},
-) {
+export async function stage({ mode = 'auto', limits: overridden = {} }: StageOptions = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
   const clock = movableClock();
   const limits = { ...REAL_LIMITS, ...overridden };
@@ -74,7 +81,7 @@ export async function stage(
       script: EMULATOR_SCRIPT,
       timeoutMs: 2000,
     },
-    ...overrides(gate.cloudflareUrl),
+    env: MODES[mode],
   });
   let next: ChildProcess | undefined;
   const select = (sql: string) => rows.parse(emulator.db.prepare(sql).all());
@@ -100,6 +107,7 @@ export async function stage(
     repo,
     sitesRepo,
     recipient,
+    mode,
     snapshot,
     settings,
     /** The documents that the worker reads: those of `snapshot`, but later. */
@@ -135,29 +143,27 @@ export async function stage(
           }),
         ),
       ),
-    /** Adds foreign resources, with names of their own and with names that Tagyard uses. */
+    /** Deletes the wildcards, as by hand: what they serve is then as in a zone that never had any. */
+    forgetWildcards(): void {
+      emulator.db.exec(
+        "DELETE FROM routes WHERE pattern LIKE '*%'; DELETE FROM records WHERE name LIKE '*%'",
+      );
+    },
+    /**
+     * Adds foreign resources, with names of their own and with names that Tagyard uses. In a zone of the instance's own
+     * they lead no name of others anywhere.
+     */
     async plantForeign() {
       const zone = `/zones/${emulator.zone.id}`;
       const kv = (name: 'ROUTES' | 'EDGE_CONFIG') =>
         `/accounts/${emulator.account}/storage/kv/namespaces/${emulator.namespaces.get(name)?.id}`;
       const planted = [
-        ['POST', `${zone}/dns_records`, { type: 'A', name: 'www', content: '192.0.2.1', proxied: true }],
         ['POST', `${zone}/dns_records`, { type: 'TXT', name: 'acme', content: '"google-site=1"' }],
         ['POST', `${zone}/dns_records`, { type: 'SRV', name: '_tags._tcp.acme', data: SERVICE }],
         ['POST', `${zone}/dns_records`, { type: 'CAA', name: 'acme-origin', data: AUTHORITY }],
         ['POST', `${zone}/dns_records`, { type: 'HTTPS', name: 'acme', data: BINDING }],
-        [
-          'POST',
-          `${zone}/dns_records`,
-          {
-            type: 'A',
-            name: 'other-origin',
-            content: '192.0.2.2',
-            comment: 'tgy1 test tag-2 other 0123abcd',
-          },
-        ],
-        ['POST', `${zone}/workers/routes`, { pattern: 'www.example.net/*', script: EMULATOR_SCRIPT }],
-        ['POST', `${zone}/workers/routes`, { pattern: 'plain.example.net/*' }],
+        ['POST', `${zone}/dns_records`, { type: 'AAAA', name: 'other', content: '100::', ...OTHER_EDGE }],
+        ...(mode === 'auto' ? [] : inSharedZone(zone)),
         ['PUT', `${kv('ROUTES')}/bulk`, [{ key: 'www.example.net', value: '{}' }]],
         ['PUT', `${kv('EDGE_CONFIG')}/bulk`, [{ key: 'theirs', value: '{}', metadata: { by: 'x' } }]],
       ] as const;
@@ -166,7 +172,7 @@ export async function stage(
         if (status !== 200) throw new Error(`${method} ${path}: ${text}`);
       }
       gate.world.containers?.set('theirs', { mark: null, hash: 'x' });
-      gate.world.containers?.set('of-another-host', { mark: 'tgy1 test tag-2 other 0123abcd', hash: 'x' });
+      gate.world.containers?.set('of-another-host', { mark: OTHER, hash: 'x' });
       gate.world.proxy?.set('theirs', { mark: '# by hand', hash: 'x' });
     },
     async close() {
@@ -180,6 +186,24 @@ export async function stage(
 
 export type Stage = Awaited<ReturnType<typeof stage>>;
 export type Snapshot = ReturnType<Stage['snapshot']>;
+
+/** Of another host of the instance. */
+const OTHER = 'tgy1 test tag-2 other 0123abcd';
+const OTHER_EDGE = { proxied: true, comment: OTHER };
+
+/** Others' names and routes, which keep a new instance from wildcards. */
+function inSharedZone(zone: string) {
+  return [
+    ['POST', `${zone}/dns_records`, { type: 'A', name: 'www', content: '192.0.2.1', proxied: true }],
+    [
+      'POST',
+      `${zone}/dns_records`,
+      { type: 'A', name: 'other-origin', content: '192.0.2.2', comment: OTHER },
+    ],
+    ['POST', `${zone}/workers/routes`, { pattern: 'www.example.net/*', script: EMULATOR_SCRIPT }],
+    ['POST', `${zone}/workers/routes`, { pattern: 'plain.example.net/*' }],
+  ] as const;
+}
 
 /** Waits until no change is left, nothing is blocked and every site is ready. */
 export async function converged(daemon: RunningDaemon, timeoutMs = 60_000): Promise<void> {

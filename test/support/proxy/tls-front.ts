@@ -9,15 +9,19 @@ export interface TlsFront {
   readonly port: number;
   /** All requests, for all names, in the order of arrival. */
   readonly seen: readonly IncomingMessage[];
+  /** How many connections arrived, also those whose handshake failed. */
+  connections(): number;
   close(): Promise<void>;
 }
 
-/** One real HTTPS server on a loopback port for many names, each with its own certificate. */
+/** One real HTTPS server on a free port of an address, by default of loopback, for many names, each with its own certificate. */
 export async function startTlsFront(
   certificates: Pick<LocalCa, 'pathsFor'>,
   handlerOf: (host: string) => RequestListener,
+  address = '127.0.0.1',
 ): Promise<TlsFront> {
   const seen: IncomingMessage[] = [];
+  let connections = 0;
   const server = https.createServer(
     {
       SNICallback(name, done) {
@@ -29,10 +33,14 @@ export async function startTlsFront(
       handlerOf((request.headers.host ?? '').replace(/:\d+$/, ''))(request, response);
     },
   );
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  server.on('connection', () => {
+    connections += 1;
+  });
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
   return {
     port: (server.address() as AddressInfo).port, // it listens on TCP
     seen,
+    connections: () => connections,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

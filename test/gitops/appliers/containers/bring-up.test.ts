@@ -125,9 +125,12 @@ describe('bringing a container up', () => {
     expect(host.renewed).toEqual([]);
   });
 
-  test('starts a healthy container again if it isn’t in its slot or network', async () => {
+  test.each([
+    ['isn’t in its slot or network', { inPlace: false }],
+    ['has an earlier address of the bridge', { isReaddressed: true }],
+  ])('starts a healthy container again if it %s', async (_what, behaviour) => {
     await using host = setup();
-    await host.runtime.add(launchOf(wanted()), { inPlace: false });
+    await host.runtime.add(launchOf(wanted()), behaviour);
     await host.bringUp(wanted());
     const name = nameOf(wanted());
     expect(host.runtime.calls).toEqual([`remove ${name}`, `start ${name}`]);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { KeyFiles } from '../../../../gitops/appliers/containers/key-files.ts';
 import { Secret } from '../../../../gitops/manifest/secrets.ts';
+import { testWith } from '../../../support/components.ts';
 
 let home: string;
 beforeEach(async () => {
@@ -24,7 +25,7 @@ test('a key file is readable by its owner only, in a folder that others can’t 
   expect(await files.names()).toEqual([]);
 });
 
-test.skipIf(process.getuid?.() !== 0)('a container’s key file belongs to the container’s user', async () => {
+testWith('root', 'a container’s key file belongs to the container’s user', async () => {
   const path = await new KeyFiles(home, { uid: 65532, gid: 65532 }).write('one', new Secret('key'));
   expect(await stat(path)).toMatchObject({ uid: 65532, gid: 65532 });
 });

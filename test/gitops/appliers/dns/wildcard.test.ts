@@ -100,6 +100,18 @@ describe('a wildcard for the names that lead to this host (docs/facts.md, DNS up
     expect(second.quota?.()).toMatchObject({ perSite: 3 });
   });
 
+  test('takes the place of another host’s records for a site that moves here, in one pass', async () => {
+    const [here, there] = [dns('auto'), dns('auto', { host: 'tag-2', hostAddress: OTHER_HOST })];
+    await pass(here, ...sites(1));
+    const moving = loadedManifest('moving', 5);
+    await pass(there, moving);
+    expect(resolve('moving-origin.example.net')).toBe(OTHER_HOST);
+    await pass(here, ...sites(1), moving);
+    expect(await planOf(here, ...sites(1), moving)).toEqual({ changes: [], conflicts: [] });
+    for (const name of namesOf(moving)) expect(resolve(name)).toBe(HOST);
+    expect((await records()).filter((one) => one.startsWith('moving-'))).toEqual([]);
+  });
+
   test('follows a new address of its host by one change', async () => {
     await pass(dns('wildcard'), ...sites(2));
     const moved = dns('wildcard', { hostAddress: OTHER_HOST });
@@ -182,6 +194,26 @@ describe('an existing instance', () => {
 });
 
 describe('a zone that takes no more records', () => {
+  const OWN_NAMES = ['shop-0-origin', 'shop-0-preview'];
+  test.each([
+    ['the other mode where a wildcard can replace records', 'site', [], /\. Set DNS_RECORD_MODE=wildcard /],
+    ['no mode where each name needs its record', 'site', OWN_NAMES, /\. Delete records, or move [^_]*$/],
+    ['no mode where the wildcard is in use', 'wildcard', [], /\. Delete records, or move [^_]*$/],
+  ] as const)('names %s', async (_what, mode, theirs, remedy) => {
+    for (const name of theirs) await plant({ type: 'TXT', name, content: '"theirs"' });
+    limitRecords(world, theirs.length);
+    const outcomes = await pass(dns(mode), ...sites(1));
+    expect(outcomes).toEqual(
+      Array(3).fill({
+        status: 'rejected',
+        reason: expect.objectContaining({
+          name: 'QuotaReachedError',
+          message: expect.stringMatching(remedy),
+        }),
+      }),
+    );
+  });
+
   test('takes the changes that need none, and as many new records as fit, in few calls', async () => {
     const applier = dns('site');
     const [first, ...others] = sites(40);

@@ -137,6 +137,24 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
     expect(outcomes).toMatchObject([{ reason: expect.any(QuotaReachedError) }]);
   });
 
+  test.each([
+    [
+      'the other mode where the wildcard covers the site',
+      'site',
+      'example.net',
+      /\. Set EDGE_ROUTE_MODE=wildcard /,
+    ],
+    ['no mode where the wildcard covers no site', 'site', 'eu.example.net', /\. Delete routes, or [^_]*$/],
+    ['no mode where the wildcard is in use', 'wildcard', 'example.net', /\. Delete routes, or [^_]*$/],
+    ['no mode to a site beside the wildcard', 'wildcard', 'eu.example.net', /\. Delete routes, or [^_]*$/],
+  ] as const)('a zone without room names %s', async (_what, mode, domain, remedy) => {
+    refuseRoutes(world, 10_073);
+    await converge(kv(), ...sites(1));
+    const outcomes = await converge(routeApplier({ ...routeOptions(), mode, domain }), ...sites(1));
+    const message = expect.stringMatching(remedy);
+    expect(outcomes).toMatchObject([{ reason: { name: 'QuotaReachedError', message } }]);
+  });
+
   test('another refusal in a zone with room is none of the quota', async () => {
     refuseRoutes(world, 10_999);
     await converge(kv(), ...sites(1));

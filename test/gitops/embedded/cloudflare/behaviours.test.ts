@@ -25,6 +25,7 @@ describe('the emulator and Cloudflare', () => {
     prefix: 'conform-0123abcd',
     script: EMULATOR_SCRIPT,
     advance: clock.advance,
+    sleep: async (ms: number) => clock.advance(ms),
   });
 
   test.each(cloudflareBehaviours)('$name', ({ check }) => check(target()));
