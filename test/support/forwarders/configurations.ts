@@ -58,7 +58,7 @@ PidFile ${directory}/apache2.pid
 DefaultRuntimeDir ${directory}
 User www-data
 Group www-data
-ErrorLog /dev/stderr
+ErrorLog "|/bin/cat"
 Listen 127.0.0.1:${port}
 <VirtualHost 127.0.0.1:${port}>
   ServerName ${host}
