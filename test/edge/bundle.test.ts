@@ -6,7 +6,7 @@ import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.
 
 describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
-  // Raise a limit only if a rule needs it. Measured: 82,108 octets, 31,109 gzipped.
+  // Raise a limit only if a rule needs it. Measured: 82,349 octets, 31,182 gzipped.
   test('is under 83 KB minified and 31.5 KB gzipped', async () => {
     const bundle = await bundleEdge();
     expect(Buffer.byteLength(bundle)).toBeLessThan(83_000);
