@@ -57,6 +57,8 @@ const siteDescription = z.object({
   proxyPaths: z.array(z.string()),
   /** Where visitors are identified before they choose: `everywhere but in DE`; `null`: nowhere; unset: an older host. */
   identifies: z.optional(z.nullable(z.string())),
+  /** By what a visitor's restored cookies are found: the site's own cookie, or the visitor's id; unset: none are restored. */
+  restoresBy: z.optional(z.literal(['master_cookie', 'id'])),
 });
 export type SiteDescription = z.infer<typeof siteDescription>;
 

@@ -48,5 +48,9 @@ export function describeSite(
     })),
     proxyPaths: forwardedPaths(modules.server_proxy),
     identifies: identifiedPlaces(consentOfManifest(consent)),
+    ...(features.cookie_restoration &&
+      modules.cookie_restoration?.enabled !== false && {
+        restoresBy: modules.cookie_restoration?.masterCookie === undefined ? 'id' : 'master_cookie',
+      }),
   };
 }

@@ -52,6 +52,8 @@ export function akamaiSnippet(forwarder: Forwarder): string {
       remove('Authorization'),
       set('x-tagyard-forwarder-token', token),
       set('x-tagyard-visitor', '{{builtin.AK_CLIENT_REAL_IP}}'),
+      remove('x-tagyard-country'),
+      remove('x-tagyard-region'),
       set('x-tagyard-host', '{{builtin.AK_HOST}}'),
       set('x-tagyard-scheme', '{{builtin.AK_SCHEME}}'),
     ],

@@ -33,6 +33,8 @@ export function apacheSnippet(forwarder: Forwarder): string {
 
     RequestHeader set x-tagyard-forwarder-token "${token}"
     RequestHeader set x-tagyard-visitor "expr=%{REMOTE_ADDR}"
+    RequestHeader unset x-tagyard-country
+    RequestHeader unset x-tagyard-region
     RequestHeader set x-tagyard-host "expr=%{HTTP_HOST}"
     RequestHeader set x-tagyard-scheme "expr=%{REQUEST_SCHEME}"
     RequestHeader set x-tagyard-scheme "https" "expr=%{HTTP:X-Forwarded-Proto} == 'https'"

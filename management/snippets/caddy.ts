@@ -26,6 +26,8 @@ export function caddySnippet(forwarder: Forwarder): string {
         header_up -X-Forwarded-Proto
         header_up x-tagyard-forwarder-token "${token}"
         header_up x-tagyard-visitor {remote_host}
+        header_up -x-tagyard-country
+        header_up -x-tagyard-region
         header_up x-tagyard-host {hostport}
         header_up x-tagyard-scheme {scheme}
         transport http {${edge.isTls ? tls : ''}

@@ -10,7 +10,10 @@ export function cloudflareWorkerSnippet(forwarder: Forwarder): string {
     `Routes of the zone: ${domain}${path}/* and *.${domain}${path}/* (as far as they have pages).`,
   ])}${forwardFunction(forwarder, { isDecoding: false })}
 export default {
-  fetch: (request) => forward(request, request.headers.get('cf-connecting-ip')),
+  fetch(request) {
+    const place = { country: request.cf?.country, region: request.cf?.regionCode };
+    return forward(request, request.headers.get('cf-connecting-ip'), place);
+  },
 };
 `;
 }

@@ -75,6 +75,8 @@ function handler(event) {
     if (!COOKIES.test(name)) delete request.cookies[name];
   });
   delete headers.authorization;
+  delete headers['x-tagyard-country'];
+  delete headers['x-tagyard-region'];
   headers['x-tagyard-visitor'] = { value: event.viewer.ip };
   headers['x-tagyard-host'] = { value: headers.host.value };
   headers['x-tagyard-scheme'] = { value: 'https' };

@@ -34,6 +34,8 @@ if (req.url.path ~ "^${path}/") {
   # A shield must not take the first POP for the visitor.
   if (fastly.ff.visits_this_service == 0 && req.restarts == 0) {
     set req.http.x-tagyard-visitor = client.ip;
+    set req.http.x-tagyard-country = client.geo.country_code;
+    set req.http.x-tagyard-region = client.geo.region;
     set req.http.x-tagyard-host = req.http.host;
     set req.http.x-tagyard-scheme = if(req.is_ssl, "https", "http");
   }

@@ -2,7 +2,8 @@ import type { Forwarder } from './forwarder.ts';
 import { ANSWER_SECONDS, cookieNames } from './parts.ts';
 
 /**
- * JavaScript that forwards a `Request` by `fetch`, for platforms that run such functions. `isDecoding`: their `fetch`
+ * JavaScript that forwards a `Request` by `fetch`, for platforms that run such functions. `forward` takes the visitor's
+ * address and place, as far as the platform knows them. `isDecoding`: their `fetch`
  * decompresses a body and keeps its `content-encoding`, so that the edge must not compress.
  */
 export function forwardFunction(
@@ -17,10 +18,10 @@ const COOKIES = /^(?:${cookieNames(cookies)})=/;
 // What is for this server only.
 const NOT_PASSED = [
   ...['authorization', 'connection', 'cookie', 'expect', 'host', 'keep-alive', 'te', 'trailer'],
-  ...['transfer-encoding', 'upgrade', 'x-tagyard-visitor'],
+  ...['transfer-encoding', 'upgrade', 'x-tagyard-country', 'x-tagyard-region', 'x-tagyard-visitor'],
 ];
 
-async function forward(request, visitor) {
+async function forward(request, visitor, place = {}) {
   const url = new URL(request.url);
   const headers = new Headers(request.headers);
   const cookies = (headers.get('cookie') ?? '').split(/; */).filter((pair) => COOKIES.test(pair));
@@ -31,6 +32,8 @@ ${isDecoding ? "  headers.set('accept-encoding', 'identity');\n" : ''}  headers.
   const isTls = url.protocol === 'https:' || request.headers.get('x-forwarded-proto') === 'https';
   headers.set('x-tagyard-scheme', isTls ? 'https' : 'http');
   if (visitor) headers.set('x-tagyard-visitor', visitor);
+  if (place.country) headers.set('x-tagyard-country', place.country);
+  if (place.region) headers.set('x-tagyard-region', place.region);
   try {
     return await fetch(EDGE + url.pathname + url.search, {
       method: request.method,

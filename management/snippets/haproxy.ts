@@ -21,6 +21,8 @@ backend ${name}
     timeout server ${ANSWER_SECONDS}s
     http-request set-header x-tagyard-forwarder-token ${token}
     http-request set-header x-tagyard-visitor %[src]
+    http-request del-header x-tagyard-country
+    http-request del-header x-tagyard-region
     http-request set-header x-tagyard-host %[req.hdr(host)]
     http-request set-header x-tagyard-scheme https
     http-request set-header x-tagyard-scheme http if !{ ssl_fc } !{ req.hdr(x-forwarded-proto) https }

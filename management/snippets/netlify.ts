@@ -9,6 +9,7 @@ export function netlifySnippet(forwarder: Forwarder): string {
   ])}${forwardFunction(forwarder, { isDecoding: true })}
 export const config = { path: '${forwarder.path}/*' };
 
-export default (request, context) => forward(request, context.ip);
+export default (request, { ip, geo }) =>
+  forward(request, ip, { country: geo?.country?.code, region: geo?.subdivision?.code });
 `;
 }

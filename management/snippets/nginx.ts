@@ -39,6 +39,8 @@ ${cookies.map(takeCookie).join('')}    if ($tagyard_cookies ~ "^(.+); $") { set 
     proxy_set_header x-tagyard-visitor $remote_addr;
     proxy_set_header x-tagyard-host $tagyard_host;
     proxy_set_header x-tagyard-scheme $tagyard_scheme;
+    proxy_set_header x-tagyard-country "";
+    proxy_set_header x-tagyard-region "";
 ${edge.isTls ? tls : ''}
     proxy_connect_timeout ${CONNECT_SECONDS}s;
     proxy_send_timeout 10s;

@@ -2,7 +2,8 @@ import { forwardFunction } from './fetch-function.ts';
 import type { Forwarder } from './forwarder.ts';
 import { comment, preamble } from './parts.ts';
 
-/** A rewrite of vercel.json can't filter cookies: this is a routing middleware. Vercel sets `x-real-ip` itself. */
+/** A rewrite of vercel.json can't filter cookies: this is a routing middleware. Vercel sets `x-real-ip` and the
+ * place itself. */
 export function vercelSnippet(forwarder: Forwarder): string {
   return `${comment('//', [
     ...preamble(
@@ -13,7 +14,11 @@ export function vercelSnippet(forwarder: Forwarder): string {
 export const config = { matcher: '${forwarder.path}/:path*' };
 
 export default function middleware(request) {
-  return forward(request, request.headers.get('x-real-ip'));
+  const { headers } = request;
+  return forward(request, headers.get('x-real-ip'), {
+    country: headers.get('x-vercel-ip-country'),
+    region: headers.get('x-vercel-ip-country-region'),
+  });
 }
 `;
 }

@@ -117,6 +117,8 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by i
           'x-tagyard-host': 'evil.example',
           'x-tagyard-scheme': 'ftp',
           'x-tagyard-forwarder-token': 'ft_forged',
+          'x-tagyard-country': 'KP',
+          'x-tagyard-region': '01',
         },
       });
       expect(arrived()[0]?.headers).toMatchObject({
@@ -125,6 +127,8 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by i
         'x-tagyard-host': `${HOST}:${forwarder.port}`,
         'x-tagyard-scheme': 'https',
       });
+      expect(arrived()[0]?.headers).not.toHaveProperty('x-tagyard-country');
+      expect(arrived()[0]?.headers).not.toHaveProperty('x-tagyard-region');
     });
 
     test('keeps the visitor’s credentials and all cookies but the listed ones', async () => {

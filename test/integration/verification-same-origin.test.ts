@@ -17,6 +17,8 @@ interface Server {
   token: string;
   /** The visitor's address that it states; `undefined`: it passes on what it gets. */
   visitor: (() => string) | undefined;
+  /** The visitor's country that it states, empty for none; `undefined`: it passes on what it gets. */
+  country: string | undefined;
   cookies: boolean;
   caches: boolean;
   policy: string | undefined;
@@ -27,6 +29,7 @@ interface Server {
 const RIGHT: Server = {
   token: TOKEN,
   visitor: () => '127.0.0.1',
+  country: '',
   cookies: true,
   caches: false,
   policy: undefined,
@@ -58,6 +61,7 @@ const shop = http.createServer((request, response) => {
     'x-tagyard-forwarder-token': server.token,
     'x-tagyard-host': nameOf(request),
     ...(server.visitor === undefined ? {} : { 'x-tagyard-visitor': server.visitor() }),
+    ...(server.country === undefined ? {} : { 'x-tagyard-country': server.country }),
     ...(server.cookies && cookie !== undefined ? { cookie } : {}),
   };
   const { port } = stage.edge.url;
@@ -145,7 +149,8 @@ test('a domain whose first page redirects to a host under it is checked there', 
 test.each<[string, Partial<Server>, RegExp]>([
   ['another token', { token: forwarderToken('other') }, /which doesn’t know its server/],
   ['no cookies', { cookies: false }, /cookies don’t arrive/],
-  ['what a visitor claims', { visitor: undefined }, /can claim any address/],
+  ['the address that a visitor claims', { visitor: undefined }, /can claim any address/],
+  ['the country that a visitor claims', { country: undefined }, /can claim any country/],
   ['the address of a proxy before it', { visitor: () => '10.0.0.7' }, /arrives as 10\.0\.0\.7/],
   ['no address', { visitor: () => '' }, /arrives as no address/],
   ['a cache', { caches: true }, /a cache answers/],

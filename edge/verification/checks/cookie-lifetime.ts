@@ -3,6 +3,18 @@ import type { NameAnswer } from '../contract.ts';
 import { type Finding, passed, skipped } from '../result.ts';
 import { safariVerdict } from '../safari.ts';
 
+/** How long restoration helps where cookies are short-lived: as long as the browser keeps what the record is found by. */
+const RESTORATION = {
+  none: '',
+  id: '; restoration ends with them, because the visitor’s id is one of them',
+  master_cookie: '; restored as long as the browser keeps the site’s own masterCookie',
+};
+const KEY_ADVICE = {
+  none: '',
+  id: ' Or name an id cookie of the site’s own server in modules.cookie_restoration.masterCookie.',
+  master_cookie: '',
+};
+
 /**
  * A verdict for each domain, for the best address of its pages: a prefix on their own host, a custom domain under the same
  * registrable part, else the edge hostname. Short-lived cookies are not a fault of the site, so this always passes
@@ -30,7 +42,8 @@ export function checkCookieLifetime({ site, host }: CheckContext) {
     const full = verdicts.find(({ reason }) => reason === null);
     if (full !== undefined) return passed(domain, `full (by ${full.tag.name})`);
     const [{ tag, reason } = { tag: edge, reason: null }] = verdicts;
-    return passed(domain, `7 days, because ${reason}`, advice(page, tag, own.length > 0));
+    const detail = `7 days, because ${reason}${RESTORATION[site.restoresBy ?? 'none']}`;
+    return passed(domain, detail, advice(page, tag, own.length > 0) + KEY_ADVICE[site.restoresBy ?? 'none']);
   });
 }
 

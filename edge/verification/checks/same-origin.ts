@@ -18,6 +18,8 @@ const CACHE_ADVICE = 'Exclude the prefix from every cache of the domain’s serv
 
 /** An address for documentation (RFC 5737), which a visitor may claim. */
 const CLAIMED_ADDRESS = '192.0.2.1';
+/** Antarctica, which a visitor may claim. */
+const CLAIMED_COUNTRY = 'AQ';
 /** Addresses of private networks: a server between, never a visitor. */
 const PRIVATE = /^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])/i;
 
@@ -28,13 +30,19 @@ export async function checkSameOrigin(context: CheckContext) {
       const { domain, path } = forwarded;
       const { origin } = await findPages(context, forwarded);
       const prefix = { ...forwarded, base: origin + path };
-      for (const aspect of [loaderFault, cacheFault, cookieFault, addressFault] satisfies Aspect[]) {
+      for (const aspect of [
+        loaderFault,
+        cacheFault,
+        cookieFault,
+        addressFault,
+        placeFault,
+      ] satisfies Aspect[]) {
         const fault = await aspect(context, prefix);
         if (fault !== null) return failed(domain, fault.detail, fault.fix);
       }
       return passed(
         domain,
-        `${prefix.base} leads to the edge, with cookies and the visitor’s address, uncached`,
+        `${prefix.base} leads to the edge, with cookies, the visitor’s address and no other country, uncached`,
       );
     }),
   );
@@ -93,6 +101,29 @@ async function addressFault({ site, host, visit }: CheckContext, { base, domain 
     fix: `Set x-tagyard-visitor to the visitor’s address, not that of a proxy or CDN before the server. ${SNIPPET_ADVICE}`,
   };
 }
+
+/** The etag of a loader ends with the visitor's place, if the edge knows one. An unknown place is no fault. */
+async function placeFault({ site, visit }: CheckContext, { base }: Prefix): Promise<Fault> {
+  const path = `/l/${site.loaderToken}.js`;
+  const [direct, forwarded] = await Promise.all([
+    visit(new URL(path, site.edge)),
+    visit(new URL(base + path), { headers: { 'x-tagyard-country': CLAIMED_COUNTRY } }),
+  ]);
+  const [known, stated] = [direct, forwarded].map(({ headers }) => countryOf(headers.get('etag')));
+  if (stated === CLAIMED_COUNTRY) {
+    return {
+      detail: `a visitor of ${base} can claim any country: the server passes it on`,
+      fix: SNIPPET_ADVICE,
+    };
+  }
+  if (stated === undefined || known === undefined || stated === known) return null;
+  return {
+    detail: `a visitor of ${base} arrives from ${stated}, and from ${known} without it`,
+    fix: `Set x-tagyard-country and x-tagyard-region to the visitor’s place, or remove them. ${SNIPPET_ADVICE}`,
+  };
+}
+
+const countryOf = (etag: string | null) => /-([A-Z]{2})(?:-[A-Z0-9]{1,3})?"$/.exec(etag ?? '')?.[1];
 
 /** Each answer has its request's own id. A cache repeats the first one. */
 async function cacheFault({ visit }: CheckContext, { base }: Prefix): Promise<Fault> {

@@ -57,7 +57,7 @@ export function renderGtmScript({
   var layer = (w[name] = w[name] || []);
   var place = container.place || '';
   defaults = defaults.concat(layer.filter(function (entry) {
-    return entry[0] === 'consent' && entry[1] === 'default';
+    return entry && entry[0] === 'consent' && entry[1] === 'default';
   }).map(function (entry) { return entry[2]; }));
   ['', place.split('-')[0], place].forEach(function (within, index) {
     if (index > 0 && !within) return;

@@ -71,7 +71,7 @@ export function renderGoogleTag(id: string, dataLayer: string, analyticsUrl: str
   registry[id] = {};
   var settings = (w.google_tag_data || {})[id];
   (w[name] || []).forEach(function (entry) {
-    if (entry[0] === 'config' && entry[1] === id) settings = entry[2] || {};
+    if (entry && entry[0] === 'config' && entry[1] === id) settings = entry[2] || {};
   });
   if (!settings) return;
   var to = settings.server_container_url || settings.transport_url || analytics;

@@ -101,7 +101,7 @@ describe('Safari limits cookies to 7 days', () => {
 
 describe('the verdict of a domain', () => {
   const edge = answer('acme.tags.example.net', { kind: 'edge', registrable: 'example.net' });
-  const verdict = (names: NameAnswer[]) => {
+  const verdict = (names: NameAnswer[], restoresBy?: 'id' | 'master_cookie') => {
     const domains = [{ domain: 'acme.example', token: 'ct', webTagId: 'GTM-A', active: true }];
     const site = {
       siteId: 'acme',
@@ -112,6 +112,7 @@ describe('the verdict of a domain', () => {
       loaderToken: 'lt',
       domains,
       proxyPaths: [],
+      restoresBy,
     };
     const host: HostReport = {
       host: 'tag-1',
@@ -141,6 +142,16 @@ describe('the verdict of a domain', () => {
       detail: expect.stringMatching(/^7 days, because acme\.tags\.example\.net is not part of acme\.example/),
       fix: expect.stringContaining('Add a custom domain under acme.example'),
     });
+  });
+
+  test('says how long restoration helps: as long as the browser keeps what the record is found by', () => {
+    expect(verdict([shop], 'id')).toMatchObject({
+      detail: expect.stringContaining('restoration ends with them'),
+      fix: expect.stringContaining('masterCookie'),
+    });
+    const own = verdict([shop], 'master_cookie');
+    expect(own).toMatchObject({ detail: expect.stringMatching(/; restored as long as .* masterCookie$/) });
+    expect(own?.fix).not.toContain('masterCookie');
   });
 
   test('is for the custom domain with the longest cookie lifetime under the same registrable domain', () => {

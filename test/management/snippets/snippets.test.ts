@@ -64,6 +64,8 @@ describe.each(PRODUCTS)('%s', (product) => {
       'x-tagyard-visitor',
       'x-tagyard-host',
       'x-tagyard-scheme',
+      'x-tagyard-country',
+      'x-tagyard-region',
       'odd[.]name',
     ]) {
       expect(snippet).toContain(part);
@@ -130,6 +132,8 @@ describe('a function', () => {
           cookie: COOKIES,
           authorization: 'Basic s3cret',
           'x-tagyard-visitor': '192.0.2.66',
+          'x-tagyard-country': 'KP',
+          'x-tagyard-region': '01',
           'accept-encoding': 'gzip, br',
         },
       });
@@ -154,6 +158,25 @@ describe('a function', () => {
       });
       expect(pairs(arrived?.headers.cookie)).toEqual(PASSED);
       expect(JSON.stringify(arrived?.rawHeaders)).not.toContain('s3cret');
+    },
+  );
+
+  test.each([
+    ['vercel', { 'x-vercel-ip-country': 'US', 'x-vercel-ip-country-region': 'CA' }, 'US', 'CA'],
+    ['netlify', {}, 'DE', 'BE'],
+    ['nextjs', {}, undefined, undefined],
+  ] as const)(
+    '%s states the place that its platform knows, and no other',
+    async (product, known, country, region) => {
+      const headers = { ...visitors, ...known, 'x-tagyard-country': 'KP', 'x-tagyard-region': '01' };
+      const request = new Request('https://www.acme.example/m3trics1/boot', { headers });
+      const module = await load(product);
+      const geo = { country: { code: 'DE' }, subdivision: { code: 'BE' } };
+      await (product === 'nextjs'
+        ? module.GET(request)
+        : module.default(request, { ip: '198.51.100.7', geo }));
+      expect(seen[0]?.headers['x-tagyard-country']).toBe(country);
+      expect(seen[0]?.headers['x-tagyard-region']).toBe(region);
     },
   );
 
@@ -196,7 +219,12 @@ test('CloudFront’s template has an origin, a behavior without a cache, and a f
     request: {
       method: 'GET',
       uri: '/m3trics1/boot',
-      headers: { host: { value: 'www.acme.example' }, authorization: { value: 'Basic s3cret' } },
+      headers: {
+        host: { value: 'www.acme.example' },
+        authorization: { value: 'Basic s3cret' },
+        'x-tagyard-country': { value: 'KP' },
+        'x-tagyard-region': { value: '01' },
+      },
       cookies,
     },
   };
