@@ -5,6 +5,7 @@ import type { VerificationReport } from '../../edge/verification/contract.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { forwarderToken, hashOf } from '../support/edge/forwarder.ts';
 import { eventually } from '../support/eventually.ts';
+import { HOP_SECRET } from '../support/proxy/proxy.ts';
 import { startVerificationStage, type VerificationStage } from '../support/verification-stage.ts';
 
 const TOKEN = forwarderToken('shop');
@@ -101,6 +102,11 @@ beforeAll(async () => {
   await stage.publish(manifest);
   // The pages' server answers plain HTTP here. The egress, like the edge, is not what this file is about.
   stage.fault = ({ url }) => {
+    // The embedded edge knows no place of its peer: the hop before it states one, as our proxy does.
+    if (url.hostname === manifest.hostnames.edge && url.pathname.startsWith('/l/')) {
+      const stated = { 'x-forwarded-for': '127.0.0.1', 'x-forwarded-country': 'DE' };
+      return { set: { 'x-tagyard-hop-secret': HOP_SECRET, ...stated } };
+    }
     if (!/(?:^|\.)shop\.localhost$/.test(url.hostname) || url.hostname === 'tags.shop.localhost')
       return undefined;
     const { port } = shop.address() as AddressInfo; // it listens on TCP
@@ -138,6 +144,29 @@ test('a server that forwards everything as it should passes', async () => {
   });
 });
 
+test.each<[string, Partial<Server>, RegExp, unknown]>([
+  [
+    'the visitor’s country',
+    { country: 'DE' },
+    /with cookies and the visitor’s address and country \(DE\)/,
+    null,
+  ],
+  ['no country', {}, /the visitor’s country is unknown there/, expect.stringContaining('x-tagyard-country')],
+  [
+    'another country for another address, as databases differ,',
+    { country: 'FR', visitor: () => '203.0.113.9' },
+    /arrives from FR, on the edge hostname from DE/,
+    expect.stringContaining('x-tagyard-country'),
+  ],
+])('a server that states %s passes, and the verdict says so', async (_what, change, detail, fix) => {
+  Object.assign(server, change);
+  const { checks } = await verified(['same_origin passed', 'csp passed']);
+  expect(checks.find(({ name }) => name === 'same_origin')).toMatchObject({
+    detail: expect.stringMatching(detail),
+    fix,
+  });
+});
+
 test('a domain whose first page redirects to a host under it is checked there', async () => {
   Object.assign(server, { redirect: 'https://www.shop.localhost/' });
   const { checks } = await verified(['same_origin passed', 'csp passed']);
@@ -151,6 +180,7 @@ test.each<[string, Partial<Server>, RegExp]>([
   ['no cookies', { cookies: false }, /cookies don’t arrive/],
   ['the address that a visitor claims', { visitor: undefined }, /can claim any address/],
   ['the country that a visitor claims', { country: undefined }, /can claim any country/],
+  ['a country of its own', { country: 'FR' }, /arrives from FR, on the edge hostname from DE/],
   ['the address of a proxy before it', { visitor: () => '10.0.0.7' }, /arrives as 10\.0\.0\.7/],
   ['no address', { visitor: () => '' }, /arrives as no address/],
   ['a cache', { caches: true }, /a cache answers/],

@@ -2,6 +2,7 @@ import { type CheckContext, type ForwardedDomain, forwardedDomains } from '../ch
 import { type Finding, failed, passed } from '../result.ts';
 import { described, isProblem } from '../visit.ts';
 import { findPages } from './pages.ts';
+import { comparePlaces, passesClaimedPlace } from './place.ts';
 
 /** A check of one property of a prefix: the fault, or `null`. */
 type Fault = { readonly detail: string; readonly fix: string } | null;
@@ -18,10 +19,10 @@ const CACHE_ADVICE = 'Exclude the prefix from every cache of the domain’s serv
 
 /** An address for documentation (RFC 5737), which a visitor may claim. */
 const CLAIMED_ADDRESS = '192.0.2.1';
-/** Antarctica, which a visitor may claim. */
-const CLAIMED_COUNTRY = 'AQ';
 /** Addresses of private networks: a server between, never a visitor. */
 const PRIVATE = /^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])/i;
+
+const ASPECTS: readonly Aspect[] = [loaderFault, cacheFault, cookieFault, addressFault, countryFault];
 
 /** Sends requests to the prefix on the pages' own host, as a browser does. The first fault counts. */
 export async function checkSameOrigin(context: CheckContext) {
@@ -30,19 +31,16 @@ export async function checkSameOrigin(context: CheckContext) {
       const { domain, path } = forwarded;
       const { origin } = await findPages(context, forwarded);
       const prefix = { ...forwarded, base: origin + path };
-      for (const aspect of [
-        loaderFault,
-        cacheFault,
-        cookieFault,
-        addressFault,
-        placeFault,
-      ] satisfies Aspect[]) {
+      for (const aspect of ASPECTS) {
         const fault = await aspect(context, prefix);
         if (fault !== null) return failed(domain, fault.detail, fault.fix);
       }
+      const { country, remark, advice } = await comparePlaces(context, prefix.base);
+      const visitor = country === null ? 'address' : `address and country (${country})`;
       return passed(
         domain,
-        `${prefix.base} leads to the edge, with cookies, the visitor’s address and no other country, uncached`,
+        `${prefix.base} leads to the edge, with cookies and the visitor’s ${visitor}, uncached${remark ? `; ${remark}` : ''}`,
+        advice,
       );
     }),
   );
@@ -79,15 +77,24 @@ async function cookieFault({ host, visit }: CheckContext, { base }: Prefix): Pro
   };
 }
 
-/** A false address in the forwarder's own header must not arrive, nor the address of a server between. */
-async function addressFault({ site, host, visit }: CheckContext, { base, domain }: Prefix): Promise<Fault> {
+/** The addresses with which a visitor of the edge hostname and one of the prefix arrive; `null`: that is not known. */
+async function addresses({ site, visit }: CheckContext, { base }: Prefix) {
   const [direct, forwarded] = await Promise.all([
     visit(new URL('/_/tagyard/arrival', site.edge)),
     visit(new URL(`${base}/_/tagyard/arrival`), { headers: { 'x-tagyard-visitor': CLAIMED_ADDRESS } }),
   ]);
   if (forwarded.status !== 200 || isProblem(forwarded)) return null;
-  const arrived = forwarded.text.trim().slice(0, 64);
-  if (arrived !== '' && arrived === direct.text.trim()) return null;
+  return { direct: direct.text.trim().slice(0, 64), arrived: forwarded.text.trim().slice(0, 64) };
+}
+
+/** A false address in the forwarder's own header must not arrive, nor the address of a server between. */
+async function addressFault(context: CheckContext, prefix: Prefix): Promise<Fault> {
+  const { host } = context;
+  const { base, domain } = prefix;
+  const known = await addresses(context, prefix);
+  if (known === null) return null;
+  const { direct, arrived } = known;
+  if (arrived !== '' && arrived === direct) return null;
   if (arrived === CLAIMED_ADDRESS) {
     return {
       detail: `a visitor of ${base} can claim any address: the server passes it on`,
@@ -102,28 +109,24 @@ async function addressFault({ site, host, visit }: CheckContext, { base, domain 
   };
 }
 
-/** The etag of a loader ends with the visitor's place, if the edge knows one. An unknown place is no fault. */
-async function placeFault({ site, visit }: CheckContext, { base }: Prefix): Promise<Fault> {
-  const path = `/l/${site.loaderToken}.js`;
-  const [direct, forwarded] = await Promise.all([
-    visit(new URL(path, site.edge)),
-    visit(new URL(base + path), { headers: { 'x-tagyard-country': CLAIMED_COUNTRY } }),
-  ]);
-  const [known, stated] = [direct, forwarded].map(({ headers }) => countryOf(headers.get('etag')));
-  if (stated === CLAIMED_COUNTRY) {
+/** A claimed country must not arrive. One visitor, known by its address, can't be in two countries. */
+async function countryFault(context: CheckContext, prefix: Prefix): Promise<Fault> {
+  const { base } = prefix;
+  if (await passesClaimedPlace(context, base)) {
     return {
       detail: `a visitor of ${base} can claim any country: the server passes it on`,
       fix: SNIPPET_ADVICE,
     };
   }
-  if (stated === undefined || known === undefined || stated === known) return null;
+  const known = await addresses(context, prefix);
+  if (known === null || known.arrived !== known.direct) return null;
+  const { isDifferent, remark } = await comparePlaces(context, base);
+  if (!isDifferent) return null;
   return {
-    detail: `a visitor of ${base} arrives from ${stated}, and from ${known} without it`,
-    fix: `Set x-tagyard-country and x-tagyard-region to the visitor’s place, or remove them. ${SNIPPET_ADVICE}`,
+    detail: `at ${base} ${remark}`,
+    fix: `Set x-tagyard-country by the visitor’s address from a current database, or don’t send it. ${SNIPPET_ADVICE}`,
   };
 }
-
-const countryOf = (etag: string | null) => /-([A-Z]{2})(?:-[A-Z0-9]{1,3})?"$/.exec(etag ?? '')?.[1];
 
 /** Each answer has its request's own id. A cache repeats the first one. */
 async function cacheFault({ visit }: CheckContext, { base }: Prefix): Promise<Fault> {
