@@ -42,7 +42,7 @@ let shops = 0;
 export async function startForwardedShop(
   stage: BrowserStage,
   kind: ForwarderKind,
-  { page }: { readonly page: string } = { page: '' },
+  { page = '', nonce }: { readonly page?: string; readonly nonce?: string } = {},
 ): Promise<ForwardedShop> {
   shops += 1;
   const domain = `${kind.toLowerCase()}${shops}.example`;
@@ -58,7 +58,10 @@ export async function startForwardedShop(
   const directory = await mkdtemp(join(tmpdir(), 'tagyard-forwarded-'));
   const host = `www.${domain}`;
   const edgeHost = site.manifest.hostnames.edge;
-  const pages = await startPages(`<title>Shop</title>${page}${site.snippet({ edgeUrl: PATH })}`);
+  const html = `<title>Shop</title>${page}${site.snippet({ edgeUrl: PATH })}`;
+  const pages = await startPages(
+    nonce === undefined ? html : html.replaceAll('<script>', `<script nonce="${nonce}">`),
+  );
   const edge = `https://${edgeHost}:${stage.port}`;
   const snippet = renderSnippets({ edge, path: PATH, domain, token, cookies: [...FORWARDED_COOKIES] })[kind];
   const { ca } = stage;
