@@ -42,6 +42,8 @@ const headersOf = ({ headers }: Recorded): Arrived['headers'] =>
 
 interface ShopOptions {
   readonly page?: string;
+  /** Of the page's inline scripts. */
+  readonly nonce?: string;
   readonly modules?: ManifestInput['modules'];
   /** What the operator's database of places says of every visitor, where nginx's snippet states no place. */
   readonly place?: { readonly country: string; readonly region: string };
@@ -52,7 +54,7 @@ let shops = 0;
 export async function startForwardedShop(
   stage: BrowserStage,
   kind: ForwarderKind,
-  { page = '', modules = {}, place }: ShopOptions = {},
+  { page = '', nonce, modules = {}, place }: ShopOptions = {},
 ): Promise<ForwardedShop> {
   shops += 1;
   const domain = `${kind.toLowerCase()}${shops}.example`;
@@ -70,7 +72,10 @@ export async function startForwardedShop(
   const directory = await mkdtemp(join(tmpdir(), 'tagyard-forwarded-'));
   const host = `www.${domain}`;
   const edgeHost = site.manifest.hostnames.edge;
-  const pages = await startPages(`<title>Shop</title>${page}${site.snippet({ edgeUrl: PATH })}`);
+  const html = `<title>Shop</title>${page}${site.snippet({ edgeUrl: PATH })}`;
+  const pages = await startPages(
+    nonce === undefined ? html : html.replaceAll('<script>', `<script nonce="${nonce}">`),
+  );
   const edge = `https://${edgeHost}:${stage.port}`;
   const snippet = renderSnippets({ edge, path: PATH, domain, token, cookies: [...FORWARDED_COOKIES] })
     [kind].replace('x-tagyard-country ""', `x-tagyard-country "${place?.country ?? ''}"`)
