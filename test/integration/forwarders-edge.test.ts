@@ -107,15 +107,12 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
     });
 
     test.each(['/%6d3trics1/g/collect', '//m3trics1/g/collect', '/x/..%2Fm3trics1/g/collect'])(
-      'passes another spelling of its path to no tag server: %s',
+      'passes another spelling of its path to no tag server, which would answer 400: %s',
       async (path) => {
-        const mark = `${kind} ${path}`;
-        await visit('', { path, headers: { 'x-test-mark': mark, cookie: 'session=s3cret' } });
-        // Its own spelling arrives, though later.
-        await visit('/g/collect?v=2', { headers: { 'x-test-mark': mark } });
-        expect((await shop.arrivedWith('x-test-mark', mark)).map((arrived) => arrived.path)).toEqual([
-          '/g/collect',
-        ]);
+        const { status, body } = await visit('', { path, headers: { cookie: 'session=s3cret' } });
+        expect(status).toBe(404);
+        // nginx decodes the path to choose a location, and passes it on as it came.
+        if (kind === 'nginx') expect(JSON.parse(body)).toMatchObject({ code: 'not_found' });
       },
     );
 
