@@ -20,6 +20,8 @@ interface Server {
   visitor: (() => string) | undefined;
   /** The visitor's country that it states, empty for none; `undefined`: it passes on what it gets. */
   country: string | undefined;
+  /** The same of the visitor's region. */
+  region: string | undefined;
   cookies: boolean;
   caches: boolean;
   policy: string | undefined;
@@ -31,6 +33,7 @@ const RIGHT: Server = {
   token: TOKEN,
   visitor: () => '127.0.0.1',
   country: '',
+  region: '',
   cookies: true,
   caches: false,
   policy: undefined,
@@ -63,6 +66,7 @@ const shop = http.createServer((request, response) => {
     'x-tagyard-host': nameOf(request),
     ...(server.visitor === undefined ? {} : { 'x-tagyard-visitor': server.visitor() }),
     ...(server.country === undefined ? {} : { 'x-tagyard-country': server.country }),
+    ...(server.region === undefined ? {} : { 'x-tagyard-region': server.region }),
     ...(server.cookies && cookie !== undefined ? { cookie } : {}),
   };
   const { port } = stage.edge.url;
@@ -180,6 +184,11 @@ test.each<[string, Partial<Server>, RegExp]>([
   ['no cookies', { cookies: false }, /cookies don’t arrive/],
   ['the address that a visitor claims', { visitor: undefined }, /can claim any address/],
   ['the country that a visitor claims', { country: undefined }, /can claim any country/],
+  [
+    'the region that a visitor claims',
+    { country: 'DE', region: undefined },
+    /can claim any country or region/,
+  ],
   ['a country of its own', { country: 'FR' }, /arrives from FR, on the edge hostname from DE/],
   ['the address of a proxy before it', { visitor: () => '10.0.0.7' }, /arrives as 10\.0\.0\.7/],
   ['no address', { visitor: () => '' }, /arrives as no address/],

@@ -114,7 +114,7 @@ async function countryFault(context: CheckContext, prefix: Prefix): Promise<Faul
   const { base } = prefix;
   if (await passesClaimedPlace(context, base)) {
     return {
-      detail: `a visitor of ${base} can claim any country: the server passes it on`,
+      detail: `a visitor of ${base} can claim any country or region: the server passes it on`,
       fix: SNIPPET_ADVICE,
     };
   }
