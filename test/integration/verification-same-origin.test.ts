@@ -22,6 +22,8 @@ interface Server {
   visitor: (headers: http.IncomingHttpHeaders) => string;
   /** The visitor's country that it states, empty for none; `undefined`: it passes on what it gets. */
   country: string | undefined;
+  /** The same of the visitor's region. */
+  region: string | undefined;
   cookies: boolean;
   caches: boolean;
   policy: string | undefined;
@@ -33,6 +35,7 @@ const RIGHT: Server = {
   token: TOKEN,
   visitor: () => VISITOR,
   country: 'DE',
+  region: '',
   cookies: true,
   caches: false,
   policy: undefined,
@@ -67,6 +70,7 @@ const shop = http.createServer((request, response) => {
     'x-tagyard-host': nameOf(request),
     'x-tagyard-visitor': server.visitor(headers),
     ...(server.country === undefined ? {} : { 'x-tagyard-country': server.country }),
+    ...(server.region === undefined ? {} : { 'x-tagyard-region': server.region }),
     ...(server.cookies && cookie !== undefined ? { cookie } : {}),
   };
   const { port } = stage.edge.url;
@@ -225,6 +229,7 @@ test.each<[string, Partial<Server>, RegExp]>([
     { visitor: (headers) => String(headers['x-real-ip']) },
     /can claim any address: the server takes it from x-real-ip/,
   ],
+  ['the region that a visitor claims', { region: undefined }, /can claim any country or region/],
   ['a country of its own', { country: 'FR' }, /arrives from FR, and from DE without it/],
   ['the country that a visitor claims', { country: undefined }, /can claim any country/],
   ['the address of a proxy before it', { visitor: () => '10.0.0.7' }, /arrives as 10\.0\.0\.7/],

@@ -1,6 +1,6 @@
 import { type CheckContext, type ForwardedDomain, forwardedDomains } from '../check.ts';
 import { type Finding, failed, passed, skipped } from '../result.ts';
-import { described, isProblem } from '../visit.ts';
+import { described, isProblem, type Visit } from '../visit.ts';
 import { findPages } from './pages.ts';
 
 /** What is found of one property of a prefix: a fault, a proof, or `open`, why neither could be found. */
@@ -28,8 +28,8 @@ const CLAIMED_ADDRESSES = {
   'x-real-ip': '192.0.2.3',
   'true-client-ip': '192.0.2.4',
 };
-/** Antarctica, which a visitor may claim. */
-const CLAIMED_COUNTRY = 'AQ';
+/** Antarctica, and a region that no country has. */
+const CLAIMED_PLACE = { 'x-tagyard-country': 'AQ', 'x-tagyard-region': 'QZ' };
 /** Addresses of private networks: a server between, never a visitor. */
 const PRIVATE = /^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])/i;
 
@@ -144,13 +144,14 @@ async function tryPlace(context: CheckContext, { base }: Prefix): Promise<Outcom
   const path = `/l/${site.loaderToken}.js`;
   const [direct, forwarded] = await Promise.all([
     visit(new URL(path, site.edge)),
-    visit(new URL(base + path), { headers: { 'x-tagyard-country': CLAIMED_COUNTRY } }),
+    visit(new URL(base + path), { headers: CLAIMED_PLACE }),
   ]);
   if (forwarded.status !== 200) return { open: `the visitor’s country (${described(forwarded)})` };
-  const [known, stated] = [direct, forwarded].map(({ headers }) => countryOf(headers.get('etag')));
-  if (stated === CLAIMED_COUNTRY) {
+  const [known] = placeOf(direct);
+  const [stated, region] = placeOf(forwarded);
+  if (stated === CLAIMED_PLACE['x-tagyard-country'] || region === CLAIMED_PLACE['x-tagyard-region']) {
     return {
-      detail: `a visitor of ${base} can claim any country: the server passes it on`,
+      detail: `a visitor of ${base} can claim any country or region: the server passes it on`,
       fix: SNIPPET_ADVICE,
     };
   }
@@ -171,7 +172,9 @@ async function tryPlace(context: CheckContext, { base }: Prefix): Promise<Outcom
   };
 }
 
-const countryOf = (etag: string | null) => /-([A-Z]{2})(?:-[A-Z0-9]{1,3})?"$/.exec(etag ?? '')?.[1];
+/** Country and region. */
+const placeOf = ({ headers }: Visit) =>
+  /-([A-Z]{2})(?:-([A-Z0-9]{1,3}))?"$/.exec(headers.get('etag') ?? '')?.slice(1) ?? [];
 
 /** Each answer has its request's own id. A cache repeats the first one. */
 async function tryCache({ visit }: CheckContext, { base }: Prefix): Promise<Outcome> {
