@@ -114,9 +114,10 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       record: (fields) => Object.assign(notes, fields),
     });
     const call = { ...resolved, request, contextOf, guard };
-    const prefixed = prefix ? dispatchPrefixed(call) : undefined;
-    if (prefixed) return prefixed;
     const match = await router(path);
+    // A route of many paths, such as `/_/*`, keeps all of them.
+    const prefixed = prefix && !match?.path.endsWith('/*') ? dispatchPrefixed(call) : undefined;
+    if (prefixed) return prefixed;
     notes.route = match?.path ?? '';
     const handling = match ? dispatch(call, match) : dispatchDynamic(call, path);
     if (!handling) throw new EdgeError('not_found');

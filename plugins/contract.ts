@@ -225,7 +225,7 @@ interface PluginBase<Settings> {
   };
   /**
    * Addresses that other software names, only under the prefix of a domain: GET by path and query. They match before all
-   * routes. Answers 304 where `if-none-match` names the response's etag.
+   * routes but those of many paths (`/_/*`). Answers 304 where `if-none-match` names the response's etag.
    */
   readonly prefixed?: {
     owns(address: URL, site: Site, settings: Settings): boolean;

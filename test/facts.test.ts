@@ -48,6 +48,11 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
     ['test/browser/contacted-hosts.test.ts', 'test/sites/demo/vendor.test.ts'],
   ],
   [
+    'hits go through a service worker of the server container',
+    'Service worker',
+    ['test/browser/service-worker.test.ts'],
+  ],
+  [
     'KV is late, absences included; one write a second',
     'Cloudflare Workers',
     ['test/gitops/embedded/cloudflare/kv/delayed.test.ts', 'test/gitops/embedded/cloudflare/kv/kv.test.ts'],

@@ -1,7 +1,8 @@
+import { EdgeError } from './errors.ts';
 import { readForwarder } from './forwarder.ts';
 import { isFromProxy } from './hops.ts';
 import { NOWHERE } from './place.ts';
-import { type PassesCookie, type Prefixes, prefixOf, withoutPrefix } from './prefix.ts';
+import { isMisspelt, type PassesCookie, type Prefixes, prefixOf, withoutPrefix } from './prefix.ts';
 import type { Hop } from './public-url.ts';
 import { FORWARDER_HEADERS } from './request-headers.ts';
 
@@ -27,7 +28,8 @@ interface ArrivalDependencies {
 
 /**
  * Reads which hops are before the edge. Under a prefix it is the domain's own server, if it proves that; behind our own
- * proxy nothing else counts, because a client may have sent the forwarder's headers to it.
+ * proxy nothing else counts, because a client may have sent the forwarder's headers to it. Throws `not_found` for another
+ * spelling of a prefix: what a hop states of such a request wouldn't be read.
  */
 export async function arrive(
   request: Request,
@@ -36,7 +38,10 @@ export async function arrive(
 ): Promise<Arrival> {
   const { headers } = request;
   const prefix = prefixOf(pathname, prefixes);
-  if (prefix === null) return { request, path: pathname, prefix: '', hop: peer };
+  if (prefix === null) {
+    if (isMisspelt(pathname, prefixes)) throw new EdgeError('not_found');
+    return { request, path: pathname, prefix: '', hop: peer };
+  }
   const stated = isFromProxy(headers, hopSecret)
     ? peer
     : await readForwarder(headers, prefixes.get(prefix) ?? [], now());

@@ -17,6 +17,20 @@ export function prefixOf(pathname: string, prefixes: Prefixes): string | null {
   return prefixes.has(first) ? first : null;
 }
 
+/**
+ * True where a path is below a prefix only in another spelling (`/%6d3trics1/`, `//m3trics1/`, `/x/..%2Fm3trics1/`): a
+ * domain's own server may decode it, forward the request and send the path as it came.
+ */
+export function isMisspelt(pathname: string, prefixes: Prefixes): boolean {
+  if (prefixes.size === 0 || !/%|\/\//.test(pathname)) return false;
+  const decoded = pathname
+    .replaceAll(/%([2-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
+    // Neither ends a path here.
+    .replaceAll(/[?#]/g, '_')
+    .replaceAll(/\/+/g, '/');
+  return prefixOf(new URL(decoded, 'https://edge').pathname, prefixes) !== null;
+}
+
 /** Decides by name whether a cookie passes. */
 export type PassesCookie = (name: string) => boolean;
 

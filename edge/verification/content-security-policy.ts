@@ -25,16 +25,22 @@ const FALLBACKS: Readonly<Record<Directive, readonly string[]>> = {
   'frame-src': ['frame-src', 'child-src', 'default-src'],
 };
 
-/** The sources that each directive needs. `base` is an address without a slash: an origin, or a prefix below one. */
-function neededSources(base: string): Readonly<Record<Directive, readonly string[]>> {
-  const own = new URL(base).pathname === '/' ? base : `${base}/`;
-  const sources = [own, VENDOR];
+/** The sources that each directive needs. A base is an address without a slash: an origin, or a prefix below one. */
+function neededSources(
+  bases: readonly string[],
+  vendor: string,
+): Readonly<Record<Directive, readonly string[]>> {
+  const own = bases.map((base) => (new URL(base).pathname === '/' ? base : `${base}/`));
+  const sources = [...own, vendor];
   return { 'script-src': sources, 'connect-src': sources, 'img-src': sources, 'frame-src': sources };
 }
 
-/** The same as text: `script-src … ; connect-src …`. */
-export function neededPolicy(base: string): string {
-  return Object.entries(neededSources(base))
+/**
+ * The same as text: `script-src … ; connect-src …`. Of several addresses, each page uses one. The host of a base may begin
+ * with `*.`, for a prefix below every host of a domain.
+ */
+export function neededPolicy(base: string | readonly string[], vendor = VENDOR): string {
+  return Object.entries(neededSources([base].flat(), vendor))
     .map(([directive, sources]) => `${directive} ${sources.join(' ')}`)
     .join('; ');
 }
@@ -45,7 +51,7 @@ export function neededPolicy(base: string): string {
  */
 export function missingSources(policies: readonly string[], base: string, page: URL): string[] {
   const parsed = policies.flatMap((header) => header.split(',')).map(parsePolicy);
-  const needed = neededSources(base);
+  const needed = neededSources([base], VENDOR);
   return DIRECTIVES.flatMap((directive) => {
     const [own, vendors] = REQUESTS[directive];
     return [base + own, VENDOR + vendors].flatMap((url, index) => {

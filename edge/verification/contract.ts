@@ -25,11 +25,11 @@ export const CHECKS = {
   dns: 'each name resolves to the right address',
   certificate: 'each certificate is for its name and valid for 14 more days',
   client_address: 'the visitor’s true address arrives, not a claimed one',
-  cookie_lifetime: 'how long Safari keeps the cookies of each domain',
+  cookie_lifetime: 'how long Safari keeps the cookies of each domain, and what their restoration rests on',
   consent: 'where visitors are identified before they choose',
   block_lists: 'which addresses the common blocking lists match',
   same_origin:
-    'each domain’s own server forwards its prefix with cookies and the visitor’s address, uncached',
+    'each domain’s own server forwards its prefix with cookies and the visitor’s address and country, uncached',
   csp: 'the content security policy of each such domain’s pages allows its tags',
 } as const;
 export type CheckName = keyof typeof CHECKS;
@@ -59,6 +59,8 @@ const siteDescription = z.object({
   identifies: z.optional(z.nullable(z.string())),
   /** By what a visitor's restored cookies are found: the site's own cookie, or the visitor's id; unset: none are restored. */
   restoresBy: z.optional(z.literal(['master_cookie', 'id'])),
+  /** The name of the site's own cookie; unset: none, or an older host. */
+  masterCookie: z.optional(z.string()),
 });
 export type SiteDescription = z.infer<typeof siteDescription>;
 

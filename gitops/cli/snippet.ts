@@ -52,11 +52,12 @@ function configurationOf(site: string, domains: readonly Domain[], product: stri
   );
 }
 
-function render({ domain, snippet: html, sameOrigin }: Domain): string {
+function render({ domain, snippet: html, contentSecurityPolicy, sameOrigin }: Domain): string {
   const configurations = Object.entries(sameOrigin?.snippets ?? {}).map(
     ([product, text]) => `\n--- ${domain}${sameOrigin?.path}: ${product}\n${text}`,
   );
-  return `--- ${domain}: the pages' head\n${html}\n${configurations.join('')}`;
+  const policy = `\n--- ${domain}: if the pages have a content security policy, add to it\n${contentSecurityPolicy}\n`;
+  return `--- ${domain}: the pages' head\n${html}\n${policy}${configurations.join('')}`;
 }
 
 async function containerOf(context: CliContext, site: string): Promise<CreatedContainer> {

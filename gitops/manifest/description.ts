@@ -51,6 +51,7 @@ export function describeSite(
     ...(features.cookie_restoration &&
       modules.cookie_restoration?.enabled !== false && {
         restoresBy: modules.cookie_restoration?.masterCookie === undefined ? 'id' : 'master_cookie',
+        masterCookie: modules.cookie_restoration?.masterCookie,
       }),
   };
 }

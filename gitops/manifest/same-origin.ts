@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { blockedSegment } from '../../edge/verification/block-lists.ts';
 import { ROUTE_PATHS } from '../../plugins/document.ts';
+import { isNamedBy } from '../../plugins/paths.ts';
+import { forwardedPaths } from '../../plugins/server_proxy/config.ts';
 
 /** First segments of the edge's own paths: a prefix of that name would hide them. */
 const OWN = [...new Set(ROUTE_PATHS.map((path) => path.split('/')[1]))].filter((segment) =>
@@ -33,13 +35,32 @@ export const sameOrigin = z
 
 interface Prefixed {
   readonly domains: readonly { readonly sameOrigin?: z.output<typeof sameOrigin> }[];
-  readonly modules: { readonly server_proxy?: { readonly paths: readonly string[] } | undefined };
+  readonly modules: {
+    readonly server_proxy?: Parameters<typeof forwardedPaths>[0];
+    readonly custom_loader?: { readonly scriptPath?: string | undefined } | undefined;
+  };
 }
 
-/** The domains, by index, whose prefix would hide a path that the site forwards to its tag server. */
-export function hidingPrefixes({ domains, modules }: Prefixed): number[] {
-  const forwarded = new Set(modules.server_proxy?.paths.map((path) => `/${path.split('/')[1]}`));
-  return domains.flatMap(({ sameOrigin: own }, index) =>
-    own !== undefined && forwarded.has(own.path) ? [index] : [],
-  );
+interface Problem {
+  readonly path: (string | number)[];
+  readonly message: string;
+}
+
+/** Prefixes and the loader's address below them that would hide a path of the site's tag server, or be hidden by one. */
+export function hidingPaths({ domains, modules }: Prefixed): Problem[] {
+  const forwarded = forwardedPaths(modules.server_proxy);
+  const segments = new Set(forwarded.map((path) => `/${path.split('/')[1]}`));
+  const problems = domains.flatMap(({ sameOrigin: own }, index): Problem[] => {
+    if (own === undefined || !segments.has(own.path)) return [];
+    const message = 'hides a path of modules.server_proxy (paths or tagServingPath); choose another one';
+    return [{ path: ['domains', index, 'sameOrigin', 'path'], message }];
+  });
+  const { scriptPath } = modules.custom_loader ?? {};
+  const wide = ROUTE_PATHS.filter((path) => path.endsWith('/*'));
+  const named = [...wide, ...forwarded].filter((path) => path !== '/*');
+  if (scriptPath !== undefined && isNamedBy(`/${scriptPath}`, named)) {
+    const message = 'is a path of the tag server (modules.server_proxy or its own); choose another one';
+    problems.push({ path: ['modules', 'custom_loader', 'scriptPath'], message });
+  }
+  return problems;
 }

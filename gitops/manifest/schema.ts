@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
 import { textProblem } from '../base/text.ts';
 import { consentKeys } from './consent.ts';
-import { hidingPrefixes, sameOrigin } from './same-origin.ts';
+import { hidingPaths, sameOrigin } from './same-origin.ts';
 import { serviceAccountFacts } from './service-account.ts';
 
 /** The newest manifest version that this release understands. Newer manifests are refused (`UnsupportedVersion`). */
@@ -244,10 +244,7 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
   }
   if (manifest.ports.processing === manifest.ports.preview)
     refuse(['ports', 'preview'], 'must differ from ports.processing');
-  for (const index of hidingPrefixes(manifest)) {
-    const message = 'hides a path of modules.server_proxy.paths; choose another one';
-    refuse(['domains', index, 'sameOrigin', 'path'], message);
-  }
+  for (const { path, message } of hidingPaths(manifest)) refuse(path, message);
   manifest.customDomains.forEach((custom, index) => {
     const path = ['customDomains', index];
     if (!isFirstPartyHost(custom, domains))

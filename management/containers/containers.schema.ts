@@ -172,13 +172,13 @@ export const newForwarderToken = z
       .optional()
       .meta({
         description:
-          'the old token is accepted until this time (UTC; a date: its beginning); a past one: it is refused from now on; default: 30 days from now',
+          'the old token is accepted until this time (UTC; a date: its beginning); at most 90 days from now; a past one: it is refused from now on; default: 30 days from now',
       }),
   })
   .meta(
     examples({
       'no grace': { graceUntil: '2020-01-01' },
-      'a time': { graceUntil: '2030-01-31T12:00:00Z' },
+      'a past time': { graceUntil: '2020-01-31T12:00:00Z' },
     }),
   );
 

@@ -4,6 +4,10 @@ import type { Manifest, ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { forwarderToken, forwarderTokenHash } from '../view/forwarder-token.ts';
 
+/** Days for which a rotated token can be accepted: the time to change a server's configuration, not a second token. */
+const MAX_GRACE_DAYS = 90;
+const DAY_MS = 86_400_000;
+
 type SameOrigin = NonNullable<Manifest['domains'][number]['sameOrigin']>;
 
 /** Letters first, so that the path reads as a word. Without letters and digits that are easily confused. */
@@ -53,13 +57,19 @@ export function withSameOrigin(
 
 /**
  * The domain's forwarder gets the token of the next generation. The old one is accepted until `until`, if that is still
- * ahead. Throws if a token before it is still accepted, unless none is to be accepted any more.
+ * ahead. Throws if that is too far ahead, or if a token before it is still accepted, unless none is to be accepted any
+ * more.
  */
 export function rotateForwarderToken(
   current: Manifest,
   { domain, until }: { readonly domain: string; readonly until: Date },
   { key, now }: TokenMaking,
 ): ManifestInput {
+  if (until.getTime() > now.getTime() + MAX_GRACE_DAYS * DAY_MS) {
+    throw new ManagementProblem('invalid_request', {
+      detail: `graceUntil must be at most ${MAX_GRACE_DAYS} days ahead: until then the old token is accepted, too`,
+    });
+  }
   const entry = current.domains.find((one) => one.domain === domain);
   if (entry === undefined) throw new ManagementProblem('unknown_domain');
   const { sameOrigin } = entry;

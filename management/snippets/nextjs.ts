@@ -6,10 +6,15 @@ import { comment, preamble } from './parts.ts';
 export function nextjsSnippet(forwarder: Forwarder): string {
   return `${comment('//', [
     ...preamble(forwarder, `Save it as app${forwarder.path}/[...path]/route.js (Next.js 13.4 or newer).`),
-    'The visitor is the last address of x-forwarded-for: the one that Next.js, Vercel or your own proxy has added.',
+    'Set VISITOR_HEADER to the header in which the platform or proxy before Next.js states the visitor’s address and which',
+    'it overwrites: x-real-ip on Vercel. Of a list, such as x-forwarded-for, the last address counts: that proxy must add it.',
+    'Empty: no address is stated. Next.js itself keeps a header that a visitor sends, so without a proxy none is true.',
   ])}${forwardFunction(forwarder, { isDecoding: true })}
+const VISITOR_HEADER = '';
+
 function handler(request) {
-  return forward(request, request.headers.get('x-forwarded-for')?.split(',').at(-1)?.trim());
+  const stated = VISITOR_HEADER === '' ? null : request.headers.get(VISITOR_HEADER);
+  return forward(request, stated?.split(',').at(-1)?.trim());
 }
 
 export const dynamic = 'force-dynamic';

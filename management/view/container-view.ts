@@ -61,6 +61,9 @@ export const containerView = z
         containerToken: z.string(),
         active: z.boolean(),
         snippet: z.string(),
+        contentSecurityPolicy: z.string().meta({
+          description: 'the sources that a content security policy of the domain’s pages must allow',
+        }),
         sameOrigin: sameOriginView.nullable(),
       }),
     ),

@@ -1,4 +1,5 @@
 import { blockedHost, describeRule } from '../../edge/verification/block-lists.ts';
+import { neededPolicy } from '../../edge/verification/content-security-policy.ts';
 import { consentOfManifest, mayForbidVendor } from '../../gitops/manifest/consent.ts';
 import { isFirstPartyHost, isWithinDomain } from '../../gitops/manifest/schema.ts';
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
@@ -30,6 +31,10 @@ export function presentContainer(
       vendorUrl: settings.vendorUrl,
       waits: mayForbidVendor(consent),
     }),
+    contentSecurityPolicy: neededPolicy(
+      pageBases(entry) ?? loaderUrl(entry.domain, manifest, settings),
+      new URL(settings.vendorUrl).origin,
+    ),
     sameOrigin: presentSameOrigin(entry, { manifest, role: row.role, settings }),
   }));
   return {
@@ -57,6 +62,12 @@ export function presentContainer(
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
   };
+}
+
+/** Where the pages of a domain have its same-origin path: on the domain and on every host under it. */
+function pageBases({ domain, sameOrigin }: ManifestView['domains'][number]): string[] | null {
+  if (sameOrigin === undefined) return null;
+  return ['https://', 'https://*.'].map((start) => start + domain + sameOrigin.path);
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Site } from '../contract.ts';
+import { isNamedBy } from '../paths.ts';
 
 /** What the snippet of a shop's or CMS's own plugin says in the address of its script. */
 export interface Snippet {
@@ -9,6 +10,8 @@ export interface Snippet {
 }
 
 const LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
+/** `/*` names every path that isn't the edge's own, and the loader's is. */
+const isNarrow = (path: string) => path !== '/*';
 const ENVIRONMENT = ['gtm_auth', 'gtm_preview', 'gtm_cookies_win', 'gtm_debug'];
 
 /** The loader token of a site whose domains have prefixes. */
@@ -17,7 +20,8 @@ export const loaderOf = ({ domains }: Site): string | undefined =>
 
 /**
  * True where the path ends with `scriptPath` and the query names a web tag of the site: `?id=GTM-ABC1234` or
- * `?GTM-ABC1234`. Where the path is nothing else, the query may name none: some plugins can omit the id.
+ * `?GTM-ABC1234`. Where the path is nothing else, the query may name none: some plugins can omit the id. False for the paths
+ * that the site names for its container, whose web container client serves a script of that name, too.
  */
 export function isScriptAddress(
   { pathname, search, searchParams }: URL,
@@ -25,6 +29,7 @@ export function isScriptAddress(
   scriptPath: string,
 ): boolean {
   if (!pathname.endsWith(`/${scriptPath}`) || loaderOf(site) === undefined) return false;
+  if (isNamedBy(pathname, site.proxyPaths.filter(isNarrow))) return false;
   const id = searchParams.get('id') ?? /^\?(GTM-[A-Z0-9]+)(?:&|$)/.exec(search)?.[1];
   return id === undefined
     ? pathname === `/${scriptPath}`

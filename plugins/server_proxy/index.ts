@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { definePlugin, type PluginContext, type RouteInput } from '../contract.ts';
+import { isNamedBy } from '../paths.ts';
 import { OWN_SEGMENTS, TAG_SERVER_PATHS } from './config.ts';
 import { vendorScriptRoute } from './vendor-script.ts';
 
@@ -37,11 +38,7 @@ export default definePlugin({
   ],
   dynamic: {
     owns: (path, site) =>
-      !OWN_SEGMENTS.includes(path.split('/')[1] ?? '') &&
-      site.proxyPaths.some((own) =>
-        // A prefix also names the path before its `/*`.
-        own.endsWith('*') ? `${path}/`.startsWith(own.slice(0, -1)) : own === path,
-      ),
+      !OWN_SEGMENTS.includes(path.split('/')[1] ?? '') && isNamedBy(path, site.proxyPaths),
     handle: proxy,
   },
 });

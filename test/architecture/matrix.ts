@@ -36,7 +36,7 @@ export const MATRIX: readonly Row[] = [
   { from: 'plugins/*/config.ts', may: ['<own>/**', ZOD_MINI] },
   {
     from: 'plugins/*/**',
-    may: ['plugins/{contract,consent,profile}.ts', '<own>/**', ZOD_MINI],
+    may: ['plugins/{contract,consent,paths,profile}.ts', '<own>/**', ZOD_MINI],
     types: ['plugins/document.ts'],
     because: 'the contract speaks of a site in the terms of its documents',
   },
@@ -80,7 +80,7 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/manifest/**',
     may: [
       'gitops/{manifest,base}/**',
-      'plugins/document.ts',
+      'plugins/{document,paths}.ts',
       'plugins/*/config.ts',
       BLOCK_LISTS,
       ...ANY_PACKAGE,

@@ -117,6 +117,46 @@ describe('a forged statement is answered as if there were none', () => {
   });
 });
 
+describe('another spelling of a prefix, for which a domain’s server may forward a request, too', () => {
+  let own: StagedSite;
+  beforeAll(async () => {
+    own = await stage.site({
+      domains: [{ sameOrigin: prefixed(PREFIX, TOKEN) }],
+      proxyPaths: ['/*'],
+    });
+  });
+
+  test.each([
+    '/%6d3trics1/g/collect',
+    '/%6D3trics1/g/collect?v=2',
+    '/m3trics1%2Fg/collect',
+    '/m3trics1%2fg%ff',
+    '/%2Fm3trics1/boot',
+    '//m3trics1/g/collect',
+    '/x/..%2Fm3trics1/g/collect',
+    '/x/%2e%2e%2F%6d3trics1/g/collect',
+    '/a%3F/..%2Fm3trics1/g/collect',
+    '/%6d3trics1',
+  ])('%s is unknown, with and without a token', async (path) => {
+    const headers = stated(TOKEN, `www.${own.domains[0]?.domain}`);
+    for (const given of [headers, {}]) {
+      expect(await stage.send(own.host, path, { headers: given })).toMatchObject({
+        status: 404,
+        json: { code: 'not_found' },
+      });
+    }
+    expect(stage.upstream.received).toEqual([]);
+  });
+
+  test.each(['/a%20b/m3trics1/x', '/%6d3trics1x/y', '/x//m3trics1', '/g/collect?a=/%6d3trics1/', '/%ff/x'])(
+    '%s is none',
+    async (path) => {
+      expect((await stage.send(own.host, path)).status).toBe(200);
+      expect(stage.upstream.received.map(({ url }) => url)).toEqual([expect.stringContaining(path)]);
+    },
+  );
+});
+
 describe('a rotated token', () => {
   test('counts until its time, and means nothing from then on', async () => {
     const headers = stated(OLD_TOKEN, page);

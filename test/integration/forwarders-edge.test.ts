@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
 import { describeWith } from '../support/components.ts';
-import { FORWARDERS } from '../support/forwarders/forwarder.ts';
+import { FORWARDERS, WORKER_PLACE } from '../support/forwarders/forwarder.ts';
 import { type ForwardedShop, startForwardedShop } from '../support/forwarders/shop.ts';
 import { type Ask, ask } from '../support/proxy/proxy.ts';
 
 /** An address that is not the forwarder's. */
 const VISITOR = '127.0.0.9';
+/** What the operator of the server with nginx knows of its visitors by a database. */
+const DATABASE = { country: 'DE', region: 'BE' };
 
 describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind a forwarder', () => {
   let stage: BrowserStage;
@@ -19,7 +21,10 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
     let shop: ForwardedShop;
     let base: string;
     beforeAll(async () => {
-      shop = await startForwardedShop(stage, kind);
+      shop = await startForwardedShop(stage, kind, {
+        modules: { server_proxy: { passthrough: true } },
+        ...(kind === 'nginx' ? { place: DATABASE } : {}),
+      });
       base = `https://${shop.host}:${shop.port}${shop.path}`;
     });
     afterAll(() => shop.close());
@@ -77,6 +82,49 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
       expect(arrived?.headers.cookie).toContain('_ga=GA1.1.1.2');
       expect(JSON.stringify(arrived?.headers)).not.toMatch(/s3cret|ft_|x-tagyard-forwarder-token/);
     });
+
+    test('passes the visitor’s place on, if the server knows it, and never a claimed one', async () => {
+      const hit = await visit('/g/collect?v=2&tid=G-SHOP', {
+        headers: {
+          'x-test-mark': `place ${kind}`,
+          'x-tagyard-country': 'KP',
+          'x-tagyard-region': '01',
+          'x-gclb-country': 'KP',
+          'x-geo-country': 'KP',
+        },
+      });
+      expect(hit.status).toBeLessThan(300);
+      const [arrived, ...others] = await shop.arrivedWith('x-test-mark', `place ${kind}`);
+      expect(others).toEqual([]);
+      const place = ['x-gclb-country', 'x-gclb-region', 'x-geo-country', 'x-geo-region'].map(
+        (name) => arrived?.headers[name],
+      );
+      const expected: Partial<Record<typeof kind, string[]>> = {
+        nginx: [DATABASE.country, 'DEBE', DATABASE.country, DATABASE.region],
+        cloudflareWorker: [WORKER_PLACE.country, 'USCA', WORKER_PLACE.country, WORKER_PLACE.regionCode],
+      };
+      expect(place).toEqual(expected[kind] ?? [undefined, undefined, undefined, undefined]);
+    });
+
+    test.each(['/%6d3trics1/g/collect', '//m3trics1/g/collect', '/x/..%2Fm3trics1/g/collect'])(
+      'passes another spelling of its path to no tag server, which would answer 400: %s',
+      async (path) => {
+        const mark = `${kind} ${path}`;
+        const { status, body } = await visit('', {
+          path,
+          headers: { 'x-test-mark': mark, cookie: 'session=s3cret' },
+        });
+        const hits = await shop.arrivedWith('x-test-mark', mark);
+        // Apache sends some of them in the prefix's own spelling: then they are hits like others.
+        expect(status).toBe(hits.length === 0 ? 404 : 200);
+        for (const hit of hits) {
+          expect(hit).toMatchObject({ path: '/g/collect', headers: { 'x-forwarded-for': VISITOR } });
+          expect(JSON.stringify(hit)).not.toContain('s3cret');
+        }
+        // nginx decodes the path to choose a location, and passes it on as it came.
+        if (kind === 'nginx') expect(JSON.parse(body)).toMatchObject({ code: 'not_found' });
+      },
+    );
 
     test('believes nothing that the visitor states beside the forwarder', async () => {
       const before = (await shop.arrived('/g/collect')).length;

@@ -12,6 +12,7 @@ import {
   type RunningForwarder,
   startForwarder,
   startPages,
+  WORKER_PLACE,
 } from '../support/forwarders/forwarder.ts';
 import { type Ask, ask } from '../support/proxy/proxy.ts';
 import { startTlsFront, type TlsFront } from '../support/proxy/tls-front.ts';
@@ -127,8 +128,12 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by i
         'x-tagyard-host': `${HOST}:${forwarder.port}`,
         'x-tagyard-scheme': 'https',
       });
-      expect(arrived()[0]?.headers).not.toHaveProperty('x-tagyard-country');
-      expect(arrived()[0]?.headers).not.toHaveProperty('x-tagyard-region');
+      // Only Cloudflare knows a place.
+      const { country, regionCode } = WORKER_PLACE;
+      const { headers: got = {} } = arrived()[0] ?? {};
+      expect([got['x-tagyard-country'], got['x-tagyard-region']]).toEqual(
+        kind === 'cloudflareWorker' ? [country, regionCode] : [undefined, undefined],
+      );
     });
 
     test('keeps the visitor’s credentials and all cookies but the listed ones', async () => {

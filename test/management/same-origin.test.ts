@@ -203,6 +203,18 @@ describe('the token', () => {
     expect((await rotate({ graceUntil: ahead(-HOUR) })).status).toBe(200);
   });
 
+  test('can’t be accepted for more than 90 days beside its successor', async () => {
+    await set({});
+    const before = await committed();
+    for (const until of [ahead((90 * 24 + 1) * HOUR), '9999-12-31', '9999-12-31T23:59:59Z']) {
+      const { status, body } = await rotate({ graceUntil: until });
+      expect([status, body.code], until).toEqual([400, 'invalid_request']);
+      expect(body.detail).toMatch(/at most 90 days ahead/);
+    }
+    expect(await committed()).toEqual(before);
+    expect((await rotate({ graceUntil: ahead((90 * 24 - 1) * HOUR) })).status).toBe(200);
+  });
+
   test.each([
     ['a domain without a path', () => domain, {}, 404, 'unknown_domain'],
     ['an unknown domain', () => 'nowhere.example', {}, 404, 'unknown_domain'],

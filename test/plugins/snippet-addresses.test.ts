@@ -17,10 +17,14 @@ beforeEach(() => {
 afterAll(() => stage.close());
 
 /** A site whose registry names its loader token, which stages count from 1. */
-async function shop(modules = {}): Promise<StagedSite> {
+async function shop(modules = {}, proxyPaths: string[] = []): Promise<StagedSite> {
   shops += 1;
   const loader = `lt_loader0token${String(shops).padStart(5, '0')}`;
-  return stage.site({ modules, domains: [{ sameOrigin: { ...prefixed(PREFIX, TOKEN), loader } }] });
+  return stage.site({
+    modules,
+    proxyPaths,
+    domains: [{ sameOrigin: { ...prefixed(PREFIX, TOKEN), loader } }],
+  });
 }
 let shops = 0;
 
@@ -114,6 +118,41 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
     });
     expect(stage.upstream.received).toHaveLength(1);
   });
+
+  describe('below the paths that the site forwards, the container answers; beside them, the loader', () => {
+    let own: StagedSite;
+    beforeAll(async () => {
+      own = await shop({}, ['/t1a2b3c4/*', '/shop/gtm.js', '/*']);
+    });
+    const named = (path: string) => path.replace('{id}', own.domains[0]?.webTagId ?? '');
+
+    test.each(['/t1a2b3c4/gtm.js?id={id}', '/t1a2b3c4/a/gtm.js?{id}', '/shop/gtm.js?id={id}'])(
+      '%s is the container’s',
+      async (path) => {
+        stage.upstream.reply = () => ({ body: 'container' });
+        expect((await get(named(path), own)).text).toBe('container');
+        expect(stage.upstream.received.map(({ url }) => url)).toEqual([
+          expect.stringMatching(/:8443\/(?:t1a2b3c4|shop)\//),
+        ]);
+      },
+    );
+
+    test.each(['/gtm.js?id={id}', '/gtm.js?', '/t1a2b3c4x/gtm.js?id={id}', '/x/shop/gtm.js?id={id}'])(
+      '%s is the loader’s',
+      async (path) => {
+        expect(valuesOf((await get(named(path), own)).text)).toMatchObject({ loader: own.loader });
+        expect(stage.upstream.received).toEqual([]);
+      },
+    );
+  });
+
+  test.each(['/_/gtm.js?id={id}', '/gtm/gtm.js?id={id}', '/static/gtm.js?id={id}'])(
+    '%s is the tag server’s own',
+    async (path) => {
+      await get(path.replace('{id}', site.domains[0]?.webTagId ?? ''));
+      expect(stage.upstream.received).toHaveLength(1);
+    },
+  );
 
   test('the bait keeps its own answer', async () => {
     expect((await get('/bait/gtm.js?v=1&ad_type=banner')).status).toBe(204);

@@ -36,6 +36,8 @@ export interface Fault {
   readonly url?: URL;
   /** Request headers to remove. */
   readonly strip?: readonly string[];
+  /** Request headers to set. */
+  readonly set?: Readonly<Record<string, string>>;
   /** The request is never answered. */
   readonly hold?: true;
   /** Answers instead of the destination. */
@@ -224,7 +226,13 @@ async function meddler(decide: (passing: Passing) => Way) {
     }
     const kept = Object.entries(headers).filter(([name]) => !fault?.strip?.includes(name));
     const path = targetOf(fault?.url ?? url);
-    const onward = http.request({ ...to, method, path, headers: Object.fromEntries(kept), agent: false });
+    const onward = http.request({
+      ...to,
+      method,
+      path,
+      headers: { ...Object.fromEntries(kept), ...fault?.set },
+      agent: false,
+    });
     onward.on('response', (answer) => {
       response.writeHead(answer.statusCode ?? 502, fault?.answered?.(answer.headers) ?? answer.headers);
       answer.pipe(response);

@@ -1,13 +1,17 @@
 import { activeDomains, type CheckContext } from '../check.ts';
-import type { NameAnswer } from '../contract.ts';
+import type { NameAnswer, SiteDescription } from '../contract.ts';
 import { type Finding, passed, skipped } from '../result.ts';
 import { safariVerdict } from '../safari.ts';
 
-/** How long restoration helps where cookies are short-lived: as long as the browser keeps what the record is found by. */
+/** No verdict promises a lifetime. */
+const NO_PROMISE = 'A browser may delete cookies sooner without notice.';
+
+/** How long restoration helps: as long as the browser keeps what the record is found by. */
 const RESTORATION = {
-  none: '',
-  id: '; restoration ends with them, because the visitor’s id is one of them',
-  master_cookie: '; restored as long as the browser keeps the site’s own masterCookie',
+  none: () => '',
+  id: () => '; restoration ends with them, because the visitor’s id is one of them',
+  master_cookie: ({ masterCookie = '' }: SiteDescription) =>
+    `; restored as long as the browser keeps the site’s own ${`${masterCookie} masterCookie`.trim()}`,
 };
 const KEY_ADVICE = {
   none: '',
@@ -18,15 +22,16 @@ const KEY_ADVICE = {
 /**
  * A verdict for each domain, for the best address of its pages: a prefix on their own host, a custom domain under the same
  * registrable part, else the edge hostname. Short-lived cookies are not a fault of the site, so this always passes
- * and gives advice.
+ * and gives advice. Nothing renews the visitor's id: where Safari limits it, it ends 7 days after it was set.
  */
 export function checkCookieLifetime({ site, host }: CheckContext) {
   if (host === null) return [skipped(null, 'only the host queries the resolver')];
   const { names } = host;
   const edge = names.find(({ kind }) => kind === 'edge');
   return activeDomains(site).map(({ domain, sameOrigin }): Finding => {
-    if (sameOrigin !== undefined)
-      return passed(domain, `full (below ${sameOrigin}, from the pages’ own origin)`);
+    const restoration = RESTORATION[site.restoresBy ?? 'none'](site);
+    const full = (by: string) => passed(domain, `full (${by})${restoration}. ${NO_PROMISE}`);
+    if (sameOrigin !== undefined) return full(`below ${sameOrigin}, from the pages’ own origin`);
     const page = names.find(({ kind, name }) => kind === 'page' && name === domain);
     if (page === undefined || edge === undefined) return skipped(domain, `${domain} wasn’t resolved`);
     if (page.addresses.length === 0) {
@@ -39,10 +44,10 @@ export function checkCookieLifetime({ site, host }: CheckContext) {
       tag,
       reason: safariVerdict(page, tag),
     }));
-    const full = verdicts.find(({ reason }) => reason === null);
-    if (full !== undefined) return passed(domain, `full (by ${full.tag.name})`);
+    const unlimited = verdicts.find(({ reason }) => reason === null);
+    if (unlimited !== undefined) return full(`by ${unlimited.tag.name}`);
     const [{ tag, reason } = { tag: edge, reason: null }] = verdicts;
-    const detail = `7 days, because ${reason}${RESTORATION[site.restoresBy ?? 'none']}`;
+    const detail = `7 days, because ${reason}${restoration}`;
     return passed(domain, detail, advice(page, tag, own.length > 0) + KEY_ADVICE[site.restoresBy ?? 'none']);
   });
 }

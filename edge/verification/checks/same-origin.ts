@@ -1,11 +1,14 @@
 import { type CheckContext, type ForwardedDomain, forwardedDomains } from '../check.ts';
-import { type Finding, failed, passed } from '../result.ts';
-import { described, isProblem } from '../visit.ts';
+import { type Finding, failed, passed, skipped } from '../result.ts';
+import { described, isProblem, type Visit } from '../visit.ts';
 import { findPages } from './pages.ts';
 
-/** A check of one property of a prefix: the fault, or `null`. */
-type Fault = { readonly detail: string; readonly fix: string } | null;
-type Aspect = (context: CheckContext, prefix: Prefix) => Promise<Fault>;
+/** What is found of one property of a prefix: a fault, a proof, or `open`, why neither could be found. */
+type Outcome =
+  | { readonly detail: string; readonly fix: string }
+  | { readonly proven: string; readonly advice?: string }
+  | { readonly open: string };
+type Aspect = (context: CheckContext, prefix: Prefix) => Promise<Outcome>;
 
 interface Prefix extends ForwardedDomain {
   /** `https://www.acme.example/m3trics1` */
@@ -15,47 +18,58 @@ interface Prefix extends ForwardedDomain {
 const SNIPPET_ADVICE =
   'Put the newest snippet for its server in place (tagyard snippet, or the domain in the API).';
 const CACHE_ADVICE = 'Exclude the prefix from every cache of the domain’s server or CDN.';
+const PLACE_ADVICE =
+  'If the domain’s server knows the visitor’s place (a database, or its CDN), set x-tagyard-country and x-tagyard-region from that. Until then the strictest rules of consent hold below the prefix, and tags get no place.';
 
-/** An address for documentation (RFC 5737), which a visitor may claim. */
-const CLAIMED_ADDRESS = '192.0.2.1';
-/** Antarctica, which a visitor may claim. */
-const CLAIMED_COUNTRY = 'AQ';
+/** Addresses for documentation (RFC 5737), by the header in which a visitor claims them. */
+const CLAIMED_ADDRESSES = {
+  'x-tagyard-visitor': '192.0.2.1',
+  'x-forwarded-for': '192.0.2.2',
+  'x-real-ip': '192.0.2.3',
+  'true-client-ip': '192.0.2.4',
+};
+/** Antarctica, and a region that no country has. */
+const CLAIMED_PLACE = { 'x-tagyard-country': 'AQ', 'x-tagyard-region': 'QZ' };
 /** Addresses of private networks: a server between, never a visitor. */
 const PRIVATE = /^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])/i;
 
-/** Sends requests to the prefix on the pages' own host, as a browser does. The first fault counts. */
+const ASPECTS: readonly Aspect[] = [tryLoader, tryCache, tryCookies, tryAddress, tryPlace];
+
+/**
+ * Sends requests to the prefix on the pages' own host, as a browser does. The first fault counts. Passes only where all is
+ * proven.
+ */
 export async function checkSameOrigin(context: CheckContext) {
   return await Promise.all(
     forwardedDomains(context.site).map(async (forwarded): Promise<Finding> => {
       const { domain, path } = forwarded;
       const { origin } = await findPages(context, forwarded);
       const prefix = { ...forwarded, base: origin + path };
-      for (const aspect of [
-        loaderFault,
-        cacheFault,
-        cookieFault,
-        addressFault,
-        placeFault,
-      ] satisfies Aspect[]) {
-        const fault = await aspect(context, prefix);
-        if (fault !== null) return failed(domain, fault.detail, fault.fix);
+      const proven: string[] = [];
+      const open: string[] = [];
+      let advice: string | undefined;
+      for (const aspect of ASPECTS) {
+        const outcome = await aspect(context, prefix);
+        if ('fix' in outcome) return failed(domain, outcome.detail, outcome.fix);
+        if ('open' in outcome) open.push(outcome.open);
+        else proven.push(outcome.proven);
+        if ('advice' in outcome) ({ advice } = outcome);
       }
-      return passed(
-        domain,
-        `${prefix.base} leads to the edge, with cookies, the visitor’s address and no other country, uncached`,
-      );
+      const detail = `${prefix.base} leads to the edge: ${proven.join(', ')}`;
+      if (open.length > 0) return skipped(domain, `${detail}; not proven: ${open.join('; ')}`);
+      return passed(domain, detail, advice);
     }),
   );
 }
 
 /** The loader names the prefix only if the edge knows the forwarder's token. */
-async function loaderFault({ site, visit }: CheckContext, { base }: Prefix): Promise<Fault> {
+async function tryLoader({ site, visit }: CheckContext, { base }: Prefix): Promise<Outcome> {
   const answer = await visit(new URL(`${base}/l/${site.loaderToken}.js`));
   const isScript = /\bjavascript\b/.test(answer.headers.get('content-type') ?? '');
   if (answer.status !== 200 || !isScript) {
     return { detail: `${base} doesn’t lead to the edge: ${described(answer)}`, fix: SNIPPET_ADVICE };
   }
-  if (answer.text.includes(JSON.stringify(base))) return null;
+  if (answer.text.includes(JSON.stringify(base))) return { proven: 'it knows the server by its token' };
   return {
     detail: `${base} leads to the edge, which doesn’t know its server: token or host are wrong`,
     fix: SNIPPET_ADVICE,
@@ -63,79 +77,119 @@ async function loaderFault({ site, visit }: CheckContext, { base }: Prefix): Pro
 }
 
 /** As `cookies_forwarded`: the tag server answers 401 to a preview cookie without its auth. */
-async function cookieFault({ host, visit }: CheckContext, { base }: Prefix): Promise<Fault> {
+async function tryCookies({ host, visit }: CheckContext, { base }: Prefix): Promise<Outcome> {
   const id = host?.config.id ?? null;
-  if (id === null) return null;
+  if (id === null) return { open: 'cookies (only the host knows the container’s id, which this needs)' };
   const url = new URL(`${base}/_/tagyard-verification`);
   const [plain, probed] = await Promise.all([
     visit(url),
     visit(url, { headers: { cookie: `gtm_preview=${id}=env-tagyard` } }),
   ]);
-  const isSilent = plain.status === null || plain.status >= 500;
-  if (isSilent || (plain.status !== 401 && probed.status === 401)) return null;
+  if (plain.status === null || plain.status >= 500) {
+    return { open: `cookies (the tag server doesn’t answer: ${described(plain)})` };
+  }
+  if (plain.status !== 401 && probed.status === 401) return { proven: 'cookies arrive' };
   return {
     detail: `cookies don’t arrive by ${base}: ${described(probed)} with a preview cookie, ${described(plain)} without`,
     fix: SNIPPET_ADVICE,
   };
 }
 
-/** A false address in the forwarder's own header must not arrive, nor the address of a server between. */
-async function addressFault({ site, host, visit }: CheckContext, { base, domain }: Prefix): Promise<Fault> {
-  const [direct, forwarded] = await Promise.all([
-    visit(new URL('/_/tagyard/arrival', site.edge)),
-    visit(new URL(`${base}/_/tagyard/arrival`), { headers: { 'x-tagyard-visitor': CLAIMED_ADDRESS } }),
-  ]);
-  if (forwarded.status !== 200 || isProblem(forwarded)) return null;
-  const arrived = forwarded.text.trim().slice(0, 64);
-  if (arrived !== '' && arrived === direct.text.trim()) return null;
-  if (arrived === CLAIMED_ADDRESS) {
+/** An address that a visitor claims must not arrive, nor that of a server between. */
+async function tryAddress(context: CheckContext, prefix: Prefix): Promise<Outcome> {
+  const { base, domain } = prefix;
+  const { direct, forwarded } = await arrivals(context, base);
+  if (forwarded.status !== 200 || isProblem(forwarded)) {
+    return { open: `the visitor’s address (${described(forwarded)})` };
+  }
+  const { own, arrived } = addressesOf({ direct, forwarded });
+  if (arrived !== '' && arrived === own) return { proven: 'with the visitor’s address and no claimed one' };
+  const claim = Object.entries(CLAIMED_ADDRESSES).find(([, address]) => address === arrived);
+  if (claim !== undefined) {
     return {
-      detail: `a visitor of ${base} can claim any address: the server passes it on`,
-      fix: SNIPPET_ADVICE,
+      detail: `a visitor of ${base} can claim any address: the server takes it from ${claim[0]}`,
+      fix: `Take the visitor’s address from the connection, or from a header that the server’s own proxy sets. ${SNIPPET_ADVICE}`,
     };
   }
-  const servers = host?.names.find(({ kind, name }) => kind === 'page' && name === domain)?.addresses ?? [];
-  if (arrived !== '' && !servers.includes(arrived) && !PRIVATE.test(arrived)) return null;
+  const { names = [] } = context.host ?? {};
+  const servers = names.find(({ kind, name }) => kind === 'page' && name === domain)?.addresses ?? [];
+  if (arrived !== '' && !servers.includes(arrived) && !PRIVATE.test(arrived)) {
+    return {
+      open: `the visitor’s address (a visit arrives from ${arrived}, on the edge hostname from ${own || 'none'})`,
+    };
+  }
   return {
     detail: `a visitor of ${base} arrives as ${arrived || 'no address'}, which isn’t the visitor’s`,
-    fix: `Set x-tagyard-visitor to the visitor’s address, not that of a proxy or CDN before the server. ${SNIPPET_ADVICE}`,
+    fix: `Set x-tagyard-visitor to the visitor’s address, not that of a proxy or CDN before the server (in the snippet for Next.js: VISITOR_HEADER). ${SNIPPET_ADVICE}`,
   };
 }
 
-/** The etag of a loader ends with the visitor's place, if the edge knows one. An unknown place is no fault. */
-async function placeFault({ site, visit }: CheckContext, { base }: Prefix): Promise<Fault> {
+/** How a visit arrives on the edge hostname and, with claimed addresses, by the prefix. */
+async function arrivals({ site, visit }: CheckContext, base: string) {
+  const [direct, forwarded] = await Promise.all([
+    visit(new URL('/_/tagyard/arrival', site.edge)),
+    visit(new URL(`${base}/_/tagyard/arrival`), { headers: CLAIMED_ADDRESSES }),
+  ]);
+  return { direct, forwarded };
+}
+
+function addressesOf({ direct, forwarded }: Awaited<ReturnType<typeof arrivals>>) {
+  const own = direct.status === 200 && !isProblem(direct) ? direct.text.trim() : '';
+  return { own, arrived: forwarded.text.trim().slice(0, 64) };
+}
+
+/** The etag of a loader ends with the visitor's place, if the edge knows one. */
+async function tryPlace(context: CheckContext, { base }: Prefix): Promise<Outcome> {
+  const { site, visit } = context;
   const path = `/l/${site.loaderToken}.js`;
   const [direct, forwarded] = await Promise.all([
     visit(new URL(path, site.edge)),
-    visit(new URL(base + path), { headers: { 'x-tagyard-country': CLAIMED_COUNTRY } }),
+    visit(new URL(base + path), { headers: CLAIMED_PLACE }),
   ]);
-  const [known, stated] = [direct, forwarded].map(({ headers }) => countryOf(headers.get('etag')));
-  if (stated === CLAIMED_COUNTRY) {
+  if (forwarded.status !== 200) return { open: `the visitor’s country (${described(forwarded)})` };
+  const [known] = placeOf(direct);
+  const [stated, region] = placeOf(forwarded);
+  if (stated === CLAIMED_PLACE['x-tagyard-country'] || region === CLAIMED_PLACE['x-tagyard-region']) {
     return {
-      detail: `a visitor of ${base} can claim any country: the server passes it on`,
+      detail: `a visitor of ${base} can claim any country or region: the server passes it on`,
       fix: SNIPPET_ADVICE,
     };
   }
-  if (stated === undefined || known === undefined || stated === known) return null;
+  if (stated === undefined)
+    return { proven: 'with no country, as the server states none', advice: PLACE_ADVICE };
+  if (known === undefined) {
+    return { open: `the visitor’s country (it arrives as ${stated}; on the edge hostname it is unknown)` };
+  }
+  if (stated === known) return { proven: `with the visitor’s country (${stated})` };
+  const { own, arrived } = addressesOf(await arrivals(context, base));
+  // Two addresses of one visitor may be in two countries, as far as databases know.
+  if (own === '' || own !== arrived) {
+    return { open: `the visitor’s country (it arrives as ${stated}, on the edge hostname as ${known})` };
+  }
   return {
     detail: `a visitor of ${base} arrives from ${stated}, and from ${known} without it`,
     fix: `Set x-tagyard-country and x-tagyard-region to the visitor’s place, or remove them. ${SNIPPET_ADVICE}`,
   };
 }
 
-const countryOf = (etag: string | null) => /-([A-Z]{2})(?:-[A-Z0-9]{1,3})?"$/.exec(etag ?? '')?.[1];
+/** Country and region. */
+const placeOf = ({ headers }: Visit) =>
+  /-([A-Z]{2})(?:-([A-Z0-9]{1,3}))?"$/.exec(headers.get('etag') ?? '')?.slice(1) ?? [];
 
 /** Each answer has its request's own id. A cache repeats the first one. */
-async function cacheFault({ visit }: CheckContext, { base }: Prefix): Promise<Fault> {
+async function tryCache({ visit }: CheckContext, { base }: Prefix): Promise<Outcome> {
   for (const path of ['/healthy', '/bait/gtm.js?v=1&ad_type=banner']) {
     const url = new URL(base + path);
     const first = await visit(url, { headers: { 'x-request-id': 'tagyard-verification-1' } });
     const second = await visit(url, { headers: { 'x-request-id': 'tagyard-verification-2' } });
-    const [one, other] = [first, second].map(({ headers }) => headers.get('x-request-id'));
+    const [one = null, other = null] = [first, second].map(({ headers }) => headers.get('x-request-id'));
     const isRepeated = one !== null && one === other;
     if (isRepeated || Number(second.headers.get('age') ?? 0) > 0) {
       return { detail: `a cache answers ${base}${path} in place of the edge`, fix: CACHE_ADVICE };
     }
+    if (one === null || other === null) {
+      return { open: `that no cache answers (${described(second)}, without a request’s id)` };
+    }
   }
-  return null;
+  return { proven: 'uncached' };
 }

@@ -24,7 +24,7 @@ const REGIONAL =
 const UNPROVEN_PLACE =
   'it has defaults for some regions, and it isn’t proven that the vendor answers by the visitor’s place';
 const PLACE_ADVICE =
-  'Let pages take the script from the container’s web container client (path /gtm.js, with the variable Visitor Region), or run npm run conform -- --google and set SCRIPTS_BY_PLACE where it says that gtm.js is that of the stated place.';
+  'Let pages take the script from the container’s web container client (with the variable Visitor Region) by its tag serving path, set in modules.server_proxy.tagServingPath; below a same-origin prefix /gtm.js is the loader’s, unless modules.custom_loader.scriptPath names another path. Or run npm run conform -- --google and set SCRIPTS_BY_PLACE where it says that gtm.js is that of the stated place.';
 
 export async function checkLoader(context: CheckContext) {
   const { site, visit } = context;

@@ -49,3 +49,53 @@ export function script(exchange: Exchange): void {
     });
   }
 }
+
+/**
+ * Google's service worker (docs/facts.md, Service worker): a page without content that a tag loads in a frame, and the worker
+ * that this page registers. The segment before the file's name is its version.
+ */
+const FILE = /^\/_\/service_worker\/[0-9a-z]{1,8}\/(sw_iframe\.html|sw\.js)$/;
+
+export function isServiceWorkerPath(path: string): boolean {
+  return FILE.test(path);
+}
+
+/**
+ * Registers the worker and hands it what the page of the origin in the query sends. The tag's frame is in an empty frame of
+ * that page, so the page is the parent's parent.
+ */
+const FRAME = `<!doctype html><title>sw</title><script>
+(function (origin, page) {
+  function tell(text) { page.postMessage(text, origin); }
+  if (!origin || !navigator.serviceWorker) return;
+  navigator.serviceWorker.register('sw.js?origin=' + encodeURIComponent(origin)).then(function (registration) {
+    var worker = registration.installing || registration.waiting || registration.active;
+    function start() {
+      if (worker.state !== 'activated') return;
+      worker.removeEventListener('statechange', start);
+      addEventListener('message', function (event) {
+        if (event.source === page && event.origin === origin) worker.postMessage(event.data);
+      });
+      tell('ready');
+    }
+    worker.addEventListener('statechange', start);
+    start();
+  }).catch(function () { tell('failed'); });
+})(new URLSearchParams(location.search).get('origin'), parent.parent);
+</script>`;
+
+/** Sends the hits that it is handed, with the cookies of its own host. */
+const WORKER = `addEventListener('install', function () { skipWaiting(); });
+addEventListener('message', function (event) {
+  event.waitUntil(fetch(event.data, { method: 'POST', mode: 'no-cors', credentials: 'include' }).catch(function () {}));
+});
+`;
+
+export function serviceWorker(exchange: Exchange): void {
+  const isPage = exchange.path.endsWith('.html');
+  sendAnswer(exchange, 200, {
+    type: isPage ? 'text/html; charset=utf-8' : SCRIPT,
+    body: isPage ? FRAME : WORKER,
+    headers: { 'cache-control': 'private, max-age=900' },
+  });
+}

@@ -9,7 +9,7 @@ import { preview, USER_INTERFACE } from './preview.ts';
 import { forwardToPreview, isPreviewPath } from './preview-proxy.ts';
 import { draftOf } from './preview-session.ts';
 import { buildRecorder, type Recorder } from './recorder.ts';
-import { isScriptPath, script } from './scripts.ts';
+import { isScriptPath, isServiceWorkerPath, script, serviceWorker } from './scripts.ts';
 import type { TagServerSettings } from './settings.ts';
 
 /** Shows the requests that the stand-in received. The real image has no such path. */
@@ -77,6 +77,7 @@ async function serveClients(
     return await (isClaimed(path) ? claim : collect)(exchange, recorder);
   }
   if (method === 'GET' && isScriptPath(path, config.id)) return script(exchange);
+  if (method === 'GET' && isServiceWorkerPath(path)) return serviceWorker(exchange);
   if (path === DETECTION_PATH && method === 'POST') {
     if (await recordRequest(exchange, recorder)) exchange.response.writeHead(204).end();
     return;

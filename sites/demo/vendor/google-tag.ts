@@ -1,4 +1,5 @@
 import type { ConsentDefault } from '../tag-server/gtm-script.ts';
+import { VIA_WORKER } from './service-worker.ts';
 
 /** What a web container of the stand-in has. */
 export interface WebContainer {
@@ -8,6 +9,8 @@ export interface WebContainer {
   readonly destinations: readonly string[];
   /** `server_container_url` of the Google tag; `null`: its hits go to Google Analytics. */
   readonly serverContainerUrl: string | null;
+  /** Its hits go to the server container through that server's service worker. */
+  readonly serviceWorker?: boolean;
   /** Its consent defaults, some for some regions only. */
   readonly consentDefaults?: readonly ConsentDefault[];
 }
@@ -29,14 +32,18 @@ interface Served {
 /** The container's version, in every address that a script of Google requests. */
 const VERSION = '45He4b1v9100000000za200';
 
+/** The name of the stand-in's Trusted Types policy; a page that allows only named ones must allow it. */
+const TRUSTED_TYPES = 'tagyard-demo-vendor';
+
 const literal = (value: unknown) => JSON.stringify(value).replaceAll('<', '\\u003c');
 
 /**
  * The part of `gtm.js` that loads the container's Google tag and its destinations (docs/facts.md, Web container script).
- * Each script is added with the page's nonce. The Google tag's settings are kept where `renderGoogleTag` reads them.
+ * Each script is added with the page's nonce, and its address by a Trusted Types policy where there are any. The Google
+ * tag's settings are kept where `renderGoogleTag` reads them.
  */
 export function renderTags(container: WebContainer, { base, dataLayer }: Served): string {
-  const { googleTag, destinations, serverContainerUrl } = container;
+  const { googleTag, destinations, serverContainerUrl, serviceWorker = false } = container;
   if (googleTag === null) return '';
   const address = (path: string, id: string) =>
     `${base}${path}?${new URLSearchParams({ id, l: dataLayer, cx: 'c', gtm: VERSION })}`;
@@ -44,24 +51,32 @@ export function renderTags(container: WebContainer, { base, dataLayer }: Served)
     address('/gtag/js', googleTag),
     ...destinations.map((destination) => address('/gtag/destination', destination)),
   ];
-  const settings = serverContainerUrl === null ? {} : { server_container_url: serverContainerUrl };
+  const settings =
+    serverContainerUrl === null
+      ? {}
+      : { server_container_url: serverContainerUrl, ...(serviceWorker ? { service_worker: true } : {}) };
   return `(w.google_tag_data = w.google_tag_data || {})[${literal(googleTag)}] = ${literal(settings)};
   var d = w.document;
   var own = (d.currentScript || {}).src || d.baseURI;
   var nonce = (d.querySelector('script[nonce]') || {}).nonce;
+  var types = w.trustedTypes && w.trustedTypes.createPolicy(${literal(TRUSTED_TYPES)}, {
+    createScriptURL: function (url) { return url; },
+  });
   ${literal(urls)}.forEach(function (url) {
     var script = d.createElement('script');
     script.async = true;
-    script.src = new URL(url, own).href;
+    var address = new URL(url, own).href;
+    script.src = types ? types.createScriptURL(address) : address;
     if (nonce) script.nonce = nonce;
     d.head.appendChild(script);
   });`;
 }
 
 /**
- * `gtag/js`: the Google tag itself. It sends one hit for the page to its `server_container_url`, or the older
- * `transport_url`, of the page's `gtag('config', …)` or of the web container that loaded it; without either, to
- * Google Analytics. Without a configuration it sends none.
+ * `gtag/js`: the Google tag itself. It sends a hit for the page, and one for each `gtag('event', …)` that follows, to its
+ * `server_container_url`, or the older `transport_url`, of the page's `gtag('config', …)` or of the web container that
+ * loaded it; without either, to Google Analytics. Without a configuration it sends none. Where the page or the container
+ * uses Consent Mode, a hit states the choice of that moment in `gcs` (docs/facts.md, Consent).
  */
 export function renderGoogleTag(id: string, dataLayer: string, analyticsUrl: string): string {
   return `// Tagyard demo Google tag ${literal(id)}
@@ -69,17 +84,40 @@ export function renderGoogleTag(id: string, dataLayer: string, analyticsUrl: str
   var registry = (w.google_tag_manager = w.google_tag_manager || {});
   if (registry[id]) return;
   registry[id] = {};
+  var layer = w[name] || [];
   var settings = (w.google_tag_data || {})[id];
-  (w[name] || []).forEach(function (entry) {
+  layer.forEach(function (entry) {
     if (entry && entry[0] === 'config' && entry[1] === id) settings = entry[2] || {};
   });
   if (!settings) return;
-  var to = settings.server_container_url || settings.transport_url || analytics;
-  var query = new URLSearchParams({ v: '2', tid: id, gtm: ${literal(VERSION)}, dl: w.location.href, en: 'page_view' });
+  var to = (settings.server_container_url || settings.transport_url || analytics).replace(/\\/$/, '');
   var own = (w.document.currentScript || {}).src || w.location.href;
-  w.fetch(new URL(to.replace(/\\/$/, '') + '/g/collect?' + query, own).href, {
-    method: 'POST', mode: 'no-cors', credentials: 'include', keepalive: true,
-  }).catch(function () {});
+  function direct(url) {
+    w.fetch(url, { method: 'POST', mode: 'no-cors', credentials: 'include', keepalive: true }).catch(function () {});
+  }
+  ${VIA_WORKER}
+  var send = settings.service_worker ? viaWorker(w, new URL(to, own).href.replace(/\\/$/, ''), direct) : direct;
+  function choice(purpose) {
+    var state;
+    Object.keys(registry).forEach(function (each) { state = (registry[each].consent || {})[purpose] || state; });
+    layer.forEach(function (entry) {
+      if (entry && entry[0] === 'consent' && entry[1] === 'update') state = (entry[2] || {})[purpose] || state;
+    });
+    return state ? Number(state === 'granted') : '-';
+  }
+  function hit(event) {
+    var query = new URLSearchParams({ v: '2', tid: id, gtm: ${literal(VERSION)}, dl: w.location.href, en: event });
+    var gcs = 'G1' + choice('ad_storage') + choice('analytics_storage');
+    if (gcs !== 'G1--') query.set('gcs', gcs);
+    send(new URL(to + '/g/collect?' + query, own).href);
+  }
+  hit('page_view');
+  var push = layer.push;
+  layer.push = function (entry) {
+    var length = push.apply(layer, arguments);
+    if (entry && entry[0] === 'event') hit(entry[1]);
+    return length;
+  };
 })(window, ${literal(id)}, ${literal(dataLayer)}, ${literal(analyticsUrl)});
 `;
 }

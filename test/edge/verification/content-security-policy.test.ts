@@ -28,6 +28,14 @@ describe('the policy of an address', () => {
     );
   });
 
+  test('of a prefix that several hosts have is enough on each of them', () => {
+    const policy = neededPolicy(['https://acme.example/m3trics1', 'https://*.acme.example/m3trics1']);
+    for (const base of [BASE, 'https://acme.example/m3trics1', 'https://de.shop.acme.example/m3trics1']) {
+      expect(missingSources([policy], base, PAGE)).toEqual([]);
+    }
+    expect(missingSources([policy], 'https://evilacme.example/m3trics1', PAGE)).not.toEqual([]);
+  });
+
   test.each([
     BASE,
     'https://metrics.acme.example',

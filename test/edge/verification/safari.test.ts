@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { checkCookieLifetime } from '../../../edge/verification/checks/cookie-lifetime.ts';
-import type { HostReport, NameAnswer } from '../../../edge/verification/contract.ts';
+import type { HostReport, NameAnswer, SiteDescription } from '../../../edge/verification/contract.ts';
 import { safariVerdict } from '../../../edge/verification/safari.ts';
+import { describeSite } from '../../../gitops/manifest/description.ts';
+import { loadedManifest } from '../../support/manifest.ts';
 
 const answer = (name: string, change: Partial<NameAnswer> = {}): NameAnswer => ({
   name,
@@ -101,6 +103,15 @@ describe('Safari limits cookies to 7 days', () => {
 
 describe('the verdict of a domain', () => {
   const edge = answer('acme.tags.example.net', { kind: 'edge', registrable: 'example.net' });
+  const reportOf = (site: SiteDescription): HostReport => ({
+    host: 'tag-1',
+    site,
+    config: { id: null, problem: null },
+    previews: { count: 1, problem: null },
+    names: [],
+    certificates: [],
+    arrivals: [],
+  });
   const verdict = (names: NameAnswer[], restoresBy?: 'id' | 'master_cookie') => {
     const domains = [{ domain: 'acme.example', token: 'ct', webTagId: 'GTM-A', active: true }];
     const site = {
@@ -113,16 +124,9 @@ describe('the verdict of a domain', () => {
       domains,
       proxyPaths: [],
       restoresBy,
+      masterCookie: restoresBy === 'master_cookie' ? 'shop_id' : undefined,
     };
-    const host: HostReport = {
-      host: 'tag-1',
-      site,
-      config: { id: null, problem: null },
-      previews: { count: 1, problem: null },
-      names: [edge, ...names],
-      certificates: [],
-      arrivals: [],
-    };
+    const host = { ...reportOf(site), names: [edge, ...names] };
     const visit = () => Promise.reject(new Error('this check sends no request'));
     const [found] = checkCookieLifetime({
       site,
@@ -164,9 +168,36 @@ describe('the verdict of a domain', () => {
     expect(verdict([shop, bad, custom(at('203.0.1.1'))])).toEqual({
       subject: 'acme.example',
       status: 'passed',
-      detail: 'full (by metrics.acme.example)',
+      detail: 'full (by metrics.acme.example). A browser may delete cookies sooner without notice.',
       fix: null,
     });
+  });
+
+  test.each([
+    [undefined, /^full \(by metrics\.acme\.example\)\. A browser/],
+    ['id', /; restoration ends with them, because the visitor’s id is one of them\. A browser may delete/],
+    ['master_cookie', /; restored as long as the browser keeps the site’s own shop_id masterCookie\. A brow/],
+  ] as const)('that isn’t limited, restored by %s, promises no lifetime', (restoresBy, detail) => {
+    const own = { ...at('203.0.1.1'), kind: 'custom' as const };
+    expect(verdict([shop, own], restoresBy)?.detail).toMatch(detail);
+  });
+
+  test('below a prefix says what restoration rests on, too, and promises no lifetime', () => {
+    const forwarder = { generation: 1, tokenHash: 'a'.repeat(64) };
+    const manifest = loadedManifest('acme', 0, {
+      features: { cookie_restoration: true },
+      modules: { cookie_restoration: { masterCookie: 'shop_id' } },
+    });
+    const domains = manifest.domains.map((one) => ({ ...one, sameOrigin: { path: '/m3trics1', forwarder } }));
+    const addresses = { edgePublicUrl: 'https://{host}', tlsPort: 443 };
+    const site = describeSite({ ...manifest, domains }, addresses);
+    expect(site).toMatchObject({ restoresBy: 'master_cookie', masterCookie: 'shop_id' });
+    const host = { ...reportOf(site), names: [] };
+    const context = { site, host, hostProblem: null, visit: () => Promise.reject(), now: 0 };
+    const [found] = checkCookieLifetime({ ...context, scriptsByPlace: false });
+    expect(found?.detail).toMatch(
+      /^full \(below \/m3trics1, .*own shop_id masterCookie\. A browser may delete/,
+    );
   });
 
   test('is skipped if the page’s own name does not resolve', () => {

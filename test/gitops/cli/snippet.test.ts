@@ -41,8 +41,19 @@ describe('tagyard snippet', () => {
   test('prints what the pages need, and each product’s configuration', async () => {
     const { stdout } = await tagyard(['snippet', 'one']);
     expect(stdout).toContain('<script>');
+    const prefix = `https://one.example${sameOrigin.path}/ https://*.one.example${sameOrigin.path}/`;
+    expect(stdout).toMatch(
+      /--- one\.example: if the pages have a content security policy, add to it\nscript-src /,
+    );
+    for (const directive of ['script-src', 'connect-src', 'img-src', 'frame-src']) {
+      expect(stdout).toContain(`${directive} ${prefix} `);
+    }
     for (const text of Object.values(sameOrigin.snippets)) expect(stdout).toContain(text.trimEnd());
     const { domains } = JSON.parse((await tagyard(['snippet', 'one', '--json'])).stdout);
+    // The second domain has no path: its pages load from the edge hostname.
+    const [, edgeUrl = ''] = /"(https?:\/\/[^"]+)\/l\//.exec(domains[1].snippet) ?? [];
+    expect(domains[1].contentSecurityPolicy).toMatch(/^script-src /);
+    expect(domains[1].contentSecurityPolicy.startsWith(`script-src ${edgeUrl} https://`)).toBe(true);
     expect(domains.map((one: { sameOrigin: unknown }) => one.sameOrigin)).toEqual([sameOrigin, null]);
   });
 

@@ -75,6 +75,40 @@ describe('the manifest', () => {
   });
 
   test.each([
+    ['/t1a2b3c4', '/t1a2b3c4', ['path']],
+    ['/t1a2b3c4', '/t1a2b3c4/deep', ['path']],
+    ['/t1a2b3c5', '/t1a2b3c4', []],
+  ])('the prefix %s with the tag serving path %s: %j', (path, tagServingPath, expected) => {
+    const { error } = manifestSchema.safeParse({
+      ...manifestInput(),
+      modules: { server_proxy: { tagServingPath, passthrough: true } },
+      domains: [{ ...domain, sameOrigin: { path, forwarder } }],
+    });
+    expect(error?.issues.map((issue) => issue.path.at(-1)) ?? []).toEqual(expected);
+  });
+
+  test.each([
+    ['t1a2b3c4/gtm.js', ['scriptPath']],
+    ['shop/a.js', ['scriptPath']],
+    ['shop/a.js/b.js', []],
+    ['static/a.js', ['scriptPath']],
+    ['_/a.js', ['scriptPath']],
+    ['t1a2b3c4.js', []],
+    ['gtm.js', []],
+    ['assets/a.js', []],
+  ])('the address of the loader below a prefix, %s, with forwarded paths: %j', (scriptPath, expected) => {
+    const { error } = manifestSchema.safeParse({
+      ...manifestInput(),
+      modules: {
+        custom_loader: { scriptPath },
+        server_proxy: { tagServingPath: '/t1a2b3c4', paths: ['/shop/a.js'], passthrough: true },
+      },
+      domains: [{ ...domain, sameOrigin: { path: '/m3trics1', forwarder } }],
+    });
+    expect(error?.issues.map((issue) => issue.path.at(-1)) ?? []).toEqual(expected);
+  });
+
+  test.each([
     ['a token in place of its hash', { tokenHash: 'ft_abc' }, 'forwarder.tokenHash'],
     ['a hash in upper case', { tokenHash: 'A'.repeat(64) }, 'forwarder.tokenHash'],
     ['no generation', { generation: 0 }, 'forwarder.generation'],

@@ -107,8 +107,14 @@ describe('a function', () => {
   });
 
   /** The module, with the test's server in the place of the edge. */
-  async function load(product: 'vercel' | 'netlify' | 'nextjs', target = `http://127.0.0.1:${port}`) {
-    const code = renderSnippets(VALUES)[product].replace('https://acme-shop.example.net', target);
+  async function load(
+    product: 'vercel' | 'netlify' | 'nextjs',
+    target = `http://127.0.0.1:${port}`,
+    visitorHeader = 'x-forwarded-for',
+  ) {
+    const code = renderSnippets(VALUES)
+      [product].replace('https://acme-shop.example.net', target)
+      .replace("VISITOR_HEADER = ''", `VISITOR_HEADER = '${visitorHeader}'`);
     return await import(`data:text/javascript,${encodeURIComponent(code)}`);
   }
 
@@ -179,6 +185,18 @@ describe('a function', () => {
       expect(seen[0]?.headers['x-tagyard-region']).toBe(region);
     },
   );
+
+  test.each([
+    ['', undefined],
+    ['x-real-ip', '198.51.100.7'],
+    ['x-forwarded-for', '198.51.100.7'],
+    ['x-client-ip', undefined],
+  ])('nextjs with the visitor’s header %j states the visitor %s', async (header, expected) => {
+    const headers = { ...visitors, 'x-tagyard-visitor': '192.0.2.66' };
+    const module = await load('nextjs', undefined, header);
+    await module.GET(new Request('https://www.acme.example/m3trics1/boot', { headers }));
+    expect(seen[0]?.headers['x-tagyard-visitor']).toBe(expected);
+  });
 
   test.each(CALLS)('%s answers 502 if the edge can’t be reached', async (product, call) => {
     const request = new Request('https://www.acme.example/m3trics1/l/x.js', { headers: visitors });

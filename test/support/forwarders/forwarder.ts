@@ -55,6 +55,9 @@ async function startReal(kind: Server, options: ForwarderOptions): Promise<Runni
   return { port, stop };
 }
 
+/** Where Cloudflare's peer is, as the platform states it to the worker. */
+export const WORKER_PLACE = { country: 'US', regionCode: 'CA' };
+
 /**
  * The worker in workerd, behind a server that does what Cloudflare does in front of it: TLS, the visitor's address, and
  * the route of the path. Other paths are the pages'.
@@ -80,7 +83,12 @@ async function startWorker(options: ForwarderOptions): Promise<RunningForwarder>
   const front = await startTlsFront(ca, () => (request, response) => {
     const isRouted = path !== undefined && request.url?.startsWith(path) === true;
     const target = isRouted ? worker.href : `http://127.0.0.1:${pages}`;
-    const headers = { 'cf-connecting-ip': request.socket.remoteAddress ?? '', 'x-forwarded-proto': 'https' };
+    const headers = {
+      'cf-connecting-ip': request.socket.remoteAddress ?? '',
+      'x-forwarded-proto': 'https',
+      // The runtime reads `request.cf` from it.
+      'mf-cf-blob': JSON.stringify(WORKER_PLACE),
+    };
     void relay.web(request, response, { target, headers });
   });
   return {

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { renderSnippets } from '../../../management/snippets/index.ts';
 import { forwarderToken, forwarderTokenHash } from '../../../management/view/forwarder-token.ts';
 import { FORWARDED_COOKIES } from '../../../plugins/document.ts';
@@ -25,6 +26,8 @@ export interface ForwardedShop {
   readonly path: string;
   /** What arrived at the tag server at this path from this shop’s pages. */
   arrived(path: string): Promise<readonly Arrived[]>;
+  /** What arrived there from any host with this request header. */
+  arrivedWith(name: string, value: string): Promise<readonly Arrived[]>;
   close(): Promise<void>;
 }
 
@@ -37,12 +40,21 @@ interface Recorded {
 const headersOf = ({ headers }: Recorded): Arrived['headers'] =>
   Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
 
+interface ShopOptions {
+  readonly page?: string;
+  /** Of the page's inline scripts. */
+  readonly nonce?: string;
+  readonly modules?: ManifestInput['modules'];
+  /** What the operator's database of places says of every visitor, where nginx's snippet states no place. */
+  readonly place?: { readonly country: string; readonly region: string };
+}
+
 let shops = 0;
 
 export async function startForwardedShop(
   stage: BrowserStage,
   kind: ForwarderKind,
-  { page }: { readonly page: string } = { page: '' },
+  { page = '', nonce, modules = {}, place }: ShopOptions = {},
 ): Promise<ForwardedShop> {
   shops += 1;
   const domain = `${kind.toLowerCase()}${shops}.example`;
@@ -52,29 +64,41 @@ export async function startForwardedShop(
   const token = forwarderToken('forwarder-key-of-the-tests-0123456789', of);
   const forwarder = { generation: 1, tokenHash: forwarderTokenHash(token) };
   const site = await stage.site({
-    domains: [{ ...entry, domain, sameOrigin: { path: PATH, forwarder } }],
+    // A web tag of its own, so that its script is a copy of its own.
+    domains: [{ ...entry, domain, webTagId: `GTM-FORWARD${shops}`, sameOrigin: { path: PATH, forwarder } }],
+    modules,
     customDomains: [`metrics.${domain}`],
   });
   const directory = await mkdtemp(join(tmpdir(), 'tagyard-forwarded-'));
   const host = `www.${domain}`;
   const edgeHost = site.manifest.hostnames.edge;
-  const pages = await startPages(`<title>Shop</title>${page}${site.snippet({ edgeUrl: PATH })}`);
+  const html = `<title>Shop</title>${page}${site.snippet({ edgeUrl: PATH })}`;
+  const pages = await startPages(
+    nonce === undefined ? html : html.replaceAll('<script>', `<script nonce="${nonce}">`),
+  );
   const edge = `https://${edgeHost}:${stage.port}`;
-  const snippet = renderSnippets({ edge, path: PATH, domain, token, cookies: [...FORWARDED_COOKIES] })[kind];
+  const snippet = renderSnippets({ edge, path: PATH, domain, token, cookies: [...FORWARDED_COOKIES] })
+    [kind].replace('x-tagyard-country ""', `x-tagyard-country "${place?.country ?? ''}"`)
+    .replace('x-tagyard-region ""', `x-tagyard-region "${place?.region ?? ''}"`);
   const { ca } = stage;
   const server = await startForwarder(kind, { directory, host, edgeHost, snippet, ca, pages: pages.port });
+  async function events(): Promise<Arrived[]> {
+    const response = await fetch(`${stage.tagServerUrl}/tagyard-demo/events`);
+    const answer = (await response.json()) as { events: Recorded[] }; // its documented shape
+    return answer.events.map((event) => ({ path: event.path, headers: headersOf(event) }));
+  }
   return {
     site,
     host,
     port: server.port,
     path: PATH,
     async arrived(path) {
-      const response = await fetch(`${stage.tagServerUrl}/tagyard-demo/events`);
-      const { events } = (await response.json()) as { events: Recorded[] }; // its documented shape
-      return events
-        .map((event) => ({ path: event.path, headers: headersOf(event) }))
+      return (await events())
         .filter((event) => event.path === path)
         .filter(({ headers }) => headers['x-forwarded-host']?.split(':')[0] === host);
+    },
+    async arrivedWith(name, value) {
+      return (await events()).filter(({ headers }) => headers[name] === value);
     },
     async close() {
       await server.stop();
