@@ -1,8 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { renderSnippets } from '../../../management/snippets/index.ts';
 import { forwarderToken, forwarderTokenHash } from '../../../management/view/forwarder-token.ts';
+import type { SnippetOptions } from '../../../plugins/custom_loader/snippet.ts';
 import { FORWARDED_COOKIES } from '../../../plugins/document.ts';
 import type { BrowserSite, BrowserStage } from '../browser/stage.ts';
 import { manifestInput } from '../manifest.ts';
@@ -23,6 +25,8 @@ export interface ForwardedShop {
   /** The port of the shop's server on 127.0.0.1. */
   readonly port: number;
   readonly path: string;
+  /** Changes what the page has before the snippet. */
+  show(head: string): void;
   /** What arrived at the tag server at this path from this shop’s pages. */
   arrived(path: string): Promise<readonly Arrived[]>;
   close(): Promise<void>;
@@ -37,12 +41,19 @@ interface Recorded {
 const headersOf = ({ headers }: Recorded): Arrived['headers'] =>
   Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
 
+interface ShopOptions {
+  /** What the page has before the snippet. */
+  readonly page?: string;
+  readonly manifest?: Partial<ManifestInput>;
+  readonly snippet?: Partial<SnippetOptions>;
+}
+
 let shops = 0;
 
 export async function startForwardedShop(
   stage: BrowserStage,
   kind: ForwarderKind,
-  { page }: { readonly page: string } = { page: '' },
+  { page = '', manifest = {}, snippet: ofPage = {} }: ShopOptions = {},
 ): Promise<ForwardedShop> {
   shops += 1;
   const domain = `${kind.toLowerCase()}${shops}.example`;
@@ -54,11 +65,14 @@ export async function startForwardedShop(
   const site = await stage.site({
     domains: [{ ...entry, domain, sameOrigin: { path: PATH, forwarder } }],
     customDomains: [`metrics.${domain}`],
+    ...manifest,
   });
   const directory = await mkdtemp(join(tmpdir(), 'tagyard-forwarded-'));
   const host = `www.${domain}`;
   const edgeHost = site.manifest.hostnames.edge;
-  const pages = await startPages(`<title>Shop</title>${page}${site.snippet({ edgeUrl: PATH })}`);
+  const tags = site.snippet({ edgeUrl: PATH, ...ofPage });
+  let head = page;
+  const pages = await startPages(() => `<title>Shop</title>${head}${tags}`);
   const edge = `https://${edgeHost}:${stage.port}`;
   const snippet = renderSnippets({ edge, path: PATH, domain, token, cookies: [...FORWARDED_COOKIES] })[kind];
   const { ca } = stage;
@@ -68,6 +82,9 @@ export async function startForwardedShop(
     host,
     port: server.port,
     path: PATH,
+    show(next) {
+      head = next;
+    },
     async arrived(path) {
       const response = await fetch(`${stage.tagServerUrl}/tagyard-demo/events`);
       const { events } = (await response.json()) as { events: Recorded[] }; // its documented shape
