@@ -1,6 +1,7 @@
 import type { Consent, ConsentChoices, ConsentRules } from '../plugins/consent.ts';
 import type { PluginContext } from '../plugins/contract.ts';
 import type { ConsentMode, ConsentSettings } from '../plugins/document.ts';
+import { ADS_COOKIE, ANALYTICS_COOKIE } from '../plugins/purposes.ts';
 
 type Place = Pick<PluginContext['visitor'], 'country' | 'region'>;
 
@@ -57,11 +58,12 @@ export function decideConsent(mode: ConsentMode, gpc: boolean, choices: ConsentC
   const ads = allowed('ad_storage');
   return {
     identify: analytics || ads,
+    analytics,
     adUserData: allowed('ad_user_data'),
     adPersonalization: allowed('ad_personalization'),
     allows(cookieName) {
-      if (/^(?:_ga(?:$|_)|FPID$|FPLC$)/.test(cookieName)) return analytics;
-      if (/^(?:_fbp$|_fbc$|_gcl_|FPAU$|FPGCL)/.test(cookieName)) return ads;
+      if (ANALYTICS_COOKIE.test(cookieName)) return analytics;
+      if (ADS_COOKIE.test(cookieName)) return ads;
       return analytics && ads;
     },
   };

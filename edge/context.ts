@@ -1,3 +1,4 @@
+import { modeOf } from '../plugins/consent.ts';
 import type { CacheScope, PluginContext, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
 import type { ProfileStore } from '../plugins/profile.ts';
@@ -134,7 +135,7 @@ export function contextFactory(
       return lookup.state !== 'found' || gate([plugin], lookup.document).enabled.length > 0;
     },
     consentRules: rules,
-    consent: (choices) => decideConsent(rules.consent, request.headers.get('sec-gpc') === '1', choices),
+    consent: (choices) => decideConsent(modeOf(rules), request.headers.get('sec-gpc') === '1', choices),
     async bootstrap(draft) {
       const members: Record<string, unknown> = {};
       for (const enabled of resolved.enabled) {

@@ -23,10 +23,16 @@ export interface ConsentRules {
   readonly maxDays: number;
 }
 
+/** How choices are judged under these rules: where nothing may load before a grant, only a grant counts. */
+export const modeOf = ({ consent, consentMode }: ConsentRules): ConsentMode =>
+  consentMode === 'basic' ? 'required' : consent;
+
 /** What the visitor's choices, `Sec-GPC` and the site's consent mode allow. */
 export interface Consent {
   /** Whether storage is allowed for any purpose: without one, the visitor gets no id. */
   readonly identify: boolean;
+  /** Whether storage is allowed for analytics. */
+  readonly analytics: boolean;
   /** Whether data of the visitor may be sent for ads, and used to personalize them. Storage does not depend on them. */
   readonly adUserData: boolean;
   readonly adPersonalization: boolean;

@@ -46,7 +46,14 @@ export interface BootDraft {
 }
 
 /** The members that `/boot` itself answers: no plugin has one of these names. */
-export const CORE_BOOT_MEMBERS = ['container', 'site', 'features', 'profile', 'session'] as const;
+export const CORE_BOOT_MEMBERS = [
+  'container',
+  'site',
+  'features',
+  'profile',
+  'session',
+  'deleteCookies',
+] as const;
 
 /** The members that plugins add to the answer of `/boot`, as JSON values. */
 interface BootMembers {

@@ -34,8 +34,8 @@ const accepted = (forwarded: boolean) => Response.json({ forwarded }, { status: 
 
 /**
  * Receives the page script's signals about blockers and shortened cookie lifetimes, counts them in the log and forwards
- * them to the site's tag server. If the visitor allows no id (`Sec-GPC: 1`, both purposes denied, or none granted on a
- * site that requires consent), it still logs the anonymous count. But it forwards nothing, because a session id is also
+ * them to the site's tag server. If the visitor allows no analytics (`Sec-GPC: 1`, denied, or not granted where a
+ * grant is needed), it still logs the anonymous count. But it forwards nothing, because a session id is also
  * an id, and the answer says so.
  */
 export default definePlugin({
@@ -61,7 +61,7 @@ export default definePlugin({
         }
         if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
         context.log({ signals });
-        if (context.isBot || !context.consent(consent ?? {}).identify) return accepted(false);
+        if (context.isBot || !context.consent(consent ?? {}).analytics) return accepted(false);
         // A document that is late may forbid what follows, and the page waits for nothing.
         if (!(await context.isConfirmed())) return accepted(false);
         const { siteId: site } = context.site;

@@ -1,9 +1,11 @@
 import type { BootDraft, RestoredCookie } from '../contract.ts';
-import { cookieValues, isFirstParty } from '../profile.ts';
-import { serializeCookie, setsId } from './cookie-header.ts';
+import { cookieValues, isFirstParty, type StoredCookie } from '../profile.ts';
+import { endCookie, serializeCookie, setsId } from './cookie-header.ts';
 
 interface AnswerCookies {
   readonly restored: readonly RestoredCookie[];
+  /** Those that the visitor has denied. */
+  readonly ended: readonly StoredCookie[];
   /** The request's own `cookie` header, whatever its host. */
   readonly cookieHeader: string | null;
   readonly now: number;
@@ -17,7 +19,7 @@ interface AnswerCookies {
 export function answerCookies(
   host: string,
   { domain: pageDomain, id, endsAt, setCookies }: BootDraft,
-  { restored, cookieHeader, now }: AnswerCookies,
+  { restored, ended, cookieHeader, now }: AnswerCookies,
 ): string[] {
   const { cookieDomain } = pageDomain;
   const firstParty = cookieDomain !== null && isFirstParty(host, pageDomain);
@@ -25,7 +27,8 @@ export function answerCookies(
   const isSent = id === null || cookieValues(cookieHeader, '_fpid').includes(id);
   const maxAge = Math.max(0, Math.ceil((endsAt - now) / 1000));
   // No plugin may set an id: this answer sets the visitor's own.
-  const others = [...restored.map(serializeCookie), ...setCookies].filter((line) => !setsId(line));
+  const ends = ended.map((cookie) => endCookie(cookie, domain));
+  const others = [...ends, ...restored.map(serializeCookie), ...setCookies].filter((line) => !setsId(line));
   return [
     ...(isSent ? [] : [serializeCookie({ name: '_fpid', value: id, maxAge, domain })]),
     ...(firstParty ? others : []),

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { type Consent, consentChoices } from '../consent.ts';
 import { type BootDraft, type CORE_BOOT_MEMBERS, defineRoute, type PluginContext } from '../contract.ts';
 import type { RegistryDomain } from '../document.ts';
-import { cookiePairs, cookieValues, isFirstParty, type NamedCookies } from '../profile.ts';
+import { cookiePairs, cookieValues, isFirstParty, type NamedCookies, type StoredCookie } from '../profile.ts';
 import { answerCookies } from './answer-cookies.ts';
 import { BOOT_PATH } from './config.ts';
 import { setsId } from './cookie-header.ts';
@@ -18,6 +18,8 @@ const bootRequest = z.object({
   session: z.optional(z.object({ id: z.string() })),
   consent: consentChoices,
   cookies: z.optional(z.catchall(z.object({}), z.string())),
+  /** The visitor has chosen what `consent` denies: it isn't a default of the page. */
+  withdrawn: z.optional(z.boolean()),
 });
 
 type BootRequest = z.infer<typeof bootRequest>;
@@ -41,12 +43,14 @@ export const bootRoute = defineRoute({
     const sentId = wellFormedId(...cookieValues(ownHeader, '_fpid'), body.fpid);
     if (context.isBot || !consent.identify) {
       // Without consent the stored profile is deleted. For a bot nothing is written.
-      if (!context.isBot && sentId !== undefined) await withdraw(context, sentId, cookies);
+      const ended = context.isBot ? [] : await withdraw(context, sentId, cookies);
       const none = { sent: {}, header: null };
-      return answer(context, { domain, consent, cookies: none, cookieHeader, visitor: null });
+      return answer(context, { domain, consent, cookies: none, cookieHeader, visitor: null, ended });
     }
     const visitor = await identify(context, { sentId, named: body.session?.id, cookies });
-    return answer(context, { domain, consent, cookies, cookieHeader, visitor });
+    const kept = body.withdrawn ? (visitor.profile.record?.cookies ?? []) : [];
+    const ended = kept.filter(({ name }) => !consent.allows(name));
+    return answer(context, { domain, consent, cookies, cookieHeader, visitor, ended });
   },
 });
 
@@ -56,12 +60,14 @@ interface Visit {
   readonly cookies: NamedCookies;
   readonly cookieHeader: string | null;
   readonly visitor: IdentifiedVisitor | null;
+  /** What was kept until the visitor denied it. */
+  readonly ended: readonly StoredCookie[];
 }
 
 /** Runs the hooks, keeps what they change in the visitor's record, and answers the page. */
 async function answer(
   context: PluginContext,
-  { domain, consent, cookies, cookieHeader, visitor }: Visit,
+  { domain, consent, cookies, cookieHeader, visitor, ended }: Visit,
 ): Promise<Response> {
   const now = context.now();
   const session: Session = visitor?.session ?? { id: randomId(), isNew: true };
@@ -102,10 +108,13 @@ async function answer(
   for (const line of answerCookies(context.url.hostname, draft, {
     cookieHeader,
     restored: restoreCookies,
+    ended,
     now,
   })) {
     headers.append('set-cookie', line);
   }
+  // Those that scripts don't see end by the header only.
+  const seen = ended.filter(({ attributes }) => attributes === undefined).map(({ name }) => name);
   const core: CoreMembers = {
     container: {
       id: context.site.containerId,
@@ -116,6 +125,7 @@ async function answer(
     site: { id: context.site.siteId, domain: domain.domain },
     features: context.features,
     profile: visitor === null ? null : { id: visitor.id, isNew: visitor.isNew },
+    deleteCookies: seen.length > 0 ? seen : undefined,
     session: {
       ...session,
       expiresAt: new Date(now + SESSION_IDLE_MS).toISOString(),

@@ -1,4 +1,5 @@
 import type { RestoredCookie } from '../contract.ts';
+import type { StoredCookie } from '../profile.ts';
 
 /** The attributes that differ between the cookies of the edge. `maxAge` in seconds; `domain` is null for a host-only cookie. */
 type CookieToSet = Pick<RestoredCookie, 'name' | 'value' | 'maxAge' | 'domain'>;
@@ -12,4 +13,10 @@ export const setsId = (line: string): boolean => SETS_ID.test(line);
 export function serializeCookie({ name, value, maxAge, domain }: CookieToSet): string {
   const scope = domain === null ? '' : `; Domain=${domain}`;
   return `${name}=${value}; Path=/; Max-Age=${maxAge}${scope}; Secure; SameSite=Lax`;
+}
+
+/** The line that ends a cookie in the browser: in the scope that it was restored in, or that the tag server gave it. */
+export function endCookie({ name, attributes }: StoredCookie, domain: string | null): string {
+  if (attributes === undefined) return serializeCookie({ name, value: '', maxAge: 0, domain });
+  return [`${name}=`, 'Max-Age=0', ...(attributes ? [attributes] : [])].join('; ');
 }

@@ -1,5 +1,5 @@
 import type { PluginContext } from '../contract.ts';
-import type { NamedCookies } from '../profile.ts';
+import type { NamedCookies, StoredCookie } from '../profile.ts';
 import { newProfile, type Profile, readProfile } from './profile.ts';
 import { continueSession, provenSession, type Session } from './session.ts';
 
@@ -51,8 +51,21 @@ export async function identify(
   return { id: next, isNew: true, session, profile: newProfile(context, next) };
 }
 
-/** Deletes all that is kept of a visitor. */
-export async function withdraw(context: PluginContext, id: string, cookies: NamedCookies): Promise<void> {
-  const keys = [...(await context.profileKeys(cookies)), id];
-  await Promise.all(keys.map((key) => context.profiles.delete(key)));
+/** Deletes all that is kept of a visitor, found by the id or by a derived key, and returns the cookies that were. */
+export async function withdraw(
+  { profiles, profileKeys }: PluginContext,
+  id: string | undefined,
+  cookies: NamedCookies,
+): Promise<StoredCookie[]> {
+  const keys = [...(await profileKeys(cookies)), ...(id === undefined ? [] : [id])];
+  const kept = await Promise.all(
+    keys.map(async (key) => {
+      const record = await profiles.read(key);
+      // A shared key is refused for good, and nothing is kept under it.
+      if (record?.isShared) return [];
+      await profiles.delete(key);
+      return record?.cookies ?? [];
+    }),
+  );
+  return kept.flat();
 }

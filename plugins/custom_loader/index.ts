@@ -47,6 +47,8 @@ async function answerLoader(context: PluginContext, token: string, snippet?: Sni
       'content-type': 'application/javascript; charset=utf-8',
       // A script that names the visitor's place is for this visitor only.
       'cache-control': `${place ? 'private' : 'public'}, max-age=300, stale-while-revalidate=86400`,
+      // The page requests it without credentials, so that the browser adds no cookies on a host of the same site.
+      'access-control-allow-origin': '*',
       // A page under `cross-origin-embedder-policy: require-corp` requires this header.
       'cross-origin-resource-policy': 'cross-origin',
       etag: place ? etag.replace(/"$/, `-${place}"`) : etag,

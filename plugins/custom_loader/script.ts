@@ -1,4 +1,4 @@
-import type { ConsentRules } from '../consent.ts';
+import { type ConsentRules, modeOf } from '../consent.ts';
 import template from './page/loader.ts?page';
 
 /** The compiled script before and after the placeholder for the site's values. */
@@ -30,12 +30,11 @@ export function renderLoader(
   { rules, keys, ...site }: LoaderValues,
   parts: readonly string[],
 ): readonly [string, string] {
-  const basic = rules.consentMode === 'basic';
   const values = {
     ...site,
     ...(keys.length > 0 && { keys }),
-    strict: basic || rules.consent === 'required',
-    basic,
+    strict: modeOf(rules) === 'required',
+    basic: rules.consentMode === 'basic',
     vendor: rules.fallback === 'vendor',
     days: rules.maxDays,
   };

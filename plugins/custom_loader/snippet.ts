@@ -20,7 +20,8 @@ const EDGE_TIMEOUT_MS = 3000;
  * preloaded, and added after it has arrived: if the server hangs, a script would delay the page's `load` event, but a
  * preload doesn't. If the page's policy or the browser refuses preloads, the script is added directly. A page with
  * `require-trusted-types-for 'script'` must allow the policies `tagyard` (snippet) and `tagyard-loader` (loader).
- * Calls of `tagyard.consent.update` are kept for the loader.
+ * Calls of `tagyard.consent.update` are kept for the loader. The edge's scripts are requested without credentials: a
+ * browser would send the cookies of the site's domain to a host under it.
  */
 export function renderSnippet({
   edgeUrl,
@@ -39,7 +40,7 @@ c=t.consent=t.consent||{};c.update=c.update||function(o){(t.updates=t.updates||[
 n=(d.currentScript||{}).nonce;
 try{p=w.trustedTypes.createPolicy('tagyard',{createScriptURL:function(s){return s}})}catch(e){}
 t.add=function(src,load,fail){var s=d.createElement('script'),l=d.createElement('link');
-s.async=true;s.referrerPolicy='no-referrer';s.src=p?p.createScriptURL(src):src;if(n)s.nonce=n;s.onload=load;s.onerror=fail;
+s.async=true;s.referrerPolicy='no-referrer';if(src!==v)s.crossOrigin=l.crossOrigin='anonymous';s.src=p?p.createScriptURL(src):src;if(n)s.nonce=n;s.onload=load;s.onerror=fail;
 function run(){d.head.appendChild(s)}
 if(!l.relList||!l.relList.supports||!l.relList.supports('preload'))return run();
 l.rel='preload';l.as='script';l.fetchPriority='low';l.referrerPolicy='no-referrer';l.href=src;if(n)l.nonce=n;

@@ -2,12 +2,7 @@ import type { PluginContext, SharedBody } from '../contract.ts';
 import { FRESH_FOR_SECONDS, VENDOR_MAX_OCTETS } from './limits.ts';
 
 /** The vendor's headers that a page gets. */
-export const SAFE_HEADERS = [
-  'content-type',
-  'last-modified',
-  'access-control-allow-origin',
-  'cross-origin-resource-policy',
-] as const;
+export const SAFE_HEADERS = ['content-type', 'last-modified', 'cross-origin-resource-policy'] as const;
 
 /** A header that only stored copies have: when the copy becomes stale, in milliseconds since the epoch. */
 export const FRESH_UNTIL = 'x-tagyard-fresh-until';

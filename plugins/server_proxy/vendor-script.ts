@@ -71,7 +71,7 @@ async function preview(
   }
   context.log({ cache: 'bypass' });
   const fetched = await fetchVendor(context, previewed, VENDOR_TIMEOUT_MS);
-  const headers = pick(fetched.headers, SAFE_HEADERS);
+  const headers = scriptHeaders(fetched.headers, SAFE_HEADERS);
   headers.set('cache-control', 'no-store');
   return new Response(fetched.body, { headers });
 }
@@ -108,10 +108,17 @@ async function cached(context: PluginContext, { path, key, dataLayer }: Script):
   }
 }
 
+/** The named headers, for any page: it requests the script without credentials, so that no cookies come with it. */
+function scriptHeaders(from: Headers, names: readonly string[]): Headers {
+  const headers = pick(from, names);
+  headers.set('access-control-allow-origin', '*');
+  return headers;
+}
+
 /** The response for a page: fresh for the rest of the copy's time, and at least for 30 seconds. */
 function forPage(context: PluginContext, copy: SharedBody): Response {
   // The `age` that the cache adds is left out: `max-age` is the time that is left, not the copy's whole life.
-  const headers = pick(copy.headers, [...SAFE_HEADERS, 'etag']);
+  const headers = scriptHeaders(copy.headers, [...SAFE_HEADERS, 'etag']);
   const life = Math.max(30, secondsLeft(context, copy));
   // Caches between must not give the script of one place to visitors from another.
   const scope = context.visitor.country === null ? 'public' : 'private';

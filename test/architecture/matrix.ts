@@ -36,7 +36,7 @@ export const MATRIX: readonly Row[] = [
   { from: 'plugins/*/config.ts', may: ['<own>/**', ZOD_MINI] },
   {
     from: 'plugins/*/**',
-    may: ['plugins/{contract,consent,paths,profile}.ts', '<own>/**', ZOD_MINI],
+    may: ['plugins/{contract,consent,paths,profile,purposes}.ts', '<own>/**', ZOD_MINI],
     types: ['plugins/document.ts'],
     because: 'the contract speaks of a site in the terms of its documents',
   },
@@ -70,7 +70,12 @@ export const MATRIX: readonly Row[] = [
   },
   {
     from: 'edge/**',
-    may: ['edge/**', 'plugins/{contract,consent,document,profile}.ts', ZOD_MINI, 'cloudflare/workers'],
+    may: [
+      'edge/**',
+      'plugins/{contract,consent,document,profile,purposes}.ts',
+      ZOD_MINI,
+      'cloudflare/workers',
+    ],
     types: ['npm/itty-router{,/**}'],
     never: ['edge/{host,bundle,worker}.ts', ...NOT_IN_A_WORKER],
   },

@@ -64,10 +64,10 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
       const [boot, ...more] = await at.sent('/boot');
       expect(more).toEqual([]);
       expect(boot?.body).toEqual({ loader: site.manifest.loaderToken, url: site.url.shop, consent: DENIED });
-      expect(boot?.headers).not.toHaveProperty('cookie');
       for (const one of await at.sent()) {
+        expect(one.headers).not.toHaveProperty('cookie');
         expect(one.headers).not.toHaveProperty('referer');
-        expect(JSON.stringify([one.path, one.body])).not.toContain('SECRET');
+        expect(JSON.stringify(one)).not.toContain('SECRET');
       }
       expect((await at.sent()).map(({ path }) => path.slice(0, 3))).toEqual(['/l/', '/bo', '/c/']);
       expect((await browser.cookies()).map(({ name }) => name).sort()).toEqual(['_ga', 'basket']);
@@ -98,9 +98,9 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
         fpid: id,
         consent: DENIED,
       });
-      expect(withdrawn?.headers).not.toHaveProperty('cookie');
+      expect(String(withdrawn?.headers.cookie)).not.toMatch(/_fpid|_ga|tagyard/);
       expect(withdrawn?.headers).not.toHaveProperty('referer');
-      expect(await cookie(browser, '_fpid')).toBeUndefined();
+      expect((await browser.cookies()).map(({ name }) => name)).toEqual(['basket']);
       expect(await site.profile(id)).toBeNull();
       expect(await at.page.evaluate('localStorage.length')).toBe(0);
       expect(at.errors).toEqual([]);

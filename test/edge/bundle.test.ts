@@ -6,11 +6,11 @@ import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.
 
 describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
-  // Raise a limit only if a rule needs it. Measured: 82,349 octets, 31,182 gzipped.
-  test('is under 83 KB minified and 31.5 KB gzipped', async () => {
+  // Raise a limit only if a rule needs it. Measured: 84,400 octets, 31,990 gzipped.
+  test('is under 85 KB minified and 32.5 KB gzipped', async () => {
     const bundle = await bundleEdge();
-    expect(Buffer.byteLength(bundle)).toBeLessThan(83_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(31_500);
+    expect(Buffer.byteLength(bundle)).toBeLessThan(85_000);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(32_500);
   });
 
   test('evaluates no text as code, neither in the worker nor in the page', async () => {

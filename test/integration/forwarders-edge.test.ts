@@ -22,7 +22,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
     let base: string;
     beforeAll(async () => {
       shop = await startForwardedShop(stage, kind, {
-        modules: { server_proxy: { passthrough: true } },
+        manifest: { modules: { server_proxy: { passthrough: true } } },
         ...(kind === 'nginx' ? { place: DATABASE } : {}),
       });
       base = `https://${shop.host}:${shop.port}${shop.path}`;

@@ -25,8 +25,8 @@ describe('GET /l/<loader token>.js', () => {
     });
   });
 
-  // Measured: 4,321 octets.
-  test('is under 4,400 octets gzipped, with the default plugins and a token of real length', async () => {
+  // Measured: 4,880 octets.
+  test('is under 4,950 octets gzipped, with the default plugins and a token of real length', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });
     const token = `lt_${randomBytes(16).toString('hex')}`;
     await stage.put('LOADER_TOKEN_MAP', token, { version: 1, containerId: site.container });
@@ -38,7 +38,7 @@ describe('GET /l/<loader token>.js', () => {
       },
     });
     expect(text).toContain('mark-session-detection');
-    expect(gzipSync(text).byteLength).toBeLessThan(4400);
+    expect(gzipSync(text).byteLength).toBeLessThan(4950);
   });
 
   test('is ES2018 code that a strict content security policy allows', async () => {

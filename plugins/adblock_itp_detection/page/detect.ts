@@ -5,7 +5,7 @@ interface LoaderState {
   readonly gtm?: string;
   readonly edge?: string;
   readonly loader?: string;
-  /** The answer of the first bootstrap after analytics was allowed. */
+  /** The answer of the session's first bootstrap after analytics was allowed: later pages have nothing else to report. */
   readonly measured?: Promise<BootAnswer>;
   /** Null after a withdrawal. */
   readonly profile?: object | null;
@@ -17,7 +17,7 @@ interface LoaderState {
 
 interface BootAnswer {
   readonly container: { readonly scriptUrl: string; readonly webTagId: string };
-  readonly session: { readonly id: string; readonly isNew: boolean };
+  readonly session: { readonly id: string };
 }
 
 const page = window as unknown as { tagyard?: LoaderState; google_tag_manager?: Record<string, unknown> };
@@ -79,8 +79,7 @@ async function signals({ container }: BootAnswer) {
 
 async function report(): Promise<void> {
   const answer = await state.measured;
-  // Once a session: its later pages have nothing else to report.
-  if (!answer?.session.isNew) return;
+  if (!answer) return;
   await settled(Date.now());
   // The visitor may have withdrawn since.
   if (!state.profile) return;

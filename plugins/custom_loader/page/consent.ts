@@ -20,6 +20,8 @@ export interface Decision {
   readonly ads: boolean;
   /** The visitor denied: what is kept of an earlier consent must be deleted. A default of the page is no denial. */
   readonly erase: boolean;
+  /** Denied by the visitor, not by a default of the page. */
+  readonly refuses: { readonly analytics: boolean; readonly ads: boolean };
 }
 
 const PURPOSES = ['analytics_storage', 'ad_storage', 'ad_user_data', 'ad_personalization'] as const;
@@ -162,15 +164,13 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
 
   const update = (given: Untrusted) => say('page', { ...said.page, ...pick(given, Object(given).at) });
 
-  const choice = (purpose: keyof Choices) => {
-    const all = Object.values(said).map((choices) => choices[purpose]);
-    return (
-      (all.indexOf('denied') >= 0 && 'denied') ||
-      (all.indexOf('granted') >= 0 && 'granted') ||
-      (pending && 'denied') ||
-      defaults[purpose]
-    );
-  };
+  const isSaid = (purpose: keyof Choices, choice: string) =>
+    Object.values(said).some((choices) => choices[purpose] === choice);
+  const choice = (purpose: keyof Choices) =>
+    (isSaid(purpose, 'denied') && 'denied') ||
+    (isSaid(purpose, 'granted') && 'granted') ||
+    (pending && 'denied') ||
+    defaults[purpose];
 
   const own: Untrusted = page.consent || {};
   said.page = pick(own, own.at);
@@ -206,20 +206,22 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
     },
     decide(): Decision {
       const choices: Choices = {};
-      let isDenied = false;
       for (const purpose of PURPOSES) {
         const found = choice(purpose);
         if (found) choices[purpose] = found;
       }
-      for (const own of Object.values(said)) {
-        // An opt-out of the US says nothing of analytics: the choice about that may still come.
-        if (own !== ADS_DENIED && [own.analytics_storage, own.ad_storage].indexOf('denied') >= 0)
-          isDenied = true;
-      }
+      const refuses = {
+        analytics: isSaid('analytics_storage', 'denied'),
+        ads: isSaid('ad_storage', 'denied'),
+      };
+      // An opt-out of the US says nothing of analytics: the choice about that may still come.
+      const isDenied =
+        refuses.analytics ||
+        Object.values(said).some((own) => own !== ADS_DENIED && own.ad_storage === 'denied');
       const allows = (found: string | undefined) => (strict ? found === 'granted' : found !== 'denied');
       const analytics = allows(choices.analytics_storage);
       const ads = allows(choices.ad_storage);
-      return { choices, analytics, ads, erase: isDenied && !analytics && !ads };
+      return { choices, analytics, ads, erase: isDenied && !analytics && !ads, refuses };
     },
     /** Milliseconds that the page asks to wait for the visitor's choice; 0 after it. */
     timeout(): number {

@@ -39,3 +39,25 @@ export function keepWide(name: string, value: string, maxAge: number | null): vo
     writeCookie(name, value, value ? maxAge : 0, from < 0 ? null : labels.slice(from).join('.'));
   }
 }
+
+/** Deletes the page's cookies of these names. */
+export function drop(names: string[] = []): void {
+  for (const name of names) keepWide(name, '', 0);
+}
+
+/** An item of the page's storage, or nothing. */
+export function stored(name: string): string {
+  try {
+    return localStorage.getItem(name) || '';
+  } catch {
+    return '';
+  }
+}
+
+/** Stores an item in the page's storage, or deletes it if `value` is empty. A browser may forbid storage. */
+export function store(name: string, value: string): void {
+  try {
+    if (value) localStorage.setItem(name, value);
+    else localStorage.removeItem(name);
+  } catch {}
+}

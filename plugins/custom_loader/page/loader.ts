@@ -1,32 +1,11 @@
 import { type Decision, listen } from './consent.ts';
-import { jar, keepWide, pickCookies, writeCookie } from './jar.ts';
+import { drop, jar, keepWide, store, writeCookie } from './jar.ts';
 import { watchCookies } from './newer-cookies.ts';
+import { idOf, SESSION, sendBootstrap, session, UNMEASURED } from './request.ts';
 import { trusted, withPreview } from './script-url.ts';
 import type { BootAnswer, TagyardPage } from './state.ts';
-
-/** Placeholders: rendering the script for a site and a visitor's place replaces them. */
-declare const TAGYARD_VALUES: {
-  edge: string;
-  loader: string;
-  cookies: string[];
-  /** Those by which the edge finds what is kept. */
-  keys?: string[];
-  /** Of an id, in seconds. */
-  life: number;
-  /** Only a grant allows anything. */
-  strict: boolean;
-  /** Nothing loads before a grant. */
-  basic: boolean;
-  /** The page may load the vendor's script directly. */
-  vendor: boolean;
-  /** Days after which a consent counts as none. */
-  days: number;
-  /** Of the page's own snippet, which has started the data layer already. */
-  layer?: string;
-  /** Of the web tag's script, with `?`. */
-  query?: string;
-};
-declare const TAGYARD_PLACE: string;
+import { place, values } from './values.ts';
+import { deleteRefused, forgotten, remember, toForget } from './withdrawal.ts';
 
 /** What the snippet pushes to the data layer, among others. */
 interface Entry {
@@ -36,10 +15,7 @@ interface Entry {
 
 /** As long as the snippet waits for the edge. */
 const EDGE_TIMEOUT_MS = 3000;
-/** A cookie for the whole domain, so that the session continues on its other hosts. It ends with the browser. */
-const SESSION = 'tagyard_session';
 
-const values = TAGYARD_VALUES;
 const page: TagyardPage = window.tagyard || {};
 window.tagyard = page;
 const nonce = document.currentScript ? document.currentScript.nonce : '';
@@ -48,13 +24,15 @@ const nonce = document.currentScript ? document.currentScript.nonce : '';
 let isHeld = page.tried === true && !page.gtm;
 /** What the visitor's last choices were, as far as they change what is done. */
 let followed = '';
+/** Milliseconds until a withdrawal that the edge hasn't heard is sent again. */
+let retryAfter = 5000;
+let retrying: ReturnType<typeof setTimeout> | undefined;
 let isFollowing = false;
+let decide: () => Decision;
 /** The web tag may load: the site's rules and the visitor allow it. */
 let mayLoad = false;
 /** A bootstrap has been sent for the web tag. */
 let hasBooted = false;
-/** What this page view has restored. */
-let restored: BootAnswer['restoreCookies'] = [];
 let resolveBooted: (answer: BootAnswer | null) => void;
 let resolveMeasured: (answer: BootAnswer) => void;
 
@@ -74,15 +52,16 @@ function start(): void {
   const heard = listen(page, {
     strict: values.strict,
     maxAge: values.days * 86400000,
-    place: TAGYARD_PLACE,
+    place,
     layer: values.layer || 'dataLayer',
   });
+  decide = heard.decide;
   const begin = () => {
     const timeout = heard.timeout();
     let isWaiting = timeout > 0;
     const go = () => {
       isWaiting = false;
-      follow(heard.decide);
+      follow();
     };
     heard.onChange(() => {
       if (!isWaiting || !heard.timeout()) go();
@@ -111,17 +90,37 @@ function wait(): void {
 }
 
 /** Does what the visitor's choices ask for, one bootstrap after the other, until they no longer change. */
-async function follow(decide: () => Decision): Promise<void> {
-  if (isFollowing) return;
+async function follow(): Promise<void> {
+  if (isFollowing) return clear(decide());
   isFollowing = true;
   for (;;) {
     const now = decide();
-    const key = [now.analytics, now.ads, now.erase].join();
+    const { choices, analytics, ads, erase, refuses } = now;
+    clear(now);
+    page.choices = choices;
+    const isRefused = refuses.analytics || refuses.ads;
+    const uses = (analytics || ads) && [isRefused, choices.ad_user_data, choices.ad_personalization];
+    const key = [analytics, ads, erase, uses].join();
     if (key === followed) break;
     followed = key;
-    await bootstrap(now);
+    try {
+      await bootstrap(now);
+    } catch {
+      // An answer of another form. Later choices must still be heard.
+      if (page.gtm === 'pending') failed();
+    }
   }
   isFollowing = false;
+}
+
+/** Deletes at once what the visitor refuses. The edge's answer may be late, or may never come. */
+function clear({ erase, refuses }: Decision): void {
+  deleteRefused(values.cookies, values.keys, refuses);
+  if (!erase) return;
+  const id = idOf();
+  if (id) remember(id);
+  drop(['_fpid', SESSION].concat(page.restored || []));
+  store('tagyard.session', '');
 }
 
 /** Without a purpose to act for, and with nothing to delete, no request is sent for a web tag that is not to load. */
@@ -134,11 +133,25 @@ async function bootstrap(now: Decision): Promise<void> {
     page.gtm = 'pending';
     if (isHeld) setTimeout(fallBack, EDGE_TIMEOUT_MS);
   }
-  const deletes = now.erase && (jar().includes('; _fpid=') || stored() !== null);
-  if (!any && !deletes && (hasBooted || !loads)) return;
-  page.choices = now.choices;
+  // A cookie that scripts don't see may be the key of what is kept.
+  if (now.erase && values.keys) remember();
+  const old = toForget();
+  if (!any && !old && (hasBooted || !loads)) return;
   const newerThan = watchCookies();
-  const answer = await ask(now, any);
+  let answer: BootAnswer | null = null;
+  if (old) {
+    answer = await sendBootstrap(now, old);
+    if (answer) forgotten();
+    else retry();
+  }
+  // What is to be forgotten must be before anything new is kept.
+  if (any ? answer || !old : !old) answer = await sendBootstrap(now);
+  const isWithdrawn = decide().erase;
+  if (any && isWithdrawn) {
+    // While the request was under way. The next bootstrap deletes what this one has begun.
+    if (answer?.profile) remember(answer.profile.id);
+    return;
+  }
   if (loads) {
     if (hasBooted) page.booted = Promise.resolve(answer);
     hasBooted = true;
@@ -153,72 +166,45 @@ async function bootstrap(now: Decision): Promise<void> {
   page.session = answer.session;
   page.profile = answer.profile;
   page.restored = answer.restoreCookies.map((cookie) => cookie.name);
+  drop(answer.deleteCookies);
   // Before a choice, what is left of an earlier consent stays.
-  if (any || now.erase) keep(answer, newerThan);
-  if (now.analytics && answer.profile) resolveMeasured(answer);
+  if (any) {
+    const isUnmeasured = answer.session.isNew || session().endsWith(UNMEASURED);
+    const isMeasured = now.analytics && answer.profile;
+    keep(answer, newerThan, isUnmeasured && !isMeasured ? UNMEASURED : '');
+    if (isUnmeasured && isMeasured) resolveMeasured(answer);
+  }
   if (pending) load(withPreview(answer.container.scriptUrl + (values.query || '')), nonce);
 }
 
-/**
- * Without consent, only the loader's token and the page's origin are sent; to delete a profile, also its id and the cookie
- * that is its key. A simple request, whose body is text: a JSON type would cost a preflight.
- */
-async function ask({ erase, choices }: Decision, any: boolean): Promise<BootAnswer | null> {
-  try {
-    const session = stored();
-    const id = (/; _fpid=([0-9a-f]{32});/.exec(jar()) || [])[1];
-    const sent = any ? values.cookies : erase && values.keys;
-    const response = await fetch(`${values.edge}/boot`, {
-      method: 'POST',
-      credentials: sent ? 'include' : 'omit',
-      referrerPolicy: 'no-referrer',
-      // A page may be left as soon as the visitor has withdrawn.
-      keepalive: erase,
-      body: JSON.stringify({
-        loader: values.loader,
-        url: location.origin,
-        fpid: any || erase ? id : undefined,
-        session: any && session ? { id: session } : undefined,
-        consent: any ? choices : { analytics_storage: 'denied', ad_storage: 'denied' },
-        cookies: sent ? pickCookies(sent) : undefined,
-      }),
-    });
-    return response.ok ? await response.json() : null;
-  } catch {
-    return null;
-  }
-}
-
-/** The session's token. Earlier loaders kept the session's id in the page's storage. */
-function stored(): string | null {
-  try {
-    return (jar().match(`; ${SESSION}=([^;]+);`) || [])[1] || localStorage.getItem('tagyard.session');
-  } catch {
-    return null;
-  }
+/** Tells the edge of the withdrawal again, later and later; the next page does, too. */
+function retry(): void {
+  clearTimeout(retrying);
+  retrying = setTimeout(() => {
+    followed = '';
+    follow();
+  }, retryAfter);
+  retryAfter *= 2;
 }
 
 /**
  * Writes only cookies that the answer's `Set-Cookie` could not set: Safari shortens the life of what a script writes. A
  * cookie that the page has by now stays as it is, or is put back where the answer has replaced it.
  */
-function keep(answer: BootAnswer, newerThan: ReturnType<typeof watchCookies>): void {
+function keep(answer: BootAnswer, newerThan: ReturnType<typeof watchCookies>, mark: string): void {
   const present = jar();
   const id = answer.profile ? answer.profile.id : '';
   try {
     keepWide('_fpid', id, values.life);
-    keepWide(SESSION, (id && answer.session.token) || '', null);
+    keepWide(SESSION, (id && answer.session.token && answer.session.token + mark) || '', null);
     for (const cookie of answer.restoreCookies) {
       const { name, value, maxAge, domain } = cookie;
       const newer = newerThan(cookie);
       if (!present.includes(`; ${name}=`)) writeCookie(name, value, maxAge, domain);
       else if (newer && present.includes(`; ${name}=${value};`)) writeCookie(name, newer, maxAge, domain);
     }
-    if (!id) for (const { name, domain } of restored) writeCookie(name, '', 0, domain);
-    restored = id ? restored.concat(answer.restoreCookies) : [];
-    // Storage comes last, because a browser may forbid only storage. A sandbox that forbids cookies forbids both.
-    localStorage.removeItem('tagyard.session');
   } catch {}
+  store('tagyard.session', '');
 }
 
 function load(src: string, nonce: string | undefined): void {
@@ -242,6 +228,7 @@ function load(src: string, nonce: string | undefined): void {
   // Asynchronous by default, because a script creates it.
   const script = document.createElement('script');
   script.referrerPolicy = 'no-referrer';
+  script.crossOrigin = 'anonymous';
   script.src = trusted(src);
   if (nonce) script.nonce = nonce;
   script.onload = loaded;

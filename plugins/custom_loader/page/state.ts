@@ -16,7 +16,7 @@ export interface TagyardPage {
   started?: boolean;
   /** Resolves to the answer of the bootstrap; null if it failed. With a later choice, there is a new one. */
   booted?: Promise<BootAnswer | null>;
-  /** Resolves to the first answer after analytics was allowed. */
+  /** Resolves to the session's first answer after analytics was allowed. */
   measured?: Promise<BootAnswer>;
   session?: { id: string; isNew: boolean; expiresAt: string };
   profile?: { id: string; isNew: boolean } | null;
@@ -29,7 +29,7 @@ export interface TagyardPage {
   consent?: Choices & { update?: (choices: unknown) => void };
   /** What `consent.update` was called with before the loader ran. */
   updates?: unknown[];
-  /** The choices that the last bootstrap was sent with. */
+  /** The visitor's choices so far, by whatever source. */
   choices?: Choices;
 }
 
@@ -54,6 +54,8 @@ export interface BootAnswer {
     sameSite: string;
     secure: boolean;
   }[];
+  /** Names of cookies that the visitor has denied and the edge no longer keeps. */
+  deleteCookies?: string[];
 }
 
 declare global {

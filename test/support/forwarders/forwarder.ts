@@ -101,11 +101,13 @@ async function startWorker(options: ForwarderOptions): Promise<RunningForwarder>
   };
 }
 
-/** The pages' own server: one page at `/`. */
-export async function startPages(html: string) {
+/** The pages' own server: one page at `/`, which may change. */
+export async function startPages(html: string | (() => string)) {
   const server = http.createServer((request, response) => {
     if (request.url !== '/') return void response.writeHead(404).end();
-    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(`<!doctype html>${html}`);
+    response
+      .writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
+      .end(`<!doctype html>${typeof html === 'string' ? html : html()}`);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { renderSnippets } from '../../../management/snippets/index.ts';
 import { forwarderToken, forwarderTokenHash } from '../../../management/view/forwarder-token.ts';
+import type { SnippetOptions } from '../../../plugins/custom_loader/snippet.ts';
 import { FORWARDED_COOKIES } from '../../../plugins/document.ts';
 import type { BrowserSite, BrowserStage } from '../browser/stage.ts';
 import { manifestInput } from '../manifest.ts';
@@ -24,6 +25,8 @@ export interface ForwardedShop {
   /** The port of the shop's server on 127.0.0.1. */
   readonly port: number;
   readonly path: string;
+  /** Changes what the page has before the snippet. */
+  show(head: string): void;
   /** What arrived at the tag server at this path from this shop’s pages. */
   arrived(path: string): Promise<readonly Arrived[]>;
   /** What arrived there from any host with this request header. */
@@ -41,10 +44,12 @@ const headersOf = ({ headers }: Recorded): Arrived['headers'] =>
   Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
 
 interface ShopOptions {
+  /** What the page has before the snippet. */
   readonly page?: string;
   /** Of the page's inline scripts. */
   readonly nonce?: string;
-  readonly modules?: ManifestInput['modules'];
+  readonly manifest?: Partial<ManifestInput>;
+  readonly snippet?: Partial<SnippetOptions>;
   /** What the operator's database of places says of every visitor, where nginx's snippet states no place. */
   readonly place?: { readonly country: string; readonly region: string };
 }
@@ -54,7 +59,7 @@ let shops = 0;
 export async function startForwardedShop(
   stage: BrowserStage,
   kind: ForwarderKind,
-  { page = '', nonce, modules = {}, place }: ShopOptions = {},
+  { page = '', nonce, manifest = {}, snippet: ofPage = {}, place }: ShopOptions = {},
 ): Promise<ForwardedShop> {
   shops += 1;
   const domain = `${kind.toLowerCase()}${shops}.example`;
@@ -66,16 +71,17 @@ export async function startForwardedShop(
   const site = await stage.site({
     // A web tag of its own, so that its script is a copy of its own.
     domains: [{ ...entry, domain, webTagId: `GTM-FORWARD${shops}`, sameOrigin: { path: PATH, forwarder } }],
-    modules,
     customDomains: [`metrics.${domain}`],
+    ...manifest,
   });
   const directory = await mkdtemp(join(tmpdir(), 'tagyard-forwarded-'));
   const host = `www.${domain}`;
   const edgeHost = site.manifest.hostnames.edge;
-  const html = `<title>Shop</title>${page}${site.snippet({ edgeUrl: PATH })}`;
-  const pages = await startPages(
-    nonce === undefined ? html : html.replaceAll('<script>', `<script nonce="${nonce}">`),
-  );
+  const tags = site.snippet({ edgeUrl: PATH, ...ofPage });
+  const withNonce = (html: string) =>
+    nonce === undefined ? html : html.replaceAll('<script>', `<script nonce="${nonce}">`);
+  let head = page;
+  const pages = await startPages(() => withNonce(`<title>Shop</title>${head}${tags}`));
   const edge = `https://${edgeHost}:${stage.port}`;
   const snippet = renderSnippets({ edge, path: PATH, domain, token, cookies: [...FORWARDED_COOKIES] })
     [kind].replace('x-tagyard-country ""', `x-tagyard-country "${place?.country ?? ''}"`)
@@ -92,6 +98,9 @@ export async function startForwardedShop(
     host,
     port: server.port,
     path: PATH,
+    show(next) {
+      head = next;
+    },
     async arrived(path) {
       return (await events())
         .filter((event) => event.path === path)

@@ -1,0 +1,54 @@
+import type { Decision } from './consent.ts';
+import { jar, pickCookies, stored } from './jar.ts';
+import type { BootAnswer } from './state.ts';
+import { values } from './values.ts';
+
+/** A cookie for the whole domain, so that the session continues on its other hosts. It ends with the browser. */
+export const SESSION = 'tagyard_session';
+/** After it, an edge that doesn't answer counts as failing, so that later choices are followed. */
+const ANSWER_TIMEOUT_MS = 30000;
+/** At the end of a session's token: no bootstrap of the session was allowed analytics yet. */
+export const UNMEASURED = '-';
+
+/**
+ * Without consent, only the loader's token and the page's origin are sent. `old` asks the edge to forget a visitor: with the
+ * id and the cookie that is the key of what is kept, and with credentials, because only the answer can end cookies that
+ * scripts don't see. A simple request, whose body is text: a JSON type would cost a preflight.
+ */
+export async function sendBootstrap(
+  { analytics, ads, choices, refuses }: Decision,
+  old?: string,
+): Promise<BootAnswer | null> {
+  try {
+    const any = !old && (analytics || ads);
+    const token = session().replace(UNMEASURED, '');
+    const sent = any ? values.cookies : old && values.keys;
+    const response = await fetch(`${values.edge}/boot`, {
+      method: 'POST',
+      credentials: any || (old && (values.keys || values.cookies[0])) ? 'include' : 'omit',
+      referrerPolicy: 'no-referrer',
+      // A page may be left as soon as the visitor has withdrawn.
+      keepalive: !!old,
+      // Not in all browsers.
+      signal: AbortSignal.timeout?.(ANSWER_TIMEOUT_MS),
+      body: JSON.stringify({
+        loader: values.loader,
+        url: location.origin,
+        fpid: any ? idOf() : old,
+        session: any && token ? { id: token } : undefined,
+        consent: any ? choices : { analytics_storage: 'denied', ad_storage: 'denied' },
+        cookies: sent ? pickCookies(sent) : undefined,
+        withdrawn: (any && (refuses.analytics || refuses.ads)) || undefined,
+      }),
+    });
+    return response.ok ? await response.json() : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The id, if the page's cookies have a well-formed one. */
+export const idOf = () => (/; _fpid=([0-9a-f]{32});/.exec(jar()) || [])[1];
+
+/** The session's token, or nothing. Earlier loaders kept the session's id in the page's storage. */
+export const session = () => (jar().match(`; ${SESSION}=([^;]+);`) || [])[1] || stored('tagyard.session');

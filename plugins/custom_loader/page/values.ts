@@ -1,0 +1,27 @@
+/** Placeholders: rendering the script for a site and a visitor's place replaces them. */
+declare const TAGYARD_VALUES: {
+  edge: string;
+  loader: string;
+  cookies: string[];
+  /** Those by which the edge finds what is kept. */
+  keys?: string[];
+  /** Of an id, in seconds. */
+  life: number;
+  /** Only a grant allows anything. */
+  strict: boolean;
+  /** Nothing loads before a grant. */
+  basic: boolean;
+  /** The page may load the vendor's script directly. */
+  vendor: boolean;
+  /** Days after which a consent counts as none. */
+  days: number;
+  /** Of the page's own snippet, which has started the data layer already. */
+  layer?: string;
+  /** Of the web tag's script, with `?`. */
+  query?: string;
+};
+declare const TAGYARD_PLACE: string;
+
+export const values = TAGYARD_VALUES;
+/** `DE` or `US-CA`; empty where it is unknown. */
+export const place = TAGYARD_PLACE;

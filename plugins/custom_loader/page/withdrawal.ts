@@ -1,0 +1,26 @@
+import { ADS_COOKIE, ANALYTICS_COOKIE } from '../../purposes.ts';
+import type { Decision } from './consent.ts';
+import { drop, pickCookies, store, stored } from './jar.ts';
+
+/** In the page's storage, from a withdrawal until the edge has heard of it: the id to forget, or `-`, which is none. */
+const ITEM = 'tagyard.forget';
+
+/** In case that the browser forbids storage. */
+let item = '';
+
+/** What the edge must forget: an id, or `-` for what other cookies are the key of; nothing if it is empty. */
+export const toForget = () => item || stored(ITEM);
+
+function keep(text: string): void {
+  item = text;
+  store(ITEM, text);
+}
+export const remember = (id?: string) => keep(id || toForget() || '-');
+export const forgotten = () => keep('');
+
+/** Deletes the page's cookies of these names (see `pickCookies`) whose purpose the visitor refuses. `keys` stay. */
+export function deleteRefused(names: string[], keys: string[] = [], refuses: Decision['refuses']): void {
+  const isRefused = (name: string) =>
+    (refuses.analytics && ANALYTICS_COOKIE.test(name)) || (refuses.ads && ADS_COOKIE.test(name));
+  drop(Object.keys(pickCookies(names)).filter((name) => isRefused(name) && keys.indexOf(name) < 0));
+}

@@ -1,0 +1,265 @@
+import type { BrowserContext } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startChromium, type Visitors } from '../support/browser/chromium.ts';
+import {
+  ALL_DENIED,
+  ALL_GRANTED,
+  type ConsentVisit,
+  consentShop,
+  DEFAULT_DENIED,
+  gtag,
+} from '../support/browser/consent-page.ts';
+import { type BrowserSite, type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
+import { cookie, state } from '../support/browser/visit.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+
+const GA = 'GA1.1.1234567890.1700000000';
+const FBP = 'fb.1.1700000000.987654321';
+/** 128 random bits. */
+const RANDOM = '9f86d081884c7d659a2feaa0c55ad015';
+/** Longer than the time after which a withdrawal is sent again, in milliseconds. */
+const LATER = 60_000;
+const GRANTED = gtag(`gtag('consent','update',${ALL_GRANTED})`);
+
+describeWith('chromium', 'what a withdrawal deletes', () => {
+  let stage: BrowserStage;
+  let chromium: Visitors;
+  beforeAll(async () => {
+    stage = await startBrowserStage();
+    chromium = await startChromium(stage.browser);
+  });
+  afterEach(() => {
+    stage.fault = () => undefined;
+    stage.release();
+  });
+  afterAll(async () => {
+    await chromium.close();
+    await stage.close();
+  });
+
+  const update = ({ page }: ConsentVisit, choices: string) =>
+    page.evaluate(`gtag('consent','update',${choices})`);
+  const identified = (at: ConsentVisit) =>
+    eventually(async () => {
+      const id = (await state(at.page))?.profile?.id;
+      expect(id).toBeDefined();
+      return String(id);
+    });
+  const forgotten = (at: ConsentVisit) =>
+    eventually(async () => expect((await state(at.page))?.profile).toBeNull());
+  const kept = async ({ manifest }: BrowserSite) => {
+    const { keys } = await stage.edge.kv.COOKIES.list({ prefix: `${manifest.site}:` });
+    return keys.map(({ name }) => name);
+  };
+  const names = async (browser: BrowserContext) =>
+    (await browser.cookies()).map(({ name }) => name).toSorted();
+  const write = (browser: BrowserContext, domain: string, cookies: Record<string, string>) =>
+    browser.addCookies(Object.entries(cookies).map(([name, value]) => ({ name, value, domain, path: '/' })));
+
+  test('with a master cookie that scripts don’t see, after the browser has dropped the id: the record', async () => {
+    await using browser = await chromium.newContext();
+    const modules = { cookie_restoration: { masterCookie: 'shop_visitor' } };
+    const { site, domain, open } = await consentShop(stage, { modules }, 'custom');
+    await write(browser, domain, { _ga: GA });
+    await browser.addCookies([
+      {
+        name: 'shop_visitor',
+        value: RANDOM,
+        domain,
+        path: '/',
+        httpOnly: true,
+        secure: true,
+        sameSite: 'Lax',
+      },
+    ]);
+    await identified(await open(browser, GRANTED));
+    await eventually(async () => expect(await kept(site)).toEqual([expect.stringContaining(':master:')]));
+    await browser.clearCookies({ name: /^(?:_fpid|tagyard_session)$/ });
+    const at = await open(browser, gtag(`gtag('consent','update',${ALL_DENIED})`));
+    await forgotten(at);
+    expect(await kept(site)).toEqual([]);
+    // The shop's own cookie is none of ours.
+    expect(await names(browser)).toEqual(['shop_visitor']);
+    expect(await at.page.evaluate('localStorage.length')).toBe(0);
+  });
+
+  describe.each(['edge', 'custom'] as const)('with the loader from the %s host', (host) => {
+    /** A shop whose visitor has granted all; the cookies were lost and restored in the second of three page views. */
+    async function restored(browser: BrowserContext, cookies: Record<string, string>) {
+      const modules = { cookie_restoration: { cookies: ['_ga', '_fbp', 'mine'] } };
+      const { site, domain, open } = await consentShop(stage, { modules }, host);
+      await write(browser, domain, cookies);
+      await identified(await open(browser, GRANTED));
+      await browser.clearCookies({ name: new RegExp(`^(?:${Object.keys(cookies).join('|')})$`) });
+      await identified(await open(browser, GRANTED));
+      expect(await names(browser)).toEqual(expect.arrayContaining(Object.keys(cookies)));
+      const at = await open(browser, GRANTED);
+      const id = await identified(at);
+      return { site, open, at, id };
+    }
+
+    test('of all purposes: what an earlier page view has restored', async () => {
+      await using browser = await chromium.newContext();
+      const { site, at } = await restored(browser, { _ga: GA, _fbp: FBP, mine: '1' });
+      await update(at, ALL_DENIED);
+      await forgotten(at);
+      await eventually(async () => expect(await names(browser)).toEqual([]));
+      expect(await kept(site)).toEqual([]);
+      expect(at.errors).toEqual([]);
+    });
+
+    test('of one purpose: that purpose’s cookies, and those of unknown purpose', async () => {
+      await using browser = await chromium.newContext();
+      const { site, at, id } = await restored(browser, { _ga: GA, _fbp: FBP, mine: '1' });
+      await update(at, `{analytics_storage:'denied'}`);
+      await eventually(async () =>
+        expect(await names(browser)).toEqual(['_fbp', '_fpid', 'tagyard_session']),
+      );
+      expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_fbp' }] });
+    });
+
+    test('a default of the page is no withdrawal of one purpose: the cookies stay', async () => {
+      await using browser = await chromium.newContext();
+      const { open } = await restored(browser, { _ga: GA, _fbp: FBP });
+      const only = gtag(
+        `gtag('consent','default',${ALL_DENIED});gtag('consent','update',{ad_storage:'granted'})`,
+      );
+      const at = await open(browser, only);
+      await identified(at);
+      expect(await names(browser)).toEqual(expect.arrayContaining(['_fbp', '_ga']));
+    });
+
+    test('while the edge fails: the page’s cookies at once; the edge hears of it later, and before a new grant', async () => {
+      await using browser = await chromium.newContext();
+      const now = Date.now();
+      await browser.clock.install({ time: now });
+      const { site, at, id } = await restored(browser, { _ga: GA });
+      await browser.clock.pauseAt(now + LATER);
+      stage.fault = (path) => (path === '/boot' ? 'fail' : undefined);
+      const before = (await at.sent('/boot')).length;
+      if (host === 'custom') await browser.route(/\/boot$/, (route) => route.abort());
+      await update(at, ALL_DENIED);
+      await eventually(async () => expect(await names(browser)).toEqual([]));
+      expect(await site.profile(id)).not.toBeNull();
+      expect((await at.sent('/boot')).length).toBeGreaterThan(before);
+      await update(at, ALL_GRANTED);
+      await eventually(async () => expect((await at.sent('/boot')).at(-1)?.body.fpid).toBe(id));
+
+      stage.fault = () => undefined;
+      await browser.unrouteAll();
+      await eventually(async () => {
+        await at.page.clock.fastForward(LATER);
+        expect(await site.profile(id)).toBeNull();
+      });
+      const next = await eventually(async () => {
+        const found = (await state(at.page))?.profile?.id;
+        expect(found).not.toBe(id);
+        expect(found).toBeDefined();
+        return String(found);
+      });
+      expect((await cookie(browser, '_fpid'))?.value).toBe(next);
+      const bodies = (await at.sent('/boot')).map(({ body }) => body).slice(-2);
+      expect(bodies).toMatchObject([
+        { fpid: id, consent: { ad_storage: 'denied' } },
+        { consent: { ad_storage: 'granted' } },
+      ]);
+      expect(bodies[1]).not.toHaveProperty('fpid');
+    });
+  });
+
+  test('while the edge fails, on a page that is left: the next page tells the edge, before any choice there', async () => {
+    await using browser = await chromium.newContext();
+    const { site, open } = await consentShop(stage, { consent: 'required', consentMode: 'basic' });
+    await write(browser, `.${site.manifest.domains[0]?.domain}`, { _ga: GA });
+    const at = await open(browser, GRANTED);
+    const id = await identified(at);
+    stage.fault = (path) => (path === '/boot' ? 'refuse' : undefined);
+    await update(at, ALL_DENIED);
+    await eventually(async () => expect(await names(browser)).toEqual([]));
+    await at.page.close();
+    expect(await site.profile(id)).not.toBeNull();
+    stage.fault = () => undefined;
+    const next = await open(browser, DEFAULT_DENIED);
+    await eventually(async () => expect(await site.profile(id)).toBeNull());
+    expect((await next.sent('/boot')).map(({ body }) => body.fpid)).toEqual([id]);
+    await eventually(async () => expect(await next.page.evaluate('localStorage.length')).toBe(0));
+    expect((await state(next.page))?.gtm).toBe('waiting');
+    expect(await next.sent('/c/')).toEqual([]);
+  });
+
+  test('the tag server’s cookie that scripts don’t see, and later hits go without it', async () => {
+    await using browser = await chromium.newContext();
+    const { site, open } = await consentShop(stage, {}, 'custom');
+    const at = await open(browser, GRANTED);
+    const id = await identified(at);
+    const hit = () =>
+      at.page.evaluate(
+        `fetch('${site.url.custom}/g/collect?v=2',{method:'POST',credentials:'include',mode:'no-cors'})`,
+      );
+    await hit();
+    await eventually(async () => expect(await cookie(browser, 'FPID')).toMatchObject({ httpOnly: true }));
+    await eventually(async () =>
+      expect(await site.profile(id)).toMatchObject({
+        cookies: expect.arrayContaining([expect.objectContaining({ name: 'FPID' })]),
+      }),
+    );
+    await update(at, ALL_DENIED);
+    await forgotten(at);
+    expect(await cookie(browser, 'FPID')).toBeUndefined();
+    await hit();
+    const last = (await at.sent('/g/collect')).at(-1);
+    expect(String(last?.headers.cookie)).not.toMatch(/FPID|_ga|_fpid/);
+  });
+
+  test('after an answer of an unknown form: the withdrawal is still heard', async () => {
+    await using browser = await chromium.newContext();
+    const { open } = await consentShop(stage);
+    await browser.route(/\/boot$/, (route) =>
+      route.fulfill({ json: { container: { scriptUrl: 'no address' }, profile: null } }),
+    );
+    const at = await open(browser, GRANTED);
+    await eventually(async () => expect((await at.sent('/boot')).length).toBe(1));
+    await browser.unrouteAll();
+    await eventually(async () => expect((await state(at.page))?.gtm).toBe('loaded'));
+    await update(at, ALL_DENIED);
+    await forgotten(at);
+    expect(at.errors).toEqual([]);
+  });
+
+  test('of data for ads alone: the edge hears of it', async () => {
+    await using browser = await chromium.newContext();
+    const { open } = await consentShop(stage);
+    const at = await open(browser, GRANTED);
+    const id = await identified(at);
+    await update(at, `{ad_user_data:'denied'}`);
+    await eventually(async () => expect(await at.sent('/boot')).toHaveLength(2));
+    expect((await at.sent('/boot'))[1]?.body).toMatchObject({
+      fpid: id,
+      consent: { ad_user_data: 'denied', ad_storage: 'granted', ad_personalization: 'granted' },
+    });
+    await update(at, `{ad_personalization:'denied'}`);
+    await eventually(async () => expect(await at.sent('/boot')).toHaveLength(3));
+    expect((await state(at.page))?.choices).toMatchObject({ ad_personalization: 'denied' });
+  });
+
+  test('blockers are reported once a session, in the page view in which analytics is granted', async () => {
+    await using browser = await chromium.newContext();
+    const { site, open } = await consentShop(stage, { consent: 'required' });
+    const reported = async () =>
+      (await stage.detections()).filter((one) => Object(one).site === site.manifest.site).length;
+    const ads = gtag(`gtag('consent','update',{ad_storage:'granted'})`);
+    await identified(await open(browser, ads));
+    await identified(await open(browser, ads));
+    const third = await open(browser, ads);
+    await identified(third);
+    expect(await third.sent('/mark-session-detection')).toEqual([]);
+    await update(third, ALL_GRANTED);
+    await eventually(async () => expect(await reported()).toBe(1));
+    const fourth = await open(browser, GRANTED);
+    await identified(fourth);
+    await eventually(async () => expect((await state(fourth.page))?.gtm).toBe('loaded'));
+    expect(await fourth.sent('/mark-session-detection')).toEqual([]);
+    expect(await reported()).toBe(1);
+  });
+});
