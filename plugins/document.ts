@@ -27,7 +27,7 @@ export const ROUTE_PATHS: readonly string[] = /* @__PURE__ */ [
  */
 export const FORWARDED_COOKIES: readonly string[] = [
   '_fpid',
-  // Google: the tag server's own, its debug sessions, analytics and ads (docs/facts.md, Google cookies).
+  // Google: the tag server's own, its debug sessions, analytics and ads.
   ...['FPID', 'FPLC', 'FPAU', 'FPGCL*', 'FPGSID', 'gtm_auth', 'gtm_debug', 'gtm_preview'],
   ...['_ga', '_ga_*', '_gcl_*', '_gac_*', '_dcid'],
   // Meta, TikTok, Snapchat, LinkedIn, Microsoft, Pinterest, Klaviyo.
