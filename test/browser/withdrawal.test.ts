@@ -159,12 +159,16 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
         return String(found);
       });
       expect((await cookie(browser, '_fpid'))?.value).toBe(next);
-      const bodies = (await at.sent('/boot')).map(({ body }) => body).slice(-2);
-      expect(bodies).toMatchObject([
-        { fpid: id, consent: { ad_storage: 'denied' } },
-        { consent: { ad_storage: 'granted' } },
-      ]);
-      expect(bodies[1]).not.toHaveProperty('fpid');
+      // The page's clock may end a bootstrap that is under way; the page then sends it again.
+      const bodies = (await at.sent('/boot')).map(({ body }) => body);
+      const heard = bodies.findLastIndex(({ consent }) => consent?.ad_storage === 'denied');
+      expect(bodies[heard]).toMatchObject({ fpid: id });
+      const later = bodies.slice(heard + 1);
+      expect(later.length).toBeGreaterThan(0);
+      for (const body of later) {
+        expect(body).toMatchObject({ consent: { ad_storage: 'granted' } });
+        expect(body).not.toHaveProperty('fpid');
+      }
     });
   });
 
