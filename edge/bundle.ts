@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { refuseClashes } from './claims.ts';
 
-/** The Workers compatibility date of the tests, of the embedded edge and of wrangler.jsonc (a test compares). */
+/** The Workers compatibility date of the tests, of the embedded edge and of wrangler.jsonc (a test compares them). */
 export const COMPATIBILITY_DATE = '2026-07-01';
 
 const here = dirname(fileURLToPath(import.meta.url));

@@ -15,7 +15,7 @@ export interface Match {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Paths whose matches are cached. Cloudflare limits a URL to 16 KB; most paths have about 50 octets. */
+/** The maximum number of cached matches. Cloudflare limits a URL to 16 KB; most paths have about 50 octets. */
 const MAX_CACHED = 500;
 
 type Router = (pathname: string) => Promise<Match | undefined>;

@@ -24,7 +24,7 @@ export interface RequestScope {
   waitUntil(work: Promise<unknown>): void;
   /** Prefix of cache keys. On the worker's own host, because others cost a DNS lookup (Cloudflare's Cache API docs). */
   readonly cacheBase: string;
-  /** Until when the request waits for newer copies than those at hand, all stores together. */
+  /** The request's deadline for all stores: after it, a copy in memory is used even if it is no longer fresh. */
   readonly staleUntil: number;
 }
 
@@ -119,7 +119,7 @@ export function documentStore<T>(
     if (document === undefined) {
       const lastGood = memory.get(key)?.document ?? cached?.document;
       if (lastGood !== undefined) return remember(key, lastGood, now() + RETRY_AFTER_MS);
-      // An absence outlives an outage as a document does: hosts of others stay known as such.
+      // A known absence outlasts a failure of KV, as a document does: a host without a site stays `missing`.
       return absences.has(key) ? forget(key) : { state: 'unavailable' };
     }
     if (document === null) {

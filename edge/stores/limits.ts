@@ -5,8 +5,8 @@ export const ABSENT_TTL_MS = 1000;
 /** How long the last good copy counts as fresh after the store has failed. */
 export const RETRY_AFTER_MS = 1000;
 /**
- * How long a request waits in all, counted from its arrival, for newer copies than those at hand, and for its writes. Where
- * a needed read has taken longer, it waits for neither.
+ * How long after its arrival a request may still wait for its writes, and for newer copies of documents that it has. If
+ * a read without a copy has already taken longer, the request waits for neither.
  */
 export const STALE_TIMEOUT_MS = 25;
 /** How long a request waits for a document that it has no copy of. */
@@ -20,7 +20,7 @@ export const MAX_ABSENCES = 1000;
 
 /** 400 days, the longest life of a cookie: the store drops a profile at the latest when browsers have dropped its id. */
 export const PROFILE_TTL_SECONDS = 34_560_000;
-/** The shortest life that KV takes. */
+/** The shortest lifetime of a key that KV accepts. */
 export const MIN_TTL_SECONDS = 60;
 /** How long a response waits for the store. The page works without it. */
 export const PROFILE_READ_TIMEOUT_MS = 1000;

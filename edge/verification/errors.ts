@@ -8,7 +8,7 @@ export const VERIFICATION_ERRORS = {
   body_too_large: [413, 'The request body is over 256 KiB, or has no content-length'],
 } as const satisfies Record<string, readonly [status: number, title: string]>;
 
-/** A refusal as problem+json (RFC 9457). `service` tells `tagyard doctor` that it is this worker’s. */
+/** A refusal as problem+json (RFC 9457). By `service`, `tagyard doctor` knows that this worker has answered. */
 export function refusal(
   code: keyof typeof VERIFICATION_ERRORS,
   requestId: string,

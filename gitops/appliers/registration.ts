@@ -11,7 +11,7 @@ export interface ApplierFactory<Settings, Services> extends Traits {
   create(settings: Settings, services: Services): Applier | Promise<Applier>;
 }
 
-/** What an applier's folder exports. It keeps the type of the settings. */
+/** What an applier's folder exports: an `ApplierFactory` that keeps the exact type of its settings. */
 export interface Registration<Schema extends z.ZodObject, Services>
   extends ApplierFactory<z.output<Schema>, Services> {
   readonly settings: Schema;

@@ -21,8 +21,9 @@ type Domain = CreatedContainer['domains'][number];
 const ROLE = 'editor';
 
 /**
- * Prints what to paste into the pages of a site's domains, and the configuration of their own servers where they forward
- * to the edge: of one product (and nothing else) or of each. Only management knows the tokens that it contains.
+ * Prints what to paste into the pages of a site's domains and, for domains with a same-origin path, the configuration
+ * of their own server for each product. With `--for`, prints only the configuration for that product.
+ * Asks management, because only management knows the tokens in this text.
  */
 export async function snippet(context: CliContext, site: string, options: SnippetVerbOptions): Promise<void> {
   const { domains } = await containerOf(context, site);

@@ -11,8 +11,8 @@ const CONNECTION_FIELDS = new Set([
 ]);
 
 /**
- * Raw headers (`[name, value, name, value, …]`) in their order and spelling, without the fields of the connection and
- * `without`.
+ * Raw headers (`[name, value, name, value, …]`) in their order and spelling. Drops the fields of the connection, those
+ * that `Connection` names, and those in `without` (in lower case).
  */
 export function endToEndHeaders(raw: readonly string[], without: readonly string[] = []): string[] {
   const pairs = Array.from({ length: raw.length / 2 }, (_, index) => [

@@ -5,7 +5,7 @@ import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
 import type { PartCheck } from '../report/report.ts';
 import { checkPart } from './check-part.ts';
 
-/** What the worker can't do without, by type as Cloudflare names it. The analytics and the queue are optional. */
+/** The bindings that the worker needs, with Cloudflare's name of each type. Analytics and the queue are optional. */
 const BINDINGS: ReadonlyMap<string, string> = new Map([
   ...[...KV_NAMESPACES, PROFILES].map((name) => [name, 'kv_namespace'] as const),
   ['RAW_LOGS', 'r2_bucket'],
@@ -19,7 +19,7 @@ interface Worker {
 
 type Settings = Awaited<ReturnType<CloudflareClient['scriptSettings']>>;
 
-/** Whether Cloudflare keeps no log of the deployed worker's requests: they hold queries, addresses and all headers. */
+/** Checks that Cloudflare logs no request of the deployed worker: such a log has queries, addresses and all headers. */
 export async function checkWorkerLogs({ client, script }: Worker): Promise<PartCheck> {
   return await checkWorker('worker_logs', script, {
     fix: 'Switch it off in the dashboard, or run npx wrangler deploy with the repository’s wrangler.jsonc.',
@@ -45,7 +45,7 @@ export async function checkWorkerBindings({ client, script }: Worker): Promise<P
   });
 }
 
-/** What is off or unset in Cloudflare is off, except the invocation logs: they are on wherever logs are. */
+/** An unset setting of Cloudflare counts as off. Exception: unset invocation logs are on if logs are on. */
 function logFaults({ logpush, observability, tail_consumers: tails }: Settings): string[] {
   const { enabled = false, logs, traces } = observability ?? {};
   const hasLogs = logs?.enabled ?? enabled;
@@ -64,7 +64,7 @@ interface WorkerQuestion {
   readonly fix: string;
 }
 
-/** The worker is deployed otherwise than it must be. */
+/** The settings or bindings of the deployed worker are wrong. */
 class WorkerFault extends Error {
   override name = 'WorkerFault';
 }

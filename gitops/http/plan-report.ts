@@ -3,7 +3,7 @@ import { APPROVABLE } from '../pass/guards.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { PlanReport } from '../report/report.ts';
 
-/** The plan as `POST /plan` answers it. */
+/** The plan in the form of the answer to `POST /plan`. */
 export function planReport(plan: PassPlan): PlanReport {
   const left = [...plan.bySite.values()].flatMap((site) => site.unrepaired);
   return {

@@ -5,7 +5,7 @@ import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { shownQuotas } from './quotas.ts';
 
-/** Throws where another site of this host has one of `names` already: committed, the edit would only stall the site. */
+/** Throws `name_taken` if another site of this host already has one of `names`: the edit would only stall the site. */
 export async function refuseTaken(
   { repo, reader }: DaemonDeps,
   site: string,

@@ -8,7 +8,7 @@ export type StepOutcome =
   | 'wait'
   | {
       readonly to: SagaStep | 'succeeded' | 'failed';
-      /** Written in the transaction that records the move. Not written where the operation was cancelled meanwhile. */
+      /** Runs in the transaction that records the move, but not if the operation was cancelled or moved meanwhile. */
       readonly effect?: (trx: Database) => Promise<void>;
       readonly reason?: StatusReason;
       readonly detail?: string;

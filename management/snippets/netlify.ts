@@ -2,7 +2,7 @@ import { forwardFunction } from './fetch-function.ts';
 import type { Forwarder } from './forwarder.ts';
 import { comment, preamble } from './parts.ts';
 
-/** A redirect of netlify.toml can't filter cookies: this is an edge function. */
+/** A redirect in netlify.toml can't filter cookies, so the snippet is an edge function. */
 export function netlifySnippet(forwarder: Forwarder): string {
   return `${comment('//', [
     ...preamble(forwarder, 'Save it as netlify/edge-functions/tagyard.js.'),

@@ -2,8 +2,8 @@ import { forwardFunction } from './fetch-function.ts';
 import type { Forwarder } from './forwarder.ts';
 import { comment, preamble } from './parts.ts';
 
-/** A rewrite of vercel.json can't filter cookies: this is a routing middleware. Vercel sets `x-real-ip` and the
- * place itself. */
+/** A rewrite in vercel.json can't filter cookies, so the snippet is a routing middleware. Vercel itself sets
+ * `x-real-ip` and the headers with the visitor's place. */
 export function vercelSnippet(forwarder: Forwarder): string {
   return `${comment('//', [
     ...preamble(

@@ -25,7 +25,7 @@ const BUDGET_MS = 10_000;
 const MARGIN_MS = 500;
 /** Timeout of the host report, so that the worker has the rest even where the host doesn't answer. */
 const HOST_MS = 4_500;
-/** TLS port of the hosts, where the host itself can't name it. */
+/** TLS port of the hosts, used if there is no host report. */
 const TLS_PORT = 443;
 
 interface VerifyRequest {
@@ -40,7 +40,7 @@ interface Verified {
   readonly verification: VerificationReport;
 }
 
-/** Running verifications by container. Concurrent requests get the same one: each costs the site dozens of requests. */
+/** By container. Concurrent callers get the same verification, because each one costs the site dozens of requests. */
 export type RunningVerifications = Map<string, Promise<VerificationReport>>;
 
 /**
@@ -101,7 +101,8 @@ export function statusAfter(
 ): StatusAfter {
   const passed = verification.status === 'passed';
   const to = passed ? 'verified' : 'verification_failed';
-  // A verification neither finds nor ends trouble with the manifest, and a passed one doesn't end the host's.
+  // A problem with the newest manifest stays the reason, because a verification doesn't check it. After a passed
+  // verification, a problem of the host stays the reason too.
   if (isProjectionReason(status_reason) || (passed && status_reason === 'host_trouble')) {
     return { to, reason: status_reason, detail: status_detail, isKept: true };
   }

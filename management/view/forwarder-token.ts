@@ -1,6 +1,6 @@
 import { createHmac, hash } from 'node:crypto';
 
-/** Which token: each rotation makes another one of the next generation. */
+/** What identifies a token. Each rotation makes a new token with the next generation number. */
 interface TokenOf {
   /** Id of the container. */
   readonly container: string;
@@ -8,7 +8,7 @@ interface TokenOf {
   readonly generation: number;
 }
 
-/** The token by which the edge knows a domain's own server. It is computed when it is shown, and stored nowhere. */
+/** The token by which the edge recognizes a domain's own server. Computed when it is shown, and stored nowhere. */
 export function forwarderToken(key: string, { container, domain, generation }: TokenOf): string {
   const mac = createHmac('sha256', key).update(`${container}\n${domain}\n${generation}`);
   return `ft_${mac.digest('base64url')}`;

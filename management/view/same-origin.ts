@@ -16,8 +16,8 @@ interface Viewing {
 }
 
 /**
- * A domain's same origin as the API answers it. The token and what contains it are for roles that may see tokens, and
- * they are absent if the token was made with another key: a rotation makes a new one.
+ * A domain's `sameOrigin` in the API's answers. The token and the snippets with it are only for roles that may see
+ * tokens. They are absent if the token was made with another key; then rotate the token to get a new one.
  */
 export function presentSameOrigin(
   { domain, sameOrigin }: ManifestView['domains'][number],
@@ -35,8 +35,8 @@ export function presentSameOrigin(
 }
 
 /**
- * The cookies that a forwarder passes on: what the edge keeps under a prefix, what the site restores, and by what. Names with
- * characters that have a meaning in some product's language are omitted.
+ * The cookies that a forwarder passes on: those that the edge accepts under every prefix, those that the site restores,
+ * and its master cookies. Names with characters that are special in some product's configuration are omitted.
  */
 function passedCookies({ modules }: ManifestView): string[] {
   const { cookies = [], masterCookie = [] } = modules.cookie_restoration ?? {};

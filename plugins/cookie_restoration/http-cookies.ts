@@ -13,8 +13,9 @@ interface Passing {
 }
 
 /**
- * The cookies of the tag server that a `Set-Cookie` line sets and scripts must not see, with their attributes. One that the
- * browser has sent with the same value is known already. One that the line deletes has expired.
+ * The tag server's HttpOnly cookies that the `Set-Cookie` lines set, with their attributes. Omits a cookie that the
+ * browser has sent with the same value, because it is known already. A cookie that a line deletes is in the result as
+ * expired.
  */
 export function httpCookies(lines: readonly string[], { header, now, endsAt }: Passing): StoredCookie[] {
   return lines.flatMap((line): StoredCookie[] => {

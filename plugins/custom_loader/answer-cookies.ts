@@ -12,9 +12,9 @@ interface AnswerCookies {
 }
 
 /**
- * The `Set-Cookie` lines of a bootstrap's answer on `host`. The id on any host, unless the browser has sent it: setting it
- * again would extend its life. It is for the domain where `host` is under it, else host-only. Other cookies on a host
- * under the domain only.
+ * The `Set-Cookie` lines of a bootstrap's answer on `host`. The id is set on any host, unless the browser has sent it:
+ * setting it again would extend its life. Its cookie is for the whole domain if `host` is under the domain, else for
+ * `host` only. Other cookies are set only if `host` is under the domain.
  */
 export function answerCookies(
   host: string,

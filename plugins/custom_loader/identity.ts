@@ -32,7 +32,7 @@ interface Named {
   readonly cookies: NamedCookies;
 }
 
-/** Knows the visitor and the session again, or makes new ones. An identity that has ended is deleted and replaced. */
+/** Recognizes the visitor and the session, or makes new ones. An identity that has ended is deleted and replaced. */
 export async function identify(
   context: PluginContext,
   { sentId, named, cookies }: Named,
@@ -51,7 +51,7 @@ export async function identify(
   return { id: next, isNew: true, session, profile: newProfile(context, next) };
 }
 
-/** Deletes all that is kept of a visitor, found by the id or by a derived key, and returns the cookies that were. */
+/** Deletes all that is kept of a visitor, found by the id or by a derived key, and returns the deleted cookies. */
 export async function withdraw(
   { profiles, profileKeys }: PluginContext,
   id: string | undefined,

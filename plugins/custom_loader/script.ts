@@ -1,13 +1,14 @@
 import { type ConsentRules, modeOf } from '../consent.ts';
 import template from './page/loader.ts?page';
 
-/** The compiled script before and after the placeholder for the site's values. */
+/** The compiled script, split at the placeholders for the site's values and for the visitor's place. */
 const [head = '', between = '', tail = ''] = template.split(/TAGYARD_VALUES|TAGYARD_PLACE/);
 
 /**
- * A site's values: the edge's base URL without a slash, the loader token, the cookies to send, those of them by which the
- * edge finds what is kept, the life of an id in seconds, and the rules of consent. `layer` and `query` are those of the
- * page's own snippet, which has started the data layer already.
+ * A site's values. `edge` is the edge's base URL without a slash at the end, `loader` the loader token, `cookies` the
+ * names of the cookies to send. `keys` are those of them by which the edge finds what its store keeps of the visitor.
+ * `life` is the lifetime of a visitor's id in seconds. `layer` and `query` are those of the page's own snippet,
+ * which has already started the data layer.
  */
 interface LoaderValues {
   readonly edge: string;
@@ -17,14 +18,14 @@ interface LoaderValues {
   readonly life: number;
   readonly rules: ConsentRules;
   readonly layer?: string;
-  /** Of the web tag's script, with `?`; percent-encoded. */
+  /** The query of the web tag's script, with `?`; percent-encoded. */
   readonly query?: string;
 }
 
 /**
- * The loader for one site, before and after the literal of the visitor's place, and followed by the scripts of other
- * plugins. Values are inserted as JSON literals. An origin, a token, names and a query contain no character that means
- * more in a script than in JSON.
+ * The loader for one site in two parts; the caller inserts the literal of the visitor's place between them. The second
+ * part ends with the scripts of other plugins. Values are inserted as JSON literals. An origin, a token, names and a
+ * query contain no character with another meaning in a script than in JSON.
  */
 export function renderLoader(
   { rules, keys, ...site }: LoaderValues,

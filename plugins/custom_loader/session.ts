@@ -7,7 +7,7 @@ export const SESSION_IDLE_MS = 30 * 60_000;
 /** How far the clocks of two data centres may differ. */
 const CLOCK_SKEW_MS = 60_000;
 
-/** The id, the time of the last bootstrap in seconds (hex), whether a record is kept, and the signature of all. */
+/** The id, the time of the last bootstrap in seconds (hex), whether a record is kept, and a signature of these. */
 const TOKEN = /^([0-9a-f]{32})\.([0-9a-f]{8})\.([01])\.([0-9a-f]{32})$/;
 
 export interface Session {
@@ -15,7 +15,7 @@ export interface Session {
   readonly isNew: boolean;
 }
 
-/** What the page names of its session: its signed token, or only its id, as loaders of earlier versions do. */
+/** What the page sends of its session: the signed token, or only the id if its loader has an earlier version. */
 interface Named {
   readonly profile: string;
   readonly text: string | undefined;
@@ -32,7 +32,7 @@ type Signing = Pick<PluginContext, 'sign' | 'now'>;
 
 /**
  * 32 hex digits: the second at which the session began, and a signature of it for this site and profile. So any data
- * centre knows the id again without a store.
+ * centre recognizes the id without a store.
  */
 async function idOf(context: Signing, profile: string, start: string): Promise<string> {
   return start + (await context.sign(`session ${profile} ${start}`)).slice(0, 24);
@@ -44,7 +44,7 @@ const seconds = (ms: number) =>
     .padStart(8, '0');
 const milliseconds = (hex: string) => Number.parseInt(hex, 16) * 1000;
 
-/** What the next bootstrap of the session names: its id and its last activity, signed. */
+/** The token for the session's next bootstrap: the id, the time of this bootstrap and `isKept`, signed. */
 export async function sessionToken(
   context: Signing,
   profile: string,

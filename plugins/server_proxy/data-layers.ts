@@ -15,7 +15,7 @@ export function readDataLayer(context: PluginContext, query: URLSearchParams): s
   return name === DEFAULT_NAME ? null : name;
 }
 
-/** Throws `malformed_request` if a script for one more name of the site must not be fetched. */
+/** Throws `malformed_request` if `name` is new and the site already has as many names as the limit allows. */
 export function admitDataLayer({ now, problem, site, variables }: PluginContext, name: string | null): void {
   if (name === null) return;
   const names = admitted.get(site.siteId) ?? new Map<string, number>();

@@ -34,7 +34,7 @@ export async function buildDemoImage({
   return idOf(await text(stream));
 }
 
-/** The id in place of an image's where child processes run the stand-in. It changes with the server's sources. */
+/** Replaces the image's id if the stand-in runs as child processes. Changes when the stand-in's sources change. */
 export async function processImageId(): Promise<string> {
   const hash = createHash('sha256');
   for (const file of await sourceFiles()) addTo(hash, file);

@@ -82,7 +82,7 @@ export function duplicateExports(files: readonly SourceFile[]): Violations {
   });
 }
 
-/** An export has a user outside its file. `users` are all files that count as importers, tests included. */
+/** Every export must be imported by another file. `users` are all files that count as importers, tests included. */
 export function unusedExports(files: readonly SourceFile[], users: readonly SourceFile[]): Violations {
   const used = new Set(users.flatMap(usesOf));
   return files
@@ -102,7 +102,7 @@ const FUNCTIONS: ReadonlySet<string> = new Set([
   'TSFunctionType',
 ]);
 
-/** A function with many parameters takes one object. Parameters that only a type declares count as well. */
+/** A function with more than `most` parameters must take one object. Parameters in a function type count as well. */
 export function longParameterLists(files: readonly SourceFile[], most: number): Violations {
   return files.flatMap((file) =>
     parse(file).flatMap((node) => {

@@ -48,7 +48,7 @@ describeWith('docker', 'npm run conform -- --image', () => {
       expect(tables[0]?.subject).toContain(registry.image);
       const costs = tables[0]?.costs[0];
       expect(costs).toMatch(/^\d+ containers$/);
-      // The document says so twice.
+      // docs/conformance.md states this number in two places.
       expect(DOCUMENT.match(/\d+ containers/g)).toEqual([costs, costs]);
       expect(await remains()).toEqual([]);
     } finally {
@@ -97,7 +97,7 @@ describeWith('docker', 'npm run conform -- --image', () => {
   test('does not judge the hand-over where containers can’t reach this machine', async () => {
     const run = await openDockerRun(built.image, new AbortController().signal);
     const pairs = pairStarter({
-      // In a container it is the container itself.
+      // In a container, this address is the container itself, so it doesn't lead to this machine.
       gateway: async () => '127.0.0.1',
       preview: () => 'http://127.0.0.1:1',
       async start(env, placement) {

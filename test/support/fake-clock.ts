@@ -1,6 +1,6 @@
 import type { Clock } from '../../gitops/base/clock.ts';
 
-/** A clock on which every sleep ends at once, later by what was slept. */
+/** A clock whose sleeps end at once: each sleep advances the clock's time by its duration. */
 export function fakeClock(): Clock & { advance(ms: number): void } {
   let time = 0;
   const advance = (ms: number) => {

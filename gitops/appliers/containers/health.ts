@@ -7,7 +7,7 @@ import type { Endpoint } from './runtime.ts';
 /** A healthy server answers at once. */
 const PROBE_TIMEOUT_MS = 2_000;
 const INTERVAL_MS = 100;
-/** At most one probe of a starting container begins in this time, until a probe finds one healthy. */
+/** The time between the starts of two probes of starting containers. A result of `healthy` ends it early. */
 const PROBE_SLOT_MS = 50;
 /** The engine is asked ever less often whether a container still runs: the question is expensive while many start. */
 const DEATH_INTERVAL_MS = 1_000;
@@ -38,7 +38,7 @@ export async function healthOf({ address, port }: Endpoint, signal: AbortSignal)
   return health;
 }
 
-/** Why it doesn't run any more (see `Runtime.death`), or the last probe's result by the deadline. */
+/** Why the container doesn't run any more (see `Runtime.death`), or the result of the last probe. */
 export type HealthOutcome = { readonly death: string } | ContainerHealth;
 
 interface WaitOptions {
@@ -75,15 +75,15 @@ export async function waitForHealth(
 const slots = limit(1);
 
 /**
- * Spaces the probes of starting containers out, so that many starts at once don't spend the host's time on probes. A
- * slow answer blocks the next probe for one slot only.
+ * Limits the rate of probes of starting containers, so that many starts at once don't use up the host's CPU time. A
+ * slow answer delays the next probe by one slot only.
  */
 async function probeInSlot(endpoint: Endpoint, signal: AbortSignal): Promise<ContainerHealth> {
   const { health } = await slots(async () => {
     const slot = wait(PROBE_SLOT_MS);
     const health = healthOf(endpoint, signal);
     if ((await Promise.race([health, slot])) !== 'healthy') await slot;
-    // Wrapped: an async function that returns a promise waits for it.
+    // In an object, because an async function that returns a promise itself waits for that promise.
     return { health };
   });
   return await health;

@@ -4,14 +4,15 @@ import type { RecordSpec } from './desired.ts';
 type Content = Omit<RecordSpec, 'type'> & { readonly type: string };
 
 /**
- * The hash in the mark of a record that stays although a wildcard covers its name (wildcard.ts). It is no part of the
- * mark of its own, so a release that doesn't know it writes the record anew instead of taking it for a foreign one.
+ * The hash in the mark of a record that stays although a wildcard covers its name (wildcard.ts). The mark has no
+ * separate part for this, so a release without this rule sees a wrong hash and writes the record again. It would take a
+ * record whose mark has an unknown part for a foreign one.
  */
 export function keptHash(record: Content): string {
   return contentHash({ ...contentOf(record), kept: true });
 }
 
-/** What the hash of a mark says of the record with it. `edited`: the record has changed since it was written. */
+/** What the hash in a mark says of the marked record. `edited`: the record has changed since it was written. */
 export function markedAs(record: Content, hash: string | null): 'plain' | 'kept' | 'edited' {
   if (hash === null) return 'edited';
   if (plainHash(record).startsWith(hash)) return 'plain';

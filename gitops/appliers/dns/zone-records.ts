@@ -3,7 +3,7 @@ import { markedBy, type StoredRecord } from './commands.ts';
 import { AUTOMATIC, AUTOMATIC_TTL_SECONDS, recordKey } from './desired.ts';
 import type { ListedRecord } from './observed.ts';
 
-/** Records that a signer adds: they claim no name. */
+/** Types of records that DNSSEC signing adds. Such a record doesn't mean that others use the name. */
 const SIGNER_TYPES = new Set(['RRSIG', 'NSEC', 'NSEC3', 'NSEC3PARAM', 'DNSKEY', 'CDS', 'CDNSKEY']);
 
 /**
@@ -43,7 +43,7 @@ function list(stored: StoredRecord, ttl: number): ListedRecord {
   };
 }
 
-/** A mark contains nothing that is escaped; a text that does is foreign and is returned as it is. */
+/** A mark contains no escaped character. A text with an escaped character is foreign and is returned unchanged. */
 function unquote(text: string): string {
   return /^"([^"\\]*)"$/.exec(text)?.[1] ?? text;
 }

@@ -12,11 +12,11 @@ const upstream = z.strictObject({ address: z.ipv4(), port: z.int().min(1).max(65
 const upstreams = z.array(upstream).min(1).max(16);
 
 /**
- * Unset: the certificate comes from files. With `acme`, plain HTTP answers the authority's challenges; TLS starts with
- * the certificate.
+ * Unset: the certificate comes from files. With `acme`, plain HTTP answers the authority's challenges; TLS starts as
+ * soon as the certificate exists.
  */
 const tls = z.literal('acme').optional();
-/** The name in the site's network has a certificate of this host's own authority. */
+/** `inside`: the preview server's name in the site's network, with a certificate of this host's own authority. */
 const previewTls = z.enum(['acme', 'inside']).optional();
 const label = z.string().regex(/^(?!-)[a-z0-9-]{1,63}(?<!-)$/);
 /** See `CertificateSource.edition`; it only changes the hash of the spec. */
@@ -49,8 +49,8 @@ export const proxySpecSchema = z.strictObject({ site: siteId, vhosts: z.array(vh
 export type ProxySpec = z.output<typeof proxySpecSchema>;
 
 /**
- * The vhosts of a site, pure: `<site>` has origin and preview, `<site>/<custom domain>` one domain each. So adding or
- * removing a domain is one create or delete.
+ * Computes the resources with a site's vhosts, pure. The resource `<site>` has the vhosts of origin and preview; each
+ * custom domain has a resource `<site>/<custom domain>`. So adding or removing a domain is one create or delete.
  */
 export function proxyResources(
   manifest: LoadedManifest,

@@ -5,7 +5,7 @@ import { stopNginx } from '../../appliers/proxy/nginx/process.ts';
 import { endOrphans } from '../../embedded/cloudflare/orphans.ts';
 import type { Home } from '../instance/home.ts';
 
-/** The instance's processes. The script tells a child from another process that got its pid. */
+/** The instance's child processes. `script` distinguishes a child from another process that got its pid. */
 type Pids = readonly { readonly pid: number; readonly script: string }[];
 
 const CHILDREN = 'children.json';

@@ -2,12 +2,12 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
 
-/** Identifies a process across machines and restarts. `null`: this system doesn't say. */
+/** Identifies a process across machines and restarts. A field is `null` if the system doesn't provide its value. */
 export const processIdentity = z.object({
   hostname: z.string(),
   machine: z.string().nullable(),
   boot: z.string().nullable(),
-  /** The namespace in which `pid` counts. */
+  /** The PID namespace that `pid` belongs to. */
   namespace: z.string().nullable(),
   pid: z.number(),
   /** When the process started, in clock ticks since the boot. */
@@ -28,7 +28,7 @@ export function ownIdentity(): ProcessIdentity {
 }
 
 /**
- * True only if the process has certainly ended: always false for a process of another machine or before another boot.
+ * True only if the process has certainly ended. Always false for a process of another machine or of another boot.
  * Cloned machines and images can have the same machine id, but no two boots have the same id.
  */
 export function hasEnded({ machine, boot, namespace: where, pid, started }: ProcessIdentity): boolean {

@@ -13,18 +13,18 @@ interface Entry {
   event?: string;
 }
 
-/** As long as the snippet waits for the edge. */
+/** The snippet waits for the edge for the same time. */
 const EDGE_TIMEOUT_MS = 3000;
 
 const page: TagyardPage = window.tagyard || {};
 window.tagyard = page;
 const nonce = document.currentScript ? document.currentScript.nonce : '';
 
-/** The snippet's fallback is kept from running, by the snippet itself or by `hold`. */
+/** True while the snippet itself or `hold` prevents the snippet's fallback from running. */
 let isHeld = page.tried === true && !page.gtm;
-/** What the visitor's last choices were, as far as they change what is done. */
+/** The visitor's choices that were followed last, reduced to what changes the loader's behaviour. */
 let followed = '';
-/** Milliseconds until a withdrawal that the edge hasn't heard is sent again. */
+/** The pause before a withdrawal that the edge hasn't received is sent again, in milliseconds. */
 let retryAfter = 5000;
 let retrying: ReturnType<typeof setTimeout> | undefined;
 let isFollowing = false;
@@ -106,7 +106,7 @@ async function follow(): Promise<void> {
     try {
       await bootstrap(now);
     } catch {
-      // An answer of another form. Later choices must still be heard.
+      // The answer has an unexpected form. Later choices must still be followed.
       if (page.gtm === 'pending') failed();
     }
   }
@@ -123,7 +123,10 @@ function clear({ erase, refuses }: Decision): void {
   store('tagyard.session', '');
 }
 
-/** Without a purpose to act for, and with nothing to delete, no request is sent for a web tag that is not to load. */
+/**
+ * Sends no request if no purpose is allowed, nothing is to be deleted at the edge, and the web tag either may not load
+ * or already has its bootstrap.
+ */
 async function bootstrap(now: Decision): Promise<void> {
   const any = now.analytics || now.ads;
   mayLoad = any || !values.basic;
@@ -133,7 +136,7 @@ async function bootstrap(now: Decision): Promise<void> {
     page.gtm = 'pending';
     if (isHeld) setTimeout(fallBack, EDGE_TIMEOUT_MS);
   }
-  // A cookie that scripts don't see may be the key of what is kept.
+  // Even without an id: the key of what the edge keeps may be a cookie that scripts can't read.
   if (now.erase && values.keys) remember();
   const old = toForget();
   if (!any && !old && (hasBooted || !loads)) return;
@@ -144,11 +147,11 @@ async function bootstrap(now: Decision): Promise<void> {
     if (answer) forgotten();
     else retry();
   }
-  // What is to be forgotten must be before anything new is kept.
+  // The edge must delete the old data before it stores anything new.
   if (any ? answer || !old : !old) answer = await sendBootstrap(now);
   const isWithdrawn = decide().erase;
   if (any && isWithdrawn) {
-    // While the request was under way. The next bootstrap deletes what this one has begun.
+    // The visitor withdrew while the request was under way. The next bootstrap deletes the profile that this one made.
     if (answer?.profile) remember(answer.profile.id);
     return;
   }
@@ -167,7 +170,7 @@ async function bootstrap(now: Decision): Promise<void> {
   page.profile = answer.profile;
   page.restored = answer.restoreCookies.map((cookie) => cookie.name);
   drop(answer.deleteCookies);
-  // Before a choice, what is left of an earlier consent stays.
+  // Not before a choice: `keep` would delete the cookies of an earlier consent, because the answer has no profile.
   if (any) {
     const isUnmeasured = answer.session.isNew || session().endsWith(UNMEASURED);
     const isMeasured = now.analytics && answer.profile;
@@ -177,7 +180,7 @@ async function bootstrap(now: Decision): Promise<void> {
   if (pending) load(withPreview(answer.container.scriptUrl + (values.query || '')), nonce);
 }
 
-/** Tells the edge of the withdrawal again, later and later; the next page does, too. */
+/** Sends the withdrawal to the edge again, after a pause that doubles each time. The next page sends it, too. */
 function retry(): void {
   clearTimeout(retrying);
   retrying = setTimeout(() => {
@@ -189,7 +192,7 @@ function retry(): void {
 
 /**
  * Writes only cookies that the answer's `Set-Cookie` could not set: Safari shortens the life of what a script writes. A
- * cookie that the page has by now stays as it is, or is put back where the answer has replaced it.
+ * cookie that the page already has is kept. If the answer has replaced a newer value, that value is written back.
  */
 function keep(answer: BootAnswer, newerThan: ReturnType<typeof watchCookies>, mark: string): void {
   const present = jar();
@@ -213,7 +216,7 @@ function load(src: string, nonce: string | undefined): void {
   const name = values.layer || 'dataLayer';
   const layer = layers[name] || [];
   layers[name] = layer;
-  // A snippet of a shop's own plugin, which names the layer, has pushed it.
+  // If the page's own snippet named the layer (such as that of a shop's plugin), it has pushed `gtm.start` already.
   if (!page.started && !(values.layer && layer.some((entry) => entry?.['gtm.start']))) {
     layer.push({ 'gtm.start': Date.now(), event: 'gtm.js' });
   }

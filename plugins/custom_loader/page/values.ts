@@ -3,9 +3,9 @@ declare const TAGYARD_VALUES: {
   edge: string;
   loader: string;
   cookies: string[];
-  /** Those by which the edge finds what is kept. */
+  /** Those of `cookies` by which the edge finds what its store keeps of the visitor. */
   keys?: string[];
-  /** Of an id, in seconds. */
+  /** The lifetime of a visitor's id, in seconds. */
   life: number;
   /** Only a grant allows anything. */
   strict: boolean;
@@ -15,9 +15,9 @@ declare const TAGYARD_VALUES: {
   vendor: boolean;
   /** Days after which a consent counts as none. */
   days: number;
-  /** Of the page's own snippet, which has started the data layer already. */
+  /** The name of the data layer in the page's own snippet, which has already started that data layer. */
   layer?: string;
-  /** Of the web tag's script, with `?`. */
+  /** The query of the web tag's script, with `?`. */
   query?: string;
 };
 declare const TAGYARD_PLACE: string;

@@ -6,7 +6,7 @@ import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
-/** Its base64 has padding, and digits in which the two alphabets differ. */
+/** A configuration with padding, and with digits that are different in the base64url alphabet. */
 const CANONICAL = Buffer.from('id=GTM-SERVER1&env=1&auth=~~?>>>').toString('base64');
 
 let ageIdentity: string;

@@ -42,8 +42,9 @@ export interface Asked {
 export interface BrowserStage {
   /** For `launchChromium`: every name resolves to the stage, and its CA is trusted. */
   readonly browser: Pick<LaunchOptions, 'hosts' | 'trustedKey'>;
-  /** The authority of all of its hosts, and the port on 127.0.0.1 of those that aren't custom domains. */
+  /** The certificate authority of all hosts of the stage. */
   readonly ca: Pick<LocalCa, 'pathsFor' | 'caFile'>;
+  /** The port on 127.0.0.1 of all hosts except the custom domains. */
   readonly port: number;
   readonly tagServerUrl: string;
   readonly edge: Pick<EdgeHost, 'kv'>;
@@ -104,7 +105,8 @@ export async function startBrowserStage(): Promise<BrowserStage> {
       'x-forwarded-proto': 'https',
       ...(place && { 'x-forwarded-country': place.country, 'x-forwarded-region': place.region }),
     };
-    // Behind our own proxy, nothing that a domain's own server states counts.
+    // If the hop secret is set, the edge ignores what a domain's own server states. So a request with a forwarder token
+    // gets no hop secret.
     const headers = 'x-tagyard-forwarder-token' in request.headers ? {} : proxied;
     const go = () => void relay.web(request, response, { target: edge.url.href, headers });
     if (fault === 'hold') held.push(go);

@@ -9,12 +9,15 @@ export interface TlsFront {
   readonly port: number;
   /** All requests, for all names, in the order of arrival. */
   readonly seen: readonly IncomingMessage[];
-  /** How many connections arrived, also those whose handshake failed. */
+  /** The number of connections that arrived, including those whose handshake failed. */
   connections(): number;
   close(): Promise<void>;
 }
 
-/** One real HTTPS server on a free port of an address, by default of loopback, for many names, each with its own certificate. */
+/**
+ * Starts one real HTTPS server for many names, each with its own certificate. It listens on a free port of `address`,
+ * by default the loopback address.
+ */
 export async function startTlsFront(
   certificates: Pick<LocalCa, 'pathsFor'>,
   handlerOf: (host: string) => RequestListener,

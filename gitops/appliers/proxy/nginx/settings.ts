@@ -11,12 +11,12 @@ export interface NginxSettings extends ProxySettings {
   readonly now?: () => number;
   /** Timeout of a start or reload, in milliseconds. After a timeout, the previous tree is restored. */
   readonly reloadTimeoutMs?: number;
-  /** Most bytes of a site's log and its rotated files together. */
+  /** The maximum size of a site's log together with its rotated files, in bytes. */
   readonly logBytes: number;
   /** Milliseconds between two checks of the logs' sizes; default: 30,000. */
   readonly rotationMs?: number;
   readonly log?: Log;
-  /** How long connections to old workers stay open, seconds. */
+  /** How long connections to old workers may stay open after a reload, in seconds. */
   readonly shutdownSeconds?: number;
   /** A number, or `auto` for one per core. */
   readonly workerProcesses?: number | 'auto';
