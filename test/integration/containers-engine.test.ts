@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
 import type { Runtime } from '../../gitops/appliers/containers/runtime.ts';
-import { MARK_LABEL } from '../../gitops/clients/docker.ts';
+import { dockerBridgeGateway } from '../../gitops/clients/docker.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { buildDemoImage } from '../../sites/demo/image.ts';
 import { describeWith } from '../support/components.ts';
@@ -21,7 +21,7 @@ import { containerConfig, containerSecret } from '../support/tag-server.ts';
 const INSTANCE = 'test-engine';
 const REPOSITORY = 'tagyard-test/engine';
 const SITE = 'acme';
-type Labels = Readonly<Record<string, string>>;
+const ADDRESS_LABEL = 'tagyard.preview-address';
 const TIMEOUT = { timeoutMs: 60_000, intervalMs: 100 };
 
 describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
@@ -31,8 +31,8 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
     let engine: OwnEngine;
     let image: string;
     let daemon: MemoryDaemon;
-    /** Changes the labels of containers that are created. */
-    let relabel = (labels: Labels): Labels => labels;
+    /** Changes what containers are created with. */
+    let recreate = (options: Docker.ContainerCreateOptions): Docker.ContainerCreateOptions => options;
     /** Called right after a container was started or removed, within the change. */
     let afterChange: (what: 'start' | 'remove') => Promise<void>;
     beforeAll(async () => {
@@ -40,7 +40,7 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
       // Otherwise a container that gets SIGTERM before its handler is set blocks the engine for ten seconds.
       const create = engine.docker.createContainer.bind(engine.docker);
       vi.spyOn(engine.docker, 'createContainer').mockImplementation((options) =>
-        create({ ...options, Labels: relabel(options.Labels ?? {}), StopTimeout: 1 }),
+        create({ ...recreate(options), StopTimeout: 1 }),
       );
       image = await buildDemoImage({ docker: engine.docker, repository: REPOSITORY });
     });
@@ -116,19 +116,14 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
     });
 
     test.each([
-      ['', '192.168.213.1', (labels: Labels) => labels],
-      [
-        ' by an earlier release',
-        '192.168.214.1',
-        ({ [MARK_LABEL]: mark = '' }: Labels) => ({ [MARK_LABEL]: mark }),
-      ],
+      ['', { [ADDRESS_LABEL]: '192.0.2.1' }],
+      [' by an earlier release', {}],
     ])(
       'are replaced if they were created%s for another address of the bridge',
-      async (_who, address, labels) => {
+      async (_who, label: Record<string, string>) => {
         const { docker } = engine;
-        const network = `tagyard-${INSTANCE}-${address}`;
+        const network = `tagyard-${INSTANCE}-readdressed`;
         await docker.createNetwork({ Name: network });
-        relabel = labels;
         const { signal } = new AbortController();
         const build = () =>
           containersApplier(
@@ -145,24 +140,27 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
           const found = await Promise.all(all.map(({ Id }) => docker.getContainer(Id).inspect()));
           return found.flatMap(({ HostConfig }) => HostConfig.ExtraHosts ?? []);
         };
-        const before = build();
-        for (const change of await planBy(before)) await before.apply(change, signal);
-        expect(await hosts()).toHaveLength(1);
-        relabel = (same) => same;
-        await engine.moveBridge(address);
+        const before = `${manifest.hostnames.preview}:192.0.2.1`;
+        recreate = (options) => {
+          if (options.HostConfig?.ExtraHosts?.length !== 1) return options;
+          const { [ADDRESS_LABEL]: _, ...labels } = options.Labels ?? {};
+          const HostConfig = { ...options.HostConfig, ExtraHosts: [before] };
+          return { ...options, HostConfig, Labels: { ...labels, ...label } };
+        };
+        const earlier = build();
+        for (const change of await planBy(earlier)) await earlier.apply(change, signal);
+        expect(await hosts()).toEqual([before]);
+        recreate = (options) => options;
 
-        const after = build();
-        // The engine restarts the containers meanwhile.
-        const changes = await eventually(async () => {
-          const found = await planBy(after);
-          expect(found).toMatchObject([
-            { op: 'update', key: expect.stringContaining('/processing/'), observed: { outdated: true } },
-          ]);
-          return found;
-        }, TIMEOUT);
-        for (const change of changes) await after.apply(change, signal);
+        const now = build();
+        const changes = await planBy(now);
+        expect(changes).toMatchObject([
+          { op: 'update', key: expect.stringContaining('/processing/'), observed: { outdated: true } },
+        ]);
+        for (const change of changes) await now.apply(change, signal);
+        const address = await dockerBridgeGateway(docker);
         expect(await hosts()).toEqual([`${manifest.hostnames.preview}:${address}`]);
-        expect(await planBy(after)).toEqual([]);
+        expect(await planBy(now)).toEqual([]);
         for (const { Id } of await docker.listContainers({ all: true })) {
           await docker.getContainer(Id).remove({ force: true });
         }

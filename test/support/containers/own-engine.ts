@@ -66,15 +66,6 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
     engine = null;
   }
 
-  /** Restarts the engine with another address of its default bridge, as another `bip` gives it. */
-  async function moveBridge(address: string): Promise<void> {
-    await stop();
-    const env = { PATH: PATH_WITH_SBIN };
-    await execa('ip', ['address', 'flush', 'dev', bridge], { env });
-    await execa('ip', ['address', 'add', `${address}/24`, 'dev', bridge], { env });
-    await start();
-  }
-
   stack.defer(async () => {
     // A test may have stopped the engine; its containers still run.
     if (engine === null) await start();
@@ -84,7 +75,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
   });
   await start();
   const owned = stack.move();
-  return { docker, start, stop, moveBridge, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { docker, start, stop, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 export type OwnEngine = Awaited<ReturnType<typeof startOwnEngine>>;
 
