@@ -115,7 +115,9 @@ describeWith('nginx', 'an nginx of its own', () => {
       expect(report.sent).toBeGreaterThan(0);
       expect(adopted).toEqual(endpoint);
       // Nothing was started or reloaded.
-      expect([await master(), await workersOf(pid)]).toEqual([pid, workers]);
+      expect(await master()).toBe(pid);
+      // A worker of the first installation may have ended meanwhile.
+      expect(workers).toEqual(expect.arrayContaining(await workersOf(pid)));
       expect(await intact(backend)).toEqual({ acme: true });
       await install(backend, 'beta');
       expect(await master()).toBe(pid);

@@ -40,6 +40,7 @@ export class ManagementProcesses {
           INFRA_SECRET: SECRET,
           VERIFICATION_WORKER_URL: verifier,
           VERIFICATION_SECRET: VERIFIER_SECRET,
+          FORWARDER_KEY: 'forwarder-key-of-the-tests-0123456789',
           AUTH_JWKS_URL: world.issuer.jwksUrl,
           AUTH_ISSUER: ISSUER,
           AUTH_AUDIENCE: AUDIENCE,
