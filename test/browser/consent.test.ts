@@ -6,6 +6,8 @@ import {
   type ConsentVisit,
   consentShop,
   DEFAULT_DENIED,
+  identified,
+  updateConsent,
 } from '../support/browser/consent-page.ts';
 import { type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
 import { cookie, settled, state } from '../support/browser/visit.ts';
@@ -36,16 +38,8 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
     await stage.close();
   });
 
-  const update = ({ page }: ConsentVisit, choices: string) =>
-    page.evaluate(`gtag('consent','update',${choices})`);
   const isState = ({ page }: ConsentVisit, gtm: string) =>
     eventually(async () => expect((await state(page))?.gtm).toBe(gtm));
-  const identified = (at: ConsentVisit) =>
-    eventually(async () => {
-      const id = (await state(at.page))?.profile?.id;
-      expect(id).toBeDefined();
-      return String(id);
-    });
 
   describe.each(['edge', 'custom'] as const)('with the loader from the %s host', (host) => {
     test('denied by default: only token and origin are sent; a grant identifies; a withdrawal deletes', async () => {
@@ -75,7 +69,7 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
       const { keys } = await stage.edge.kv.COOKIES.list({ prefix: `${site.manifest.site}:` });
       expect(keys).toEqual([]);
 
-      await update(at, ALL_GRANTED);
+      await updateConsent(at, ALL_GRANTED);
       const id = await identified(at);
       const [, granted] = await at.sent('/boot');
       expect(granted?.body).toMatchObject({
@@ -88,7 +82,7 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
       // The blockers' detection starts then, too.
       await eventually(async () => expect(await at.sent('/mark-session-detection')).toHaveLength(1));
 
-      await update(at, ALL_DENIED);
+      await updateConsent(at, ALL_DENIED);
       await eventually(async () => expect((await state(at.page))?.profile).toBeNull());
       const [, , withdrawn, ...rest] = await at.sent('/boot');
       expect(rest).toEqual([]);
@@ -124,11 +118,11 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
       };
       const at = await open(browser, DEFAULT_DENIED);
       expect((await settled(at.page))?.gtm).toBe('loaded');
-      await update(at, ALL_GRANTED);
+      await updateConsent(at, ALL_GRANTED);
       const id = await identified(at);
       await eventually(async () => expect(await kept()).toEqual([expect.stringContaining(':master:')]));
 
-      await update(at, ALL_DENIED);
+      await updateConsent(at, ALL_DENIED);
       await eventually(async () => expect((await state(at.page))?.profile).toBeNull());
       expect((await at.sent('/boot')).at(-1)?.body).toEqual({
         loader: site.manifest.loaderToken,
@@ -157,7 +151,7 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
       expect((await at.sent()).map(({ path }) => path)).toEqual([`/l/${site.manifest.loaderToken}.js`]);
       expect(at.others()).toEqual([]);
 
-      await update(at, ALL_GRANTED);
+      await updateConsent(at, ALL_GRANTED);
       const id = await identified(at);
       await isState(at, 'loaded');
       await eventually(async () => expect(await at.sent('/g/collect')).toHaveLength(1));
@@ -186,7 +180,7 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
     await browser.addCookies([{ name: '_ga', value: GA, domain, path: '/' }]);
     const first = await open(browser, DEFAULT_DENIED);
     await isState(first, 'loaded');
-    await update(first, ALL_GRANTED);
+    await updateConsent(first, ALL_GRANTED);
     const id = await identified(first);
 
     const second = await open(browser, DEFAULT_DENIED);
@@ -194,7 +188,7 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
     const [boot] = await second.sent('/boot');
     expect(boot?.body).not.toHaveProperty('fpid');
     expect((await cookie(browser, '_fpid'))?.value).toBe(id);
-    await update(second, ALL_GRANTED);
+    await updateConsent(second, ALL_GRANTED);
     expect(await identified(second)).toBe(id);
     expect(await site.profile(id)).not.toBeNull();
   });
@@ -205,9 +199,9 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
     const at = await open(browser, DEFAULT_DENIED);
     await isState(at, 'waiting');
     stage.fault = (path) => (path === '/boot' ? 'hold' : undefined);
-    await update(at, ALL_GRANTED);
+    await updateConsent(at, ALL_GRANTED);
     await eventually(() => expect(stage.held()).toBeGreaterThan(0));
-    await update(at, ALL_DENIED);
+    await updateConsent(at, ALL_DENIED);
     stage.fault = () => undefined;
     stage.release();
     await eventually(async () => expect(await at.sent('/boot')).toHaveLength(2));
@@ -245,7 +239,7 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
       const at = await open(browser, DEFAULT_DENIED);
       const isLoaded = !path.test('/l/x');
       if (isLoaded) await eventually(async () => expect((await state(at.page))?.edge).toBeDefined());
-      if (choice === 'granted') await update(at, ALL_GRANTED);
+      if (choice === 'granted') await updateConsent(at, ALL_GRANTED);
       if (isLoaded && (choice === 'granted' || expected > 0)) {
         await isState(at, expected > 0 ? 'loaded' : 'failed');
       }

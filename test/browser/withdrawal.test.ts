@@ -8,6 +8,8 @@ import {
   consentShop,
   DEFAULT_DENIED,
   gtag,
+  identified,
+  updateConsent,
 } from '../support/browser/consent-page.ts';
 import { type BrowserSite, type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
 import { cookie, state } from '../support/browser/visit.ts';
@@ -38,14 +40,6 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     await stage.close();
   });
 
-  const update = ({ page }: ConsentVisit, choices: string) =>
-    page.evaluate(`gtag('consent','update',${choices})`);
-  const identified = (at: ConsentVisit) =>
-    eventually(async () => {
-      const id = (await state(at.page))?.profile?.id;
-      expect(id).toBeDefined();
-      return String(id);
-    });
   const forgotten = (at: ConsentVisit) =>
     eventually(async () => expect((await state(at.page))?.profile).toBeNull());
   const kept = async ({ manifest }: BrowserSite) => {
@@ -102,7 +96,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     test('of all purposes: what an earlier page view has restored', async () => {
       await using browser = await chromium.newContext();
       const { site, at } = await restored(browser, { _ga: GA, _fbp: FBP, mine: '1' });
-      await update(at, ALL_DENIED);
+      await updateConsent(at, ALL_DENIED);
       await forgotten(at);
       await eventually(async () => expect(await names(browser)).toEqual([]));
       expect(await kept(site)).toEqual([]);
@@ -112,7 +106,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     test('of one purpose: that purpose’s cookies, and those of unknown purpose', async () => {
       await using browser = await chromium.newContext();
       const { site, at, id } = await restored(browser, { _ga: GA, _fbp: FBP, mine: '1' });
-      await update(at, `{analytics_storage:'denied'}`);
+      await updateConsent(at, `{analytics_storage:'denied'}`);
       await eventually(async () =>
         expect(await names(browser)).toEqual(['_fbp', '_fpid', 'tagyard_session']),
       );
@@ -139,11 +133,11 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
       stage.fault = (path) => (path === '/boot' ? 'fail' : undefined);
       const before = (await at.sent('/boot')).length;
       if (host === 'custom') await browser.route(/\/boot$/, (route) => route.abort());
-      await update(at, ALL_DENIED);
+      await updateConsent(at, ALL_DENIED);
       await eventually(async () => expect(await names(browser)).toEqual([]));
       expect(await site.profile(id)).not.toBeNull();
       expect((await at.sent('/boot')).length).toBeGreaterThan(before);
-      await update(at, ALL_GRANTED);
+      await updateConsent(at, ALL_GRANTED);
       await eventually(async () => expect((await at.sent('/boot')).at(-1)?.body.fpid).toBe(id));
 
       stage.fault = () => undefined;
@@ -179,7 +173,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     const at = await open(browser, GRANTED);
     const id = await identified(at);
     stage.fault = (path) => (path === '/boot' ? 'refuse' : undefined);
-    await update(at, ALL_DENIED);
+    await updateConsent(at, ALL_DENIED);
     await eventually(async () => expect(await names(browser)).toEqual([]));
     await at.page.close();
     expect(await site.profile(id)).not.toBeNull();
@@ -208,7 +202,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
         cookies: expect.arrayContaining([expect.objectContaining({ name: 'FPID' })]),
       }),
     );
-    await update(at, ALL_DENIED);
+    await updateConsent(at, ALL_DENIED);
     await forgotten(at);
     expect(await cookie(browser, 'FPID')).toBeUndefined();
     await hit();
@@ -226,7 +220,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     await eventually(async () => expect((await at.sent('/boot')).length).toBe(1));
     await browser.unrouteAll();
     await eventually(async () => expect((await state(at.page))?.gtm).toBe('loaded'));
-    await update(at, ALL_DENIED);
+    await updateConsent(at, ALL_DENIED);
     await forgotten(at);
     expect(at.errors).toEqual([]);
   });
@@ -236,13 +230,13 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     const { open } = await consentShop(stage);
     const at = await open(browser, GRANTED);
     const id = await identified(at);
-    await update(at, `{ad_user_data:'denied'}`);
+    await updateConsent(at, `{ad_user_data:'denied'}`);
     await eventually(async () => expect(await at.sent('/boot')).toHaveLength(2));
     expect((await at.sent('/boot'))[1]?.body).toMatchObject({
       fpid: id,
       consent: { ad_user_data: 'denied', ad_storage: 'granted', ad_personalization: 'granted' },
     });
-    await update(at, `{ad_personalization:'denied'}`);
+    await updateConsent(at, `{ad_personalization:'denied'}`);
     await eventually(async () => expect(await at.sent('/boot')).toHaveLength(3));
     expect((await state(at.page))?.choices).toMatchObject({ ad_personalization: 'denied' });
   });
@@ -258,7 +252,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     const third = await open(browser, ads);
     await identified(third);
     expect(await third.sent('/mark-session-detection')).toEqual([]);
-    await update(third, ALL_GRANTED);
+    await updateConsent(third, ALL_GRANTED);
     await eventually(async () => expect(await reported()).toBe(1));
     const fourth = await open(browser, GRANTED);
     await identified(fourth);

@@ -128,8 +128,8 @@ function clear({ erase, refuses }: Decision): void {
  * or already has its bootstrap.
  */
 async function bootstrap(now: Decision): Promise<void> {
-  const any = now.analytics || now.ads;
-  mayLoad = any || !values.basic;
+  const mayIdentify = now.analytics || now.ads;
+  mayLoad = mayIdentify || !values.basic;
   const loads = mayLoad;
   if (!loads) wait();
   if (loads && (!page.gtm || page.gtm === 'waiting')) {
@@ -139,7 +139,7 @@ async function bootstrap(now: Decision): Promise<void> {
   // Even without an id: the key of what the edge keeps may be a cookie that scripts can't read.
   if (now.erase && values.keys) remember();
   const old = toForget();
-  if (!any && !old && (hasBooted || !loads)) return;
+  if (!mayIdentify && !old && (hasBooted || !loads)) return;
   const newerThan = watchCookies();
   let answer: BootAnswer | null = null;
   if (old) {
@@ -148,9 +148,9 @@ async function bootstrap(now: Decision): Promise<void> {
     else retry();
   }
   // The edge must delete the old data before it stores anything new.
-  if (any ? answer || !old : !old) answer = await sendBootstrap(now);
+  if (mayIdentify ? answer || !old : !old) answer = await sendBootstrap(now);
   const isWithdrawn = decide().erase;
-  if (any && isWithdrawn) {
+  if (mayIdentify && isWithdrawn) {
     // The visitor withdrew while the request was under way. The next bootstrap deletes the profile that this one made.
     if (answer?.profile) remember(answer.profile.id);
     return;
@@ -171,7 +171,7 @@ async function bootstrap(now: Decision): Promise<void> {
   page.restored = answer.restoreCookies.map((cookie) => cookie.name);
   drop(answer.deleteCookies);
   // Not before a choice: `keep` would delete the cookies of an earlier consent, because the answer has no profile.
-  if (any) {
+  if (mayIdentify) {
     const isUnmeasured = answer.session.isNew || session().endsWith(UNMEASURED);
     const isMeasured = now.analytics && answer.profile;
     keep(answer, newerThan, isUnmeasured && !isMeasured ? UNMEASURED : '');

@@ -20,12 +20,12 @@ export async function sendBootstrap(
   old?: string,
 ): Promise<BootAnswer | null> {
   try {
-    const any = !old && (analytics || ads);
+    const mayIdentify = !old && (analytics || ads);
     const token = session().replace(UNMEASURED, '');
-    const sent = any ? values.cookies : old && values.keys;
+    const sent = mayIdentify ? values.cookies : old && values.keys;
     const response = await fetch(`${values.edge}/boot`, {
       method: 'POST',
-      credentials: any || (old && (values.keys || values.cookies[0])) ? 'include' : 'omit',
+      credentials: mayIdentify || (old && (values.keys || values.cookies[0])) ? 'include' : 'omit',
       referrerPolicy: 'no-referrer',
       // A page may be left as soon as the visitor has withdrawn.
       keepalive: !!old,
@@ -34,11 +34,11 @@ export async function sendBootstrap(
       body: JSON.stringify({
         loader: values.loader,
         url: location.origin,
-        fpid: any ? idOf() : old,
-        session: any && token ? { id: token } : undefined,
-        consent: any ? choices : { analytics_storage: 'denied', ad_storage: 'denied' },
+        fpid: mayIdentify ? idOf() : old,
+        session: mayIdentify && token ? { id: token } : undefined,
+        consent: mayIdentify ? choices : { analytics_storage: 'denied', ad_storage: 'denied' },
         cookies: sent ? pickCookies(sent) : undefined,
-        withdrawn: (any && (refuses.analytics || refuses.ads)) || undefined,
+        withdrawn: (mayIdentify && (refuses.analytics || refuses.ads)) || undefined,
       }),
     });
     return response.ok ? await response.json() : null;

@@ -1,8 +1,10 @@
 import type { BrowserContext, Page, Request } from 'playwright-core';
+import { expect } from 'vitest';
 import { mayForbidVendor } from '../../../gitops/manifest/consent.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import { eventually } from '../eventually.ts';
 import type { BrowserSite, BrowserStage } from './stage.ts';
-import { visit } from './visit.ts';
+import { state, visit } from './visit.ts';
 
 /** A request of a page to the site's edge hosts. */
 interface Sent {
@@ -79,4 +81,18 @@ export async function consentShop(
       };
     },
   };
+}
+
+/** What a consent platform does when the visitor has chosen. */
+export async function updateConsent({ page }: ConsentVisit, choices: string): Promise<void> {
+  await page.evaluate(`gtag('consent','update',${choices})`);
+}
+
+/** Waits until the page has a profile; answers its id. */
+export async function identified({ page }: ConsentVisit): Promise<string> {
+  return await eventually(async () => {
+    const id = (await state(page))?.profile?.id;
+    expect(id).toBeDefined();
+    return String(id);
+  });
 }
