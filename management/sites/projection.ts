@@ -24,7 +24,7 @@ import { applyEdit, applyRemoval, OutdatedPass, refuseVersion, startRestore } fr
 
 /** Milliseconds between two checks for sites that wait for something other than a commit. */
 const RETRY_MS = 2_000;
-/** The pauses between passes that fail. */
+/** The pauses between retries. */
 const RETRIES = { firstMs: RETRY_MS, longestMs: 60_000 };
 /** The most passes of one run. Further passes are needed if other processes project at the same time. */
 const MAX_PASSES = 5;
@@ -50,8 +50,8 @@ export class Projection {
   readonly #onOperation: () => void;
   readonly #mutex = limit(1);
   readonly #absences: KnownAbsences;
-  /** The number of consecutive failed passes. */
-  #failures = 0;
+  /** The number of retries that have failed since the last complete run. */
+  #failedRetries = 0;
   /** The time of the next retry by `clock.now()`; `null`: the last pass was complete. */
   #retryAt: number | null = null;
 
@@ -96,6 +96,9 @@ export class Projection {
     for await (const _ of setInterval(RETRY_MS, null, { signal, ref: false })) {
       try {
         const isDueAgain = this.#retryAt !== null && this.#retryAt <= clock.now();
+        // Only retries lengthen the pause: commits and requests, however many, must not delay the next retry.
+        if (isDueAgain) this.#failedRetries += 1;
+        if (isDueAgain) this.#retryAt = null;
         if (isDueAgain || (await isAnyObstructed(db)) || (await hasOverdueClaims(db))) await this.run();
       } catch (err) {
         log.error({ err }, 'a retry could not be projected');
@@ -108,12 +111,11 @@ export class Projection {
     try {
       let outcome = await this.#pass();
       for (let pass = 1; outcome.isOutdated && pass < MAX_PASSES; pass += 1) outcome = await this.#pass();
-      if (outcome.failed.size === 0) {
-        this.#failures = 0;
+      if (outcome.failed.size > 0) this.#scheduleRetry();
+      else {
+        this.#failedRetries = 0;
         this.#retryAt = outcome.isEarly || outcome.isOutdated ? clock.now() : null;
-        return outcome.failed;
       }
-      this.#scheduleRetry();
       return outcome.failed;
     } catch (error) {
       this.#scheduleRetry();
@@ -122,8 +124,7 @@ export class Projection {
   }
 
   #scheduleRetry(): void {
-    this.#failures += 1;
-    this.#retryAt = this.#context.clock.now() + backoffMs(this.#failures, Math.random, RETRIES);
+    this.#retryAt ??= this.#context.clock.now() + backoffMs(this.#failedRetries + 1, Math.random, RETRIES);
   }
 
   async #pass(): Promise<PassOutcome> {

@@ -24,11 +24,14 @@ async function create(domain: string) {
   await shows({ status: 'active' }, made.id);
   return made;
 }
-const shows = (expected: object, which = id) =>
-  eventually(async () => {
-    const { body } = await world.call('GET', `/server-containers/${which}`, { as: 'viewer' });
-    expect(body).toMatchObject(expected);
-  });
+const shows = (expected: object, which = id, timeoutMs = 20_000) =>
+  eventually(
+    async () => {
+      const { body } = await world.call('GET', `/server-containers/${which}`, { as: 'viewer' });
+      expect(body).toMatchObject(expected);
+    },
+    { timeoutMs },
+  );
 const change = (method: 'PATCH' | 'POST' | 'DELETE', path: string, body?: object, which = id) =>
   world.call(method, `/server-containers/${which}${path}`, {
     as: 'owner',
@@ -78,6 +81,29 @@ test('a change that can’t be projected fails and keeps its names; it is projec
     expect(await world.file(site)).toContain(name);
   });
   await shows({ name: 'Refused', customDomains: [name] });
+});
+
+test('changes of other sites don’t postpone the next retry, however many there are', async () => {
+  const rival = await create(`busy.plain${count}.example`);
+  await world.stop();
+  await world.start({ follow: false });
+  const refusals = () => world.logs.filter((line) => line.includes('could not be projected')).length;
+  const stop = new AbortController();
+  let following: Promise<void> | undefined;
+  await whileRefused('containers', `new.manifest->>'name' = 'Refused'`, async () => {
+    expect((await change('PATCH', '', { name: 'Refused' })).status).toBe(503);
+    for (let edit = 0; edit < 12; edit += 1) {
+      expect((await change('PATCH', '', { name: `Busy ${edit}` }, rival.id)).status).toBe(200);
+    }
+    const before = refusals();
+    following = world.management?.follow(stop.signal);
+    await eventually(() => expect(refusals()).toBeGreaterThan(before));
+  });
+  await shows({ name: 'Refused' }, id, 10_000);
+  stop.abort();
+  await following;
+  await world.stop();
+  await world.start();
 });
 
 test('a removal that can’t be projected delays no other removal, and is projected later', async () => {
