@@ -55,8 +55,8 @@ type Notes = {
     | 'cause']: RequestRecord[Field];
 };
 
-/** The request that is served: under a prefix another object than the one that came, and it has the body. */
-type Served = { -readonly [Member in 'request' | 'prefix']: Arrival[Member] };
+/** What is known of a request's arrival once its site is known. */
+type Arrived = { -readonly [Member in 'holder' | 'prefix']: Arrival[Member] };
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -76,13 +76,13 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
 
   /** Decides how to answer a request: resolves its site and its route. */
   async function route(
-    served: Served,
-    waitUntil: WaitUntil,
+    request: Request,
+    arrived: Arrived,
     notes: Notes,
-    guard: GuardDependencies,
+    { waitUntil, guard }: { readonly waitUntil: WaitUntil; readonly guard: GuardDependencies },
   ): Promise<Handling> {
-    const requested = new URL(served.request.url);
-    const peer = readHop(served.request, hopSecret);
+    const requested = new URL(request.url);
+    const peer = readHop(request, hopSecret);
     notes.country = peer.place.country;
     const scope = {
       waitUntil,
@@ -94,8 +94,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     notes.site = site.siteId;
     notes.container = site.containerId;
 
-    const arrival = await arrive(served.request, requested, { ...resolved, peer, hopSecret, now });
-    const { request, path, prefix, hop } = Object.assign(served, arrival);
+    const arrival = await arrive(request, requested, { ...resolved, peer, hopSecret, now });
+    const { served, path, prefix, hop } = Object.assign(arrived, arrival);
     notes.country = hop.place.country;
     const contextOf = contextFactory(services, {
       request,
@@ -113,10 +113,11 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       }),
       record: (fields) => Object.assign(notes, fields),
     });
-    const call = { ...resolved, request, contextOf, guard };
+    const call = { ...resolved, request, served, contextOf, guard };
     const match = await router(path);
     // A route of many paths, such as `/_/*`, keeps all of them.
-    const prefixed = prefix && !match?.path.endsWith('/*') ? dispatchPrefixed(call) : undefined;
+    const prefixed =
+      prefix && !match?.path.endsWith('/*') ? dispatchPrefixed(call, path, requested.search) : undefined;
     if (prefixed) return prefixed;
     notes.route = match?.path ?? '';
     const handling = match ? dispatch(call, match) : dispatchDynamic(call, path);
@@ -150,16 +151,18 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       cause: null,
     };
     const guard: GuardDependencies = { timings: {}, now, log };
-    const served: Served = { request, prefix: '' };
+    const arrived: Arrived = { holder: () => request, prefix: '' };
     const fail = async (error: unknown) => {
       const failure = toEdgeError(error);
       notes.error = failure.code;
       if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
-      return endingAfter(served.request, toResponse(failure, requestId));
+      return endingAfter(arrived.holder(), toResponse(failure, requestId));
     };
-    const routed = await route(served, waitUntil, notes, guard).catch(async (error: unknown) => {
-      return (await passed(request, error)) ?? { handle: () => fail(error) };
-    });
+    const routed = await route(request, arrived, notes, { waitUntil, guard }).catch(
+      async (error: unknown) => {
+        return (await passed(request, error)) ?? { handle: () => fail(error) };
+      },
+    );
     if (routed instanceof Response) return routed;
     const { cors, handle }: Handling = routed;
     const response = await handle().catch(fail);
@@ -182,7 +185,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     }
     return withHeaders(final, (headers) => {
       headers.set('x-request-id', requestId);
-      if (served.prefix !== '') headers.append('vary', FORWARDER_VARY);
+      if (arrived.prefix !== '') headers.append('vary', FORWARDER_VARY);
       if (cors !== undefined) allowOrigin(headers, cors);
     });
   };

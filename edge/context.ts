@@ -72,7 +72,8 @@ export function contextFactory(
     shared: (key, run) => services.flight(prefix + key, scope.waitUntil, run),
   });
 
-  const contextOf = ({ plugin, settings }: Enabled): PluginContext => ({
+  const contexts = new Map<Enabled, PluginContext>();
+  const makeContext = ({ plugin, settings }: Enabled): PluginContext => ({
     // Names of plugins and sites are not empty and contain no slash, so keys of different scopes never collide.
     ...cacheScope(`${plugin.name}/${site.siteId}/`),
     acrossSites: cacheScope(`${plugin.name}//`),
@@ -106,7 +107,7 @@ export function contextFactory(
       const { until } = lookup.document;
       return until === undefined || guard.now() < Date.parse(until);
     },
-    // Only where it is asked for: matching the list takes some microseconds.
+    // Only where it is asked for, because it may match a long list.
     get isBot() {
       // Below a prefix without a proof, the platform knows only the domain's own server.
       const isPeer = hop.forwardedHost === null && prefix === '';
@@ -162,6 +163,12 @@ export function contextFactory(
     problem: (code, detail) => new EdgeError(code, { detail }),
   });
   return contextOf;
+
+  function contextOf(enabled: Enabled): PluginContext {
+    const known = contexts.get(enabled) ?? makeContext(enabled);
+    contexts.set(enabled, known);
+    return known;
+  }
 }
 
 /** A key of the profile store that can't be a visitor's id. */

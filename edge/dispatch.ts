@@ -10,7 +10,10 @@ import type { Match, Mounted } from './router.ts';
 
 /** One request at its site, ready for plugin code. */
 interface Call {
+  /** As it came. Under a prefix, only its method, its body and headers that the prefix doesn't change may be read. */
   readonly request: Request;
+  /** The request as plugins get it. */
+  readonly served: () => Request;
   readonly site: Site;
   /** The registrable domains of the site's domains. Cookies may be set only for hosts under them. */
   readonly ownHosts: readonly string[];
@@ -34,6 +37,23 @@ export interface Handling {
 interface Offered {
   readonly mounted: Mounted;
   readonly enabled: Enabled | undefined;
+}
+
+/** A handler's input. The request is made when the handler reads it. */
+class Input implements RouteInput {
+  readonly params: RouteInput['params'];
+  readonly body: unknown;
+  readonly #served: Call['served'];
+
+  constructor({ served }: Call, params: RouteInput['params'], body: unknown) {
+    this.#served = served;
+    this.params = params;
+    this.body = body;
+  }
+
+  get request(): Request {
+    return this.#served();
+  }
 }
 
 /** Handles a path that matches a literal route; `undefined` where the site does not have it. */
@@ -65,7 +85,7 @@ export function dispatchDynamic(call: Call, pathname: string): Handling | undefi
   );
   const dynamic = owner?.plugin.dynamic;
   if (owner === undefined || dynamic === undefined) return undefined;
-  const input = { request: call.request, params: {}, body: undefined };
+  const input = new Input(call, {}, undefined);
   return {
     handle: () =>
       withHooks(call, { plugin: owner.plugin.name }, () => dynamic.handle(input, call.contextOf(owner))),
@@ -73,16 +93,15 @@ export function dispatchDynamic(call: Call, pathname: string): Handling | undefi
 }
 
 /** Handles an address under a prefix that one plugin owns, whatever the routes are; `undefined` where none does. */
-export function dispatchPrefixed(call: Call): Handling | undefined {
+export function dispatchPrefixed(call: Call, path: string, query: string): Handling | undefined {
   const { request, site, guard } = call;
   if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
-  const address = new URL(request.url);
   const owner = call.enabled.find(({ plugin: { name, prefixed }, settings }) =>
-    valueOr(name, () => prefixed?.owns(address, site, settings), false, guard.log),
+    valueOr(name, () => prefixed?.owns({ path, query }, site, settings), false, guard.log),
   );
   const prefixed = owner?.plugin.prefixed;
   if (owner === undefined || prefixed === undefined) return undefined;
-  const input = { request, params: {}, body: undefined };
+  const input = new Input(call, {}, undefined);
   const run = () => prefixed.handle(input, call.contextOf(owner));
   return {
     handle: async () => answerConditional(request, await withHooks(call, { plugin: owner.plugin.name }, run)),
@@ -115,7 +134,7 @@ async function answerRoute(call: Call, { mounted, enabled }: Offered, { params }
     if (route.whenOff === undefined) throw new EdgeError('not_found');
     return withOwnCookies(route.whenOff(), call.ownHosts, []);
   }
-  const input: RouteInput = { request, params, body };
+  const input = new Input(call, params, body);
   const owner = { plugin: plugin.name, setsId: route.setsId };
   const response = await withHooks(call, owner, () => route.handle(input, call.contextOf(enabled)));
   return route.conditional ? answerConditional(request, response) : response;
@@ -130,12 +149,12 @@ async function withHooks(
   { plugin, setsId }: { readonly plugin: string; readonly setsId?: true | undefined },
   handle: () => Response | Promise<Response>,
 ): Promise<Response> {
-  const { request, enabled, ownHosts, contextOf, guard } = call;
+  const { served, enabled, ownHosts, contextOf, guard } = call;
   let response: Response | undefined;
   for (const each of enabled) {
     const { before } = each.plugin;
     if (before === undefined) continue;
-    response = await guardHook(each.plugin, () => before(request, contextOf(each)), responseOf, guard);
+    response = await guardHook(each.plugin, () => before(served(), contextOf(each)), responseOf, guard);
     if (response !== undefined) break;
   }
   const handled = response === undefined;
@@ -146,7 +165,12 @@ async function withHooks(
     if (after === undefined) continue;
     // A copy, so that a hook that reads the body and then fails does not consume it.
     const copy: Response = response.clone();
-    const next = await guardHook(each.plugin, () => after(copy, request, contextOf(each)), responseOf, guard);
+    const next = await guardHook(
+      each.plugin,
+      () => after(copy, served(), contextOf(each)),
+      responseOf,
+      guard,
+    );
     response = next ?? response;
   }
   const final = withOwnCookies(response, ownHosts, id);
@@ -155,7 +179,7 @@ async function withHooks(
 }
 
 /** Reports the cookies that an answer sets, in the background. */
-function passCookies({ request, enabled, contextOf, guard }: Call, lines: readonly string[]): void {
+function passCookies({ served, enabled, contextOf, guard }: Call, lines: readonly string[]): void {
   if (lines.length === 0) return;
   for (const each of enabled) {
     const { passedCookies } = each.plugin;
@@ -164,7 +188,7 @@ function passCookies({ request, enabled, contextOf, guard }: Call, lines: readon
     context.waitUntil(
       guardHook(
         each.plugin,
-        () => passedCookies(lines, request, context),
+        () => passedCookies(lines, served(), context),
         () => undefined,
         guard,
       ),

@@ -235,7 +235,8 @@ interface PluginBase<Settings> {
    * routes but those of many paths (`/_/*`). Answers 304 where `if-none-match` names the response's etag.
    */
   readonly prefixed?: {
-    owns(address: URL, site: Site, settings: Settings): boolean;
+    /** `path` is without the prefix; `query` begins with `?`, or is empty. */
+    owns(address: { readonly path: string; readonly query: string }, site: Site, settings: Settings): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
   /** Days from an identity's start to its end, as the site's options say. */

@@ -53,15 +53,19 @@ export interface NamedCookies {
 
 /** The values of a cookie in a `cookie` header (RFC 6265bis 5.8.3: pairs split at `;`, surrounding space dropped). */
 export function cookieValues(header: string | null, name: string): string[] {
+  // Most headers lack the name: nothing is split then.
+  if (!header?.includes(name)) return [];
   return cookiePairs(header).flatMap(([own, value]) => (own === name ? [value] : []));
 }
 
 /** Names and values of a `cookie` header. Browsers put longer paths first, then older cookies. */
 export function cookiePairs(header: string | null): [name: string, value: string][] {
-  return (header?.split(';') ?? []).flatMap((pair): [string, string][] => {
+  const pairs: [string, string][] = [];
+  for (const pair of header?.split(';') ?? []) {
     const at = pair.indexOf('=');
-    return at === -1 ? [] : [[pair.slice(0, at).trim(), pair.slice(at + 1).trim()]];
-  });
+    if (at !== -1) pairs.push([pair.slice(0, at).trim(), pair.slice(at + 1).trim()]);
+  }
+  return pairs;
 }
 
 /** True if cookies that `host` sets for the domain reach the domain's pages. */

@@ -8,8 +8,13 @@ import { FORWARDER_HEADERS } from './request-headers.ts';
 
 /** A request as the site's plugins get it, and how it came. */
 export interface Arrival {
-  /** Without the prefix. */
-  readonly request: Request;
+  /**
+   * The request as plugins get it. Under a prefix it is a copy, made only where it is needed, because copying costs as much
+   * as answering a loader.
+   */
+  readonly served: () => Request;
+  /** The request that has the body, or the rest of it. */
+  readonly holder: () => Request;
   /** Normalised, and without the prefix. */
   readonly path: string;
   /** `/m3trics1`, or empty. */
@@ -40,13 +45,18 @@ export async function arrive(
   const prefix = prefixOf(pathname, prefixes);
   if (prefix === null) {
     if (isMisspelt(pathname, prefixes)) throw new EdgeError('not_found');
-    return { request, path: pathname, prefix: '', hop: peer };
+    return { served: () => request, holder: () => request, path: pathname, prefix: '', hop: peer };
   }
   const stated = isFromProxy(headers, hopSecret)
     ? peer
     : await readForwarder(headers, prefixes.get(prefix) ?? [], now());
+  let copy: Request | undefined;
   return {
-    request: withoutPrefix(request, prefix, passesCookie),
+    served() {
+      copy ??= withoutPrefix(request, prefix, passesCookie);
+      return copy;
+    },
+    holder: () => copy ?? request,
     path: pathname.slice(prefix.length) || '/',
     prefix,
     // Without a proof the peer may be the domain's server, not the visitor.

@@ -22,17 +22,18 @@ export async function readJson<T>(request: Request, schema: z.ZodMiniType<T>): P
 }
 
 async function readText(request: Request): Promise<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  let text = '';
-  let octets = Number(request.headers.get('content-length'));
+  const stated = Number(request.headers.get('content-length'));
+  if (stated > MAX_BODY_OCTETS) throw new EdgeError('body_too_large');
   try {
-    if (octets <= MAX_BODY_OCTETS) {
-      octets = 0;
-      for await (const chunk of chunksOf(request)) {
-        octets += chunk.byteLength;
-        if (octets > MAX_BODY_OCTETS) break;
-        text += decoder.decode(chunk, { stream: true });
-      }
+    const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+    // The runtime reads no more octets than are stated, all at once: chunks cost three times as much.
+    if (stated > 0) return decoder.decode(await request.arrayBuffer());
+    let text = '';
+    let octets = 0;
+    for await (const chunk of chunksOf(request)) {
+      octets += chunk.byteLength;
+      if (octets > MAX_BODY_OCTETS) break;
+      text += decoder.decode(chunk, { stream: true });
     }
     if (octets <= MAX_BODY_OCTETS) return text + decoder.decode();
   } catch (cause) {

@@ -1,4 +1,5 @@
 import type { RegistryDomain } from '../../plugins/document.ts';
+import { setBounded } from '../base/bounded-map.ts';
 import { hostOf, wellFormed } from './hops.ts';
 import { statedPlace } from './place.ts';
 import { type Hop, isUnder } from './public-url.ts';
@@ -6,6 +7,15 @@ import { FORWARDER_HEADERS } from './request-headers.ts';
 
 /** `ft_` and 32 octets as base64url. */
 const TOKEN = /^ft_[A-Za-z0-9_-]{43}$/;
+
+const encoder = new TextEncoder();
+
+/**
+ * SHA-256 of tokens that were valid, because hashing costs a request as much as all else here. A stranger's token is never
+ * kept. Each token is compared all the same: its grace may have ended since.
+ */
+const hashes = new Map<string, Uint8Array>();
+const MAX_HASHES = 500;
 
 /** `198.51.100.7:443`, `[2001:db8::7]:443`: some servers know the visitor's address only together with the port. */
 const WITH_PORT = /^(?:([\d.]+)|\[([0-9a-fA-F:.]+)\]):\d{1,5}$/;
@@ -21,10 +31,10 @@ export async function readForwarder(
 ): Promise<Hop | null> {
   const token = headers.get(FORWARDER_HEADERS.token) ?? '';
   if (!TOKEN.test(token)) return null;
-  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(token));
+  const hash = hashes.get(token) ?? (await hashOf(token));
   const host = hostOf(headers.get(FORWARDER_HEADERS.host));
-  const owner = domains.find((domain) => knows(domain, new Uint8Array(hash), now) && isOwn(host, domain));
-  if (owner === undefined) return null;
+  if (!domains.some((domain) => knows(domain, hash, now) && isOwn(host, domain))) return null;
+  setBounded(hashes, MAX_HASHES, token, hash);
   const given = headers.get(FORWARDER_HEADERS.visitor)?.trim() ?? '';
   const [, ipv4, ipv6] = WITH_PORT.exec(given) ?? [];
   const address = wellFormed(ipv4 ?? ipv6 ?? given);
@@ -36,6 +46,10 @@ export async function readForwarder(
     forwardedProto: headers.get(FORWARDER_HEADERS.scheme) === 'http' ? 'http' : 'https',
     isTrusted: address !== null,
   };
+}
+
+async function hashOf(token: string): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(token)));
 }
 
 /** Compares every hash of the domain, each in constant time, so that timing reveals nothing of them. */

@@ -41,17 +41,24 @@ export function cookieFilter(patterns: readonly string[]): PassesCookie {
   return (name) => names.has(name) || starts.some((start) => name.startsWith(start));
 }
 
+const DROPPED = ['authorization', ...Object.values(FORWARDER_HEADERS)];
+
 /**
  * The request as if there were no prefix. The browser addressed it to the pages' own server: only cookies that
- * `passes` accepts are kept, and neither that server's credentials nor what it states to the edge.
+ * `passes` accepts are kept, and neither that server's credentials nor what it states to the edge. Takes the body over,
+ * unless it has been read.
  */
 export function withoutPrefix(request: Request, prefix: string, passes: PassesCookie): Request {
+  const { method, body, bodyUsed } = request;
   const headers = new Headers(request.headers);
-  for (const name of ['authorization', ...Object.values(FORWARDER_HEADERS)]) headers.delete(name);
-  const cookies = keptCookies(headers.get('cookie') ?? '', passes);
-  if (cookies === '') headers.delete('cookie');
-  else headers.set('cookie', cookies);
-  return new Request(strippedUrl(request.url, prefix), new Request(request, { headers }));
+  for (const name of DROPPED) headers.delete(name);
+  const cookies = headers.get('cookie');
+  if (cookies !== null) {
+    const kept = keptCookies(cookies, passes);
+    if (kept === '') headers.delete('cookie');
+    else headers.set('cookie', kept);
+  }
+  return new Request(strippedUrl(request.url, prefix), { method, headers, body: bodyUsed ? null : body });
 }
 
 /** Pairs without a name are dropped, too: browsers send the value of a nameless cookie alone. */

@@ -104,15 +104,12 @@ async function answer(
   const members = { ...given, restoreCookies };
   if (draft.record !== null) await keepProfile(context, profile, draft.record);
 
-  const headers = new Headers({ 'cache-control': 'no-store' });
-  for (const line of answerCookies(context.url.hostname, draft, {
+  const lines = answerCookies(context.url.hostname, draft, {
     cookieHeader,
     restored: restoreCookies,
     ended,
     now,
-  })) {
-    headers.append('set-cookie', line);
-  }
+  });
   // Those that scripts don't see end by the header only.
   const seen = ended.filter(({ attributes }) => attributes === undefined).map(({ name }) => name);
   const core: CoreMembers = {
@@ -134,7 +131,10 @@ async function answer(
       }),
     },
   };
-  return Response.json({ ...core, ...members }, { headers });
+  return Response.json(
+    { ...core, ...members },
+    { headers: [['cache-control', 'no-store'], ...lines.map((line) => ['set-cookie', line])] },
+  );
 }
 
 /** The domain of the page that sends the request. Throws where the page or its loader is not the site's. */

@@ -6,43 +6,46 @@ import { renderLoader } from './script.ts';
 import { isScriptAddress, loaderOf, readSnippet, type Snippet } from './snippet-address.ts';
 
 interface Rendered {
-  /** The script before and after the literal of the visitor's place. */
-  readonly parts: readonly [string, string];
+  readonly text: string;
   readonly etag: string;
 }
 
 /**
- * Scripts by edge URL, token, query and rules of consent: a few per site, but a visitor can request any port. Keyed by the
- * site's list of cookies, so that they are dropped when the site's documents change. The context's `memory` would need a key
- * with the whole script: hashing it costs every request about 20 µs.
+ * Scripts by edge URL, token, query, the visitor's place and its rules of consent: a few per site and data centre, but a
+ * visitor can request any port. Keyed by the site's list of cookies, so that they are dropped when the site's documents
+ * change. The context's `memory` would need a key with the whole script: hashing it costs every request about 20 µs.
  */
 const rendered = new WeakMap<readonly string[], Map<string, Rendered>>();
 const MAX_RENDERED = 100;
 
-async function loaderFor(context: PluginContext, token: string, snippet?: Snippet): Promise<Rendered> {
+interface Asked {
+  readonly token: string;
+  /** `DE` or `US-CA`, by ISO 3166; empty where the country is unknown. */
+  readonly place: string;
+  readonly snippet: Snippet | undefined;
+}
+
+async function loaderFor(context: PluginContext, { token, place, snippet }: Asked): Promise<Rendered> {
   const { base: edge, consentRules: rules, wantedCookies: cookies, keyCookies: keys, pageScripts } = context;
   const own = rendered.get(cookies) ?? new Map<string, Rendered>();
-  const key = [edge, token, snippet?.query ?? 'none', ...Object.values(rules)].join(' ');
+  const key = [edge, token, snippet?.query ?? 'none', place, ...Object.values(rules)].join(' ');
   const known = own.get(key);
   if (known !== undefined) return known;
   const life = context.identityMs / 1000;
-  const parts = renderLoader({ edge, loader: token, cookies, keys, life, rules, ...snippet }, pageScripts);
-  const script = { parts, etag: await context.etagOf(new TextEncoder().encode(parts.join('""'))) };
+  const values = { edge, loader: token, cookies, keys, life, rules, ...snippet };
+  const text = renderLoader(values, place, pageScripts);
+  const script = { text, etag: await context.etagOf(new TextEncoder().encode(text)) };
   if (own.size >= MAX_RENDERED) own.clear();
   rendered.set(cookies, own.set(key, script));
   return script;
 }
 
-/** `DE` or `US-CA`, by ISO 3166; empty where the country is unknown. */
-function placeOf({ country, region }: PluginContext['visitor']): string {
-  return [country, country && region].filter(Boolean).join('-');
-}
-
 async function answerLoader(context: PluginContext, token: string, snippet?: Snippet): Promise<Response> {
   if (!(await context.ownsLoader(token))) throw context.problem('unknown_loader');
-  const { parts, etag } = await loaderFor(context, token, snippet);
-  const place = placeOf(context.visitor);
-  return new Response(parts.join(JSON.stringify(place)), {
+  const { country, region } = context.visitor;
+  const place = [country, country && region].filter(Boolean).join('-');
+  const { text, etag } = await loaderFor(context, { token, place, snippet });
+  return new Response(text, {
     headers: {
       'content-type': 'application/javascript; charset=utf-8',
       // A script that names the visitor's place is for this visitor only.
@@ -51,7 +54,7 @@ async function answerLoader(context: PluginContext, token: string, snippet?: Sni
       'access-control-allow-origin': '*',
       // A page under `cross-origin-embedder-policy: require-corp` requires this header.
       'cross-origin-resource-policy': 'cross-origin',
-      etag: place ? etag.replace(/"$/, `-${place}"`) : etag,
+      etag,
     },
   });
 }

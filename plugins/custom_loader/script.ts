@@ -23,14 +23,15 @@ interface LoaderValues {
 }
 
 /**
- * The loader for one site in two parts; the caller inserts the literal of the visitor's place between them. The second
- * part ends with the scripts of other plugins. Values are inserted as JSON literals. An origin, a token, names and a
- * query contain no character with another meaning in a script than in JSON.
+ * The loader for one site and a visitor's place (`DE`, `US-CA`, or empty), followed by the scripts of other plugins. Values
+ * are inserted as JSON literals. An origin, a token, names and a query contain no character with another meaning in a
+ * script than in JSON.
  */
 export function renderLoader(
   { rules, keys, ...site }: LoaderValues,
-  parts: readonly string[],
-): readonly [string, string] {
+  place: string,
+  pageScripts: readonly string[],
+): string {
   const values = {
     ...site,
     ...(keys.length > 0 && { keys }),
@@ -39,5 +40,5 @@ export function renderLoader(
     vendor: rules.fallback === 'vendor',
     days: rules.maxDays,
   };
-  return [head + JSON.stringify(values) + between, [tail, ...parts].join('\n')];
+  return head + JSON.stringify(values) + between + JSON.stringify(place) + [tail, ...pageScripts].join('\n');
 }

@@ -24,16 +24,14 @@ export const loaderOf = ({ domains }: Site): string | undefined =>
  * that the site names for its container, whose web container client serves a script of that name, too.
  */
 export function isScriptAddress(
-  { pathname, search, searchParams }: URL,
+  { path, query }: { readonly path: string; readonly query: string },
   site: Site,
   scriptPath: string,
 ): boolean {
-  if (!pathname.endsWith(`/${scriptPath}`) || loaderOf(site) === undefined) return false;
-  if (isNamedBy(pathname, site.proxyPaths.filter(isNarrow))) return false;
-  const id = searchParams.get('id') ?? /^\?(GTM-[A-Z0-9]+)(?:&|$)/.exec(search)?.[1];
-  return id === undefined
-    ? pathname === `/${scriptPath}`
-    : site.domains.some(({ webTagId }) => webTagId === id);
+  if (!path.endsWith(`/${scriptPath}`) || loaderOf(site) === undefined) return false;
+  if (isNamedBy(path, site.proxyPaths.filter(isNarrow))) return false;
+  const id = new URLSearchParams(query).get('id') ?? /^\?(GTM-[A-Z0-9]+)(?:&|$)/.exec(query)?.[1];
+  return id === undefined ? path === `/${scriptPath}` : site.domains.some(({ webTagId }) => webTagId === id);
 }
 
 /** `null`: the data layer's name is none. */

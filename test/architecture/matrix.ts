@@ -65,7 +65,7 @@ export const MATRIX: readonly Row[] = [
   },
   {
     from: 'edge/http/bots.ts',
-    may: ['npm/isbot'],
+    may: ['npm/isbot', 'edge/base/bounded-map.ts'],
     because: 'it recognises bots by a library whose list is kept up to date',
   },
   {

@@ -44,6 +44,7 @@ export const SHOTS = {
   script: { path: '/c/ct_abcdefghijklmnop.js', headers: browser },
   boot: { ...boot, path: '/boot', headers: { ...browser, ...fromPage } },
   prefixedLoader: { path: `${PREFIX}/l/${LOADER}.js`, headers: forwarded },
+  prefixedScript: { path: `${PREFIX}/c/ct_abcdefghijklmnop.js`, headers: forwarded },
   prefixedBoot: { ...boot, path: `${PREFIX}/boot`, headers: { ...forwarded, ...fromPage } },
   collect: {
     method: 'POST',
@@ -165,8 +166,8 @@ export async function startBed(): Promise<Bed> {
     runtime,
     send,
     async imitate() {
-      const { loader, script, prefixedLoader, prefixedBoot } = SHOTS;
-      for (const shot of [loader, script, SHOTS.boot, prefixedLoader, prefixedBoot]) {
+      const { collect: _, ...answered } = SHOTS;
+      for (const shot of Object.values(answered)) {
         await control.learn(shot.path, await send('edge', shot));
       }
     },

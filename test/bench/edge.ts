@@ -15,6 +15,12 @@ const ROUTES: readonly { shot: Shot; name: string; control: string; aim: number 
   { shot: SHOTS.script, name: '/c/', control: 'the same bytes and KV reads', aim: 0.8 },
   { shot: SHOTS.boot, name: '/boot', control: 'one KV read', aim: 0.8 },
   { shot: SHOTS.prefixedLoader, name: '/l/ below a prefix', control: 'the same bytes', aim: 0.8 },
+  {
+    shot: SHOTS.prefixedScript,
+    name: '/c/ below a prefix',
+    control: 'the same bytes and KV reads',
+    aim: 0.8,
+  },
   { shot: SHOTS.prefixedBoot, name: '/boot below a prefix', control: 'one KV read', aim: 0.8 },
   { shot: SHOTS.collect, name: '/g/collect', control: 'a bare fetch', aim: 0.6 },
 ];

@@ -44,9 +44,11 @@ export default class Control extends WorkerEntrypoint<Env> {
   private async answer(pathname: string, request: Request): Promise<Response> {
     if (pathname === '/g/collect')
       return fetch(ORIGIN + request.url.slice(new URL(request.url).origin.length), request);
-    if (pathname.startsWith('/c/')) await this.readDocuments(new URL(request.url).hostname);
+    if (pathname.includes('/c/')) await this.readDocuments(new URL(request.url).hostname);
     if (pathname.endsWith('/boot')) {
-      await this.env.COOKIES.get('control');
+      // The body names the key.
+      const { fpid } = await request.json<{ fpid: string }>();
+      await this.env.COOKIES.get(`site1:${fpid}`);
     }
     const answer = known.get(pathname);
     return answer === undefined ? new Response(null, { status: 404 }) : new Response(answer.body, answer);
