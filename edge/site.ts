@@ -89,7 +89,14 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     return {
       registry,
       config,
-      site: { siteId, containerId, edgeHost, domains, proxyPaths: registry.proxyPaths },
+      site: {
+        siteId,
+        containerId,
+        edgeHost,
+        domains,
+        proxyPaths: registry.proxyPaths,
+        dataLayers: registry.dataLayers ?? [],
+      },
       origin,
       enabled,
       keepers,

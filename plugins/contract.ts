@@ -72,6 +72,8 @@ export interface Site {
   readonly domains: readonly RegistryDomain[];
   /** Paths that the manifest forwards to the tag server, and prefixes, which end with `/*`. */
   readonly proxyPaths: readonly string[];
+  /** The names of the pages' data layers that the manifest states, beside `dataLayer`. */
+  readonly dataLayers: readonly string[];
 }
 
 /** What the edge knows of the visitor, whichever hops are between. */

@@ -134,6 +134,8 @@ export const registryDocument = z.object({
   containerId: z.string(),
   domains: z.array(registryDomain),
   proxyPaths: z.array(z.string()),
+  /** Also in EDGE_CONFIG, as the rules of consent are. */
+  dataLayers: z.optional(z.array(z.string())),
   /** As in EDGE_CONFIG, in case that can't be read: the rules of consent must not depend on one store. */
   ...consentSettings,
 });

@@ -37,6 +37,7 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
     { token: manifest.loaderToken, until: undefined },
     ...manifest.previousLoaderTokens.filter(({ token }) => token !== manifest.loaderToken),
   ];
+  const { dataLayers = [] } = manifest.modules.server_proxy ?? {};
   return [
     {
       namespace: 'ROUTES',
@@ -64,6 +65,7 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
           ...(sameOrigin === undefined ? {} : { sameOrigin: prefixOf(sameOrigin, manifest.loaderToken) }),
         })),
         proxyPaths: forwardedPaths(manifest.modules.server_proxy),
+        ...(dataLayers.length === 0 ? {} : { dataLayers }),
         ...consentDocument(manifest),
       },
     },

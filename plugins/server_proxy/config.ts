@@ -23,6 +23,9 @@ export const TAG_SERVER_PATHS = [
 
 export const VENDOR_SCRIPT_PATH = '/c/:token.js';
 
+/** The name of a page's data layer: an identifier, as in every snippet of the vendor. */
+export const DATA_LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
+
 /**
  * First segments of the edge itself, also for its later routes. The tag server gets no path below them. `.well-known` is
  * the site owner's: Private Click Measurement and ACME use it.
@@ -98,6 +101,12 @@ export function serverProxyConfig(routePaths: readonly string[]) {
     tagServingPath: z.optional(tagServingPath),
     /** Forwards every path that isn't the edge's own. Not a default, so that documents without it stay as they are. */
     passthrough: z.optional(z.boolean()),
+    /** Names of the pages' data layers, beside `dataLayer`: the vendor's script is always fetched for them. */
+    dataLayers: z.optional(
+      z
+        .array(z.string().check(z.regex(DATA_LAYER, 'must be an identifier such as shopLayer')))
+        .check(z.maxLength(20)),
+    ),
   });
 }
 

@@ -109,6 +109,20 @@ describe('modules.server_proxy.paths', () => {
   });
 });
 
+describe('modules.server_proxy.dataLayers', () => {
+  test.each([
+    [['shopLayer', '_x', '$', 'x'.repeat(64)], true],
+    [[], true],
+    [['shop-layer'], false],
+    [['1st'], false],
+    [[''], false],
+    [['x'.repeat(65)], false],
+    [Array.from({ length: 21 }, (_, index) => `layer${index}`), false],
+  ])('%j is accepted: %s', (dataLayers, isAccepted) => {
+    expect(MODULES.server_proxy.safeParse({ dataLayers }).success).toBe(isAccepted);
+  });
+});
+
 describe('modules.server_proxy.tagServingPath', () => {
   test.each([
     ['/t1a2b3c4', true],

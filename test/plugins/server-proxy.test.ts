@@ -105,6 +105,27 @@ describe('GET /c/<container token>.js', () => {
     expect((await script(site, layer(6))).status).toBe(200);
   });
 
+  test('the names that the site states are always fetched, and take no place of other names', async () => {
+    const site = await stage.site({ dataLayers: ['ownLayer', 'shopLayer'] });
+    stage.upstream.reply = ({ url }) => vendorScript(url);
+    for (const index of [1, 2, 3, 4, 5]) expect((await script(site, `?l=junk${index}`)).status).toBe(200);
+    expect((await script(site, '?l=junk6')).status).toBe(400);
+    expect((await script(site, '?l=ownLayer')).status).toBe(200);
+    expect((await script(site, '?l=shopLayer&gtm_debug=x')).status).toBe(200);
+    const used = await stage.site({ dataLayers: ['ownLayer'] });
+    expect((await script(used, '?l=ownLayer')).status).toBe(200);
+    for (const index of [1, 2, 3, 4, 5]) expect((await script(used, `?l=other${index}`)).status).toBe(200);
+  });
+
+  test('so they are while EDGE_CONFIG can’t be read', async () => {
+    const site = await stage.site({ dataLayers: ['ownLayer'] });
+    stage.upstream.reply = () => vendorScript();
+    await stage.fault('EDGE_CONFIG', 'fail');
+    for (const index of [1, 2, 3, 4, 5]) await script(site, `?l=junk${index}`);
+    expect((await script(site, '?l=ownLayer')).status).toBe(200);
+    await stage.fault('EDGE_CONFIG', null);
+  });
+
   test('a name that has a copy is served and renewed, whatever names others ask for', async () => {
     const site = await stage.site();
     let version = 1;

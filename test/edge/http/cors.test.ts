@@ -10,6 +10,7 @@ const site: Site = {
     { domain: 'acme.example', webTagId: 'GTM-ABC1234', token: 'ct_a', cookieDomain: null, active: true },
   ],
   proxyPaths: [],
+  dataLayers: [],
 };
 const from = (origin: string | null) =>
   allowedOrigin(new Request('https://shop.edge.test/', { headers: origin === null ? {} : { origin } }), site);

@@ -39,6 +39,21 @@ describe('the paths that the edge forwards (docs/facts.md, Paths)', () => {
   });
 });
 
+describe('the names of data layers', () => {
+  const registryOf = (server_proxy: object) =>
+    kvDocuments(loadedManifest('acme-shop', 0, { modules: { server_proxy } }), { originPort: 443 }).find(
+      ({ namespace }) => namespace === 'SITE_REGISTRY',
+    )?.value;
+
+  test('are in the registry, so that they don’t depend on one store', () => {
+    expect(registryOf({ dataLayers: ['shopLayer', '$'] })).toMatchObject({ dataLayers: ['shopLayer', '$'] });
+  });
+
+  test('are not in the documents of a manifest without the option', () => {
+    expect(registryOf({})).not.toHaveProperty('dataLayers');
+  });
+});
+
 describe('the rules of consent', () => {
   const rulesOf = (manifest: Parameters<typeof kvDocuments>[0]) =>
     kvDocuments(manifest, { originPort: 443 }).flatMap(({ namespace, value }) =>

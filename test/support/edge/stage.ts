@@ -47,6 +47,7 @@ export interface SiteOptions {
   readonly rules?: Partial<ConsentSettings>;
   readonly domains?: readonly Partial<RegistryDomain>[];
   readonly proxyPaths?: readonly string[];
+  readonly dataLayers?: readonly string[];
   readonly until?: string;
 }
 
@@ -176,6 +177,7 @@ export async function startStage(entry = 'worker.ts'): Promise<Stage> {
           containerId,
           domains: site.domains,
           proxyPaths: options.proxyPaths ?? [],
+          ...(options.dataLayers === undefined ? {} : { dataLayers: options.dataLayers }),
           consent: options.consent ?? 'opt_out',
           ...options.rules,
         }),
