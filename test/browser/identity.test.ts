@@ -1,3 +1,6 @@
+import { mkdtempDisposableSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { launchChromium, startChromium, type Visitors } from '../support/browser/chromium.ts';
@@ -49,6 +52,7 @@ describeWith('chromium', 'identity and cost, as the browser has them', () => {
       await using browser = await chromium.newContext();
       const site = await stage.site();
       serve(site);
+      const began = Date.now() / 1000;
       const first = await state(await open(browser, site));
       expect(first?.session?.isNew).toBe(true);
       for (const other of ['blog', 'www', 'shop.blog']) {
@@ -59,10 +63,26 @@ describeWith('chromium', 'identity and cost, as the browser has them', () => {
       const kept = await cookie(browser, 'tagyard_session');
       expect(kept).toMatchObject({
         domain: `.${domainOf(site)}`,
-        expires: -1,
         secure: true,
         sameSite: 'Lax',
       });
+      expect(kept?.expires).toBeGreaterThan(began + 1799);
+      expect(kept?.expires).toBeLessThan(Date.now() / 1000 + 1801);
+      expect(await site.profile(first?.profile?.id)).toBeNull();
+    });
+
+    test('a session outlives the browser’s end, without a record in the store', async () => {
+      using profile = mkdtempDisposableSync(join(tmpdir(), 'tagyard-profile-'));
+      const site = await stage.site();
+      serve(site);
+      const browse = async () => {
+        await using browser = await launchChromium({ ...stage.browser, profile: profile.path });
+        return await state(await open(browser, site));
+      };
+      const first = await browse();
+      const next = await browse();
+      expect(next?.profile).toEqual({ id: first?.profile?.id, isNew: false });
+      expect(next?.session).toMatchObject({ id: first?.session?.id, isNew: false });
       expect(await site.profile(first?.profile?.id)).toBeNull();
     });
 

@@ -64,6 +64,40 @@ describe('the session', () => {
     expect((await again()).isNew).toBe(true);
   });
 
+  test('is one for hours on all hosts of the domain, and no record is written for it', async () => {
+    const own = await restoring();
+    const cookies = { _fbp: '1' };
+    const first = (await stage.boot(own, { cookies })).json;
+    await stage.seen();
+    let { token } = first.session;
+    for (const host of ['blog', 'www', 'shop.blog', 'blog']) {
+      await stage.forward(29 * 60_000);
+      const url = `https://${host}.${own.domains[0]?.domain}/`;
+      const body = { url, fpid: first.profile.id, session: { id: token }, cookies };
+      const { session } = (await stage.boot(own, body)).json;
+      expect(session).toMatchObject({ id: first.session.id, isNew: false });
+      token = session.token;
+    }
+    expect((await operations()).writes).toEqual([]);
+  });
+
+  test('is known without its token for 30 minutes from the record’s last write, which it never causes', async () => {
+    const own = await restoring();
+    const first = (await stage.boot(own, { cookies: { _fbp: '1' } })).json;
+    const withoutToken = async (cookies: object) =>
+      (await stage.boot(own, { fpid: first.profile.id, cookies })).json.session;
+    await stage.forward(29 * 60_000);
+    expect(await withoutToken({ _fbp: '1' })).toMatchObject({ id: first.session.id, isNew: false });
+    // A changed cookie is written, and the session with it.
+    expect(await withoutToken({ _fbp: '2' })).toMatchObject({ id: first.session.id, isNew: false });
+    await stage.forward(29 * 60_000);
+    expect(await withoutToken({ _fbp: '2' })).toMatchObject({ id: first.session.id, isNew: false });
+    await stage.seen();
+    await stage.forward(2 * 60_000);
+    expect((await withoutToken({ _fbp: '2' })).isNew).toBe(true);
+    expect((await operations()).writes).toEqual([]);
+  });
+
   test('is known to every isolate with the same secret', async () => {
     const first = (await stage.boot(site)).json;
     await stage.restart();

@@ -20,11 +20,9 @@ export function pickCookies(names: string[]): Record<string, string> {
   return found;
 }
 
-/** Without `maxAge`, the cookie ends with the browser. */
-export function writeCookie(name: string, value: string, maxAge: number | null, domain: string | null): void {
-  const life = maxAge === null ? '' : `; Max-Age=${maxAge}`;
+export function writeCookie(name: string, value: string, maxAge: number, domain: string | null): void {
   // biome-ignore lint/suspicious/noDocumentCookie: CookieStore is absent from two of the three engines.
-  document.cookie = `${name}=${value}; Path=/${life}; SameSite=Lax; Secure${domain ? `; Domain=${domain}` : ''}`;
+  document.cookie = `${name}=${value}; Path=/; Max-Age=${maxAge}; SameSite=Lax; Secure${domain ? `; Domain=${domain}` : ''}`;
 }
 
 /**
@@ -32,7 +30,7 @@ export function writeCookie(name: string, value: string, maxAge: number | null, 
  * until the page's cookies have the value, or none of the name. A malformed one may remain beside it. (The edge uses the
  * public suffix list.)
  */
-export function keepWide(name: string, value: string, maxAge: number | null): void {
+export function keepWide(name: string, value: string, maxAge: number): void {
   const labels = location.hostname.split('.');
   const pair = `; ${name}=${value && `${value};`}`;
   for (let from = labels.length - 1; jar().includes(pair) === !value && from >= -1; from--) {

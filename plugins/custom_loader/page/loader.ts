@@ -1,7 +1,7 @@
 import { type Decision, listen } from './consent.ts';
 import { drop, jar, keepWide, store, writeCookie } from './jar.ts';
 import { watchCookies } from './newer-cookies.ts';
-import { idOf, SESSION, sendBootstrap, session, UNMEASURED } from './request.ts';
+import { idOf, SESSION, SESSION_LIFE, sendBootstrap, session, UNMEASURED } from './request.ts';
 import { trusted, withPreview } from './script-url.ts';
 import type { BootAnswer, TagyardPage } from './state.ts';
 import { place, values } from './values.ts';
@@ -199,7 +199,7 @@ function keep(answer: BootAnswer, newerThan: ReturnType<typeof watchCookies>, ma
   const id = answer.profile ? answer.profile.id : '';
   try {
     keepWide('_fpid', id, values.life);
-    keepWide(SESSION, (id && answer.session.token && answer.session.token + mark) || '', null);
+    keepWide(SESSION, (id && answer.session.token && answer.session.token + mark) || '', SESSION_LIFE);
     for (const cookie of answer.restoreCookies) {
       const { name, value, maxAge, domain } = cookie;
       const newer = newerThan(cookie);

@@ -3,8 +3,10 @@ import { jar, pickCookies, stored } from './jar.ts';
 import type { BootAnswer } from './state.ts';
 import { values } from './values.ts';
 
-/** A cookie for the whole domain, so that the session continues on its other hosts. It ends with the browser. */
+/** A cookie for the whole domain, so that the session continues on its other hosts. */
 export const SESSION = 'tagyard_session';
+/** Seconds for which the edge continues a session: also if the browser ends in between. */
+export const SESSION_LIFE = 1800;
 /** After it, an edge that doesn't answer counts as failing, so that later choices are followed. */
 const ANSWER_TIMEOUT_MS = 30000;
 /** At the end of a session's token: no bootstrap of the session was allowed analytics yet. */
