@@ -41,7 +41,7 @@ export interface BootDraft {
   readonly isDerivedKey: boolean;
   /** When the identity ends, and with it all that is kept of it; in milliseconds since the epoch. */
   readonly endsAt: number;
-  /** `Set-Cookie` lines that a hook adds to the answer of a first-party host: cookies that scripts must not see. */
+  /** `Set-Cookie` lines that a hook adds to the answer of a first-party host: cookies that no script may set. */
   readonly setCookies: string[];
 }
 

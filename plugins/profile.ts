@@ -3,7 +3,7 @@ import type { RegistryDomain } from './document.ts';
 
 /**
  * One stored cookie of a profile; times in milliseconds since the epoch. `attributes` is the rest of the `Set-Cookie` line
- * of a cookie that scripts must not see, without its lifetime.
+ * of a cookie that only the tag server's answers set, without its lifetime.
  */
 const storedCookie = z.object({
   name: z.string(),

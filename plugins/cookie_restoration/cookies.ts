@@ -50,8 +50,8 @@ interface MergeRules {
 
 /**
  * The cookies to store, of the `held` and the `sent` ones: allowed by list and consent, not expired, the newer of two
- * with one name, within a profile's limits. Each ends with the identity, or a restored cookie would never expire. What
- * scripts don't see is kept without being listed.
+ * with one name, within a profile's limits. Each ends with the identity, or a restored cookie would never expire. The
+ * tag server's ids are kept without being listed.
  */
 export function mergeCookies(
   held: readonly StoredCookie[],

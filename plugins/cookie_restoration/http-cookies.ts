@@ -1,8 +1,11 @@
 import { cookieValues, type StoredCookie } from '../profile.ts';
 import { isStorable } from './cookies.ts';
 
-/** The tag server's own id cookies, which scripts don't see. */
-const HTTP_ONLY = ['FPID', 'FPLC'] as const;
+/**
+ * The tag server's own ids: `FPID`, which scripts don't see, and the hash of it that they read for links to other domains,
+ * `FPLC` (docs/facts.md, Cookies and browsers). A script could have chosen an `FPID` that it sees.
+ */
+const isKept = (name: string, isHttpOnly: boolean) => name === 'FPLC' || (name === 'FPID' && isHttpOnly);
 
 interface Passing {
   /** The request's `cookie` header. */
@@ -13,7 +16,7 @@ interface Passing {
 }
 
 /**
- * The tag server's HttpOnly cookies that the `Set-Cookie` lines set, with their attributes. Omits a cookie that the
+ * The tag server's ids that the `Set-Cookie` lines set, with their attributes. Omits a cookie that the
  * browser has sent with the same value, because it is known already. A cookie that a line deletes is in the result as
  * expired.
  */
@@ -22,8 +25,8 @@ export function httpCookies(lines: readonly string[], { header, now, endsAt }: P
     const [pair = '', ...given] = line.split(';').map((part) => part.trim());
     const at = pair.indexOf('=');
     const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
-    const kept = HTTP_ONLY.some((own) => own === name) && given.some((one) => /^httponly$/i.test(one));
-    if (!kept || !isStorable(name, value)) return [];
+    const isHttpOnly = given.some((one) => /^httponly$/i.test(one));
+    if (!isKept(name, isHttpOnly) || !isStorable(name, value)) return [];
     const expiresAt = Math.min(endOf(given, now) ?? endsAt, endsAt);
     if (expiresAt > now && cookieValues(header, name).includes(value)) return [];
     const attributes = given.filter((one) => one !== '' && !/^(?:max-age|expires)\s*=/i.test(one)).join('; ');

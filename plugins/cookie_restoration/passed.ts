@@ -7,7 +7,7 @@ const ID = /^[0-9a-f]{32}$/;
 const GRANTED = { analytics_storage: 'granted', ad_storage: 'granted' } as const;
 
 /**
- * Keeps the tag server's cookies that scripts don't see, as they pass. A hit doesn't say what the visitor has chosen: where
+ * Keeps the tag server's ids as they pass. A hit doesn't say what the visitor has chosen: where
  * a choice is needed, a record that a bootstrap has stored shows that there was one; the next bootstrap deletes what it
  * doesn't allow. `Sec-GPC` always counts.
  */

@@ -111,7 +111,7 @@ async function answer(
     now,
   });
   // Those that scripts don't see end by the header only.
-  const seen = ended.filter(({ attributes }) => attributes === undefined).map(({ name }) => name);
+  const seen = ended.filter(({ attributes }) => !/httponly/i.test(`${attributes}`)).map(({ name }) => name);
   const core: CoreMembers = {
     container: {
       id: context.site.containerId,

@@ -105,7 +105,7 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
     await at.update(ALL_DENIED);
     await eventually(async () => expect((await state(at.page))?.profile).toBeNull());
     expect((await at.boots()).at(-1)?.body).toEqual({ loader: loaderToken, url, fpid: id, consent: DENIED });
-    expect((await names(browser)).filter((name) => name !== 'FPLC')).toEqual(['basket']);
+    expect(await names(browser)).toEqual(['basket']);
     expect(await kept()).toEqual([]);
     expect(await at.page.evaluate('localStorage.length')).toBe(0);
     const before = (await advanced.arrived('/g/collect')).length;

@@ -55,9 +55,10 @@ describe('restoring', () => {
 });
 
 const FPID = 'FPID=FPID2.2.abc; Max-Age=63072000; Domain=DOMAIN; Path=/; Secure; HttpOnly; SameSite=Lax';
-const FPLC = 'FPLC=xyz; Max-Age=72000; Domain=DOMAIN; Path=/; Secure; HttpOnly';
+// Not HttpOnly: the page's scripts read it for links to other domains.
+const FPLC = 'FPLC=xyz; Max-Age=72000; Domain=DOMAIN; Path=/; Secure; SameSite=Lax';
 
-describe('cookies of the tag server that scripts don’t see', () => {
+describe('the ids that the tag server sets', () => {
   /** Sends a hit whose answer sets these cookies. */
   async function hit(
     site: StagedSite,
@@ -92,7 +93,9 @@ describe('cookies of the tag server that scripts don’t see', () => {
       expect.stringMatching(
         `^FPID=FPID2\\.2\\.abc; Max-Age=341\\d{5}; Domain=${domain}; Path=/; Secure; HttpOnly; SameSite=Lax$`,
       ),
-      expect.stringMatching(`^FPLC=xyz; Max-Age=7[12]\\d{3}; Domain=${domain}; Path=/; Secure; HttpOnly$`),
+      expect.stringMatching(
+        `^FPLC=xyz; Max-Age=7[12]\\d{3}; Domain=${domain}; Path=/; Secure; SameSite=Lax$`,
+      ),
     ]);
     const present = await stage.boot(site, {}, own(site, `_fpid=${id}; FPID=other; FPLC=other`));
     expect(present.headers['set-cookie']).toBeUndefined();
@@ -127,7 +130,8 @@ describe('cookies of the tag server that scripts don’t see', () => {
     ['of a bot', {}, [FPID], `_fpid=${id}`, { 'user-agent': 'Twitterbot/1.0' }],
     ['where a grant is needed and none is known', { consent: 'required' }, [FPID], `_fpid=${id}`, {}],
     ['under another name', {}, ['basket=1; Path=/; HttpOnly'], `_fpid=${id}`, {}],
-    ['that scripts see', {}, ['FPID=abc; Path=/'], `_fpid=${id}`, {}],
+    ['FPID that scripts see', {}, ['FPID=abc; Path=/'], `_fpid=${id}`, {}],
+    ['FPLC with Sec-GPC', {}, [FPLC], `_fpid=${id}`, { 'sec-gpc': '1' }],
     [
       'on the edge hostname',
       {},
@@ -142,6 +146,21 @@ describe('cookies of the tag server that scripts don’t see', () => {
     const witness = await on();
     await hit(witness, [FPID], `_fpid=${id}`);
     await expect.poll(() => kept(witness, id)).toEqual(['FPID']);
+    expect(await stage.get('COOKIES', `${site.id}:${id}`)).toBeNull();
+  });
+
+  test('are named for the page to delete, after a denial, where its scripts see them', async () => {
+    const site = await on();
+    const { domain } = site.domains[0] ?? {};
+    await hit(site, [FPID, FPLC], `_fpid=${id}`);
+    await expect.poll(() => kept(site, id)).toEqual(['FPID', 'FPLC']);
+    const consent = { analytics_storage: 'denied', ad_storage: 'denied' };
+    const answer = await stage.boot(site, { fpid: id, consent }, own(site));
+    expect(answer.json.deleteCookies).toEqual(['FPLC']);
+    expect([answer.headers['set-cookie']].flat().toSorted()).toEqual([
+      `FPID=; Max-Age=0; Domain=${domain}; Path=/; Secure; HttpOnly; SameSite=Lax`,
+      `FPLC=; Max-Age=0; Domain=${domain}; Path=/; Secure; SameSite=Lax`,
+    ]);
     expect(await stage.get('COOKIES', `${site.id}:${id}`)).toBeNull();
   });
 
