@@ -131,9 +131,8 @@ export function contextFactory(
     },
     sign: (text) => services.sign(`${plugin.name}\n${site.siteId}\n${text}`),
     async isConfirmed() {
-      if (resolved.keepsProfiles !== undefined) return true;
-      const lookup = await stores.edgeConfig.get(site.containerId, scope);
-      return lookup.state !== 'found' || gate([plugin], lookup.document).enabled.length > 0;
+      const lookup = await resolved.lateConfig;
+      return lookup?.state !== 'found' || gate([plugin], lookup.document).enabled.length > 0;
     },
     consentRules: rules,
     consent: (choices) => decideConsent(modeOf(rules), request.headers.get('sec-gpc') === '1', choices),

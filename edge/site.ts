@@ -40,6 +40,8 @@ export interface ResolvedSite {
   readonly prefixes: Prefixes;
   /** Of the cookies of a request under a prefix, those that plugins and tag server get. */
   readonly passesCookie: PassesCookie;
+  /** The request's lookup of EDGE_CONFIG, where it is late and the site was resolved without it. */
+  readonly lateConfig?: Promise<Lookup<EdgeConfigDocument>>;
 }
 
 interface Known extends ResolvedSite {
@@ -123,11 +125,12 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     const lookup =
       configLookup instanceof Promise ? await within(configLookup, CONFIG_TIMEOUT_MS) : configLookup;
     const config = lookup?.state === 'found' ? lookup.document : undefined;
-    const before = known.get(routing);
-    if (before?.registry === registry && before.config === config) return before;
-    const now = resolve(routing, edgeHost, registry, config);
-    known.set(routing, now);
-    return now;
+    let site = known.get(routing);
+    if (site?.registry !== registry || site.config !== config) {
+      site = resolve(routing, edgeHost, registry, config);
+      known.set(routing, site);
+    }
+    return lookup ? site : { ...site, lateConfig: Promise.resolve(configLookup) };
   };
 }
 

@@ -158,8 +158,8 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   /** HMAC-SHA256 of a text as 64 hex digits, with a key of the deployment; differs between plugins and sites. */
   sign(text: string): Promise<string>;
   /**
-   * Whether EDGE_CONFIG allows this plugin. Waits for a document that is late, until the store gives up; a document that
-   * can't be read forbids nothing.
+   * Whether EDGE_CONFIG allows this plugin. Waits for a document that is late until the lookup that the request began with
+   * ends, which is once for the request; a document that can't be read forbids nothing.
    */
   isConfirmed(): Promise<boolean>;
   /** The site's rules of consent at the visitor's place; the strictest ones where the place is unknown. */

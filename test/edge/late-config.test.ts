@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import * as z from 'zod/mini';
+import { definePlugin } from '../../plugins/contract.ts';
+
+/** The core outside workerd, for a clock that the test moves. Its types are the worker's, which tests in Node don't have. */
+interface App {
+  buildEdge(dependencies: object): (request: Request, waitUntil: () => void) => Promise<Response>;
+}
+const { buildEdge }: App = await import(String(new URL('../../edge/app.ts', import.meta.url)));
+
+const HOST = 'shop.edge.test';
+const CONTAINER = '3f0a6679-7425-40de-944b-e07fc1f90000';
+const LOADER = 'lt_loader0token00001';
+const DOCUMENTS: Readonly<Record<string, object>> = {
+  ROUTES: { version: 1, siteId: 'shop', containerId: CONTAINER, origin: 'https://shop-origin.test' },
+  SITE_REGISTRY: {
+    version: 1,
+    siteId: 'shop',
+    containerId: CONTAINER,
+    domains: [],
+    proxyPaths: [],
+    consent: 'opt_out',
+  },
+  LOADER_TOKEN_MAP: { version: 1, containerId: CONTAINER },
+};
+
+/** Checks the loader's token, which takes a lookup of its own, and then asks whether it may run. */
+const cautious = definePlugin({
+  name: 'cautious',
+  kind: 'mandatory',
+  config: z.looseObject({}),
+  routes: [
+    {
+      method: 'GET',
+      path: '/may-run',
+      async handle(_input, context) {
+        await context.ownsLoader(LOADER);
+        return Response.json({ mayRun: await context.isConfirmed() });
+      },
+    },
+  ],
+});
+
+/** The edge with stores whose reads take so many milliseconds; `null`: they never end. */
+function edgeWith(delays: Readonly<Record<string, number | null>>, edgeConfig: () => Promise<string | null>) {
+  const reads: string[] = [];
+  const namespace = (name: string) => ({
+    get(_key: string): Promise<string | null> {
+      reads.push(name);
+      if (name === 'EDGE_CONFIG') return edgeConfig();
+      const text = JSON.stringify(DOCUMENTS[name] ?? null);
+      return new Promise((resolve) => setTimeout(resolve, delays[name] ?? 0, text));
+    },
+    put: async () => undefined,
+    delete: async () => undefined,
+  });
+  const edge = buildEdge({
+    plugins: [cautious],
+    namespaces: {
+      ROUTES: namespace('ROUTES'),
+      SITE_REGISTRY: namespace('SITE_REGISTRY'),
+      LOADER_TOKEN_MAP: namespace('LOADER_TOKEN_MAP'),
+      EDGE_CONFIG: namespace('EDGE_CONFIG'),
+      COOKIES: namespace('COOKIES'),
+    },
+    cache: { match: async () => undefined, put: async () => undefined, delete: async () => false },
+    fetch,
+    now: Date.now,
+    log: () => undefined,
+    record: () => undefined,
+    vendor: 'https://vendor.test',
+    variables: {},
+    hopSecret: undefined,
+    originTimeout: 30_000,
+    configTtl: 60_000,
+  });
+  const answers: unknown[] = [];
+  const ask = () =>
+    edge(new Request(`https://${HOST}/may-run`), () => undefined)
+      .then((response) => response.json())
+      .then((answer) => void answers.push(answer));
+  return { ask, answers, reads };
+}
+
+const forbidding = JSON.stringify({
+  version: 2,
+  module: 'tagyard',
+  features: {},
+  modules: { cautious: { enabled: false } },
+  consent: 'opt_out',
+});
+
+describe('what a late EDGE_CONFIG may forbid', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** A read that fails after some milliseconds; those after it never end. */
+  function failingAfter(ms: number): () => Promise<string | null> {
+    let isFirst = true;
+    return () => {
+      const fails = isFirst;
+      isFirst = false;
+      return new Promise((_, reject) => fails && setTimeout(reject, ms, new Error('the store fails')));
+    };
+  }
+
+  test.each([
+    ['never ends', 5000, () => new Promise<null>(() => undefined)],
+    ['fails before the request’s other lookups end', 4000, failingAfter(3000)],
+    ['fails after them', 4500, failingAfter(4500)],
+  ])('waits no longer than the lookup that the request began with: one that %s', async (_name, ms, read) => {
+    const { ask, answers } = edgeWith({ LOADER_TOKEN_MAP: 3900 }, read);
+    void ask();
+    await vi.advanceTimersByTimeAsync(ms - 60);
+    expect(answers).toEqual([]);
+    await vi.advanceTimersByTimeAsync(70);
+    expect(answers).toEqual([{ mayRun: true }]);
+  });
+
+  test('doesn’t run if it arrives in that time and forbids it', async () => {
+    const { ask, answers } = edgeWith(
+      { LOADER_TOKEN_MAP: 1000 },
+      () => new Promise((resolve) => setTimeout(resolve, 3000, forbidding)),
+    );
+    void ask();
+    await vi.advanceTimersByTimeAsync(2990);
+    expect(answers).toEqual([]);
+    await vi.advanceTimersByTimeAsync(20);
+    expect(answers).toEqual([{ mayRun: false }]);
+  });
+
+  test('doesn’t read it a second time where the store has failed', async () => {
+    const { ask, answers, reads } = edgeWith({}, () => Promise.reject(new Error('the store fails')));
+    void ask();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(answers).toEqual([{ mayRun: true }]);
+    expect(reads.filter((name) => name === 'EDGE_CONFIG')).toHaveLength(1);
+  });
+});
