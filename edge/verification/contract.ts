@@ -30,7 +30,7 @@ export const CHECKS = {
   block_lists: 'which addresses the common blocking lists match',
   same_origin:
     'each domain’s own server forwards its prefix with cookies and the visitor’s address and country, uncached',
-  csp: 'the content security policy of each such domain’s pages allows its tags',
+  csp: 'the content security policy of each domain’s first page allows its tags',
 } as const;
 export type CheckName = keyof typeof CHECKS;
 export const CHECK_NAMES = Object.keys(CHECKS) as [CheckName, ...CheckName[]]; // Object.keys forgets the key type

@@ -28,11 +28,14 @@ export function isOwnHost(site: SiteDescription, { origin }: URL): boolean {
   );
 }
 
-/** True for the pages' hosts of a domain whose own server forwards a prefix: the domain and those under it, by https. */
-function isPagesHost({ domains }: SiteDescription, { protocol, hostname, port }: URL): boolean {
+/**
+ * True for the pages' hosts, by https: a domain and the hosts under it. Unless their own server forwards a prefix, only
+ * their first pages are visited.
+ */
+function isPage({ domains }: SiteDescription, { protocol, hostname, port, pathname }: URL): boolean {
   return domains.some(
     ({ domain, sameOrigin }) =>
-      sameOrigin !== undefined &&
+      (sameOrigin !== undefined || pathname === '/') &&
       protocol === 'https:' &&
       port === '' &&
       (hostname === domain || hostname.endsWith(`.${domain}`)),
@@ -40,7 +43,8 @@ function isPagesHost({ domains }: SiteDescription, { protocol, hostname, port }:
 }
 
 /**
- * Visits the hosts of a site, and of its pages where their server forwards a prefix, and no others. A URL with another
+ * Visits the hosts of a site and the first pages of its domains, where their server forwards a prefix also what is below
+ * it, and nothing else. A URL with another
  * host or port, or with an IP address, is refused before anything is sent. Redirects are not followed.
  */
 export function siteVisitor(
@@ -50,7 +54,7 @@ export function siteVisitor(
   const known = new Map<string, Promise<Visit>>();
 
   async function visit(url: URL, { method = 'GET', headers = {}, body }: VisitOptions): Promise<Visit> {
-    if (!(isOwnHost(site, url) || isPagesHost(site, url)) || !isName(url.hostname)) {
+    if (!(isOwnHost(site, url) || isPage(site, url)) || !isName(url.hostname)) {
       return unanswered(`${url.origin} is not one of the site’s own hosts`);
     }
     try {

@@ -8,7 +8,10 @@ interface Pages {
 }
 
 /** Finds the host of a domain's pages: the domain itself, or the host under it to which its first page redirects. */
-export async function findPages({ visit }: CheckContext, { domain }: ForwardedDomain): Promise<Pages> {
+export async function findPages(
+  { visit }: CheckContext,
+  { domain }: Pick<ForwardedDomain, 'domain'>,
+): Promise<Pages> {
   const first = new URL(`https://${domain}/`);
   const answer = await visit(first);
   const target = URL.parse(answer.headers.get('location') ?? '', first.href);
