@@ -101,12 +101,15 @@ async function startWorker(options: ForwarderOptions): Promise<RunningForwarder>
   };
 }
 
-/** The pages' own server: one page at `/`, which may change. */
-export async function startPages(html: string | (() => string)) {
+/** The pages' own server: one page at `/`, which may change, as may the further headers of its answer. */
+export async function startPages(
+  html: string | (() => string),
+  headers: () => Readonly<Record<string, string>> = () => ({}),
+) {
   const server = http.createServer((request, response) => {
     if (request.url !== '/') return void response.writeHead(404).end();
     response
-      .writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
+      .writeHead(200, { 'content-type': 'text/html; charset=utf-8', ...headers() })
       .end(`<!doctype html>${typeof html === 'string' ? html : html()}`);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

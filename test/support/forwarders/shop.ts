@@ -25,8 +25,8 @@ export interface ForwardedShop {
   /** The port of the shop's server on 127.0.0.1. */
   readonly port: number;
   readonly path: string;
-  /** Changes what the page has before the snippet. */
-  show(head: string): void;
+  /** Changes what the page has before the snippet, and what its own server sends with it. */
+  show(head: string, headers?: Readonly<Record<string, string>>): void;
   /** What arrived at the tag server at this path from this shop’s pages. */
   arrived(path: string): Promise<readonly Arrived[]>;
   /** What arrived there from any host with this request header. */
@@ -81,9 +81,15 @@ export async function startForwardedShop(
   const withNonce = (html: string) =>
     nonce === undefined ? html : html.replaceAll('<script>', `<script nonce="${nonce}">`);
   let head = page;
-  const pages = await startPages(() => withNonce(`<title>Shop</title>${head}${tags}`));
+  let headers: Readonly<Record<string, string>> = {};
+  const pages = await startPages(
+    () => withNonce(`<title>Shop</title>${head}${tags}`),
+    () => headers,
+  );
   const edge = `https://${edgeHost}:${stage.port}`;
-  const snippet = renderSnippets({ edge, path: PATH, domain, token, cookies: [...FORWARDED_COOKIES] })
+  const { masterCookie = [] } = site.manifest.modules.cookie_restoration ?? {};
+  const cookies = [...FORWARDED_COOKIES, masterCookie].flat();
+  const snippet = renderSnippets({ edge, path: PATH, domain, token, cookies })
     [kind].replace('x-tagyard-country ""', `x-tagyard-country "${place?.country ?? ''}"`)
     .replace('x-tagyard-region ""', `x-tagyard-region "${place?.region ?? ''}"`);
   const { ca } = stage;
@@ -98,8 +104,9 @@ export async function startForwardedShop(
     host,
     port: server.port,
     path: PATH,
-    show(next) {
+    show(next, sent = {}) {
       head = next;
+      headers = sent;
     },
     async arrived(path) {
       return (await events())
