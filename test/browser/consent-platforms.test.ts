@@ -1,8 +1,30 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { BrowserContext } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
-import { consentShop } from '../support/browser/consent-page.ts';
+import {
+  ALL_DENIED,
+  ALL_GRANTED,
+  type ConsentVisit,
+  consentShop,
+  gtag,
+  identified,
+  updateConsent,
+} from '../support/browser/consent-page.ts';
+import {
+  expectForgotten,
+  expectKnown,
+  expectNothingKnown,
+  GA,
+  GRANTED,
+  isState,
+  LANDING,
+  MODES,
+  type Mode,
+  sentKinds,
+} from '../support/browser/consent-steps.ts';
 import { type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
+import { TCF_STUB, tcData, tcfPlatform } from '../support/browser/tcf.ts';
 import { state } from '../support/browser/visit.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
@@ -17,7 +39,7 @@ function example(platform: string): string {
 }
 
 /** What a tag has set: with nothing to keep, no record would be written. */
-const ANALYTICS_COOKIE = `<script>document.cookie='_ga=GA1.1.1111111111.1700000000;path=/'</script>`;
+const ANALYTICS_COOKIE = `<script>document.cookie='_ga=${GA};path=/'</script>`;
 
 interface Platform {
   readonly name: string;
@@ -75,6 +97,13 @@ const platforms: readonly Platform[] = [
   },
 ];
 
+/** A platform's documented start with Consent Mode: a default for some places, one for all others, and two settings. */
+const CONSENT_MODE = gtag(`
+  gtag('consent','default',Object.assign(${ALL_DENIED},{region:['DE','FR','US-CA'],wait_for_update:500}));
+  gtag('consent','default',${ALL_GRANTED});
+  gtag('set','ads_data_redaction',true);
+  gtag('set','url_passthrough',true)`);
+
 describeWith('chromium', 'consent by the documented commands of a platform', () => {
   let stage: BrowserStage;
   let chromium: Visitors;
@@ -100,12 +129,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
       await at.page.evaluate(one.chooses(true));
       await eventually(async () => expect((await state(at.page))?.gtm).toBe('loaded'));
       const { profile, choices } = (await state(at.page)) ?? {};
-      expect(choices).toEqual({
-        analytics_storage: 'granted',
-        ad_storage: 'granted',
-        ad_user_data: 'granted',
-        ad_personalization: 'granted',
-      });
+      expect(choices).toEqual(GRANTED);
       expect(await site.profile(profile?.id)).not.toBeNull();
 
       await at.page.evaluate(one.chooses(false));
@@ -113,6 +137,117 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
       expect(await site.profile(profile?.id)).toBeNull();
       expect(await browser.cookies()).toEqual([]);
       expect(at.errors).toEqual([]);
+    },
+  );
+
+  /** Stops the clock of the browser's pages: their timers wait for `fastForward`. */
+  async function pauseClock(browser: BrowserContext): Promise<void> {
+    const now = Date.now();
+    await browser.clock.install({ time: now });
+    await browser.clock.pauseAt(now + 60_000);
+  }
+
+  type Place = { readonly country: string; readonly region: string };
+  const berlin = { country: 'DE', region: 'BE' };
+  const newYork = { country: 'US', region: 'NY' };
+
+  describe('Consent Mode: a default for regions that waits, one for all others, then an update', () => {
+    afterEach(() => {
+      stage.placeOf = () => undefined;
+    });
+
+    test.each<[string, Mode, Place | undefined]>([
+      ['a listed place', 'basic', berlin],
+      ['a listed place', 'advanced', berlin],
+      ['an unknown place', 'advanced', undefined],
+    ])('%s, %s: nothing is known before the choice', async (_name, mode, place) => {
+      await using browser = await chromium.newContext();
+      await pauseClock(browser);
+      stage.placeOf = () => place;
+      const { site, open } = await consentShop(stage, MODES[mode]);
+      const head = ANALYTICS_COOKIE + CONSENT_MODE;
+      const at = await open(browser, head, LANDING);
+      await isState(at, 'waiting');
+      await at.page.clock.fastForward(499);
+      expect((await state(at.page))?.gtm).toBe('waiting');
+      await at.page.clock.fastForward(1);
+      await expectNothingKnown(at, mode, site);
+      expect((await browser.cookies()).map(({ name }) => name)).toEqual(['_ga']);
+
+      await updateConsent(at, ALL_GRANTED);
+      const id = await identified(at);
+      await isState(at, 'loaded');
+      await expectKnown(at, site);
+
+      // The next page: the platform repeats the choice while the loader waits for it.
+      const next = await open(browser, head, LANDING);
+      await isState(next, 'waiting');
+      await updateConsent(next, ALL_GRANTED);
+      expect(await identified(next)).toBe(id);
+      await next.page.clock.fastForward(500);
+      await updateConsent(next, ALL_DENIED);
+      await expectForgotten(next, site, id);
+      expect((await next.sent('/boot')).map(({ body }) => body.fpid)).toEqual([id, id]);
+    });
+
+    test.each<Mode>(['basic', 'advanced'])(
+      'a place that isn’t listed, %s: the visitor is known at once, until a refusal',
+      async (mode) => {
+        await using browser = await chromium.newContext();
+        await pauseClock(browser);
+        stage.placeOf = () => newYork;
+        const { site, open } = await consentShop(stage, MODES[mode]);
+        const at = await open(browser, ANALYTICS_COOKIE + CONSENT_MODE, LANDING);
+        const id = await identified(at);
+        await isState(at, 'loaded');
+        await expectKnown(at, site);
+        await updateConsent(at, ALL_DENIED);
+        await expectForgotten(at, site, id);
+      },
+    );
+  });
+
+  test.each<Mode>(['basic', 'advanced'])(
+    'TCF, %s: the stub’s listener hears the platform: asked, chosen, known again, withdrawn, refused',
+    async (mode) => {
+      await using browser = await chromium.newContext();
+      await pauseClock(browser);
+      const { site, open } = await consentShop(stage, MODES[mode], 'custom');
+      const head = ANALYTICS_COOKIE + TCF_STUB;
+      const all = [1, 2, 3, 4, 7, 8, 9, 10];
+      const says = (at: ConsentVisit, data: string) => at.page.evaluate(`tcf.state(${data})`);
+      /** The page with only the stub, and then the platform's script. */
+      async function load(first: string): Promise<ConsentVisit> {
+        const at = await open(browser, head, LANDING);
+        await isState(at, 'waiting');
+        expect(await sentKinds(at)).toEqual(['l']);
+        await at.page.evaluate(tcfPlatform(first));
+        expect(await at.page.evaluate('tcf.listeners()')).toBe(1);
+        return at;
+      }
+
+      const asked = await load(tcData('cmpuishown'));
+      await asked.page.clock.fastForward(500);
+      await expectNothingKnown(asked, mode, site);
+      await says(asked, tcData('useractioncomplete', ...all));
+      const id = await identified(asked);
+      await isState(asked, 'loaded');
+      await expectKnown(asked, site);
+
+      const known = await load(tcData('tcloaded', ...all));
+      expect(await identified(known)).toBe(id);
+      await expectKnown(known, site);
+      // Opened again, the dialogue changes nothing before the visitor has chosen anew.
+      await says(known, tcData('cmpuishown', ...all));
+      await says(known, tcData('useractioncomplete'));
+      await expectForgotten(known, site, id);
+      expect((await known.sent('/boot')).map(({ body }) => body.fpid)).toEqual([id, id]);
+
+      const refused = await load(tcData('tcloaded'));
+      await expectNothingKnown(refused, mode, site);
+      await eventually(async () => expect(await browser.cookies()).toEqual([]));
+      await says(refused, tcData('useractioncomplete', ...all));
+      expect(await identified(refused)).not.toBe(id);
     },
   );
 });

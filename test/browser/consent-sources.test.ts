@@ -9,6 +9,7 @@ import {
 } from '../support/browser/consent-page.ts';
 import { type EdgePage, startEdgePage } from '../support/browser/edge-page.ts';
 import { type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
+import { tcString } from '../support/browser/tcf.ts';
 import { settled, state } from '../support/browser/visit.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
@@ -25,17 +26,6 @@ const tcf = (data: object) =>
 const purposes = (...ids: number[]) => ({
   purpose: { consents: Object.fromEntries(ids.map((id) => [id, true])) },
 });
-/** A string whose `LastUpdated` is this time, in tenths of a second and base64url. */
-function tcString(time: number): string {
-  const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-  let tenths = Math.floor(time / 100);
-  let text = '';
-  for (let place = 0; place < 6; place++) {
-    text = digits[tenths % 64] + text;
-    tenths = Math.floor(tenths / 64);
-  }
-  return `C${text}${text}AAA`;
-}
 /** A GPP platform that is ready (IAB Tech Lab, GPP CMP API 1.1). */
 const gpp = (sections: object) =>
   script(`window.__gpp=(command,callback)=>{if(command==='addEventListener')callback({eventName:'listenerRegistered',

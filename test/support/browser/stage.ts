@@ -29,6 +29,8 @@ export interface BrowserSite {
   snippet(options?: Partial<SnippetOptions> & { readonly domain?: number }): string;
   /** The profile's record in the edge's cookie store; `null` if there is none. */
   profile(id: string | undefined): Promise<unknown>;
+  /** The keys of all records that the store has of the site's visitors. */
+  profiles(): Promise<string[]>;
 }
 
 /** A request that the edge hostname, the shop's pages or the vendor received. */
@@ -228,6 +230,10 @@ function browserSite(manifest: Manifest, edge: EdgeHost): BrowserSite {
     async profile(id) {
       const record = await edge.kv.COOKIES.get(`${site}:${id}`);
       return record === null ? null : JSON.parse(record);
+    },
+    async profiles() {
+      const { keys } = await edge.kv.COOKIES.list({ prefix: `${site}:` });
+      return keys.map(({ name }) => name);
     },
   };
 }
