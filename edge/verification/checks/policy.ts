@@ -23,14 +23,14 @@ export async function checkPolicy(context: CheckContext): Promise<Finding[]> {
 
 async function checkPrefix(context: CheckContext, domain: string, path: string): Promise<Finding> {
   const { origin, visit } = await findPages(context, { domain });
-  if (visit.status === null) return unread(domain, visit);
+  if (!isPageAnswer(visit)) return skipped(domain, `the first page of ${domain}: ${described(visit)}`);
   return judged(domain, { visit, origin, base: origin + path, isUsed: true });
 }
 
 /** Nothing where no page answers: such a server needs nothing of Tagyard's to be right. */
 async function checkPage(context: CheckContext, domain: string): Promise<Finding[]> {
   const pages = await within(findPages(context, { domain }), PAGE_TIMEOUT_MS);
-  if (pages === undefined || pages.visit.status === null) return [];
+  if (pages === undefined || !isPageAnswer(pages.visit)) return [];
   const bases = snippetBases(context, domain);
   const used = bases.find((base) => pages.visit.text.includes(`${base}/l/`));
   const [preferred = ''] = bases;
@@ -65,7 +65,6 @@ interface Page {
 }
 
 function judged(domain: string, { visit, origin, base, isUsed }: Page): Finding {
-  if (visit.status !== null && visit.status >= 500) return unread(domain, visit);
   const policies = policiesOf(visit);
   if (policies.length === 0) return passed(domain, `the first page of ${domain} has no policy`);
   const missing = missingSources(policies, base, new URL(origin));
@@ -76,8 +75,8 @@ function judged(domain: string, { visit, origin, base, isUsed }: Page): Finding 
   return passed(domain, `${detail}; the page itself has no snippet`, `Where pages have one: ${fix}`);
 }
 
-const unread = (domain: string, visit: Visit) =>
-  skipped(domain, `the first page of ${domain}: ${described(visit)}`);
+/** On Cloudflare, a server that doesn't answer is a status, too (520 to 530). */
+const isPageAnswer = ({ status }: Visit) => status !== null && status < 500;
 
 function policiesOf({ headers, text }: Visit): string[] {
   const header = headers.get('content-security-policy');
