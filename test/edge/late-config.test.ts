@@ -41,6 +41,13 @@ const cautious = definePlugin({
   ],
 });
 
+/** What a store answers after so many milliseconds of the test's clock. */
+function answered(ms: number, text: string): Promise<string | null> {
+  const read = Promise.withResolvers<string | null>();
+  setTimeout(() => read.resolve(text), ms);
+  return read.promise;
+}
+
 /** The edge with stores whose reads take so many milliseconds; `null`: they never end. */
 function edgeWith(delays: Readonly<Record<string, number | null>>, edgeConfig: () => Promise<string | null>) {
   const reads: string[] = [];
@@ -49,7 +56,7 @@ function edgeWith(delays: Readonly<Record<string, number | null>>, edgeConfig: (
       reads.push(name);
       if (name === 'EDGE_CONFIG') return edgeConfig();
       const text = JSON.stringify(DOCUMENTS[name] ?? null);
-      return new Promise((resolve) => setTimeout(resolve, delays[name] ?? 0, text));
+      return answered(delays[name] ?? 0, text);
     },
     put: async () => undefined,
     delete: async () => undefined,
@@ -104,7 +111,9 @@ describe('what a late EDGE_CONFIG may forbid', () => {
     return () => {
       const fails = isFirst;
       isFirst = false;
-      return new Promise((_, reject) => fails && setTimeout(reject, ms, new Error('the store fails')));
+      const read = Promise.withResolvers<string | null>();
+      if (fails) setTimeout(() => read.reject(new Error('the store fails')), ms);
+      return read.promise;
     };
   }
 
@@ -122,10 +131,7 @@ describe('what a late EDGE_CONFIG may forbid', () => {
   });
 
   test('doesn’t run if it arrives in that time and forbids it', async () => {
-    const { ask, answers } = edgeWith(
-      { LOADER_TOKEN_MAP: 1000 },
-      () => new Promise((resolve) => setTimeout(resolve, 3000, forbidding)),
-    );
+    const { ask, answers } = edgeWith({ LOADER_TOKEN_MAP: 1000 }, () => answered(3000, forbidding));
     void ask();
     await vi.advanceTimersByTimeAsync(2990);
     expect(answers).toEqual([]);
