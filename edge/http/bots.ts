@@ -7,9 +7,9 @@ const MAX_AGENT = 512;
 const CERTAIN_SCORE = 1;
 
 /**
- * User agents that say nothing of a bot. The library's list also has entries that match by shape, such as any single word:
- * those that match one of these are left out. A site's own servers and checks name themselves so, or use HTTP clients of
- * Node and headless browsers.
+ * User agents that don't prove a bot: a site's own servers and checks use such names, HTTP clients of Node, or headless
+ * browsers. Some entries of the library's list match by shape, for example any single word. Entries that match one of
+ * these user agents are not used.
  */
 const NEUTRAL = [
   'agent',
@@ -35,7 +35,7 @@ function buildList(): (agent: string) => boolean {
 
 /**
  * True for a bot that Cloudflare has verified or is certain of, or that names itself in its user agent. A missing user
- * agent is no sign of a bot. `judged` is Cloudflare's `cf.botManagement` where the visitor is the peer that it judges.
+ * agent is no sign of a bot. `judged` is Cloudflare's `cf.botManagement`, given only if the visitor is Cloudflare's peer.
  */
 export function isBot(agent: string | null, judged: unknown): boolean {
   if (judged instanceof Object) {

@@ -25,7 +25,7 @@ export function isMisspelt(pathname: string, prefixes: Prefixes): boolean {
   if (prefixes.size === 0 || !/%|\/\//.test(pathname)) return false;
   const decoded = pathname
     .replaceAll(/%([2-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
-    // Neither ends a path here.
+    // A decoded `?` or `#` is a character of the path, not its end.
     .replaceAll(/[?#]/g, '_')
     .replaceAll(/\/+/g, '/');
   return prefixOf(new URL(decoded, 'https://edge').pathname, prefixes) !== null;

@@ -23,8 +23,8 @@ export function parseTarget(url: string) {
 export const DISCARDED = '100::';
 
 /**
- * Resolves by `resolve` first and by the system last, as a name without an origin for a visitor. `*.localhost` is
- * loopback (RFC 6761, 6.3).
+ * Resolves by `resolve` first and by the system last. A name without an origin (`DISCARDED`) counts as one that `resolve`
+ * doesn't know, because only a visitor's request for it is resolved here. `*.localhost` is loopback (RFC 6761, 6.3).
  */
 export function lookupWith(resolve: (host: string) => string | null): LookupFunction {
   return (hostname, options, callback) => {

@@ -10,7 +10,7 @@ import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
 import { type CertificateEndpoint, readServedCertificate } from './served-certificate.ts';
 import { measureArrival, type VisitTarget } from './visit.ts';
 
-/** All checks run at once. A check without an answer by then is reported as failed. */
+/** All checks run at once. A check without an answer after this time, milliseconds, is reported as failed. */
 const TIMEOUT_MS = 3_500;
 
 interface HostReportDeps extends NameDestinations {

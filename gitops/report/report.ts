@@ -118,7 +118,7 @@ export const siteStatusSchema = z.object({
   health: z.enum(['healthy', 'degraded', 'unknown']),
   /** The manifest says `suspend`: nothing is changed, and drift isn't repaired. */
   suspended: z.literal(true).optional(),
-  /** Where visitors are identified before they choose, for a person. Missing: nowhere. */
+  /** In which places visitors are identified before they choose about consent, as text for a person. Missing: nowhere. */
   identifies: z.string().optional(),
   /** Of a site that is being removed: when its last DNS record was deleted (ISO 8601). The drain starts then. */
   withdrawnAt: z.iso.datetime().optional(),

@@ -9,7 +9,7 @@ import type { WalkParts } from './version-walk.ts';
 
 /** Why a revision has no file of a site. */
 export interface Absence {
-  /** True if a commit of the branch removed it, and git has it in no other form. Only such a removal was asked for. */
+  /** True if a commit of the branch removed it, and git has it in no other form. Only that counts as a removal. */
   readonly isProven: boolean;
   /** What git has in its place, for people; empty if its removal is proven. */
   readonly detail: string;
@@ -50,7 +50,7 @@ function doubt(
   if (event?.gone == null) return `no commit of this branch removed ${site}`;
   const { movedTo, hiddenBy } = event.gone;
   const commit = `the commit ${event.revision.slice(0, 8)}`;
-  // Also after further renames, and from a link or folder that had taken the file's place.
+  // The text may also be there after further renames, or after a link or folder had taken the file's place.
   if (keptAs !== undefined) {
     return keptAs === movedTo
       ? `${commit} renamed ${site}.yaml to ${escapeHidden(keptAs)}`
@@ -65,7 +65,7 @@ function doubt(
 /** What names a site in a manifest, in block or flow style, as an extended regular expression. */
 const NAMED = `(^|[{,])[[:space:]]*["']?site["']?[[:space:]]*:[[:space:]]*["']?[a-z0-9][a-z0-9-]*`;
 
-/** What a revision has under names that are no site's. */
+/** Finds the text of a removed site in the files that a revision still has. */
 interface KeptTexts {
   /** The path of this very blob. */
   ofBlob(blob: string): string | undefined;
@@ -86,7 +86,7 @@ async function readKeptTexts(revision: string, { git }: WalkParts): Promise<Kept
   }
   const named = new Map<string, string>();
   for (const [path, sites] of sitesByPath(matches.toString(), revision)) {
-    // Its other values are texts of its client, which must not keep another client's site.
+    // A site's own manifest doesn't count: its client writes the other values, which must not keep another client's site.
     const own = siteAt(path);
     if (own !== null && sites.has(own)) continue;
     for (const site of sites) named.set(site, path);

@@ -137,7 +137,7 @@ export class SitesRepo {
     );
   }
 
-  /** Why a revision has no file of these sites. Only a file that a commit removed is a removal. */
+  /** Why a revision has no file of these sites. A site counts as removed only if a commit removed its file. */
   async absences(sites: readonly string[], revision: string): Promise<Map<string, Absence>> {
     return await this.#git.retryAfterRefetch(() =>
       findAbsences(sites, revision, { git: this.#git, files: this.#files }),

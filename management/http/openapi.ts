@@ -17,7 +17,7 @@ const problemSchema = z
       .array(z.object({ path: z.string(), message: z.string() }))
       .max(20)
       .optional(),
-    /** How many fields at fault `errors` omits. */
+    /** The number of invalid fields that `errors` omits. */
     moreErrors: z.number().int().optional(),
     container: z.uuid().optional(),
   })

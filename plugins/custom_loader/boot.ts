@@ -18,7 +18,7 @@ const bootRequest = z.object({
   session: z.optional(z.object({ id: z.string() })),
   consent: consentChoices,
   cookies: z.optional(z.catchall(z.object({}), z.string())),
-  /** The visitor has chosen what `consent` denies: it isn't a default of the page. */
+  /** The visitor has denied what `consent` denies: it isn't only a default of the page. */
   withdrawn: z.optional(z.boolean()),
 });
 
@@ -110,7 +110,7 @@ async function answer(
     ended,
     now,
   });
-  // Those that scripts don't see end by the header only.
+  // Cookies that scripts can't read are deleted by `Set-Cookie` only.
   const seen = ended.filter(({ attributes }) => !/httponly/i.test(`${attributes}`)).map(({ name }) => name);
   const core: CoreMembers = {
     container: {

@@ -120,7 +120,7 @@ function forPage(context: PluginContext, copy: SharedBody): Response {
   // The `age` that the cache adds is left out: `max-age` is the time that is left, not the copy's whole life.
   const headers = scriptHeaders(copy.headers, [...SAFE_HEADERS, 'etag']);
   const life = Math.max(30, secondsLeft(context, copy));
-  // Caches between must not give the script of one place to visitors from another.
+  // A cache between edge and browser must not give the script of one place to visitors from another.
   const scope = context.visitor.country === null ? 'public' : 'private';
   headers.set('cache-control', `${scope}, max-age=${life}, stale-if-error=86400`);
   return new Response(copy.body, { headers });

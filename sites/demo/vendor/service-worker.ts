@@ -1,12 +1,12 @@
-/** As Google's addresses have it; the server container answers any. */
+/** The version in Google's addresses. The server container answers any version. */
 const VERSION = '56k0';
-/** So long a tag waits for the worker until it sends its hits itself. */
+/** How long a tag waits for the worker before it sends its hits itself. */
 const TIMEOUT_MS = 3000;
 
 /**
- * A function `viaWorker(w, base, direct)` of the Google tag that makes a sender of hits: through the service worker of the
- * server container at `base` (docs/facts.md, Service worker), or by `direct` if that doesn't start. The worker's page is in a
- * frame within an empty frame.
+ * The text of the Google tag's function `viaWorker(w, base, direct)`. It returns a function that sends hits: through the
+ * service worker of the server container at `base` (docs/facts.md, Service worker), or by `direct` if the worker doesn't
+ * start. The worker's page is in a frame within an empty frame.
  */
 export const VIA_WORKER = `function viaWorker(w, base, direct) {
   var outer = w.document.createElement('iframe');

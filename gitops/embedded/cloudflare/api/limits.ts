@@ -11,11 +11,11 @@ export interface ApiLimits {
   readonly customHostnames: number;
   /** DNS records in a zone. */
   readonly records: number;
-  /** Between two writes of one key. */
+  /** The shortest time between two writes of one key. */
   readonly kvWriteMs: number;
   /** How long a write through the API may take to be seen by the worker. */
   readonly kvDelayMs: number;
-  /** How long a name without an origin gives no answer to the worker. */
+  /** How long the worker waits for the 522 of a name without an origin. */
   readonly silenceMs: number;
 }
 
@@ -30,5 +30,5 @@ export const REAL_LIMITS: ApiLimits = {
   silenceMs: 19_000,
 };
 
-/** As the real ones, but a first try on one machine doesn't wait a minute for the worker, nor 19 s before that. */
+/** The real limits with shorter delays, so that a first try on one machine waits neither 19 s for a 522 nor 60 s for KV. */
 export const HOME_LIMITS: ApiLimits = { ...REAL_LIMITS, kvDelayMs: 1000, silenceMs: 0 };

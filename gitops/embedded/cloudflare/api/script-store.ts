@@ -25,7 +25,7 @@ export interface Version extends StoredVersion {
   readonly created_on: string;
 }
 
-/** Worker scripts with their versions and deployments. What they do isn't run: the edge runs its own bundle. */
+/** Worker scripts with their versions and deployments. Their code isn't run: the edge runs its own bundle. */
 export function scriptStore(db: DatabaseSync, now: () => Date) {
   const date = () => now().toISOString();
   const parseVersion = (row: unknown): Version => {
@@ -80,7 +80,7 @@ export function scriptStore(db: DatabaseSync, now: () => Date) {
     return { ...version, ...added };
   }
 
-  /** Newest first: that one serves. */
+  /** Newest first: the first one is active. */
   function deployments(script: string) {
     return db
       .prepare('SELECT * FROM deployments WHERE script = ? ORDER BY number DESC')
@@ -109,7 +109,7 @@ export function scriptStore(db: DatabaseSync, now: () => Date) {
     }
   }
 
-  /** Makes `state` the newest version and the settings of a script, unless it was uploaded. */
+  /** Makes `state` the newest version and the settings of a script, unless the script's newest version was uploaded. */
   function embed(script: string, { bindings, compatibilityDate, settings }: WorkerState): void {
     const [newest] = versions(script);
     if (newest !== undefined && newest.source !== EMBEDDED) return;

@@ -6,7 +6,7 @@ import { ensureNamespace, listNamespaces } from '../api/state.ts';
 
 const query = z.object({
   page: z.coerce.number().int().min(1).default(1),
-  // The document says at most 100, but clients ask for 1,000 and get them.
+  // Cloudflare's OpenAPI document says at most 100, but clients ask for 1,000 and get them.
   per_page: z.coerce.number().int().min(1).max(1000).default(20),
   order: z.enum(['id', 'title']).default('title'),
   direction: z.enum(['asc', 'desc']).default('asc'),
