@@ -1,7 +1,7 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, type Plugin } from 'esbuild';
+import type * as Esbuild from 'esbuild';
 import { refuseClashes } from './claims.ts';
 
 /** The Workers compatibility date of the tests, of the embedded edge and of wrangler.jsonc (a test compares them). */
@@ -9,15 +9,36 @@ export const COMPATIBILITY_DATE = '2026-07-01';
 
 const here = dirname(fileURLToPath(import.meta.url));
 
-/** The bundles that wrangler uploads, in a folder that git ignores. */
-const BUNDLE_PATH = resolve(here, '../dist/worker.js');
-const VERIFICATION_BUNDLE_PATH = resolve(here, '../dist/verification.js');
+/** The package has the bundles ready-made, so that it needs no esbuild. A checkout bundles the sources. */
+const IS_PACKAGE = import.meta.url.endsWith('.js');
+
+/** Where the bundles are written: those that wrangler uploads, in a folder that git ignores, and the package's. */
+const BUILT = resolve(here, IS_PACKAGE ? '..' : '../dist');
+
+/** esbuild's process has 60 MB. It ends this long after the last bundle, milliseconds. */
+const BUNDLER_IDLE_MS = 500;
+
+let bundling = 0;
+let idle: NodeJS.Timeout | undefined;
+
+/** Runs `work` with esbuild, which is loaded for it and ended after it. */
+async function withEsbuild<Result>(work: (esbuild: typeof Esbuild) => Promise<Result>): Promise<Result> {
+  clearTimeout(idle);
+  bundling += 1;
+  const esbuild = await import('esbuild');
+  try {
+    return await work(esbuild);
+  } finally {
+    bundling -= 1;
+    if (bundling === 0) idle = setTimeout(() => void esbuild.stop(), BUNDLER_IDLE_MS).unref();
+  }
+}
 
 /**
  * `import source from './loader.ts?page'` imports the text of a script for the visitor's browser: bundled, minified, as one
  * immediately invoked ES2018 function. The script's source is type-checked TypeScript; the worker contains a string.
  */
-const pageScripts: Plugin = {
+const pageScripts = ({ build }: typeof Esbuild): Esbuild.Plugin => ({
   name: 'page-scripts',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /\?page$/ }, ({ path, resolveDir }) => ({
@@ -38,32 +59,41 @@ const pageScripts: Plugin = {
       return { contents: outputFiles[0]?.text.trim() ?? '', loader: 'text', watchFiles: [path] };
     });
   },
-};
+});
 
 /** Bundles a worker into the text of one ES module. The runtime provides the `cloudflare:*` modules. */
 export async function bundleWorker(entryPoint: string): Promise<string> {
-  const { outputFiles } = await build({
-    entryPoints: [entryPoint],
-    bundle: true,
-    write: false,
-    minify: true,
-    format: 'esm',
-    target: 'es2024',
-    conditions: ['workerd', 'worker', 'browser'],
-    external: ['cloudflare:*'],
-    plugins: [pageScripts],
-    legalComments: 'none',
-  });
+  const { outputFiles } = await withEsbuild((esbuild) =>
+    esbuild.build({
+      entryPoints: [entryPoint],
+      bundle: true,
+      write: false,
+      minify: true,
+      format: 'esm',
+      target: 'es2024',
+      conditions: ['workerd', 'worker', 'browser'],
+      external: ['cloudflare:*'],
+      plugins: [pageScripts(esbuild)],
+      legalComments: 'none',
+    }),
+  );
   const [output] = outputFiles;
   if (output === undefined) throw new Error(`esbuild wrote no output for ${entryPoint}`);
   return output.text;
+}
+
+/** The bundle that the package has, or the one that `bundle` makes of the sources. */
+async function ready(name: string, bundle: () => Promise<string>): Promise<string> {
+  return IS_PACKAGE ? await readFile(resolve(BUILT, name), 'utf8') : await bundle();
 }
 
 let edgeBundle: Promise<string> | undefined;
 
 /** The edge worker's bundle, built once per process. Rejects if two plugins claim one route or one member of `/boot`. */
 export function bundleEdge(): Promise<string> {
-  edgeBundle ??= checkPlugins().then(() => bundleWorker(resolve(here, 'worker.ts')));
+  edgeBundle ??= ready('worker.js', () =>
+    checkPlugins().then(() => bundleWorker(resolve(here, 'worker.ts'))),
+  );
   return edgeBundle;
 }
 
@@ -80,7 +110,7 @@ let frontBundle: Promise<string> | undefined;
 
 /** The bundle of the embedded edge's front, built once per process. */
 export function bundleFront(): Promise<string> {
-  frontBundle ??= bundleWorker(resolve(here, 'front/worker.ts'));
+  frontBundle ??= ready('front.js', () => bundleWorker(resolve(here, 'front/worker.ts')));
   return frontBundle;
 }
 
@@ -88,15 +118,19 @@ let verificationBundle: Promise<string> | undefined;
 
 /** The verification worker's bundle, built once per process. */
 export function bundleVerification(): Promise<string> {
-  verificationBundle ??= bundleWorker(resolve(here, 'verification/worker.ts'));
+  verificationBundle ??= ready('verification.js', () =>
+    bundleWorker(resolve(here, 'verification/worker.ts')),
+  );
   return verificationBundle;
 }
 
-// `node edge/bundle.ts` writes both bundles; wrangler runs it before it deploys.
-if (import.meta.main) {
-  await mkdir(dirname(BUNDLE_PATH), { recursive: true });
+// `node edge/bundle.ts` writes the bundles; wrangler runs it before it deploys. In the package they exist.
+if (import.meta.main && !IS_PACKAGE) {
+  await mkdir(BUILT, { recursive: true });
+  const write = async (name: string, text: Promise<string>) => writeFile(resolve(BUILT, name), await text);
   await Promise.all([
-    writeFile(BUNDLE_PATH, await bundleEdge()),
-    writeFile(VERIFICATION_BUNDLE_PATH, await bundleVerification()),
+    write('worker.js', bundleEdge()),
+    write('verification.js', bundleVerification()),
+    write('front.js', bundleFront()),
   ]);
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { Miniflare, type MiniflareOptions } from 'miniflare';
+import type { Miniflare, MiniflareOptions } from 'miniflare';
 import { KV_NAMESPACES, type KvNamespace } from '../plugins/document.ts';
 import { bundleEdge, bundleFront, bundleVerification, COMPATIBILITY_DATE } from './bundle.ts';
 
@@ -93,7 +93,9 @@ const PROXY_STYLE = 1;
  */
 export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost> {
   for (const port of [options.port, options.verification?.port ?? 0]) if (port !== 0) await assertFree(port);
-  const miniflare = new Miniflare(await runtimeOptions(options));
+  // Loaded at the same time as the bundles are built. An installation without the embedded edge has no Miniflare.
+  const [{ Miniflare }, runtime] = await Promise.all([import('miniflare'), runtimeOptions(options)]);
+  const miniflare = new Miniflare(runtime);
   try {
     await miniflare.ready;
     const url = await miniflare.unsafeGetDirectURL('front');

@@ -1,7 +1,9 @@
 #!/usr/bin/env node
-import { ZodError } from 'zod';
+// Everything imported here must load on Node 18, so that it can say which version it needs.
 import { CliError } from './cli/output/cli-error.ts';
+import { useCompileCache } from './cli/output/compile-cache.ts';
 import { loadDotEnv } from './cli/output/dot-env.ts';
+import { nodeProblem } from './cli/output/node-version.ts';
 import { program } from './cli/program.ts';
 
 /** Exit code of a process that SIGPIPE ended. */
@@ -19,18 +21,22 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 
 try {
-  loadDotEnv('.env');
+  if (nodeProblem() === null) {
+    useCompileCache();
+    loadDotEnv('.env');
+  }
   await program(process.env).parseAsync();
 } catch (error) {
-  const message = messageOf(error);
+  const message = await messageOf(error);
   if (message === null) throw error;
   process.stderr.write(`tagyard: ${message}\n`);
   process.exitCode = 1;
 }
 
 /** The message for the user. `null`: a bug in this program, so the stack trace is needed. */
-function messageOf(error: unknown): string | null {
+async function messageOf(error: unknown): Promise<string | null> {
   if (error instanceof CliError) return error.message;
+  const { ZodError } = await import('zod');
   if (!(error instanceof ZodError)) return null;
   const [issue] = error.issues;
   return `the answer doesn't match this release (${issue?.path.join('.')}: ${issue?.message}); run the same release of tagyard and its daemons`;

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import Docker from 'dockerode';
 import { Recycling } from './appliers/containers/recycling.ts';
 import type { Applier } from './appliers/contract.ts';
 import { edgeStore } from './appliers/edge/store.ts';
@@ -18,7 +17,7 @@ import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
 import { type CloudflareClient, cloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
-import { dockerBridgeGateway } from './clients/docker.ts';
+import { dockerBridgeGateway, dockerEngine } from './clients/docker.ts';
 import { openInsideCas } from './embedded/inside-cas.ts';
 import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
@@ -109,11 +108,10 @@ async function openServices(
     ...(acme === null ? {} : { acme: acme.keeper }),
     ...(inside === null ? {} : { inside }),
   });
-  // It connects at its first call.
-  const docker = new Docker();
+  const docker = ownNetwork ? await dockerEngine() : null;
   const proxy = proxyDriver(env, {
     stateDir: env.STATE_DIR,
-    listen: ownNetwork
+    listen: docker
       ? await listenAddresses(env.PROXY_LISTEN, {
           gateway: () => dockerBridgeGateway(docker),
           isSystems: env.NGINX_SYSTEM_CONFIG !== undefined,

@@ -1,3 +1,4 @@
+import './base/runtime/disposable-stack.ts';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';

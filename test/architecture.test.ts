@@ -34,6 +34,7 @@ const ERROR_SETS = [
 const FOREIGN: Readonly<Record<string, string>> = {
   NODE_COMPILE_CACHE: 'Node’s own',
   NODE_EXTRA_CA_CERTS: 'Node’s own',
+  XDG_CACHE_HOME: 'of the XDG Base Directory Specification',
 };
 
 describe('the tree', () => {

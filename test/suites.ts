@@ -65,6 +65,7 @@ export const SUITES: readonly Suite[] = [
       'test/management/db/*.test.ts',
       'test/sites/demo/tag-server-process.test.ts',
       'test/conform/command.test.ts',
+      'test/package/install.test.ts',
     ],
     budget: 950,
   },
@@ -73,6 +74,7 @@ export const SUITES: readonly Suite[] = [
   { name: 'edge', project: 'unit', files: ['test/edge/**/*.test.ts'], budget: 30 },
   { name: 'gitops', project: 'unit', files: ['test/gitops/**/*.test.ts'], budget: 75 },
   { name: 'management', project: 'unit', files: ['test/management/**/*.test.ts'], budget: 60 },
+  { name: 'package', project: 'unit', files: ['test/package/*.test.ts'], budget: 10 },
   { name: 'sites', project: 'unit', files: ['test/sites/**/*.test.ts'], budget: 15 },
   {
     name: 'database',

@@ -6,7 +6,7 @@ import { readRun } from './instance/run-file.ts';
 import { SLOW_MS, timeoutMs } from './instance/timeout.ts';
 import { CliError } from './output/cli-error.ts';
 
-export interface MemberArgument {
+interface MemberArgument {
   readonly subject: string;
   readonly role: string;
 }

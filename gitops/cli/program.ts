@@ -1,39 +1,41 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
-import { PRODUCTS } from '../../management/snippets/index.ts';
-import { apply } from './apply.ts';
-import { addClient, type MemberArgument, parseMember } from './client.ts';
-import { diff } from './diff.ts';
-import { doctor } from './doctor.ts';
-import { doctorSite } from './doctor-site.ts';
-import { prune, resume, revert, suspend } from './edits.ts';
-import { type ImageOptions, image } from './image.ts';
-import { type LogsOptions, logs } from './logs.ts';
-import { approve, history, plan, status } from './sites.ts';
-import { type SnippetVerbOptions, snippet } from './snippet.ts';
-import { token } from './token.ts';
-import { runInstance } from './up/up.ts';
-import { validate } from './validate.ts';
+import { PRODUCTS } from '../../management/snippets/products.ts';
+import type { ImageOptions } from './image.ts';
+import type { LogsOptions } from './logs.ts';
+import { CliError } from './output/cli-error.ts';
+import { nodeProblem, RELEASE } from './output/node-version.ts';
+import type { SnippetVerbOptions } from './snippet.ts';
 
-/** The verbs of `tagyard` with their options. */
+/**
+ * The verbs of `tagyard` with their options. A verb's own code is loaded when it runs: help and version need none of it,
+ * and answer on versions of Node that nothing else runs on.
+ */
 export function program(env: NodeJS.ProcessEnv): Command {
   const home = resolve(env.TAGYARD_HOME || '.tagyard');
   const tagyard = new Command('tagyard')
     .description(
       'Server-side tag containers for many clients, on your own hosts, with git as the desired state.',
     )
-    .showHelpAfterError();
+    .version(RELEASE)
+    .showHelpAfterError()
+    .hook('preAction', () => {
+      const problem = nodeProblem();
+      if (problem !== null) throw new CliError(problem);
+    });
 
   tagyard
     .command('up')
     .description('run a whole instance on this machine until Ctrl-C')
-    .action(() => runInstance(home, env));
+    .action(async () => (await import('./up/up.ts')).runInstance(home, env));
   tagyard
     .command('plan')
     .description('show what would change; exit code 2 if anything would')
     .option('--ref <ref>', 'a branch, tag or commit of the sites repository instead of the newest commit')
     .option('--json', 'print the plan as JSON')
-    .action((options: { ref?: string; json?: true }) => plan({ home, env }, options));
+    .action(async (options: { ref?: string; json?: true }) =>
+      (await import('./sites.ts')).plan({ home, env }, options),
+    );
   tagyard
     .command('status')
     .description(
@@ -41,18 +43,22 @@ export function program(env: NodeJS.ProcessEnv): Command {
     )
     .argument('[site]', 'show one site with its resources')
     .option('--json', 'print it as JSON')
-    .action((site: string | undefined, options: { json?: true }) => status({ home, env }, site, options));
+    .action(async (site: string | undefined, options: { json?: true }) =>
+      (await import('./sites.ts')).status({ home, env }, site, options),
+    );
   tagyard
     .command('history')
     .description('show the commits of a site')
     .argument('<site>')
     .option('--json', 'print them as JSON')
-    .action((site: string, options: { json?: true }) => history({ home, env }, site, options));
+    .action(async (site: string, options: { json?: true }) =>
+      (await import('./sites.ts')).history({ home, env }, site, options),
+    );
   tagyard
     .command('approve')
     .description('allow the blocked changes of a plan')
     .argument('<checksum>', 'the checksum that the plan shows')
-    .action((checksum: string) => approve({ home, env }, checksum));
+    .action(async (checksum: string) => (await import('./sites.ts')).approve({ home, env }, checksum));
   tagyard
     .command('logs')
     .description('show the requests to a site from the log of the edge')
@@ -60,22 +66,26 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .option('--day <day>', 'a day (UTC), for example 2026-01-31; default: today')
     .option('--status <status>', 'only this status, for example 404 or 5xx')
     .option('--json', 'print the whole records as JSON, one per line')
-    .action((site: string, options: LogsOptions) => logs({ home, env }, site, options));
+    .action(async (site: string, options: LogsOptions) =>
+      (await import('./logs.ts')).logs({ home, env }, site, options),
+    );
   tagyard
     .command('apply')
     .description('apply the newest revision now and wait until it is applied')
     .option('--checksum <checksum>', 'apply only if the plan still has this checksum')
     .option('--wait <seconds>', 'how long to wait until all operations have finished', '1800')
     .option('--json', 'print the outcome as JSON')
-    .action((options: { checksum?: string; wait: string; json?: true }) => apply({ home, env }, options));
+    .action(async (options: { checksum?: string; wait: string; json?: true }) =>
+      (await import('./apply.ts')).apply({ home, env }, options),
+    );
   tagyard
     .command('diff')
     .description('show how the manifests differ from the applied ones; exit code 2 if they differ')
     .argument('[site]', 'show one site only')
     .option('--ref <ref>', 'a branch, tag or commit of the sites repository instead of the newest commit')
     .option('--json', 'print both texts as JSON')
-    .action((site: string | undefined, options: { ref?: string; json?: true }) =>
-      diff({ home, env }, site, options),
+    .action(async (site: string | undefined, options: { ref?: string; json?: true }) =>
+      (await import('./diff.ts')).diff({ home, env }, site, options),
     );
   tagyard
     .command('revert')
@@ -89,12 +99,15 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .option('--json', 'print the commit as JSON')
     .option('--yes', 'do not ask before a revert that removes the site')
     .action(
-      (site: string, revision: string | undefined, options: { reason?: string; json?: true; yes?: true }) =>
-        revert({ home, env }, site, revision, options),
+      async (
+        site: string,
+        revision: string | undefined,
+        options: { reason?: string; json?: true; yes?: true },
+      ) => (await import('./edits.ts')).revert({ home, env }, site, revision, options),
     );
-  for (const [verb, act, what] of [
-    ['suspend', suspend, 'stop changes of a site; its drift is still reported'],
-    ['resume', resume, 'resume the changes of a suspended site'],
+  for (const [verb, what] of [
+    ['suspend', 'stop changes of a site; its drift is still reported'],
+    ['resume', 'resume the changes of a suspended site'],
   ] as const) {
     tagyard
       .command(verb)
@@ -102,7 +115,9 @@ export function program(env: NodeJS.ProcessEnv): Command {
       .argument('<site>')
       .option('--reason <text>', 'the reason to record in the commit')
       .option('--json', 'print the commit as JSON')
-      .action((site: string, options: { reason?: string; json?: true }) => act({ home, env }, site, options));
+      .action(async (site: string, options: { reason?: string; json?: true }) =>
+        (await import('./edits.ts'))[verb]({ home, env }, site, options),
+      );
   }
   tagyard
     .command('image')
@@ -117,28 +132,35 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .option('--max-failures <number>', 'stop if more sites than this fail', '1')
     .option('--reason <text>', 'the reason to record in the commits')
     .option('--json', 'print the outcome as JSON')
-    .action((wanted: string, options: ImageOptions) => image({ home, env }, wanted, options));
+    .action(async (wanted: string, options: ImageOptions) =>
+      (await import('./image.ts')).image({ home, env }, wanted, options),
+    );
   tagyard
     .command('prune')
     .description('delete the files of removed sites from the repository')
     .option('--days <days>', 'only sites that were removed at least this many days ago', '30')
     .option('--reason <text>', 'the reason to record in the commits')
     .option('--json', 'print the sites as JSON')
-    .action((options: { days: string; reason?: string; json?: true }) => prune({ home, env }, options));
+    .action(async (options: { days: string; reason?: string; json?: true }) =>
+      (await import('./edits.ts')).prune({ home, env }, options),
+    );
   tagyard
     .command('validate')
     .description('check manifests without a provisioner; exit code 1 if one is invalid')
     .argument('<files...>')
     .option('--json', 'print the problems as JSON')
-    .action((files: string[], options: { json?: true }) => validate(files, options));
+    .action(async (files: string[], options: { json?: true }) =>
+      (await import('./validate.ts')).validate(files, options),
+    );
   tagyard
     .command('doctor')
     .description('report problems, their reasons and remedies; exit code 1 if there are any')
     .argument('[site]', 'verify one site from outside and on its host: names, certificates, loader, cookies')
     .option('--json', 'print it as JSON')
-    .action((site: string | undefined, options: { json?: true }) =>
-      site === undefined ? doctor({ home, env }, options) : doctorSite({ home, env }, site, options),
-    );
+    .action(async (site: string | undefined, options: { json?: true }) => {
+      if (site === undefined) return await (await import('./doctor.ts')).doctor({ home, env }, options);
+      await (await import('./doctor-site.ts')).doctorSite({ home, env }, site, options);
+    });
   tagyard
     .command('snippet')
     .description('show what to paste into the pages, and into the configuration of their own server')
@@ -146,26 +168,31 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .addOption(new Option('--for <product>', 'only the configuration for this product').choices(PRODUCTS))
     .option('--domain <domain>', 'only this domain of the site')
     .option('--json', 'print it as JSON')
-    .action((site: string, options: SnippetVerbOptions) => snippet({ home, env }, site, options));
+    .action(async (site: string, options: SnippetVerbOptions) =>
+      (await import('./snippet.ts')).snippet({ home, env }, site, options),
+    );
   tagyard
     .command('token')
     .description('mint a development JWT (embedded instance only)')
     .requiredOption('--client <id>', 'the client that the subject is a member of')
     .option('--role <role>', 'the role of the subject in that client', 'owner')
-    .action((options: { client: string; role: string }) => token({ home, env }, options));
+    .action(async (options: { client: string; role: string }) =>
+      (await import('./token.ts')).token({ home, env }, options),
+    );
   tagyard
     .command('client')
     .description('manage clients and their members')
     .command('add')
     .description('add a client')
     .argument('<name>')
-    .option('--member <subject:role>', 'a member; repeat the option for more', collectMember, [])
-    .action((name: string, options: { member: readonly MemberArgument[] }) =>
-      addClient({ home, env }, name, options.member),
-    );
+    .option('--member <subject:role>', 'a member; repeat the option for more', collect, [])
+    .action(async (name: string, options: { member: readonly string[] }) => {
+      const { addClient, parseMember } = await import('./client.ts');
+      await addClient({ home, env }, name, options.member.map(parseMember));
+    });
   return tagyard;
 }
 
-function collectMember(text: string, before: readonly MemberArgument[]): MemberArgument[] {
-  return [...before, parseMember(text)];
+function collect(text: string, before: readonly string[]): string[] {
+  return [...before, text];
 }

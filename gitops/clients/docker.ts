@@ -1,4 +1,4 @@
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import { z } from 'zod';
 import { RetryableError, TerminalError } from '../base/errors.ts';
 import { freePort } from '../base/free-port.ts';
@@ -62,6 +62,12 @@ export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
   }
 }
 
+/** The engine behind the local socket; it connects at its first call. Loaded here, because only some hosts need it. */
+export async function dockerEngine(options: Docker.DockerOptions = {}): Promise<Docker> {
+  const { default: Engine } = await import('dockerode');
+  return new Engine(options);
+}
+
 /** A usable engine answers in far less time. */
 const PROBE_MS = 1_000;
 
@@ -78,7 +84,7 @@ const engineInfo = z.object({ DockerRootDir: z.string() });
  */
 export async function isDockerUsable(options: Docker.DockerOptions = {}): Promise<Usable> {
   try {
-    const docker = new Docker({ ...options, timeout: PROBE_MS });
+    const docker = await dockerEngine({ ...options, timeout: PROBE_MS });
     const host = remoteHost(docker);
     if (host !== undefined) return { ok: false, reason: `the engine is remote, at ${host}` };
     const { Os } = await callDocker('asking for its version', docker.version());
@@ -91,7 +97,8 @@ export async function isDockerUsable(options: Docker.DockerOptions = {}): Promis
 }
 
 /** The folder of a local engine's images and containers; `null` if the engine is remote. */
-export async function dockerDataRoot(docker: Docker = new Docker()): Promise<string | null> {
+export async function dockerDataRoot(given?: Docker): Promise<string | null> {
+  const docker = given ?? (await dockerEngine());
   if (remoteHost(docker) !== undefined) return null;
   const info: unknown = await callDocker('asking for its data root', docker.info());
   return engineInfo.parse(info).DockerRootDir;
@@ -101,10 +108,8 @@ export async function dockerDataRoot(docker: Docker = new Docker()): Promise<str
  * This host's address on Docker's default bridge, which `host-gateway` resolves to: containers can reach a proxy that
  * listens on it. `null` if the network has none, or it isn't an address of this machine.
  */
-export async function dockerBridgeGateway(
-  docker: Docker = new Docker(),
-  signal?: AbortSignal,
-): Promise<string | null> {
+export async function dockerBridgeGateway(given?: Docker, signal?: AbortSignal): Promise<string | null> {
+  const docker = given ?? (await dockerEngine());
   const options = { filters: { name: ['bridge'], driver: ['bridge'] }, abortSignal: limited(signal) };
   const networks = await callDocker('listing its bridge network', docker.listNetworks(options));
   const [range] = networks.find(({ Name }) => Name === 'bridge')?.IPAM?.Config ?? [];

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { limit } from '../base/limit.ts';
+import { siblingUrl } from '../base/runtime/sibling.ts';
 import type { ParsedManifest } from './load.ts';
 
 export interface ParseJob {
@@ -23,7 +24,7 @@ export async function parseInThread(job: ParseJob): Promise<ParsedManifest> {
 }
 
 function start(): Worker {
-  const thread = new Worker(new URL('./parse-thread.ts', import.meta.url), {
+  const thread = new Worker(siblingUrl('./parse-thread', import.meta.url), {
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
   });
   // Without a listener, an error of an idle thread would end the process.

@@ -1,8 +1,8 @@
-import { PGlite } from '@electric-sql/pglite';
+import type { PGlite } from '@electric-sql/pglite';
 import { PostgresDialect } from 'kysely';
 import pg from 'pg';
+import { optional } from '../../gitops/base/runtime/optional.ts';
 import { ConnectedDatabase } from './connected.ts';
-import { ensureCluster } from './embedded-cluster.ts';
 import { EmbeddedDialect } from './embedded-dialect.ts';
 import { listenOnEmbedded, listenOnPostgres } from './listen.ts';
 
@@ -35,12 +35,17 @@ function answerByCallback(client: pg.PoolClient): void {
   });
 }
 
+/** By default it takes PostgreSQL's memory for a server: 128 MB of buffers, and a hundred connections. It has one. */
+const SMALL = ['shared_buffers=8MB', 'max_connections=5'].flatMap((setting) => ['-c', setting]);
+
 /** PGlite in this process, stored under `dir`, or in memory without `dir`. */
 export function connectEmbedded(dir?: string): ConnectedDatabase {
   return embeddedDatabase(async () => {
+    const { PGlite } = await optional('@electric-sql/pglite', () => import('@electric-sql/pglite'));
     if (dir === undefined) return await PGlite.create();
+    const { ensureCluster } = await import('./embedded-cluster.ts');
     await ensureCluster(dir);
-    return await PGlite.create(dir);
+    return await PGlite.create(dir, { startParams: [...PGlite.defaultStartParams, ...SMALL] });
   });
 }
 

@@ -2,8 +2,7 @@ import { access, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, normalize } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-import { dataDir } from '@electric-sql/pglite-prepopulatedfs';
-import { extract } from 'tar-stream';
+import { optional } from '../../gitops/base/runtime/optional.ts';
 
 /**
  * Unpacks PGlite's empty cluster under `dir` unless there is one. It takes a third of a second; `initdb` takes several.
@@ -18,12 +17,17 @@ export async function ensureCluster(dir: string): Promise<void> {
   const draft = `${dir}.draft`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true, mode: 0o700 });
+  const { dataDir } = await optional(
+    '@electric-sql/pglite-prepopulatedfs',
+    () => import('@electric-sql/pglite-prepopulatedfs'),
+  );
   await unpack(Buffer.from(await (await dataDir()).arrayBuffer()), draft);
   await rm(dir, { recursive: true, force: true });
   await rename(draft, dir);
 }
 
 async function unpack(archive: Buffer, into: string): Promise<void> {
+  const { extract } = await import('tar-stream');
   const entries = extract();
   entries.end(gunzipSync(archive));
   for await (const entry of entries) {

@@ -9,9 +9,11 @@ import { haproxySnippet } from './haproxy.ts';
 import { netlifySnippet } from './netlify.ts';
 import { nextjsSnippet } from './nextjs.ts';
 import { nginxSnippet } from './nginx.ts';
+import { PRODUCTS } from './products.ts';
 import { vercelSnippet } from './vercel.ts';
 
-/** The products that a forwarder can run in, by their key in the API's answers. */
+type Product = (typeof PRODUCTS)[number];
+
 const GENERATORS = {
   nginx: nginxSnippet,
   apache: apacheSnippet,
@@ -24,10 +26,7 @@ const GENERATORS = {
   vercel: vercelSnippet,
   netlify: netlifySnippet,
   nextjs: nextjsSnippet,
-} as const satisfies Record<string, (forwarder: Forwarder) => string>;
-type Product = keyof typeof GENERATORS;
-
-export const PRODUCTS = Object.keys(GENERATORS) as [Product, ...Product[]]; // Object.keys drops the key type
+} as const satisfies Record<Product, (forwarder: Forwarder) => string>;
 
 /** The configuration of a domain's own server for each product. Throws if a value can't be quoted. */
 export function renderSnippets(input: ForwarderInput): Record<Product, string> {

@@ -3,7 +3,7 @@ import { givenConsent } from '../../gitops/manifest/consent.ts';
 import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
-import { PRODUCTS } from '../snippets/index.ts';
+import { PRODUCTS } from '../snippets/products.ts';
 
 export const containerParams = z.strictObject({ id: z.uuid() });
 

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { execa } from 'execa';
 import { z } from 'zod';
-import { TAG_SERVER_ENTRY } from './tag-server/entry.ts';
+import { EXTENSION, TAG_SERVER_ENTRY } from './tag-server/entry.ts';
 
 export interface ImageFile {
   /** The absolute path in the image. */
@@ -55,7 +55,7 @@ async function program(path: string, source: string, role: 'node' | 'library'): 
 
 /** The stand-in's sources, and the one package that they import. */
 export async function sourceFiles(): Promise<ImageFile[]> {
-  const sources = globSync(join(dirname(TAG_SERVER_ENTRY), '*.ts')).sort();
+  const sources = globSync(join(dirname(TAG_SERVER_ENTRY), `*${EXTENSION}`)).sort();
   const files = sources.map((source) => [`/app/${basename(source)}`, source] as const);
   return await Promise.all(
     [...files, [PSL_PATH, PSL_BUNDLE] as const].map(async ([path, source]) => ({

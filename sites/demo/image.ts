@@ -1,10 +1,11 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import Docker from 'dockerode';
 import { pack } from 'tar-stream';
 import { z } from 'zod';
-import { type ImageFile, imageFiles, sourceFiles } from './image-files.ts';
+import { type ImageFile, imageFiles } from './image-files.ts';
+import { addTo } from './process-image.ts';
 
 interface DemoImageOptions {
   readonly docker?: Docker;
@@ -34,13 +35,6 @@ export async function buildDemoImage({
   return idOf(await text(stream));
 }
 
-/** Replaces the image's id if the stand-in runs as child processes. Changes when the stand-in's sources change. */
-export async function processImageId(): Promise<string> {
-  const hash = createHash('sha256');
-  for (const file of await sourceFiles()) addTo(hash, file);
-  return `sha256:${hash.digest('hex')}`;
-}
-
 /** The Dockerfile instructions of the import. */
 function instructions(files: readonly ImageFile[]): string[] {
   const entry = files.find(({ role }) => role === 'entry');
@@ -61,10 +55,6 @@ function contentTag(files: readonly ImageFile[], changes: readonly string[]): st
   const hash = createHash('sha256').update(JSON.stringify(changes));
   for (const file of files) addTo(hash, file);
   return hash.digest('hex').slice(0, 16);
-}
-
-function addTo(hash: Hash, { path, fingerprint }: ImageFile): void {
-  hash.update(`\0${path}\0${fingerprint.length}\0`).update(fingerprint);
 }
 
 function archive(files: readonly ImageFile[]): Readable {

@@ -16,6 +16,8 @@ const STOP_DEADLINE_MS = 60_000;
 
 export interface Instance extends AsyncDisposable {
   readonly run: Run;
+  /** The process of the command itself; `run.pid` is the instance's, which npm starts. */
+  readonly pid: number;
   /** Seconds from the start of the command until `run.json` exists. */
   readonly readyAfter: number;
   /** Sends SIGTERM and waits until the command exits. Throws with its output if it doesn't exit in time. */
@@ -59,14 +61,21 @@ function readJson(file: string): unknown {
   }
 }
 
-/** Runs `npm start` as a user does, with a home folder and free ports. Resolves when the instance is ready. */
-export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): Promise<Instance> {
+/**
+ * Runs `npm start` as a user does, or another command that starts an instance, with a home folder and free ports.
+ * Resolves when the instance is ready.
+ */
+export async function startInstance(
+  home: string,
+  env: NodeJS.ProcessEnv = {},
+  { file: program, args, cwd } = NPM_START,
+): Promise<Instance> {
   const file = join(home, 'run.json');
   // A killed instance doesn't remove its file, and the loop below must not read that one.
   rmSync(file, { force: true });
   const started = performance.now();
-  const child = spawn('npm', ['start', '--silent'], {
-    cwd: ROOT,
+  const child = spawn(program, args, {
+    cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...FREE_PORTS, TAGYARD_HOME: home, ...env },
   });
@@ -79,7 +88,7 @@ export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): 
     { timeoutMs: START_DEADLINE_MS, intervalMs: 20, until: (error) => error instanceof Gone },
   ).catch(async (error: unknown) => {
     child.kill('SIGTERM');
-    throw new Error(`npm start did not become ready:\n${output()}`, { cause: error });
+    throw new Error(`${program} ${args.join(' ')} did not become ready:\n${output()}`, { cause: error });
   });
   const readyAfter = (performance.now() - started) / 1000;
 
@@ -93,8 +102,10 @@ export async function startInstance(home: string, env: NodeJS.ProcessEnv = {}): 
     });
     if (existsSync(file)) throw new Error('run.json still exists after a clean stop');
   }
-  return { run, readyAfter, stop, [Symbol.asyncDispose]: stop };
+  return { run, pid: child.pid ?? run.pid, readyAfter, stop, [Symbol.asyncDispose]: stop };
 }
+
+const NPM_START = { file: 'npm', args: ['start', '--silent'], cwd: ROOT };
 
 /** The command ended before it was ready. */
 class Gone extends Error {

@@ -26,7 +26,8 @@ const SLOTS_TIMEOUT_MS = 5_000;
 interface Services {
   readonly identity: Identity;
   readonly stateDir: string;
-  readonly docker: Docker;
+  /** `null`: the host runs no containers in Docker. */
+  readonly docker: Docker | null;
   readonly now: () => number;
   readonly log: Log;
   readonly containers: ContainerSettings & { readonly slots: Slots };
@@ -49,25 +50,27 @@ export const containers: Registration<typeof containersSettings, Services> = {
   async create(settings, services) {
     const { instance } = services.identity;
     const ca = await trustedCas(settings.CONTAINER_CA_FILE, services.inside);
-    const isDocker = settings.CONTAINERS_DRIVER === 'docker';
+    const docker = settings.CONTAINERS_DRIVER === 'docker' ? services.docker : null;
     const keepDays = settings.IMAGE_KEEP_DAYS;
     const pruning = {
-      docker: services.docker,
       file: join(services.stateDir, 'images.json'),
       keepDays,
       now: services.now,
       log: services.log,
     };
-    const keyFiles = new KeyFiles(join(services.stateDir, 'service-accounts'), isDocker ? READER : null);
+    const keyFiles = new KeyFiles(
+      join(services.stateDir, 'service-accounts'),
+      docker === null ? null : READER,
+    );
     const networkOf = (site: string) => networkName(instance, site);
-    const runtime = isDocker
-      ? dockerRuntime({ docker: services.docker, keyFiles, networkOf, ...ca })
+    const runtime = docker
+      ? dockerRuntime({ docker, keyFiles, networkOf, ...ca })
       : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, keyFiles, ...ca });
     const applier = containersApplier(
       {
         ...services.containers,
         ...ca,
-        ...(isDocker && keepDays > 0 ? { images: new ImagePruning(pruning) } : {}),
+        ...(docker && keepDays > 0 ? { images: new ImagePruning({ ...pruning, docker }) } : {}),
         identity: services.identity,
         recycling: services.recycling,
         startupDeadlineMs: STARTUP_DEADLINE_MS,

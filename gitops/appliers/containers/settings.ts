@@ -1,5 +1,9 @@
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { optionalText } from '../../base/env-values.ts';
+import { siblingUrl } from '../../base/runtime/sibling.ts';
+
+const STAND_IN = fileURLToPath(siblingUrl('../../../sites/demo/tag-server/main', import.meta.url));
 
 /** The containers' part of the environment; `.env.example` explains each variable. */
 export const containersSettings = z.object({
@@ -10,7 +14,7 @@ export const containersSettings = z.object({
   PREVIEW_IDLE_SECONDS: z.coerce.number().positive().default(900),
   RECYCLE_DAYS: z.coerce.number().min(0).max(11).default(10),
   IMAGE_KEEP_DAYS: z.coerce.number().min(0).default(30),
-  TAG_SERVER_ENTRY: z.string().default('sites/demo/tag-server/main.ts'),
+  TAG_SERVER_ENTRY: z.string().default(STAND_IN),
   LOOPBACK_SUBNET: z
     .string()
     .regex(/^127\.\d{1,3}$/)

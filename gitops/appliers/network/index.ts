@@ -17,7 +17,8 @@ import { networkSettings } from './settings.ts';
 
 interface Services {
   readonly identity: Identity;
-  readonly docker: Docker;
+  /** `null`: the host runs no containers in Docker. */
+  readonly docker: Docker | null;
   readonly containers: Pick<ContainerSettings, 'originPort' | 'ownNetwork'>;
 }
 
@@ -26,7 +27,7 @@ export const network: Registration<typeof networkSettings, Services> = {
   ...NETWORK,
   settings: networkSettings,
   create(settings, { identity, docker, containers }) {
-    if (!containers.ownNetwork) return NO_NETWORKS;
+    if (!containers.ownNetwork || docker === null) return NO_NETWORKS;
     const names = firewallNames(identity);
     const ranges = settings.CONTAINER_NETWORKS;
     const exceptions = async () => {

@@ -1,10 +1,12 @@
 import { fileURLToPath } from 'node:url';
+import { TAG_SERVER_ENTRY } from '../../../sites/demo/tag-server/entry.ts';
+import { siblingUrl } from '../../base/runtime/sibling.ts';
 import type { Home, Instance } from '../instance/home.ts';
 import { AUDIENCE, ISSUER, OPERATOR } from '../instance/issuer.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
 import type { Ports } from './ports.ts';
-import { ALLOCATOR, V8_OPTIONS } from './v8-options.ts';
+import { ALLOCATOR, QUICK_WASM, SMALL_V8, V8_OPTIONS } from './v8-options.ts';
 
 /** The zone of the embedded instance. Browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3). */
 const ZONE = 'tagyard.localhost';
@@ -26,13 +28,13 @@ export interface Setup {
   readonly tagServerImage: string;
 }
 
-const PROJECT = new URL('../../../', import.meta.url);
-
+/** `script`: the part's entry file from the project's root, without its extension. */
 function part(setup: Setup, name: string, script: string, env: Record<string, string>): ChildSpec {
   return {
     name,
-    script: fileURLToPath(new URL(script, PROJECT)),
-    env,
+    script: fileURLToPath(siblingUrl(`../../../${script}`, import.meta.url)),
+    env: { ...ALLOCATOR, ...env },
+    v8Options: SMALL_V8,
     logFile: setup.home.at('logs', `${name}.log`),
   };
 }
@@ -40,7 +42,7 @@ function part(setup: Setup, name: string, script: string, env: Record<string, st
 /** The embedded Cloudflare: its API and the worker. */
 export function edgePart(setup: Setup): ChildSpec {
   const { home, instance, ports, env, caFile } = setup;
-  const edge = part(setup, 'edge', 'gitops/embedded/cloudflare/main.ts', {
+  const edge = part(setup, 'edge', 'gitops/embedded/cloudflare/main', {
     EDGE_PORT: String(ports.edge),
     CLOUDFLARE_PORT: String(ports.cloudflare),
     EDGE_STATE_DIR: home.at('edge'),
@@ -67,7 +69,7 @@ export function cloudflareUrl({ ports }: Setup): string {
 
 export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId: string }): ChildSpec {
   const { home, instance, ports, drivers, env } = setup;
-  const provisioner = part(setup, 'provisioner', 'gitops/main.ts', {
+  const provisioner = part(setup, 'provisioner', 'gitops/main', {
     TAGYARD_INSTANCE: instance.instance,
     HOST_NAME,
     SITES_REPO: home.at('sites.git'),
@@ -98,16 +100,15 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
     ...(env.CONTAINER_NETWORKS ? { CONTAINER_NETWORKS: env.CONTAINER_NETWORKS } : {}),
     ...(env.CONTAINER_REACHABLE ? { CONTAINER_REACHABLE: env.CONTAINER_REACHABLE } : {}),
     CONTAINER_CA_FILE: setup.caFile,
-    TAG_SERVER_ENTRY: fileURLToPath(new URL('sites/demo/tag-server/main.ts', PROJECT)),
+    TAG_SERVER_ENTRY,
     DRAIN_SECONDS: env.DRAIN_SECONDS || '0',
-    ...ALLOCATOR,
   });
   return { ...provisioner, v8Options: V8_OPTIONS };
 }
 
 export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
   const { home, instance, ports, env } = setup;
-  return part(setup, 'management', 'management/main.ts', {
+  const management = part(setup, 'management', 'management/main', {
     MANAGEMENT_PORT: String(ports.management),
     INFRA_PROVISIONER_URL: `http://127.0.0.1:${ports.provisioner}`,
     INFRA_SECRET: instance.infraSecret,
@@ -131,12 +132,13 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     HOST_NAME,
     TAG_SERVER_IMAGE: setup.tagServerImage,
   });
+  return { ...management, v8Options: [...SMALL_V8, QUICK_WASM] };
 }
 
 /** The shop and the stand-in for Google's tag upstream. */
 export function demoPart(setup: Setup): ChildSpec {
   const { ports } = setup;
-  return part(setup, 'demo', 'sites/demo/main.ts', {
+  return part(setup, 'demo', 'sites/demo/main', {
     SHOP_PORT: String(ports.shop),
     VENDOR_PORT: String(ports.vendor),
     DEMO_SITE_FILE: setup.demoSiteFile,

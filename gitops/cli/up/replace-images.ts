@@ -1,5 +1,5 @@
-import Docker from 'dockerode';
-import { callDocker, unlessGone } from '../../clients/docker.ts';
+import type Docker from 'dockerode';
+import { callDocker, dockerEngine, unlessGone } from '../../clients/docker.ts';
 import { formatManifest, parseManifest } from '../../manifest/load.ts';
 import { openSitesRepo, type SitesRepo } from '../../sites-repo/sites-repo.ts';
 
@@ -16,8 +16,9 @@ const LOCAL_ID = /^sha256:[0-9a-f]{64}$/;
 export async function replaceMissingImages(
   home: { readonly sitesRepo: string; readonly cacheDir: string },
   image: string,
-  docker: Docker = new Docker(),
+  given?: Docker,
 ): Promise<string[]> {
+  const docker = given ?? (await dockerEngine());
   const repo = await openSitesRepo({ url: home.sitesRepo, cacheDir: home.cacheDir });
   const revision = await repo.head();
   const files = revision === null ? [] : await repo.read(revision);

@@ -1,7 +1,9 @@
+import '../../base/runtime/disposable-stack.ts';
 import { styleText } from 'node:util';
-import { buildDemoImage, processImageId } from '../../../sites/demo/image.ts';
+import { processImageId } from '../../../sites/demo/process-image.ts';
 import { writeDurably } from '../../base/durable.ts';
 import { acquireLock, LockHeldError } from '../../base/lock.ts';
+import { howToInstall, missingPackages } from '../../base/runtime/optional.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
 import { ensureLocalCa } from '../../embedded/local-ca.ts';
 import { initSitesRepo } from '../../sites-repo/mirror.ts';
@@ -15,7 +17,6 @@ import { chooseDrivers, type Drivers } from './drivers.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
 import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
 import { assignPorts } from './ports.ts';
-import { replaceMissingImages } from './replace-images.ts';
 import { awaitSettled } from './settled.ts';
 
 const RUN_FILE = 'run.json';
@@ -27,6 +28,8 @@ const noop = () => undefined;
  */
 export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Promise<void> {
   const startedAt = performance.now();
+  const missing = missingPackages();
+  if (missing.length > 0) throw new CliError(howToInstall(missing));
   const home = new Home(homePath);
   await home.prepare();
   const lock = lockHome(home);
@@ -98,7 +101,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
     ageIdentityFile: home.at('age.key'),
     demoSiteFile: home.at('demo-site.json'),
     proxyAddresses: ['127.0.0.1', ...(gateway === null ? [] : [gateway])],
-    tagServerImage: docker ? await buildDemoImage() : await processImageId(),
+    tagServerImage: await tagServerImage(docker),
   };
   if (docker) await replaceImages(setup);
   const jwks = await serveJwks(instance, ports.issuer);
@@ -132,8 +135,15 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
   return { run, drivers, demoStatus: container.status };
 }
 
+async function tagServerImage(inDocker: boolean): Promise<string> {
+  if (!inDocker) return await processImageId();
+  const { buildDemoImage } = await import('../../../sites/demo/image.ts');
+  return await buildDemoImage();
+}
+
 /** Moves sites that child processes ran until now to Docker. Call it before the provisioner starts. */
 async function replaceImages({ home, tagServerImage }: Setup): Promise<void> {
+  const { replaceMissingImages } = await import('./replace-images.ts');
   const repo = { sitesRepo: home.at('sites.git'), cacheDir: home.at() };
   for (const site of await replaceMissingImages(repo, tagServerImage)) {
     process.stdout.write(`${site}: its image is not on this machine; it gets ${tagServerImage}\n`);

@@ -11,3 +11,12 @@ export const V8_OPTIONS = ['--max-semi-space-size=4', '--heap-growing-percent=30
  * run time, and large API responses fragment the heap by tens of megabytes. Other C libraries ignore it.
  */
 export const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072' } as const;
+
+/** Options for the parts that have little to do on one machine. They halve what V8 keeps beside the live objects. */
+export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size'] as const;
+
+/**
+ * Compiles WebAssembly once, by the fast compiler. The optimising one needs 200 to 300 MB for PGlite's ten megabytes of
+ * code, which it never returns.
+ */
+export const QUICK_WASM = '--liftoff-only';

@@ -6,7 +6,8 @@ import { createContext, runInContext } from 'node:vm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { isQuotableCookie } from '../../../management/snippets/forwarder.ts';
-import { PRODUCTS, renderSnippets } from '../../../management/snippets/index.ts';
+import { renderSnippets } from '../../../management/snippets/index.ts';
+import { PRODUCTS } from '../../../management/snippets/products.ts';
 
 const TOKEN = `ft_${'T0k-en_'.repeat(6)}x`;
 const VALUES = {

@@ -1,0 +1,53 @@
+import { globSync } from 'node:fs';
+import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
+import { bundleEdge, bundleFront, bundleVerification } from '../../edge/bundle.ts';
+import { billOfMaterials } from './sbom.ts';
+
+/**
+ * `npm run build`, which `npm pack` calls: writes the package's `dist/`, which mirrors the sources file by file. Node
+ * runs no TypeScript below `node_modules`. The workers are bundled here, so that an installation needs no esbuild.
+ */
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const DIST = join(ROOT, 'dist');
+
+/** Read at run time by their path beside the code. */
+const ASSETS = ['gitops/**/*.hbs', 'sites/demo/**/*.{hbs,css,js}'];
+
+await rm(DIST, { recursive: true, force: true });
+await mkdir(DIST);
+await Promise.all([emit(), copyAssets(), bundleWorkers(), writeBill()]);
+
+async function emit(): Promise<void> {
+  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
+  // One after the other: both emit some files of plugins/, the second one with their types.
+  for (const config of ['tsconfig.json', 'tsconfig.plugin.json']) {
+    await execa(process.execPath, [tsc, '-p', join(ROOT, 'deploy/package', config)], { stdio: 'inherit' });
+  }
+}
+
+async function copyAssets(): Promise<void> {
+  await Promise.all(
+    globSync(ASSETS, { cwd: ROOT }).map((path) =>
+      cp(join(ROOT, path), join(DIST, path), { recursive: true }),
+    ),
+  );
+}
+
+async function bundleWorkers(): Promise<void> {
+  const [worker, front, verification] = await Promise.all([
+    bundleEdge(),
+    bundleFront(),
+    bundleVerification(),
+  ]);
+  for (const [name, text] of Object.entries({ worker, front, verification })) {
+    await writeFile(join(DIST, `${name}.js`), text);
+  }
+}
+
+async function writeBill(): Promise<void> {
+  await writeFile(join(DIST, 'sbom.json'), await billOfMaterials());
+}

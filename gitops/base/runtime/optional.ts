@@ -1,0 +1,29 @@
+import { findPackageJSON } from 'node:module';
+
+/** The packages of the embedded parts: an installation with `--omit=optional` has none of them. */
+const EMBEDDED = ['miniflare', '@electric-sql/pglite', '@electric-sql/pglite-prepopulatedfs'] as const;
+type Embedded = (typeof EMBEDDED)[number];
+
+/** The packages of the embedded parts that are not installed. */
+export function missingPackages(names: readonly string[] = EMBEDDED): string[] {
+  return names.filter((name) => !isInstalled(name));
+}
+
+/** Loads a package of an embedded part. Throws an `Error` that says how to install it. */
+export async function optional<Module>(name: Embedded, load: () => Promise<Module>): Promise<Module> {
+  if (!isInstalled(name)) throw new Error(howToInstall([name]));
+  return await load();
+}
+
+export function howToInstall(names: readonly string[]): string {
+  return `this installation has no embedded parts (${names.join(', ')}); install them: npm install --include=optional`;
+}
+
+function isInstalled(name: string): boolean {
+  try {
+    return findPackageJSON(name, import.meta.url) !== undefined;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return false;
+    throw error;
+  }
+}
