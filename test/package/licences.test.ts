@@ -1,0 +1,28 @@
+import { describe, expect, test } from 'vitest';
+import { refusedLicences } from '../../deploy/package/licences.ts';
+import { billOfMaterials } from '../../deploy/package/sbom.ts';
+
+const bill = (...components: { name: string; licenses?: readonly object[] }[]) =>
+  JSON.stringify({ components: components.map((one) => ({ version: '1.0.0', ...one })) });
+
+describe('the licences of all that is shipped', () => {
+  test('are allowed ones', async () => {
+    const text = await billOfMaterials();
+    // With the optional parts, for every system.
+    for (const name of ['fastify', 'zod', 'miniflare', 'workerd', '@electric-sql/pglite'])
+      expect(text).toContain(`"name": "${name}"`);
+    expect(text).not.toContain('"name": "vitest"');
+    expect(refusedLicences(text)).toEqual([]);
+  });
+
+  test.each([
+    ['an allowed one', [{ license: { id: 'MIT' } }], []],
+    ['one of two', [{ expression: '(BSD-3-Clause OR GPL-2.0)' }], []],
+    ['only one of two that both apply', [{ expression: 'MIT AND GPL-2.0' }], ['x@1.0.0: MIT AND GPL-2.0']],
+    ['another one', [{ license: { id: 'GPL-3.0-only' } }], ['x@1.0.0: GPL-3.0-only']],
+    ['none', [], ['x@1.0.0: no licence is stated']],
+    ['a text', [{ license: { name: 'see LICENCE' } }], ['x@1.0.0: see LICENCE']],
+  ])('of a package with %s', (_case, licenses, refused) => {
+    expect(refusedLicences(bill({ name: 'x', licenses }))).toEqual(refused);
+  });
+});
