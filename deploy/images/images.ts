@@ -1,0 +1,55 @@
+import { cp, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
+import { installPackage, type Tarball } from '../package/pack.ts';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+
+export const TARGETS = ['management', 'provisioner', 'verification', 'embedded'] as const;
+export type Target = (typeof TARGETS)[number];
+
+/** Node's name of an architecture, by that of images. */
+export const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
+export type Architecture = keyof typeof CPUS;
+
+/** Prepares the context of the Dockerfile below `folder`: the package as it is installed on a machine of that kind. */
+export async function imageContext(
+  tarball: Tarball,
+  folder: string,
+  architecture: Architecture,
+): Promise<void> {
+  const cpu = CPUS[architecture];
+  await installPackage(tarball, join(folder, 'host'), { cpu, omitOptional: true });
+  await installPackage(tarball, join(folder, 'whole'), { cpu });
+  for (const name of ['Dockerfile', 'health.mjs']) await cp(join(HERE, name), join(folder, name));
+  const verification = join(folder, 'verification');
+  await mkdir(verification);
+  await cp(join(HERE, 'verification.capnp'), join(verification, 'config.capnp'));
+  const installed = (path: string) => join(folder, 'whole/node_modules', path);
+  await cp(installed('tagyard/dist/verification.js'), join(verification, 'verification.js'));
+  const suffix = architecture === 'amd64' ? '64' : architecture;
+  await cp(installed(`@cloudflare/workerd-linux-${suffix}/bin/workerd`), join(verification, 'workerd'));
+}
+
+interface BuildOptions {
+  readonly target: Target;
+  readonly tag: string;
+  /** Default: that of the Dockerfile. */
+  readonly base?: string | undefined;
+  readonly architecture?: Architecture | undefined;
+}
+
+/** Builds one image from a context and returns its size in bytes. */
+export async function buildImage(
+  context: string,
+  { target, tag, base, architecture }: BuildOptions,
+): Promise<number> {
+  const flags = ['--quiet', '--target', target, '--tag', tag];
+  if (base !== undefined) flags.push('--build-arg', `BASE=${base}`);
+  // An engine without experimental features refuses the flag, also for its own architecture.
+  if (architecture !== undefined) flags.push('--platform', `linux/${architecture}`);
+  await execa('docker', ['build', ...flags, context], { env: { DOCKER_BUILDKIT: '0' } });
+  const { stdout } = await execa('docker', ['image', 'inspect', '--format', '{{.Size}}', tag]);
+  return Number(stdout);
+}
