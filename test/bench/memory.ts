@@ -20,7 +20,16 @@ export function residentMiB(root: number): number {
   return processTree(root).reduce((total, pid) => total + processMiB(pid), 0);
 }
 
-/** The same of one process alone. */
+/** The resident memory of each process of a tree (RSS, MiB): pages that several share count for each of them. */
+export function residentByProcess(root: number): { readonly command: string; readonly mib: number }[] {
+  return processTree(root).map((pid) => {
+    const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/status`) ?? '') ?? [];
+    const command = (read(`/proc/${pid}/cmdline`) ?? '').replaceAll('\0', ' ').trim();
+    return { command, mib: Number(kib ?? 0) / 1024 };
+  });
+}
+
+/** The proportional memory of one process alone. */
 export function processMiB(pid: number): number {
   const line = /^Pss:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/smaps_rollup`) ?? '');
   return Number(line?.[1] ?? 0) / 1024;

@@ -11,6 +11,7 @@ import { hostRestart } from './host-restart.ts';
 import { instance } from './instance.ts';
 import { management } from './management.ts';
 import { managementLoad } from './management-load.ts';
+import { packageFigures } from './package.ts';
 
 /** The parts of the bench by name; `npm run bench -- <names>` runs only those. */
 const SUITES: Readonly<Record<string, Suite>> = {
@@ -22,6 +23,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'broken-manifests': brokenManifests,
   management,
   'management-load': managementLoad,
+  package: packageFigures,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,
   'host-restart': hostRestart,
