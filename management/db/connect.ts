@@ -1,6 +1,6 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { PostgresDialect } from 'kysely';
-import pg from 'pg';
+import type pg from 'pg';
 import { optional } from '../../gitops/base/runtime/optional.ts';
 import { ConnectedDatabase } from './connected.ts';
 import { EmbeddedDialect } from './embedded-dialect.ts';
@@ -12,12 +12,20 @@ const CONNECT_MS = 30_000;
 
 /** PostgreSQL by URL. `onIdleError` gets the errors of idle connections; the pool replaces the broken ones. */
 export function connectPostgres(url: string, onIdleError: (error: Error) => void): ConnectedDatabase {
-  const pool = new pg.Pool({ connectionString: url, max: POOL_SIZE, connectionTimeoutMillis: CONNECT_MS });
-  pool.on('error', onIdleError);
-  pool.on('connect', answerByCallback);
-  // The pool handles errors of idle connections only, and an error event without a listener ends the process. This
-  // listener can ignore the error: after a break between two queries of a transaction, the next query fails.
-  pool.on('connect', (client) => client.on('error', () => undefined));
+  const pool = async () => {
+    const { default: pg } = await import('pg');
+    const opened = new pg.Pool({
+      connectionString: url,
+      max: POOL_SIZE,
+      connectionTimeoutMillis: CONNECT_MS,
+    });
+    opened.on('error', onIdleError);
+    opened.on('connect', answerByCallback);
+    // The pool handles errors of idle connections only, and an error event without a listener ends the process. This
+    // listener can ignore the error: after a break between two queries of a transaction, the next query fails.
+    opened.on('connect', (client) => client.on('error', () => undefined));
+    return opened;
+  };
   return new ConnectedDatabase(new PostgresDialect({ pool }), listenOnPostgres(url, onIdleError));
 }
 

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import type { PGlite } from '@electric-sql/pglite';
 import { sql } from 'kysely';
-import pg from 'pg';
 import { backoffMs } from '../../gitops/base/backoff.ts';
 import { systemClock } from '../../gitops/base/clock.ts';
 import { CHANNEL, type Listen } from './connected.ts';
@@ -13,6 +12,7 @@ const KEEP_ALIVE_MS = 10_000;
 /** Listens on a separate connection, outside the pool. `onError` gets the error of a connection that breaks. */
 export function listenOnPostgres(url: string, onError: (error: Error) => void): Listen {
   return async (_db, { onNotice, onListening }, signal) => {
+    const { default: pg } = await import('pg');
     for (let failures = 0; !signal.aborted; failures += 1) {
       const client = new pg.Client({
         connectionString: url,

@@ -2,7 +2,6 @@ import { globSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
-import { execa } from 'execa';
 import { z } from 'zod';
 import { EXTENSION, TAG_SERVER_ENTRY } from './tag-server/entry.ts';
 
@@ -74,6 +73,7 @@ export async function sourceFiles(): Promise<ImageFile[]> {
 async function librariesOfNode(): Promise<string[]> {
   const script =
     'process.report.excludeNetwork = true; JSON.stringify(process.report.getReport().sharedObjects)';
+  const { execa } = await import('execa');
   const { stdout } = await execa(process.execPath, ['--print', script], { env: { NODE_OPTIONS: '' } });
   return sharedObjects
     .parse(JSON.parse(stdout))

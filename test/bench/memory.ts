@@ -20,7 +20,7 @@ export function residentMiB(root: number): number {
   return processTree(root).reduce((total, pid) => total + processMiB(pid), 0);
 }
 
-/** The resident memory of each process of a tree (RSS, MiB): pages that several share count for each of them. */
+/** The resident memory of each process of a tree (RSS, MiB): a page that several use counts for each of them. */
 export function residentByProcess(root: number): { readonly command: string; readonly mib: number }[] {
   return processTree(root).map((pid) => {
     const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/status`) ?? '') ?? [];

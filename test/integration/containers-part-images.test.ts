@@ -43,7 +43,7 @@ async function settings(target: Target): Promise<Record<string, string>> {
     return {
       ...common,
       // In memory on this test's tmpfs would need the embedded database, which this image doesn't have.
-      DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none',
+      DATABASE_URL: 'postgres://api@127.0.0.1:9/none',
       INFRA_PROVISIONER_URL: 'http://127.0.0.1:9',
       AUTH_JWKS_URL: 'http://127.0.0.1:9/jwks.json',
       AUTH_ISSUER: 'https://login.example.test/',

@@ -2,8 +2,6 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { generateIdentity, identityToRecipient } from 'age-encryption';
-import { exportJWK, generateKeyPair } from 'jose';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
 import { CliError } from '../output/cli-error.ts';
@@ -82,6 +80,11 @@ function newSecret(): string {
 }
 
 async function newInstance(): Promise<Instance> {
+  // Loaded here: only the first start needs them.
+  const [{ generateIdentity, identityToRecipient }, { exportJWK, generateKeyPair }] = await Promise.all([
+    import('age-encryption'),
+    import('jose'),
+  ]);
   const identity = await generateIdentity();
   const { privateKey } = await generateKeyPair('ES256', { extractable: true });
   return {

@@ -1,4 +1,3 @@
-import { execa } from 'execa';
 import { mayWriteFirewall } from '../../appliers/network/firewall.ts';
 import { isDockerUsable } from '../../clients/docker.ts';
 import { CliError } from '../output/cli-error.ts';
@@ -99,6 +98,7 @@ async function chooseProxy(machine: Machine, wanted: 'nginx' | 'embedded' | null
 
 /** nginx is often in sbin, which is not in a user's PATH. */
 async function findNginx(): Promise<{ bin: string; version: string } | null> {
+  const { execa } = await import('execa');
   for (const bin of ['nginx', '/usr/sbin/nginx', '/usr/local/sbin/nginx']) {
     const result = await execa(bin, ['-v'], { reject: false, timeout: 5_000 });
     if (!result.failed) return { bin, version: result.stderr.replace('nginx version: ', '').trim() };

@@ -117,6 +117,13 @@ describe('git', () => {
     await eventually(() => expect(existsSync(`/proc/${orphan}`)).toBe(false));
   });
 
+  test('is started by no process that waits for long: it ends without work, and the next call starts another', async () => {
+    await git(directory, ['version']);
+    const first = starter(process.pid);
+    await eventually(() => expect(starters(process.pid)).not.toContain(first));
+    expect(String(await git(directory, ['version']))).toContain('git version');
+  });
+
   test('does not keep a process alive that has its answer', async () => {
     const script = join(directory, 'answered.ts');
     await writeFile(
