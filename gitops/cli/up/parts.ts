@@ -6,7 +6,7 @@ import { AUDIENCE, ISSUER, OPERATOR } from '../instance/issuer.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
 import type { Ports } from './ports.ts';
-import { ALLOCATOR, QUICK_WASM, SMALL_V8, V8_OPTIONS } from './v8-options.ts';
+import { QUICK_WASM, SMALL_HEAP, SMALL_V8 } from './v8-options.ts';
 
 /** The zone of the embedded instance. Browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3). */
 const ZONE = 'tagyard.localhost';
@@ -33,7 +33,7 @@ function part(setup: Setup, name: string, script: string, env: Record<string, st
   return {
     name,
     script: fileURLToPath(siblingUrl(`../../../${script}`, import.meta.url)),
-    env: { ...ALLOCATOR, ...env },
+    env: { ...SMALL_HEAP, ...env },
     v8Options: SMALL_V8,
     logFile: setup.home.at('logs', `${name}.log`),
   };
@@ -69,7 +69,7 @@ export function cloudflareUrl({ ports }: Setup): string {
 
 export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId: string }): ChildSpec {
   const { home, instance, ports, drivers, env } = setup;
-  const provisioner = part(setup, 'provisioner', 'gitops/main', {
+  return part(setup, 'provisioner', 'gitops/main', {
     TAGYARD_INSTANCE: instance.instance,
     HOST_NAME,
     SITES_REPO: home.at('sites.git'),
@@ -103,7 +103,6 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
     TAG_SERVER_ENTRY,
     DRAIN_SECONDS: env.DRAIN_SECONDS || '0',
   });
-  return { ...provisioner, v8Options: V8_OPTIONS };
 }
 
 export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {

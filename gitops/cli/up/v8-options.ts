@@ -1,5 +1,5 @@
 /**
- * V8's options for the provisioner, also in `npm run provisioner`; V8 reads them at its start only. By default, on a
+ * V8's options for the provisioner of a host, in `npm run provisioner`; V8 reads them at its start only. By default, on a
  * machine with much memory, V8 lets its young generation grow to 128 MiB and its heap to twice the live size, although
  * a pass allocates a few megabytes. The options halve the memory and cost a third more CPU per pass.
  */
@@ -12,7 +12,10 @@ export const V8_OPTIONS = ['--max-semi-space-size=4', '--heap-growing-percent=30
  */
 export const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072' } as const;
 
-/** Options for the parts that have little to do on one machine. They halve what V8 keeps beside the live objects. */
+/**
+ * Options for the parts that have little to do on one machine. They halve what V8 keeps beside the live objects. `npm
+ * start` and the first line of `cli.ts` have the same ones.
+ */
 export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size'] as const;
 
 /**
@@ -20,3 +23,10 @@ export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size'] as co
  * code, which it never returns.
  */
 export const QUICK_WASM = '--liftoff-only';
+
+/** The same for glibc: threads use one heap together, and freed memory returns to the system sooner. */
+export const SMALL_HEAP = {
+  MALLOC_ARENA_MAX: '1',
+  MALLOC_TRIM_THRESHOLD_: '65536',
+  MALLOC_MMAP_THRESHOLD_: '65536',
+} as const;
