@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --max-semi-space-size=1 --optimize-for-size
+#!/usr/bin/env -S node --max-semi-space-size=1 --optimize-for-size --no-opt --no-sparkplug
 // Everything imported here must load on Node 18, so that it can say which version it needs.
 import { CliError } from './cli/output/cli-error.ts';
 import { useCompileCache } from './cli/output/compile-cache.ts';

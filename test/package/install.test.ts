@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { request } from 'undici';
@@ -136,6 +136,13 @@ describe.skipIf(old.length === 0)('on a Node that is too old', () => {
   const tagyard = (...args: string[]) => run(whole, old[0] ?? '', at(whole, 'dist/gitops/cli.js'), ...args);
 
   test('version and help answer', async () => {
+    const installed = join(whole, 'node_modules/.bin/tagyard');
+    // As a person runs it: the first line of the file names V8's options.
+    const PATH = [dirname(old[0] ?? ''), process.env.PATH].join(delimiter);
+    expect(await execa(installed, ['--version'], { env: { PATH } })).toMatchObject({
+      exitCode: 0,
+      stderr: '',
+    });
     expect(await tagyard('--version')).toMatchObject({ exitCode: 0, stderr: '' });
     expect((await tagyard('status', '--help')).stdout).toContain('Usage: tagyard status');
   });

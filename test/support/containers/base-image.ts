@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { execa } from 'execa';
 import { temporaryFolder } from '../package/folder.ts';
@@ -18,6 +18,7 @@ export async function baseImage(tag: string): Promise<AsyncDisposable> {
     cpSync(source, join(root, path), { recursive: true, dereference: true });
   };
   for (const path of ['/tmp', '/usr/bin', '/usr/local/bin']) mkdirSync(join(root, path), { recursive: true });
+  chmodSync(join(root, 'tmp'), 0o1777);
   symlinkSync('usr/bin', join(root, 'bin'));
   const programs = PROGRAMS.map((name) =>
     execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim(),
