@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync } from 'node:fs';
+import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
@@ -10,7 +10,7 @@ import type { Bench, Suite } from './bench.ts';
 import { residentByProcess } from './memory.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const MODULES = join(ROOT, 'node_modules');
+const MODULES = realpathSync(join(ROOT, 'node_modules'));
 const IDLE_MS = 15_000;
 const TIMES = 5;
 const EMBEDDED = { TAGYARD_PROXY: 'embedded', TAGYARD_CONTAINERS: 'process' };
