@@ -16,6 +16,7 @@ import { awaitDemo, DEMO_DOMAIN, type Demo, ensureDemo } from './demo.ts';
 import { chooseDrivers, type Drivers } from './drivers.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
 import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
+import { Phases } from './phases.ts';
 import { assignPorts } from './ports.ts';
 import { awaitSettled } from './settled.ts';
 
@@ -78,6 +79,35 @@ interface Started {
 }
 
 async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableStack): Promise<Started> {
+  const phases = new Phases();
+  const setup = await phases.time('preparation', () => prepare(home, env));
+  const { instance, ports } = setup;
+  const jwks = await serveJwks(instance, ports.issuer);
+  if (stack.disposed) await jwks.close();
+  stack.defer(() => jwks.close());
+
+  const children: Child[] = [];
+  const launch = async (spec: ChildSpec): Promise<Record<string, unknown>> => {
+    const child = new Child(spec, () => rememberPids(home, pidsOf(children)));
+    children.push(child);
+    stack.defer(() => child.stop());
+    return await phases.time(spec.name, () => child.start());
+  };
+  const zone = launch(edgePart(setup)).then(({ accountId, zoneId }) => ({
+    accountId: String(accountId),
+    zoneId: String(zoneId),
+  }));
+  const provisioner = zone.then((known) => launch(provisionerPart(setup, known)));
+  await settleAll([provisioner, launch(managementPart(setup, jwks.url)), launch(demoPart(setup))]);
+  const { demo, container } = await phases.time('sites', () => settleSites(setup));
+
+  const run = { ...describeRun(setup, demo, (await zone).accountId), phases: phases.seconds };
+  await writeRun(home.at(RUN_FILE), run);
+  return { run, drivers: setup.drivers, demoStatus: container.status };
+}
+
+/** Everything that the parts need before they start. */
+async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
   await removeRun(home.at(RUN_FILE));
   await clearLeftovers(home);
   const remembered = await home.instance();
@@ -104,35 +134,19 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
     tagServerImage: await tagServerImage(docker),
   };
   if (docker) await replaceImages(setup);
-  const jwks = await serveJwks(instance, ports.issuer);
-  if (stack.disposed) await jwks.close();
-  stack.defer(() => jwks.close());
+  return setup;
+}
 
-  const children: Child[] = [];
-  const launch = async (spec: ChildSpec): Promise<Record<string, unknown>> => {
-    const child = new Child(spec, () => rememberPids(home, pidsOf(children)));
-    children.push(child);
-    stack.defer(() => child.stop());
-    return await child.start();
-  };
-  const zone = launch(edgePart(setup)).then(({ accountId, zoneId }) => ({
-    accountId: String(accountId),
-    zoneId: String(zoneId),
-  }));
-  const provisioner = zone.then((known) => launch(provisionerPart(setup, known)));
-  await settleAll([provisioner, launch(managementPart(setup, jwks.url)), launch(demoPart(setup))]);
-
+/** Waits for the demo site and all other sites, and tells the demo's shop its site. */
+async function settleSites({ home, instance, ports, demoSiteFile }: Setup) {
   const managementUrl = `http://127.0.0.1:${ports.management}`;
   const demo = await ensureDemo(home, instance, managementUrl);
   const container = await awaitDemo(demo, managementUrl);
   await awaitSettled({ url: `http://127.0.0.1:${ports.provisioner}`, secret: instance.infraSecret });
   const { snippet = '', webTagId } = container.domains.find(({ domain }) => domain === DEMO_DOMAIN) ?? {};
   const edgeUrl = `http://${container.hostnames.edge}:${ports.edge}`;
-  await writeDurably(setup.demoSiteFile, JSON.stringify({ snippet, edgeUrl, webTagId }));
-
-  const run = describeRun(setup, demo, (await zone).accountId);
-  await writeRun(home.at(RUN_FILE), run);
-  return { run, drivers, demoStatus: container.status };
+  await writeDurably(demoSiteFile, JSON.stringify({ snippet, edgeUrl, webTagId }));
+  return { demo, container };
 }
 
 async function tagServerImage(inDocker: boolean): Promise<string> {
@@ -206,7 +220,10 @@ function printAddresses({ run, demoStatus }: Started, ms: number): void {
     ['sites repo', run.sitesRepo],
     ['demo shop', `${run.demo.pageUrl} (${demoStatus})`],
   ];
-  process.stdout.write(`\nready in ${(ms / 1000).toFixed(1)} s\n`);
+  const phases = Object.entries(run.phases ?? {}).map(([name, seconds]) => `${name} ${seconds.toFixed(1)}`);
+  process.stdout.write(
+    `\nready in ${(ms / 1000).toFixed(1)} s ${styleText('dim', `(${phases.join(', ')})`)}\n`,
+  );
   for (const [what, where] of lines)
     process.stdout.write(`  ${what.padEnd(12)} ${styleText('cyan', where)}\n`);
   process.stdout.write('Press Ctrl-C to stop. The next start continues with the same data.\n');
