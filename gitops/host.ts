@@ -8,7 +8,6 @@ import { certificatesByMode } from './appliers/proxy/certificates.ts';
 import { cloudflareRanges } from './appliers/proxy/cloudflare-ranges.ts';
 import { proxyDriver } from './appliers/proxy/driver.ts';
 import { listenAddresses } from './appliers/proxy/listen.ts';
-import { nginxBackend } from './appliers/proxy/nginx/backend.ts';
 import type { ApplierFactory } from './appliers/registration.ts';
 import type { Log } from './base/log.ts';
 import { type Identity, insidePreviewName } from './base/ownership.ts';
@@ -21,7 +20,6 @@ import { dockerBridgeGateway, dockerEngine } from './clients/docker.ts';
 import { openInsideCas } from './embedded/inside-cas.ts';
 import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
-import { embeddedBackend } from './embedded/proxy/backend.ts';
 import type { Env } from './env.ts';
 import type { ContainerSettings } from './manifest/containers.ts';
 import { Slots } from './manifest/slots.ts';
@@ -78,6 +76,11 @@ type HostServices = Awaited<ReturnType<typeof openServices>>['services'] & {
   readonly earlier: readonly Applier[];
 };
 
+const PROXY_DRIVERS = {
+  nginx: async () => (await import('./appliers/proxy/nginx/backend.ts')).nginxBackend,
+  embedded: async () => (await import('./embedded/proxy/backend.ts')).embeddedBackend,
+};
+
 async function openServices(
   env: Env,
   stack: AsyncDisposableStack,
@@ -109,7 +112,7 @@ async function openServices(
     ...(inside === null ? {} : { inside }),
   });
   const docker = ownNetwork ? await dockerEngine() : null;
-  const proxy = proxyDriver(env, {
+  const proxy = await proxyDriver(env, {
     stateDir: env.STATE_DIR,
     listen: docker
       ? await listenAddresses(env.PROXY_LISTEN, {
@@ -125,7 +128,7 @@ async function openServices(
     ranges,
     now,
     log,
-    drivers: { nginx: nginxBackend, embedded: embeddedBackend },
+    drivers: PROXY_DRIVERS,
   });
   stack.defer(() => proxy.close());
   const { tlsPort: originPort } = await proxy.start();

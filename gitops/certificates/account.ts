@@ -1,7 +1,6 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { calculateJwkThumbprint } from 'jose';
 import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
 import { readJsonFile } from '../base/json-file.ts';
@@ -32,6 +31,7 @@ export async function openAccount(directory: string): Promise<Account> {
   const file = join(directory, 'account.json');
   const key = (await readFile(keyFile, 'utf8').catch(nullIfMissing)) ?? (await makeKey(keyFile));
   const jwk = createPublicKey(createPrivateKey(key)).export({ format: 'jwk' });
+  const { calculateJwkThumbprint } = await import('jose');
   return {
     key,
     url: await readUrl(file),

@@ -1,4 +1,3 @@
-import { ExecaError, execa } from 'execa';
 import { limit } from '../base/limit.ts';
 
 /** A program could not be started, timed out, or ended with another code than 0. */
@@ -65,6 +64,7 @@ async function run(
   args: readonly string[],
   { timeoutMs = 30_000, cwd, env = {}, input = '', maxOutput = MAX_OUTPUT, signal }: CommandOptions,
 ): Promise<{ stdout: string; stderr: string }> {
+  const { ExecaError, execa } = await import('execa');
   try {
     const { stdout, stderr } = await execa(file, args, {
       timeout: timeoutMs,

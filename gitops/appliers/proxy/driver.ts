@@ -20,6 +20,8 @@ interface DriverSettings extends ProxySettings {
   readonly log: Log;
 }
 
+type BuildBackend = (settings: DriverSettings) => ProxyBackend;
+
 interface ProxyDriverDeps {
   readonly stateDir: string;
   /** Addresses to bind, see `listenAddresses`. */
@@ -33,16 +35,18 @@ interface ProxyDriverDeps {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly log: Log;
-  readonly drivers: Readonly<Record<Environment['PROXY_DRIVER'], (settings: DriverSettings) => ProxyBackend>>;
+  /** Of each driver. Only the one that is asked for is loaded. */
+  readonly drivers: Readonly<Record<Environment['PROXY_DRIVER'], () => Promise<BuildBackend>>>;
 }
 
 /** The proxy that the environment asks for, not started yet. */
-export function proxyDriver(env: Environment, deps: ProxyDriverDeps): ProxyBackend {
+export async function proxyDriver(env: Environment, deps: ProxyDriverDeps): Promise<ProxyBackend> {
   const { stateDir, challengeKey, ranges, drivers, ...shared } = deps;
   if (env.PROXY_DRIVER === 'embedded' && env.GEOIP_DATABASE !== undefined) {
     deps.log.warn({}, 'the embedded proxy doesn’t use GEOIP_DATABASE: only nginx does');
   }
-  return drivers[env.PROXY_DRIVER]({
+  const build = await drivers[env.PROXY_DRIVER]();
+  return build({
     ...shared,
     prefix: join(stateDir, 'proxy'),
     httpPort: env.PROXY_HTTP_PORT,

@@ -4,9 +4,9 @@ import { proxyDriver } from '../../../../gitops/appliers/proxy/driver.ts';
 import { proxySettings } from '../../../../gitops/appliers/proxy/settings.ts';
 
 /** The driver that is used for these settings, and what it gets. */
-function chosen(env: Record<string, string>) {
+async function chosen(env: Record<string, string>) {
   const calls: { driver: string; settings: ProxySettings }[] = [];
-  const driver = (name: string) => (settings: ProxySettings) => {
+  const driver = (name: string) => async () => (settings: ProxySettings) => {
     calls.push({ driver: name, settings });
     throw new Error(name);
   };
@@ -23,12 +23,12 @@ function chosen(env: Record<string, string>) {
     drivers: { nginx: driver('nginx'), embedded: driver('embedded') },
   };
   const settings = proxySettings.parse({ EDGE_UPSTREAM: 'http://127.0.0.1:8787', ...env });
-  expect(() => proxyDriver(settings, deps)).toThrow();
+  await expect(proxyDriver(settings, deps)).rejects.toThrow();
   return calls[0];
 }
 
-test.each(['nginx', 'embedded'])('PROXY_DRIVER=%s chooses the driver', (name) => {
-  expect(chosen({ PROXY_DRIVER: name })).toMatchObject({
+test.each(['nginx', 'embedded'])('PROXY_DRIVER=%s chooses the driver', async (name) => {
+  expect(await chosen({ PROXY_DRIVER: name })).toMatchObject({
     driver: name,
     settings: { prefix: '/state/proxy' },
   });
@@ -38,18 +38,18 @@ test.each([
   ['http://127.0.0.1:8787', { scheme: 'http', address: '127.0.0.1', port: 8787 }],
   ['http://127.0.0.1', { scheme: 'http', address: '127.0.0.1', port: 80 }],
   ['https://203.0.113.10', { scheme: 'https', address: '203.0.113.10', port: 443 }],
-])('EDGE_UPSTREAM=%s', (text, edgeUpstream) => {
-  expect(chosen({ EDGE_UPSTREAM: text })?.settings).toMatchObject({ edgeUpstream });
+])('EDGE_UPSTREAM=%s', async (text, edgeUpstream) => {
+  expect((await chosen({ EDGE_UPSTREAM: text }))?.settings).toMatchObject({ edgeUpstream });
 });
 
 test.each([
   [{}, 30_000_000],
   [{ SITE_LOG_MEGABYTES: '5' }, 5_000_000],
-])('%j limits a site’s logs to %i bytes', (env, logBytes) => {
-  expect(chosen(env)?.settings).toMatchObject({ logBytes });
+])('%j limits a site’s logs to %i bytes', async (env, logBytes) => {
+  expect((await chosen(env))?.settings).toMatchObject({ logBytes });
 });
 
-test('trusts Cloudflare’s ranges and the operator’s', () => {
-  const { settings } = chosen({ TRUSTED_PROXIES: '10.0.0.0/8' }) ?? {};
+test('trusts Cloudflare’s ranges and the operator’s', async () => {
+  const { settings } = (await chosen({ TRUSTED_PROXIES: '10.0.0.0/8' })) ?? {};
   expect(settings?.trusted?.()).toEqual({ cloudflare: ['192.0.2.0/24'], own: ['10.0.0.0/8'] });
 });
