@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { execa } from 'execa';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { buildImage, imageContext, TARGETS, type Target } from '../../deploy/images/images.ts';
 import { packTree } from '../../deploy/package/pack.ts';
@@ -11,10 +11,13 @@ import { baseImage } from '../support/containers/base-image.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/package/folder.ts';
 
+// Two installations and four images, beside other pools.
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 900_000 });
+
 const NAME = `tagyard-test-part-${process.pid}`;
 const BASE = `tagyard-test/part-base-${process.pid}`;
 const tagOf = (target: Target) => `tagyard-test/part-${process.pid}-${target}`;
-const TIMEOUT = { timeoutMs: 120_000, intervalMs: 200 };
+const TIMEOUT = { timeoutMs: 300_000, intervalMs: 200 };
 
 const docker = async (...args: string[]) => (await execa('docker', args, { all: true })).all;
 const inspected = z.tuple([

@@ -4,12 +4,15 @@ import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { request } from 'undici';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { installPackage, packTree, type Tarball, THIS_NODE } from '../../deploy/package/pack.ts';
 import { startInstance } from '../support/instance.ts';
 import { temporaryFolder } from '../support/package/folder.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+// Two installations and a whole instance, beside other pools.
+vi.setConfig({ testTimeout: 360_000, hookTimeout: 600_000 });
 
 const scratch = temporaryFolder();
 /** A production host's folder, without the embedded parts. */
