@@ -6,6 +6,7 @@ import { execa } from 'execa';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { installPackage, packTree, type Tarball, THIS_NODE } from '../../deploy/package/pack.ts';
+import { eventually } from '../support/eventually.ts';
 import { startInstance } from '../support/instance.ts';
 import { temporaryFolder } from '../support/package/folder.ts';
 
@@ -117,10 +118,13 @@ describe('npx tagyard up', () => {
     });
     const [, loader = ''] = /(\/l\/[\w.]+\.js)/.exec(text) ?? [];
     const host = /https?:\/\/([\w.-]+):\d+\/l\//.exec(text)?.[1] ?? '';
-    const served = await request(new URL(loader, edge.url), { headers: { host } });
-    expect({ status: served.statusCode, script: await served.body.text() }).toMatchObject({
-      status: 200,
-      script: expect.stringContaining('tagyard'),
+    // KV reaches the worker a moment after the site is active.
+    await eventually(async () => {
+      const served = await request(new URL(loader, edge.url), { headers: { host } });
+      expect({ status: served.statusCode, script: await served.body.text() }).toMatchObject({
+        status: 200,
+        script: expect.stringContaining('tagyard'),
+      });
     });
     const status = await run(whole, 'npx', '--no-install', 'tagyard', 'status');
     expect(status).toMatchObject({ exitCode: 0, stderr: '' });
