@@ -54,10 +54,12 @@ export function decideConsent(mode: ConsentMode, gpc: boolean, choices: ConsentC
     const choice = choices[type];
     return !gpc && (mode === 'required' ? choice === 'granted' : choice !== 'denied');
   };
+  const denied = [choices.analytics_storage, choices.ad_storage].includes('denied');
   const analytics = allowed('analytics_storage');
   const ads = allowed('ad_storage');
   return {
     identify: analytics || ads,
+    isDenied: gpc || denied,
     analytics,
     adUserData: allowed('ad_user_data'),
     adPersonalization: allowed('ad_personalization'),

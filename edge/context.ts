@@ -11,6 +11,7 @@ import { EdgeError } from './http/errors.ts';
 import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
 import { NOWHERE } from './http/place.ts';
+import { keepCookies } from './http/prefix.ts';
 import { type Hop, isUnder } from './http/public-url.ts';
 import { type ResolvedSite, storeUnavailable } from './site.ts';
 import type { ConfigStores } from './stores/config-store.ts';
@@ -147,13 +148,13 @@ export function contextFactory(
       }
       return members;
     },
-    fetchOrigin: (pathAndQuery, init) =>
-      fetchOrigin(pathAndQuery, init, {
-        ...services,
-        origin: resolved.origin,
-        url,
-        visitor,
-      }),
+    fetchOrigin(pathAndQuery, init) {
+      // The value of such a cookie is the key of a visitor's record, and belongs to the pages' own server.
+      const headers = new Headers(init.headers);
+      if (prefix !== '') keepCookies(headers, (name) => !resolved.keyCookies.includes(name));
+      const { origin } = resolved;
+      return fetchOrigin(pathAndQuery, { ...init, headers }, { ...services, origin, url, visitor });
+    },
     log: record,
     report: (event) => guard.log(event, { plugin: plugin.name, site: site.siteId }),
     waitUntil: (work) =>

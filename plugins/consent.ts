@@ -31,6 +31,8 @@ export const modeOf = ({ consent, consentMode }: ConsentRules): ConsentMode =>
 export interface Consent {
   /** Whether storage is allowed for any purpose: without one, the visitor gets no id. */
   readonly identify: boolean;
+  /** Whether storage is denied for a purpose: by a choice on the page or `Sec-GPC`, not by the site's mode alone. */
+  readonly isDenied: boolean;
   /** Whether storage is allowed for analytics. */
   readonly analytics: boolean;
   /** Whether data of the visitor may be sent for ads, and used to personalize them. Storage does not depend on them. */

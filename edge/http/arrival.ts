@@ -56,7 +56,7 @@ export async function arrive(
       copy ??= withoutPrefix(request, prefix, passesCookie);
       return copy;
     },
-    holder: () => copy ?? request,
+    holder: () => (copy?.body ? copy : request),
     path: pathname.slice(prefix.length) || '/',
     prefix,
     // Without a proof the peer may be the domain's server, not the visitor.

@@ -4,7 +4,7 @@ import { placeHeaders } from './place.ts';
 import { HOP_HEADER, isClaim } from './request-headers.ts';
 
 /** Headers for the next hop only (RFC 9110, 7.6.1). */
-const HOP_BY_HOP = /^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
+const HOP_BY_HOP = /^(?:connection|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
 
 /** Milliseconds until an origin's answer must begin. The preview server answers long polls after 20 s. */
 export const ORIGIN_TIMEOUT_MS = 30_000;

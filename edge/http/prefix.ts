@@ -18,15 +18,17 @@ export function prefixOf(pathname: string, prefixes: Prefixes): string | null {
 }
 
 /**
- * True where a path is below a prefix only in another spelling (`/%6d3trics1/`, `//m3trics1/`, `/x/..%2Fm3trics1/`): a
- * domain's own server may decode it, forward the request and send the path as it came.
+ * True where a path is below a prefix only in another spelling (`/M3trics1/`, `/%6d3trics1/`, `//m3trics1/`,
+ * `/x/..%2Fm3trics1/`): a domain's own server may ignore case or decode it, forward the request and send the path as it came.
  */
 export function isMisspelt(pathname: string, prefixes: Prefixes): boolean {
-  if (prefixes.size === 0 || !/%|\/\//.test(pathname)) return false;
+  if (prefixes.size === 0) return false;
+  if (!/%|\/\//.test(pathname)) return prefixOf(pathname.toLowerCase(), prefixes) !== null;
   const decoded = pathname
     .replaceAll(/%([2-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
-    // A decoded `?` or `#` is a character of the path, not its end.
-    .replaceAll(/[?#]/g, '_')
+    // Once decoded, none of these ends or separates anything.
+    .replaceAll(/[?#\\]/g, '_')
+    .toLowerCase()
     .replaceAll(/\/+/g, '/');
   return prefixOf(new URL(decoded, 'https://edge').pathname, prefixes) !== null;
 }
@@ -45,29 +47,30 @@ const DROPPED = ['authorization', ...Object.values(FORWARDER_HEADERS)];
 
 /**
  * The request as if there were no prefix. The browser addressed it to the pages' own server: only cookies that
- * `passes` accepts are kept, and neither that server's credentials nor what it states to the edge. Takes the body over,
- * unless it has been read.
+ * `passes` accepts are kept, and neither that server's credentials nor what it states to the edge. Takes over a body that
+ * has not been read, but none of GET and HEAD, whose bodies mean nothing (RFC 9110, 9.3.1).
  */
 export function withoutPrefix(request: Request, prefix: string, passes: PassesCookie): Request {
-  const { method, body, bodyUsed } = request;
+  const { method, bodyUsed } = request;
+  const body = bodyUsed || method === 'GET' || method === 'HEAD' ? null : request.body;
   const headers = new Headers(request.headers);
   for (const name of DROPPED) headers.delete(name);
-  const cookies = headers.get('cookie');
-  if (cookies !== null) {
-    const kept = keptCookies(cookies, passes);
-    if (kept === '') headers.delete('cookie');
-    else headers.set('cookie', kept);
-  }
-  return new Request(strippedUrl(request.url, prefix), { method, headers, body: bodyUsed ? null : body });
+  keepCookies(headers, passes);
+  return new Request(strippedUrl(request.url, prefix), { method, headers, body });
 }
 
 /** Pairs without a name are dropped, too: browsers send the value of a nameless cookie alone. */
-function keptCookies(header: string, passes: PassesCookie): string {
-  return header
-    .split(';')
+export function keepCookies(headers: Headers, passes: PassesCookie): void {
+  const cookies = headers.get('cookie');
+  if (cookies === null) return;
+  const kept = cookies
+    // The runtime joins several lines by a comma and a space, which no value contains.
+    .split(/;|,\s/)
     .filter((pair) => pair.includes('=') && passes(pair.slice(0, pair.indexOf('=')).trim()))
     .map((pair) => pair.trim())
     .join('; ');
+  if (kept === '') headers.delete('cookie');
+  else headers.set('cookie', kept);
 }
 
 /** Keeps path and query as they were sent, unless the prefix appears only after the URL has been normalised. */

@@ -1,7 +1,10 @@
 import type { Forwarder } from './forwarder.ts';
 import { ANSWER_SECONDS, CONNECT_SECONDS, comment, cookieNames, preamble } from './parts.ts';
 
-/** `edit*` matches again in what follows a match, where `^` would match too: a separator in front takes its place. */
+/**
+ * `edit*` matches again in what follows a match, where `^` would match too: a separator in front takes its place. Apache
+ * joins several lines of cookies by a comma and a space.
+ */
 export function apacheSnippet(forwarder: Forwarder): string {
   const { edge, path, token, cookies } = forwarder;
   const tls = `<Proxy "${edge.origin}${path}/">
@@ -28,8 +31,8 @@ export function apacheSnippet(forwarder: Forwarder): string {
     RequestHeader unset Authorization
     # Only the cookies that are named here are passed on.
     RequestHeader edit Cookie "^" "; "
-    RequestHeader edit* Cookie ";(?! *(?:${cookieNames(cookies)})=)[^;]*" ""
-    RequestHeader edit Cookie "^; *" ""
+    RequestHeader edit* Cookie "(?:;|, )(?! *(?:${cookieNames(cookies)})=)(?:(?!, )[^;])*" ""
+    RequestHeader edit Cookie "^[;,] *" ""
 
     RequestHeader set x-tagyard-forwarder-token "${token}"
     RequestHeader set x-tagyard-visitor "expr=%{REMOTE_ADDR}"

@@ -30,6 +30,7 @@ describe('decideConsent', () => {
   ])('mode %s, Sec-GPC %s, choices %j: %j', (mode, gpc, choices, { analytics, ads }) => {
     const consent = decideConsent(mode, gpc, choices);
     expect(consent.identify).toBe(analytics || ads);
+    expect(consent.isDenied).toBe(gpc || [choices.analytics_storage, choices.ad_storage].includes(denied));
     for (const name of ['_ga', '_ga_ABC', 'FPID', 'FPLC']) expect(consent.allows(name)).toBe(analytics);
     for (const name of ['_fbp', '_fbc', '_gcl_au', 'FPAU', 'FPGCLAW']) expect(consent.allows(name)).toBe(ads);
   });

@@ -1,3 +1,5 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { forwarderToken, hashOf, prefixed, stated } from '../support/edge/forwarder.ts';
 import { type Answer, HOP_SECRET, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
@@ -35,6 +37,14 @@ beforeEach(async () => {
   await stage.seen();
 });
 afterAll(() => stage.close());
+
+/** Sends octets as they are, and resolves to all that is answered until the connection ends. */
+async function raw(start: string, headers: readonly string[], body = ''): Promise<string> {
+  const socket = connect(stage.port, '127.0.0.1');
+  const lines = [`${start} HTTP/1.1`, `Host: ${site.host}`, 'Connection: close', ...headers, '', body];
+  socket.end(lines.join('\r\n'));
+  return await text(socket);
+}
 
 /** What a stranger can tell apart in an answer. */
 const visible = ({ status, headers, text }: Answer) => {
@@ -127,6 +137,9 @@ describe('another spelling of a prefix, for which a domain’s server may forwar
   });
 
   test.each([
+    '/M3trics1/g/collect',
+    '/M3TRICS1/g/collect',
+    '/%4d3trics1/g/collect',
     '/%6d3trics1/g/collect',
     '/%6D3trics1/g/collect?v=2',
     '/m3trics1%2Fg/collect',
@@ -148,13 +161,20 @@ describe('another spelling of a prefix, for which a domain’s server may forwar
     expect(stage.upstream.received).toEqual([]);
   });
 
-  test.each(['/a%20b/m3trics1/x', '/%6d3trics1x/y', '/x//m3trics1', '/g/collect?a=/%6d3trics1/', '/%ff/x'])(
-    '%s is none',
-    async (path) => {
-      expect((await stage.send(own.host, path)).status).toBe(200);
-      expect(stage.upstream.received.map(({ url }) => url)).toEqual([expect.stringContaining(path)]);
-    },
-  );
+  test.each([
+    '/a%20b/m3trics1/x',
+    '/%5C%5B/x',
+    '/%5C:x/',
+    '/%5C%20/',
+    '/Shop/M3trics1',
+    '/%6d3trics1x/y',
+    '/x//m3trics1',
+    '/g/collect?a=/%6d3trics1/',
+    '/%ff/x',
+  ])('%s is none', async (path) => {
+    expect((await stage.send(own.host, path)).status).toBe(200);
+    expect(stage.upstream.received.map(({ url }) => url)).toEqual([expect.stringContaining(path)]);
+  });
 });
 
 describe('a rotated token', () => {
@@ -171,6 +191,30 @@ describe('a rotated token', () => {
 });
 
 describe('cookies', () => {
+  test('in several lines are filtered like those of one', async () => {
+    await raw(`GET ${PREFIX}/g/collect`, [
+      'Cookie: _ga=1',
+      'Cookie: session=s3cret',
+      'Cookie: _gcl_au=2; b=3',
+    ]);
+    expect(stage.upstream.received[0]?.headers.cookie).toBe('_ga=1; _gcl_au=2');
+  });
+
+  test.each([true, false])(
+    'do not contain the master cookie for the tag server; restoration: %s',
+    async (on) => {
+      const own = await stage.site({
+        features: { cookie_restoration: on },
+        modules: { cookie_restoration: { masterCookie: 'shop_id' } },
+        domains: [{ sameOrigin: prefixed(PREFIX, TOKEN) }],
+      });
+      const cookie = `shop_id=${'0123456789abcdef'.repeat(2)}; _ga=1`;
+      const headers = { ...stated(TOKEN, `www.${own.domains[0]?.domain}`), cookie };
+      await stage.send(own.host, `${PREFIX}/g/collect`, { headers });
+      expect(stage.upstream.received[0]?.headers.cookie).toBe('_ga=1');
+    },
+  );
+
   test('the id of another host, in a request that no server vouches for, does not identify', async () => {
     const id = 'f'.repeat(32);
     const answer = await stage.send(site.host, `${PREFIX}/boot`, {
@@ -192,6 +236,33 @@ describe('cookies', () => {
       expect(JSON.stringify(arrived)).not.toContain('s3cret');
     }
     expect(JSON.stringify(await stage.seen())).not.toContain('s3cret');
+  });
+});
+
+describe('a body that means nothing', () => {
+  test.each([
+    ['GET', '/g/collect'],
+    ['HEAD', '/g/collect'],
+    ['GET', '/gtm.js'],
+    ['GET', '/c/:token.js'],
+  ])('%s %s with one is answered below a prefix as without a prefix', async (method, path) => {
+    stage.upstream.reply = ({ url }) => (url.includes('gtm.js') ? vendorScript() : {});
+    const target = path.replace(':token', `${site.domains[0]?.token}`);
+    for (const framing of ['Content-Length: 3', 'Transfer-Encoding: chunked']) {
+      const body = framing.startsWith('C') ? 'abc' : '3\r\nabc\r\n0\r\n\r\n';
+      const [plain, below] = await Promise.all(
+        ['', PREFIX].map((prefix) => raw(`${method} ${prefix}${target}`, [framing], body)),
+      );
+      expect(below?.split('\r\n')[0]).toBe(plain?.split('\r\n')[0]);
+    }
+  });
+});
+
+describe('a client that waits before it sends a body', () => {
+  test.each(['', PREFIX])('gets the tag server’s answer, prefix "%s"', async (prefix) => {
+    const headers = ['Expect: 100-continue', 'Content-Length: 3'];
+    expect(await raw(`POST ${prefix}/g/collect`, headers, 'abc')).toContain('HTTP/1.1 200 OK');
+    expect(stage.upstream.received).toHaveLength(1);
   });
 });
 

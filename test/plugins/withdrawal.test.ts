@@ -199,3 +199,28 @@ test.each([
     expect(answer).toMatchObject({ status: 200, headers: { 'access-control-allow-origin': '*' } });
   },
 );
+
+describe('a visitor of whom no choice is known', () => {
+  const inGermany = { rules: { regions: [{ places: ['DE'], consent: 'required' as const }] } };
+  const from = (site: StagedSite, country: string, id: string, headers = {}) => ({
+    ...own(site, `_fpid=${id}`),
+    'x-forwarded-for': '203.0.113.7',
+    ...(country && { 'x-forwarded-country': country }),
+    ...headers,
+  });
+
+  test.each([
+    { why: 'the place is unknown for once', headers: {}, isKept: true },
+    { why: 'Sec-GPC denies', headers: { 'sec-gpc': '1' }, isKept: false },
+  ])('gets no id at stricter rules: $why; the record is kept: $isKept', async ({ headers, isKept }) => {
+    const site = await on(inGermany);
+    const id = 'd'.repeat(32);
+    const boot = (place: string, more = {}, cookies = {}) =>
+      stage.boot(site, { cookies }, from(site, place, id, more));
+    await boot('US', {}, { _ga: 'GA1.1.1.1' });
+    const strict = await boot('', headers);
+    expect(strict.json).toMatchObject({ profile: null, restoreCookies: [] });
+    expect(lines(strict).length === 0).toBe(isKept);
+    expect((await boot('US')).json.restoreCookies).toHaveLength(isKept ? 1 : 0);
+  });
+});
