@@ -25,7 +25,7 @@ export interface ResolvedSite {
   readonly ownHosts: readonly string[];
   /** The enabled plugins, in list order. */
   readonly enabled: readonly Enabled[];
-  /** The plugins that derive keys of profiles, enabled or not. */
+  /** The plugins that derive keys of profiles, enabled or not. One whose options name no cookie derives none. */
   readonly keepers: readonly Enabled[];
   /** Whether an enabled plugin keeps something in profiles; undefined without EDGE_CONFIG. */
   readonly keepsProfiles: boolean | undefined;
@@ -77,7 +77,7 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     registry: RegistryDocument,
     config: EdgeConfigDocument | undefined,
   ): Known {
-    const { enabled, keepers, rejected } = gate(plugins, config ?? OPEN_GATE);
+    const { enabled, keepers: deriving, rejected } = gate(plugins, config ?? OPEN_GATE);
     for (const { plugin, reason } of rejected) {
       log('options_rejected', { container: containerId, plugin, reason });
     }
@@ -85,9 +85,10 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     const wantedCookies = enabled.flatMap(({ plugin, settings }) =>
       valueOr(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], log),
     );
-    const keyCookies = keepers.flatMap(({ plugin, settings }) =>
-      valueOr(plugin.name, () => plugin.keyCookies?.(settings) ?? [], [], log),
-    );
+    const keyNames = ({ plugin, settings }: Enabled) =>
+      valueOr(plugin.name, () => plugin.keyCookies?.(settings), undefined, log);
+    const keepers = deriving.filter((keeper) => keyNames(keeper)?.length !== 0);
+    const keyCookies = keepers.flatMap((keeper) => keyNames(keeper) ?? []);
     return {
       registry,
       config,

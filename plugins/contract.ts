@@ -250,7 +250,10 @@ interface PluginBase<Settings> {
    * kept is found and deleted.
    */
   profileKey?(cookies: NamedCookies, context: PluginContext<Settings>): Promise<string | undefined>;
-  /** Names of the cookies of which `profileKey` derives its keys. The loader sends them with a withdrawal, too. */
+  /**
+   * Names of the cookies of which `profileKey` derives its keys. The loader sends them with a withdrawal, too. Where there is
+   * none, `profileKey` isn't called.
+   */
   keyCookies?(settings: Settings): readonly string[];
   /**
    * Learns of the `Set-Cookie` lines that an answer other than the bootstrap's sets, after the core has dropped those that
