@@ -150,7 +150,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
         await before.close();
 
         await using after = await start();
-        expect((await after.cookies()).map(({ name }) => name)).toEqual(['_fpid']);
+        expect((await after.cookies()).map(({ name }) => name)).toEqual(['_fpid', 'tagyard_session']);
         expect((await booted(await open(after)))?.profile).toEqual({ id, isNew: false });
         const restored = await cookie(after, '_ga');
         expect(restored?.value).toBe(ANALYTICS);

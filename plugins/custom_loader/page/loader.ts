@@ -198,10 +198,8 @@ function keep(answer: BootAnswer, newerThan: ReturnType<typeof watchCookies>, ma
   const present = jar();
   const id = answer.profile ? answer.profile.id : '';
   try {
-    if (id) {
-      keepWide('_fpid', id, values.life);
-      keepWide(SESSION, (answer.session.token && answer.session.token + mark) || '', SESSION_LIFE);
-    }
+    keepWide('_fpid', id, values.life);
+    keepWide(SESSION, (id && answer.session.token && answer.session.token + mark) || '', SESSION_LIFE);
     for (const cookie of answer.restoreCookies) {
       const { name, value, maxAge, domain } = cookie;
       const newer = newerThan(cookie);
