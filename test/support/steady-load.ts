@@ -11,9 +11,13 @@ export interface LoadReport {
   readonly slowest: number;
 }
 
+/** The most requests that wait for an answer at once. */
+const MAX_OPEN = 200;
+
 /**
  * Sends `perSecond` requests a second through a proxy until `end()`: GET and POST alternately, three in four on new
- * connections, one on a kept-alive one. Each is sent on time, whether or not earlier ones were answered. The server may
+ * connections, one on a kept-alive one. Each is sent on time, whether or not earlier ones were answered, unless the machine
+ * is too busy: then fewer are sent, because the proxy rightly refuses a burst of late ones (`NAME_CONNECTIONS`). The server may
  * close a kept-alive connection just when it is used again, which no server can prevent: such a request is sent again,
  * as Node's manual says (`request.reusedSocket`), and counted.
  */
@@ -74,9 +78,12 @@ export function startLoad(endpoint: ProxyEndpoint, host: string, { perSecond }: 
     if (failure !== null) failures.push(`request ${number}: ${failure}`);
   }
 
+  let omitted = 0;
   const timer = setInterval(() => {
-    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond);
-    for (; sent < due; sent += 1) {
+    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond) - omitted;
+    const next = Math.min(due, sent + MAX_OPEN - open.size);
+    omitted += due - next;
+    for (; sent < next; sent += 1) {
       const asked = one(sent);
       open.add(asked);
       void asked.finally(() => open.delete(asked));
