@@ -34,7 +34,9 @@ async function loaderFor(context: PluginContext, { token, place, snippet }: Aske
   const life = context.identityMs / 1000;
   const values = { edge, loader: token, cookies, keys, life, rules, ...snippet };
   const text = renderLoader(values, place, pageScripts);
-  const script = { text, etag: await context.etagOf(new TextEncoder().encode(text)) };
+  const hash = await context.etagOf(new TextEncoder().encode(text));
+  // It ends with the place, so that a verification can read which one the edge knows.
+  const script = { text, etag: place ? hash.replace(/"$/, `-${place}"`) : hash };
   if (own.size >= MAX_RENDERED) own.clear();
   rendered.set(cookies, own.set(key, script));
   return script;
