@@ -56,7 +56,7 @@ type Notes = {
 };
 
 /** What is known of a request's arrival once its site is known. */
-type Arrived = { -readonly [Member in 'holder' | 'prefix']: Arrival[Member] };
+type Arrived = { -readonly [Member in 'bodyHolder' | 'prefix']: Arrival[Member] };
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -151,12 +151,12 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       cause: null,
     };
     const guard: GuardDependencies = { timings: {}, now, log };
-    const arrived: Arrived = { holder: () => request, prefix: '' };
+    const arrived: Arrived = { bodyHolder: () => request, prefix: '' };
     const fail = async (error: unknown) => {
       const failure = toEdgeError(error);
       notes.error = failure.code;
       if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
-      return endingAfter(arrived.holder(), toResponse(failure, requestId));
+      return endingAfter(arrived.bodyHolder(), toResponse(failure, requestId));
     };
     const routed = await route(request, arrived, notes, { waitUntil, guard }).catch(
       async (error: unknown) => {

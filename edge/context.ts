@@ -149,11 +149,14 @@ export function contextFactory(
       return members;
     },
     fetchOrigin(pathAndQuery, init) {
+      const dependencies = { ...services, origin: resolved.origin, url, visitor };
+      if (prefix === '' || resolved.keyCookies.length === 0) {
+        return fetchOrigin(pathAndQuery, init, dependencies);
+      }
       // The value of such a cookie is the key of a visitor's record, and belongs to the pages' own server.
       const headers = new Headers(init.headers);
-      if (prefix !== '') keepCookies(headers, (name) => !resolved.keyCookies.includes(name));
-      const { origin } = resolved;
-      return fetchOrigin(pathAndQuery, { ...init, headers }, { ...services, origin, url, visitor });
+      keepCookies(headers, (name) => !resolved.keyCookies.includes(name));
+      return fetchOrigin(pathAndQuery, { ...init, headers }, dependencies);
     },
     log: record,
     report: (event) => guard.log(event, { plugin: plugin.name, site: site.siteId }),

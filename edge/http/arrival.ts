@@ -14,7 +14,7 @@ export interface Arrival {
    */
   readonly served: () => Request;
   /** The request that has the body, or the rest of it. */
-  readonly holder: () => Request;
+  readonly bodyHolder: () => Request;
   /** Normalised, and without the prefix. */
   readonly path: string;
   /** `/m3trics1`, or empty. */
@@ -45,7 +45,7 @@ export async function arrive(
   const prefix = prefixOf(pathname, prefixes);
   if (prefix === null) {
     if (isMisspelt(pathname, prefixes)) throw new EdgeError('not_found');
-    return { served: () => request, holder: () => request, path: pathname, prefix: '', hop: peer };
+    return { served: () => request, bodyHolder: () => request, path: pathname, prefix: '', hop: peer };
   }
   const stated = isFromProxy(headers, hopSecret)
     ? peer
@@ -56,7 +56,7 @@ export async function arrive(
       copy ??= withoutPrefix(request, prefix, passesCookie);
       return copy;
     },
-    holder: () => (copy?.body ? copy : request),
+    bodyHolder: () => (copy?.body ? copy : request),
     path: pathname.slice(prefix.length) || '/',
     prefix,
     // Without a proof the peer may be the domain's server, not the visitor.
