@@ -1,4 +1,4 @@
-import type { Manifest } from '../manifest/schema.ts';
+import { isProven, type Manifest, provenHosts } from '../manifest/schema.ts';
 import type { ClaimAge } from '../sites-repo/ages.ts';
 
 /**
@@ -20,9 +20,9 @@ interface LostClaim {
 /** Calls `take` for everything that only one site of a host can have. */
 function eachClaim(manifest: Manifest, take: (kind: string, value: string | number) => void): void {
   for (const name of Object.values(manifest.hostnames)) take('hostname', name);
-  for (const name of manifest.customDomains) take('hostname', name);
+  for (const name of provenHosts(manifest)) take('hostname', name);
   for (const { domain, token } of manifest.domains) {
-    take('domain', domain);
+    if (isProven(manifest, domain)) take('domain', domain);
     take('token', token);
   }
   take('token', manifest.loaderToken);

@@ -1,4 +1,4 @@
-import { type Manifest, registrableDomain } from '../manifest/schema.ts';
+import { isProven, type Manifest, registrableDomain } from '../manifest/schema.ts';
 import { byAge, type Claimant } from './claims.ts';
 
 /** A claimant, and which of its registrable domains this host has already applied for it. */
@@ -16,12 +16,14 @@ interface LostDomain {
 const DOMAINS = new WeakMap<Manifest, ReadonlySet<string>>();
 
 /**
- * The registrable domains of a site's pages. Its first-party hosts are in the same ones. Computed once per manifest.
+ * The registrable domains of a site's pages that are proven. Its first-party hosts are in the same ones. Computed once per
+ * manifest.
  */
 export function registrableDomains(manifest: Manifest): ReadonlySet<string> {
   const known = DOMAINS.get(manifest);
   if (known !== undefined) return known;
-  const domains = new Set(manifest.domains.map(({ domain }) => registrableDomain(domain) ?? domain));
+  const proven = manifest.domains.filter(({ domain }) => isProven(manifest, domain));
+  const domains = new Set(proven.map(({ domain }) => registrableDomain(domain) ?? domain));
   DOMAINS.set(manifest, domains);
   return domains;
 }

@@ -18,7 +18,7 @@ import {
   unreadableForm,
 } from './reading.ts';
 
-/** By site, with the blob that was read. */
+/** Each site's reading, with the blob that was read. */
 type Readings = Map<string, { readonly blob: string; readonly reading: Reading }>;
 
 interface Cache {

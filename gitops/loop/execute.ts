@@ -16,7 +16,7 @@ export interface SiteRun {
 }
 
 interface ExecuteDeps {
-  /** By target, in the order in which a site comes up. */
+  /** The appliers by target, in the order in which the resources of a site are created. */
   readonly appliers: ReadonlyMap<Target, Applier>;
   readonly drainSeconds: number;
   /** Called when the drain starts. Save the time: a later run, even of another process, continues this drain. */
@@ -142,18 +142,24 @@ async function applyOne(
   deps: ExecuteDeps & { readonly clock: Clock },
   signal: AbortSignal,
 ): Promise<{ change: Change; error: Error } | null> {
-  const startedAt = deps.clock.now();
-  const elapsedMs = () => Math.round(deps.clock.now() - startedAt);
-  deps.onStep(stepOf(change, 'running'));
+  const { clock } = deps;
+  const began = clock.now();
+  const startedAt = clock.date().toISOString();
+  const times = () => ({
+    ms: Math.round(clock.now() - began),
+    startedAt,
+    endedAt: clock.date().toISOString(),
+  });
+  deps.onStep({ ...stepOf(change, 'running'), startedAt });
   try {
     const applier = deps.appliers.get(change.target);
     if (applier === undefined) throw new TerminalError(`this host has no applier for ${change.target}`);
     await applier.apply(change, signal);
-    deps.onStep({ ...stepOf(change, 'succeeded'), ms: elapsedMs() });
+    deps.onStep({ ...stepOf(change, 'succeeded'), ...times() });
     return null;
   } catch (cause) {
     const error = cause instanceof Error ? cause : new Error(String(cause));
-    deps.onStep({ ...stepOf(change, 'failed'), error: error.message, ms: elapsedMs() });
+    deps.onStep({ ...stepOf(change, 'failed'), error: error.message, ...times() });
     return { change, error };
   }
 }

@@ -1,14 +1,29 @@
 import { randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../base/clock.ts';
 import type { Operation, Step } from '../report/report.ts';
 
 /** Finished operations that are kept; requests for older ones are answered with 404. */
 const MAX_FINISHED = 500;
 
+/** Milliseconds for which the steps of a site's ended run are shown by its next operation. */
+const RECENT_MS = 60_000;
+/** Sites whose last run is kept for that. */
+const MAX_RECENT = 500;
+
+/** What the last run of a site has done. */
+interface RecentRun {
+  readonly isRemoval: boolean;
+  readonly steps: readonly Step[];
+  /** By the monotonic clock; `null`: it hasn't ended. */
+  readonly endedAt: number | null;
+}
+
 /** The operations of requests: those in progress and the last finished ones. The loop reports their steps and results. */
 export class Operations {
   readonly #all: Map<string, Operation>;
   readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #recent = new LRUCache<string, RecentRun>({ max: MAX_RECENT });
   readonly #onChange: () => void;
   readonly #clock: Clock;
 
@@ -24,6 +39,10 @@ export class Operations {
     this.#clock = clock;
   }
 
+  /**
+   * `provision` and `deprovision` may come after their commit, which may have started a run already: then the operation
+   * shows its steps too.
+   */
   create(site: string, kind: Operation['kind'], revision: string): Operation {
     const operation: Operation = {
       id: randomUUID(),
@@ -31,7 +50,7 @@ export class Operations {
       kind,
       status: 'queued',
       revision,
-      steps: [],
+      steps: [...this.#startedBefore(site, kind)],
       startedAt: this.#clock.date().toISOString(),
       finishedAt: null,
     };
@@ -64,14 +83,26 @@ export class Operations {
     return this.open(site).some((id) => this.#all.get(id)?.status === 'queued');
   }
 
-  step(ids: readonly string[], step: Step): void {
-    for (const id of ids) {
+  /** Begins a run of a site. */
+  begin(site: string, isRemoval: boolean): void {
+    this.#recent.set(site, { isRemoval, steps: [], endedAt: null });
+  }
+
+  /** Ends it. */
+  end(site: string): void {
+    const run = this.#recent.get(site);
+    if (run !== undefined) this.#recent.set(site, { ...run, endedAt: this.#clock.now() });
+  }
+
+  /** Records a step of the site's run. Operations that came after its start show it, but run only later. */
+  step(site: string, ids: readonly string[], step: Step): void {
+    const run = this.#recent.get(site);
+    if (run !== undefined) this.#recent.set(site, { ...run, steps: withStep(run.steps, step) });
+    for (const id of new Set([...ids, ...this.open(site)])) {
       const operation = this.#all.get(id);
       if (operation === undefined || operation.finishedAt !== null) continue;
-      const others = operation.steps.filter(
-        ({ target, key, op }) => target !== step.target || key !== step.key || op !== step.op,
-      );
-      this.#put({ ...operation, status: 'running', steps: [...others, step] });
+      const status = ids.includes(id) ? 'running' : operation.status;
+      this.#put({ ...operation, status, steps: withStep(operation.steps, step) });
     }
   }
 
@@ -99,6 +130,13 @@ export class Operations {
     await this.#clock.sleep(ms, { signal: finished.signal });
   }
 
+  /** The steps of a run that the operation's own commit has started: an earlier creation is none of a removal's. */
+  #startedBefore(site: string, kind: Operation['kind']): readonly Step[] {
+    const run = this.#recent.get(site);
+    if (run === undefined || kind !== (run.isRemoval ? 'deprovision' : 'provision')) return [];
+    return run.endedAt === null || this.#clock.now() - run.endedAt <= RECENT_MS ? run.steps : [];
+  }
+
   all(): Operation[] {
     return [...this.#all.values()];
   }
@@ -114,4 +152,11 @@ export class Operations {
     const finished = [...this.#all.values()].filter(({ finishedAt }) => finishedAt !== null);
     for (const { id } of finished.slice(0, Math.max(0, finished.length - MAX_FINISHED))) this.#all.delete(id);
   }
+}
+
+function withStep(steps: readonly Step[], step: Step): Step[] {
+  const others = steps.filter(
+    ({ target, key, op }) => target !== step.target || key !== step.key || op !== step.op,
+  );
+  return [...others, step];
 }

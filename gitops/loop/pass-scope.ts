@@ -1,6 +1,6 @@
 import type { DesiredState } from '../desired/desired-state.ts';
 
-/** Reasons for a full pass (docs/reconciler.md, rule 1), and the sites that need one of their own. */
+/** Reasons for a full pass (docs/reconciler.md, rule 1), and the sites that need a pass in any case. */
 export interface ScopeReasons {
   readonly isFirstPass: boolean;
   /** A trigger asked for everything. */

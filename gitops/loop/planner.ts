@@ -16,7 +16,7 @@ export interface PlannerDeps {
   readonly appliers: readonly Applier[];
   /** Default: `sync`. */
   readonly policy?: Policy | undefined;
-  /** By target; default: `enforce`. */
+  /** The drift mode of each target; default: `enforce`. */
   readonly drift?: DriftModes | undefined;
   readonly certificates?: Pick<Certificates, 'uncertified'> | undefined;
   /** Why this host is frozen; `null`: it isn't. */

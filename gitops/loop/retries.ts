@@ -8,7 +8,7 @@ const MAX_FAILING_RUNS = 8;
 
 interface Retry {
   readonly failures: number;
-  /** By the monotonic clock. Infinity: never. */
+  /** When the retry is due, by the monotonic clock. Infinity: never. */
   readonly at: number;
   /** The desired state that failed: another one resets the site's retries. */
   readonly desired: DesiredSite | undefined;

@@ -175,6 +175,7 @@ export class SiteRuns {
     log.info({ site, revision: plan.desired.revision, changes: changes.length }, 'applying');
     const dnsRemovedAt = statuses.dnsRemovedAt(site);
     const run = { changes, unobserved: plan.unobserved, removal, dnsRemovedAt, superseded };
+    this.#deps.operations.begin(site, removal);
     const outcome = await executeSite(
       run,
       {
@@ -184,11 +185,12 @@ export class SiteRuns {
           statuses.dnsRemoved(site, at);
           this.#deps.onChange();
         },
-        onStep: (step) => this.#deps.operations.step(operations, step),
+        onStep: (step) => this.#deps.operations.step(site, operations, step),
         clock,
       },
       signal,
     );
+    this.#deps.operations.end(site);
     if (signal.aborted) return;
     const skipped = changes.length - outcome.done.length - outcome.failures.length;
     if (superseded.aborted && outcome.failures.length === 0 && skipped > 0) return;

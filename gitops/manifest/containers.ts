@@ -23,7 +23,7 @@ export interface ContainerSpec {
   /** Memory as in `512m`; CPUs as a fraction of one core. */
   readonly memory: string;
   readonly cpus: number;
-  /** Without CONTAINER_CONFIG, which is `config`. */
+  /** The container's environment without CONTAINER_CONFIG, which is `config`. */
   readonly env: Readonly<Record<string, string>>;
   readonly config: Secret;
   /** The JSON of a service account's key, which the container reads from a file. */

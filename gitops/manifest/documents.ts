@@ -9,7 +9,7 @@ import type {
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { forwardedPaths } from '../../plugins/server_proxy/config.ts';
 import { consentDocument } from './consent.ts';
-import { type Manifest, registrableDomain } from './schema.ts';
+import { isProven, type Manifest, registrableDomain } from './schema.ts';
 
 type SameOrigin = NonNullable<Manifest['domains'][number]['sameOrigin']>;
 
@@ -62,7 +62,10 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
           token,
           cookieDomain: registrableDomain(domain),
           active: isActiveDomain(index, manifest.features.multi_domain),
-          ...(sameOrigin === undefined ? {} : { sameOrigin: prefixOf(sameOrigin, manifest.loaderToken) }),
+          ...(isProven(manifest, domain) ? {} : { unproven: true as const }),
+          ...(sameOrigin === undefined || !isProven(manifest, domain)
+            ? {}
+            : { sameOrigin: prefixOf(sameOrigin, manifest.loaderToken) }),
         })),
         proxyPaths: forwardedPaths(manifest.modules.server_proxy),
         ...(dataLayers.length === 0 ? {} : { dataLayers }),

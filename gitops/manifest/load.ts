@@ -12,7 +12,7 @@ export type ParsedManifest =
   | {
       readonly ok: true;
       readonly manifest: Manifest;
-      /** Problems that are accepted because files have them already. A request with one is refused. */
+      /** Problems that are accepted because existing files may have them. A request with one is refused. */
       readonly warnings: readonly Problem[];
     }
   | {
@@ -69,7 +69,7 @@ function invalid(problems: readonly Problem[]): ParsedManifest {
   return { ok: false, reason: 'InvalidManifest', problems };
 }
 
-/** Describes only the first problems: a status shows every one, and finding its line takes time. */
+/** Describes only the first problems: a status shows all that are described, and finding each line takes time. */
 function describeAll(issues: readonly core.$ZodIssue[], document: Document, lines: LineCounter): Problem[] {
   const single = issues.flatMap((issue): { issue: core.$ZodIssue; key: string | null }[] => {
     const keys = issue.code === 'unrecognized_keys' ? issue.keys : [null];

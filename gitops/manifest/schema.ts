@@ -134,6 +134,18 @@ const preview = z
   })
   .prefault({});
 
+export const containerResources = z.strictObject({ processing: role({ memory: '512m', cpus: 1 }), preview });
+
+/** The resources of a site's containers as a request gives them: what isn't named is unchanged. */
+export const givenResources = z
+  .strictObject({
+    processing: z
+      .strictObject({ memory, cpus: z.number().positive().max(1), replicas: z.int().min(1).max(16) })
+      .partial(),
+    preview: z.strictObject({ memory, cpus: z.number().positive().max(1), onDemand: z.boolean() }).partial(),
+  })
+  .partial();
+
 /**
  * Text without control characters and line breaks. Files may have other hidden characters; `parseManifest` reports
  * them. Half a surrogate pair is replaced, because nothing can store it.
@@ -205,13 +217,15 @@ const shape = z.strictObject({
     .default([]),
   domains: z.array(domainEntry).min(1).max(20),
   customDomains: z.array(ownableDomain).max(20).default([]),
+  /** Not a default of `[]`: a manifest without the key and its record in the database are the same. */
+  unproven: z.array(ownableDomain).max(40).optional(),
   image: imageReference,
   tls: z.strictObject({ mode: z.enum(['files', 'acme']) }).prefault({ mode: 'files' }),
   /** The CONTAINER_CONFIG, encrypted with age (armored). */
   containerConfig: armored(8192),
   /** A Google Cloud service account's key: what names it, and its JSON encrypted with age (armored). */
   serviceAccount: serviceAccountFacts.extend({ key: armored(16_384) }).optional(),
-  resources: z.strictObject({ processing: role({ memory: '512m', cpus: 1 }), preview }).prefault({}),
+  resources: containerResources.prefault({}),
   ...consentKeys,
   features,
   modules,
@@ -231,12 +245,14 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
   };
   const domains = manifest.domains.map(({ domain }) => domain);
   unique(domains, 'domains', 'domain');
-  unique(
-    manifest.domains.map(({ token }) => token),
-    'domains',
-    'token',
-  );
+  const tokens = manifest.domains.map(({ token }) => token);
+  unique(tokens, 'domains', 'token');
   unique(manifest.customDomains, 'customDomains', 'custom domain');
+  manifest.unproven?.forEach((domain, index) => {
+    if (registrableDomain(domain) !== domain) {
+      refuse(['unproven', index], `must be a registrable domain: ${registrableDomain(domain)}`);
+    }
+  });
   unique(Object.values(manifest.hostnames), 'hostnames', 'hostname');
   for (const [key, name] of Object.entries(manifest.hostnames)) {
     if (name.length <= MAX_SERVED) continue;
@@ -257,7 +273,20 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
   });
 });
 
-/** True where `host` is within the registrable domain of one of `domains`, so that the edge trusts it as first-party. */
+/**
+ * Whether a name counts as the client's own. Of the others, only the site's edge hostname serves the pages: they have no
+ * first-party host, certificate or prefix, and claim no name that another site has.
+ */
+export function isProven({ unproven = [] }: Pick<Manifest, 'unproven'>, host: string): boolean {
+  return !unproven.some((domain) => isWithinDomain(host, domain));
+}
+
+/** The first-party hosts that are served. */
+export function provenHosts(manifest: Pick<Manifest, 'customDomains' | 'unproven'>): string[] {
+  return manifest.customDomains.filter((host) => isProven(manifest, host));
+}
+
+/** Whether the edge trusts `host` as first-party: it is within the registrable domain of one of `domains`. */
 export function isFirstPartyHost(host: string, domains: readonly string[]): boolean {
   return domains.some((domain) => {
     const registrable = registrableDomain(domain);

@@ -39,8 +39,8 @@ export async function encryptSecret(recipient: string, text: string): Promise<st
 }
 
 /**
- * By the text of the key file. They are kept because parsing an identity takes as long as a decryption, and a host
- * decrypts thousands of secrets with the same file.
+ * The decrypters by the text of their key file. They are kept because parsing an identity takes as long as a
+ * decryption, and a host decrypts thousands of secrets with the same file.
  */
 const DECRYPTERS = new Map<string, Decrypter>();
 

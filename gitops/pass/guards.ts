@@ -36,7 +36,7 @@ export interface JudgeInput {
   readonly plans: readonly Plan[];
   /** Names of sites that couldn't be observed and weren't the site's own before: they may belong to others. */
   readonly unobservedNames: readonly Pick<Conflict, 'site' | 'target'>[];
-  /** Of every target; `owned`: how many objects of this host the last observation found. */
+  /** The traits of every target; `owned`: how many objects of this host the last observation found. */
   readonly targets: readonly (Traits & { readonly owned: number })[];
   readonly policy: Policy;
   /** Why the host is frozen; `null`: it isn't. */
@@ -45,7 +45,7 @@ export interface JudgeInput {
   readonly historyRewritten: boolean;
   /** This is the first pass after the local state was lost. */
   readonly stateLost: boolean;
-  /** By site, for every site that isn't listed. */
+  /** By site, the facts about its removal, for every site that isn't in `sites`. */
   readonly removals: ReadonlyMap<string, Removal>;
   /** `changeId` of each approved change. */
   readonly approved: ReadonlySet<string>;

@@ -212,7 +212,7 @@ async function observeScope(
   ];
 }
 
-/** Of the observed keys, those that a site outside the scope asks for. */
+/** Returns those observed keys that a site outside the scope asks for. */
 function desiredByOthers(
   observed: readonly Observed[],
   applier: Applier,
@@ -244,8 +244,8 @@ function withinScope(plan: Plan, scope: ReadonlySet<string> | null): Plan {
 }
 
 /**
- * Marks the deletes of a site that ends on all hosts, because its file is a tombstone or missing. A site whose file
- * names another host only moves, so its deletes aren't marked.
+ * Marks the deletes of a site that no host runs any more, because its file is a tombstone or missing. If the file names
+ * another host, the site only moves, so its deletes aren't marked.
  */
 function markEnded(change: Change, { sites, onOtherHosts }: DesiredState): Change {
   if (change.op !== 'delete') return change;

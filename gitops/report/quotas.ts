@@ -14,23 +14,23 @@ const QUOTAS = {
 } as const;
 const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
 
-/** For things of hosts that have no site. */
+/** What to do about things that serve no site. */
 const REMOVAL = 'Delete what is unused: a host that is still in use writes again what it needs.';
 
 /** From this part of the limit on, a quota is near. */
 const NEAR = 0.8;
 
-/** `unknown`: the limit is. `quota_reached`: no further site fits. */
+/** `unknown`: the limit is not known. `quota_reached`: no further site fits. */
 const QUOTA_STATES = ['ok', 'quota_near', 'quota_reached', 'unknown'] as const;
 
 /** A quota in `GET /sites` and `GET /quotas`. */
 const quotaStatus = z.object({
   name: z.enum(QUOTA_NAMES),
-  /** Things of others included. */
+  /** How many things exist, including those that others made. */
   used: z.number(),
   /** `null`: unknown. */
   limit: z.number().nullable(),
-  /** What the host uses for its sites' names: things of each site, or a wildcard; absent: the first. */
+  /** `site`: the host has own things for each site's names; `wildcard`: it has a wildcard. Absent: `site`. */
   mode: z.enum(['site', 'wildcard']).optional(),
   /** How many things a new site adds. */
   perSite: z.number(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { siteConditionSchema } from './quotas.ts';
+import { quotasSchema, siteConditionSchema } from './quotas.ts';
 
 /** The states of a hostname's certificate, in the order in which they normally follow each other. */
 export const CERTIFICATE_STATES = [
@@ -62,6 +62,9 @@ const step = z.object({
   error: z.string().optional(),
   /** Milliseconds that the last attempt took. */
   ms: z.number(),
+  /** Of the last attempt (ISO 8601). */
+  startedAt: z.string().optional(),
+  endedAt: z.string().optional(),
 });
 export type Step = z.infer<typeof step>;
 
@@ -118,9 +121,9 @@ export const siteStatusSchema = z.object({
   health: z.enum(['healthy', 'degraded', 'unknown']),
   /** The manifest says `suspend`: nothing is changed, and drift isn't repaired. */
   suspended: z.literal(true).optional(),
-  /** In which places visitors are identified before they choose about consent, as text for a person. Missing: nowhere. */
+  /** The places where visitors are identified before they choose about consent, as text for people. Missing: none. */
   identifies: z.string().optional(),
-  /** Of a site that is being removed: when its last DNS record was deleted (ISO 8601). The drain starts then. */
+  /** When the last DNS record of a site that is being removed was deleted (ISO 8601). The drain starts then. */
   withdrawnAt: z.iso.datetime().optional(),
   resources: z.array(resource),
 });
@@ -151,10 +154,13 @@ export const shownSiteSchema = siteStatusSchema.extend({
 });
 export type ShownSite = z.infer<typeof shownSiteSchema>;
 
-/** Certificates are listed among the resources; no other target has this name. */
-export function isCertificate(one: ResourceStatus | CertificateStatus): one is CertificateStatus {
-  return one.target === 'certificate';
-}
+/** The answer of `GET /sites`. */
+export const sitesAnswerSchema = z.object({
+  revision: z.string().nullable(),
+  problem: z.string().nullable(),
+  quotas: quotasSchema.shape.quotas.default([]),
+  sites: z.array(shownSiteSchema),
+});
 
 /** The answer of `POST /plan`, which `tagyard plan` prints. */
 export const planReportSchema = z.object({

@@ -4,14 +4,14 @@ import type { Manifest } from '../manifest/schema.ts';
 import { SitesRepoError } from './errors.ts';
 import type { FileEvent } from './file-events.ts';
 import { findLastReadable } from './last-readable.ts';
-import { describeMisplaced, type MisplacedFile, siteAt } from './listing.ts';
+import { describeMisplaced, type MisplacedFile, siteAt, tenantAt } from './listing.ts';
 import type { WalkParts } from './version-walk.ts';
 
 /** Why a revision has no file of a site. */
 export interface Absence {
   /** True if a commit of the branch removed it, and git has it in no other form. Only that counts as a removal. */
   readonly isProven: boolean;
-  /** What git has in its place, for people; empty if its removal is proven. */
+  /** Why the removal of the file is not proven, for people; empty if it is. */
   readonly detail: string;
   /** Its last readable version; `null`: none was found. */
   readonly last: Manifest | null;
@@ -86,15 +86,16 @@ async function readKeptTexts(revision: string, { git }: WalkParts): Promise<Kept
   }
   const named = new Map<string, string>();
   for (const [path, sites] of sitesByPath(matches.toString(), revision)) {
-    // A site's own manifest doesn't count: its client writes the other values, which must not keep another client's site.
+    // A site's own manifest and the files of clients and organisations don't count: otherwise a client could keep
+    // another client's removed site by writing the name of that site into a value.
     const own = siteAt(path);
-    if (own !== null && sites.has(own)) continue;
+    if ((own !== null && sites.has(own)) || tenantAt(path) !== null) continue;
     for (const site of sites) named.set(site, path);
   }
   return { ofBlob: (blob) => pathOf.get(blob), ofSite: (site) => named.get(site) };
 }
 
-/** The names that each path has in `git grep -z -o`: `<revision>:<path>`, NUL, the match, a line break. */
+/** By path, the sites that `git grep -z -o` found. Its output: `<revision>:<path>`, NUL, the match, a line break. */
 function sitesByPath(matches: string, revision: string): ReadonlyMap<string, ReadonlySet<string>> {
   const sites = new Map<string, Set<string>>();
   for (const match of matches.matchAll(/([^\0]+)\0[^\0\n]*?([a-z0-9][a-z0-9-]*)\n/g)) {

@@ -27,7 +27,7 @@ export interface LogPage {
   readonly next: string | null;
 }
 
-/** Arguments of `git log` that `parseEvents` parses. A merge is compared with its first parent. */
+/** Arguments for a `git log` whose output `parseEvents` parses. A merge is compared with its first parent. */
 export const EVENT_FORMAT = [
   ...['--ignore-missing', '--format=%H %P', '--raw', '-z', '-t'],
   ...['--no-abbrev', '--no-renames', '--diff-merges=first-parent'],

@@ -2,7 +2,16 @@ import { GitError } from '../clients/git.ts';
 import { SitesRepoError } from './errors.ts';
 import { EVENT_FORMAT, type FileEvent, parseEvents } from './file-events.ts';
 import { type GitDir, WHOLE_REPO } from './git-dir.ts';
-import { type HistoryEntry, LOG_FORMAT, parseLog, type VersionRange, versionsLog } from './log.ts';
+import {
+  COMMITS_LOG,
+  type CommitEntry,
+  type HistoryEntry,
+  LOG_FORMAT,
+  parseCommits,
+  parseLog,
+  type VersionRange,
+  versionsLog,
+} from './log.ts';
 import type { SiteFiles } from './site-files.ts';
 
 /** Reads the history of site files. */
@@ -18,6 +27,17 @@ export class History {
   async commits(site: string, limit: number, revision: string): Promise<HistoryEntry[]> {
     const args = ['log', `-${limit}`, LOG_FORMAT, revision, '--', `${site}.yaml`];
     return parseLog((await this.#git.run(args)).toString());
+  }
+
+  async all(limit: number, revision: string, skip: number): Promise<CommitEntry[]> {
+    const args = ['log', `-${limit}`, `--skip=${skip}`, ...COMMITS_LOG, '--end-of-options', revision, '--'];
+    return parseCommits((await this.#git.run(args)).toString());
+  }
+
+  async at(revisions: readonly string[]): Promise<CommitEntry[]> {
+    if (revisions.length === 0) return [];
+    const args = ['log', ...COMMITS_LOG, '--no-walk=unsorted', '--ignore-missing', '--stdin'];
+    return parseCommits((await this.#git.run(args, `${revisions.join('\n')}\n`)).toString());
   }
 
   /** What isn't a regular file at its path, or was moved away, is an empty text: an invalid version. */
@@ -42,7 +62,7 @@ export class History {
     return parseEvents(await this.#git.run(args, input), new Set([site])).events.get(site) ?? [];
   }
 
-  /** Of these commits, those that moved the site's file. */
+  /** Returns those of these commits that moved the site's file. */
   async #moves(site: string, revisions: readonly string[]): Promise<string[]> {
     const args = ['log', ...EVENT_FORMAT, '--no-walk=unsorted', '--stdin'];
     const events = await this.#events(site, args, `${revisions.join('\n')}\n`);

@@ -84,8 +84,8 @@ export class HostLease {
   }
 
   /**
-   * For use while git can't be read. Throws `LeaseHeldError` if another daemon had the lease when git was last read, by
-   * this process or by one before it.
+   * Checks the lease while git can't be read. Throws `LeaseHeldError` if another daemon had the lease when this process
+   * or an earlier one last read git.
    */
   async assertNotLost(): Promise<void> {
     this.#assertNotRefused();

@@ -12,7 +12,7 @@ export interface SearchRange extends Pick<BranchRange, 'revision' | 'since'> {
 
 /** What the history of the branch says of a site's file. */
 export interface LastReadable {
-  /** The newest version that is a valid manifest; `null`: none. An older removal ends the search. */
+  /** The newest valid manifest; `null`: there is none. The search ends at a removal that precedes the newest event. */
   readonly manifest: Manifest | null;
   /** The blob of that version; `null`: there is none. */
   readonly blob: string | null;

@@ -50,19 +50,44 @@ export function siteAt(path: string): string | null {
 
 /**
  * The site that a path names in any form: in a folder, in upper case (`Acme.YAML`), with another ending (`acme.yml`,
- * `acme.yaml.disabled`); `null`: none.
+ * `acme.yaml.disabled`); `null`: none. The files of clients and organisations name none.
  */
 export function siteNamedBy(path: string): string | null {
+  if (tenantAt(path) !== null) return null;
   const name = path.slice(path.lastIndexOf('/') + 1);
   return /^([a-z0-9][a-z0-9-]*)\.ya?ml(?![a-z0-9])/i.exec(name)?.[1]?.toLowerCase() ?? null;
 }
 
-/** Parses the output of `ls-tree -z`. */
-export function siteBlobs(listing: Buffer): SiteBlob[] {
+const TENANT_FOLDERS = ['clients', 'organisations'] as const;
+const TENANT =
+  /^((?:clients|organisations)\/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.yaml$/;
+
+/** A path of management's own: `clients/<id>.yaml` or `organisations/<id>.yaml`, without the ending; `null`: another. */
+export function tenantAt(path: string): string | null {
+  return TENANT.exec(path)?.[1] ?? null;
+}
+
+/** Arguments that list the files of clients and organisations of a revision, for `tenantBlobs`. */
+export const listTenants = (revision: string) => [
+  ...['ls-tree', '-r', '-z', revision, '--'],
+  ...TENANT_FOLDERS,
+];
+
+/** Parses the output of `ls-tree -z`. Each has its path without the ending in place of a site. */
+export function tenantBlobs(listing: Buffer): SiteBlob[] {
+  return blobsAt(listing, tenantAt);
+}
+
+function blobsAt(listing: Buffer, nameOf: (path: string) => string | null): SiteBlob[] {
   return [...entriesOf(listing)].flatMap(({ mode, id, path }) => {
-    const site = isRegular(mode) ? siteAt(path) : null;
-    return site === null ? [] : [{ site, blob: id }];
+    const name = isRegular(mode) ? nameOf(path) : null;
+    return name === null ? [] : [{ site: name, blob: id }];
   });
+}
+
+/** Parses the output of `ls-tree -z`. Files of clients and organisations have their path in place of a site. */
+export function siteBlobs(listing: Buffer): SiteBlob[] {
+  return blobsAt(listing, (path) => siteAt(path) ?? tenantAt(path));
 }
 
 /** Parses the output of `LIST_TREE`. */

@@ -1,5 +1,6 @@
 import { escapeHidden } from '../base/text.ts';
 import { EVENT_FORMAT } from './file-events.ts';
+import { siteAt } from './listing.ts';
 
 /** One commit that touched a site's file. */
 export interface HistoryEntry {
@@ -10,6 +11,38 @@ export interface HistoryEntry {
   readonly email: string;
   readonly subject: string;
   readonly trailers: Readonly<Record<string, string>>;
+}
+
+/** A commit with the sites whose files it touched. */
+export interface CommitEntry extends HistoryEntry {
+  readonly sites: readonly string[];
+}
+
+/**
+ * Arguments of a `git log` that `parseCommits` reads: an empty part, the fields, another empty part, and the paths. No
+ * commit contains a NUL and no path is empty, so no author can forge an entry.
+ */
+export const COMMITS_LOG = [
+  '--format=%x00%H%x00%cI%x00%an%x00%ae%x00%s%x00%(trailers:only,unfold)%x00',
+  '--name-only',
+  '--no-renames',
+  '-z',
+] as const;
+
+/** Parses the output of `COMMITS_LOG`. */
+export function parseCommits(text: string): CommitEntry[] {
+  const parts = text.split('\0');
+  const entries: CommitEntry[] = [];
+  for (let start = 0; start + FIELDS + 1 < parts.length; ) {
+    const paths = start + FIELDS + 2;
+    const end = parts.indexOf('', paths);
+    const [entry] = parseLog(`${parts.slice(start + 1, paths - 1).join('\0')}\0`);
+    const sites = parts.slice(paths, end).flatMap((path) => siteAt(path.trimStart()) ?? []);
+    if (entry !== undefined) entries.push({ ...entry, sites });
+    if (end === -1) break;
+    start = end;
+  }
+  return entries;
 }
 
 const FIELDS = 6;
@@ -49,7 +82,7 @@ export interface VersionRange {
   readonly branchOnly?: boolean;
 }
 
-/** A `git log` that `parseEvents` parses. */
+/** Arguments of a `git log` whose output `parseEvents` parses. */
 export function versionsLog(site: string, { revision, since, branchOnly = false }: VersionRange): string[] {
   return [
     ...['log', ...EVENT_FORMAT, ...(branchOnly ? ['--first-parent'] : [])],

@@ -2,7 +2,15 @@ import { coalesce } from '../base/coalesce.ts';
 import { SitesRepoError } from './errors.ts';
 import { readFiles, type SiteFile, UnreadableBlobError } from './files.ts';
 import type { GitDir } from './git-dir.ts';
-import { LIST_TREE, type SiteBlob, type SiteTree, siteBlobs, siteTree } from './listing.ts';
+import {
+  LIST_TREE,
+  listTenants,
+  type SiteBlob,
+  type SiteTree,
+  siteBlobs,
+  siteTree,
+  tenantBlobs,
+} from './listing.ts';
 
 type Lookup = Pick<SiteFile, 'site'> & { readonly revision: string };
 
@@ -25,6 +33,12 @@ export class SiteFiles {
   async tree(revision: string): Promise<SiteTree> {
     return await this.#git.retryAfterRefetch(async () =>
       siteTree(await this.#git.run([...LIST_TREE, revision])),
+    );
+  }
+
+  async tenants(revision: string): Promise<SiteBlob[]> {
+    return await this.#git.retryAfterRefetch(async () =>
+      tenantBlobs(await this.#git.run(listTenants(revision))),
     );
   }
 
@@ -76,6 +90,23 @@ export class SiteFiles {
     }
     for await (const batch of this.texts(blobs)) files.push(...batch);
     return files;
+  }
+
+  /** The texts of a site's file at these revisions (`<id>` or `<id>^`). Those that have no such file are left out. */
+  async textsAt(site: string, revisions: readonly string[]): Promise<Map<string, string>> {
+    if (revisions.length === 0) return new Map();
+    return await this.#git.retryAfterRefetch(async () => {
+      const names = revisions.map((revision) => `${revision}:${site}.yaml`);
+      const found = (await this.#git.run(['cat-file', '--batch-check'], `${names.join('\n')}\n`))
+        .toString()
+        .split('\n');
+      const blobs = revisions.flatMap((revision, index) => {
+        const blob = /^(\S+) blob /.exec(found[index] ?? '')?.[1];
+        return blob === undefined ? [] : [{ revision, site, blob }];
+      });
+      const files = await this.read(blobs);
+      return new Map(blobs.map(({ revision }, index) => [revision, files[index]?.text ?? '']));
+    });
   }
 
   /** True if one of these revisions names one of these files, whether or not its object can be read. One git process. */

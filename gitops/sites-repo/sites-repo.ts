@@ -14,7 +14,7 @@ import { History } from './history.ts';
 import { HostLease } from './host-lease.ts';
 import { findLastReadable, type LastReadable, type SearchRange } from './last-readable.ts';
 import type { SiteBlob, SiteTree } from './listing.ts';
-import type { HistoryEntry, VersionRange } from './log.ts';
+import type { CommitEntry, HistoryEntry, VersionRange } from './log.ts';
 import { gitOf, openMirror } from './mirror.ts';
 import { SiteFiles } from './site-files.ts';
 import { watchRepo } from './watch.ts';
@@ -37,7 +37,11 @@ interface SitesRepoOptions {
   readonly onNotice?: (message: string) => void;
 }
 
-/** The sites repository: one branch whose root has a manifest `<site>.yaml` for each site. */
+/**
+ * The sites repository: one branch whose root has a manifest `<site>.yaml` for each site. Management keeps
+ * `clients/<id>.yaml` and `organisations/<id>.yaml` there too. Where a method takes a site, these are named by their path
+ * without the ending; only `tenants` lists them.
+ */
 export class SitesRepo {
   readonly #git: GitDir;
   readonly #branch: Branch;
@@ -89,6 +93,11 @@ export class SitesRepo {
     return await this.#files.tree(revision);
   }
 
+  /** The files of clients and organisations of a revision; `site` is their path without the ending. */
+  async tenants(revision: string): Promise<readonly SiteBlob[]> {
+    return await this.#files.tenants(revision);
+  }
+
   /** The texts of these files in batches: ten thousand at once would need too much memory. */
   texts(blobs: readonly SiteBlob[]): AsyncGenerator<SiteFile[]> {
     return this.#files.texts(blobs);
@@ -112,17 +121,33 @@ export class SitesRepo {
   }
 
   /**
-   * Commits an edit of one file on top of the newest revision. Where another writer comes first, `edit` runs again on
+   * Commits an edit of one file on top of the newest revision. If another writer commits first, `edit` runs again on
    * the newer text. Concurrent edits are pushed together, each with a commit of its own.
    */
   async commit(edit: SiteEdit): Promise<Committed> {
     return await this.#committer.commit(edit);
   }
 
+  /** The commits of the branch with the sites that each touched, newest first, behind `before` if it is given. */
+  async commits(limit: number, before?: string): Promise<CommitEntry[]> {
+    const newest = before ?? (await this.head());
+    return newest === null ? [] : await this.#history.all(limit, newest, before === undefined ? 0 : 1);
+  }
+
+  /** These commits, in this order, with the sites that each touched; unknown ones are left out. */
+  async commitsAt(revisions: readonly string[]): Promise<CommitEntry[]> {
+    return await this.#history.at(revisions);
+  }
+
   /** The commits that touched a site's file, newest first, from `revision` (default: the tip) back. */
   async history(site: string, limit = 20, revision?: string): Promise<HistoryEntry[]> {
     const newest = revision ?? (await this.#branch.tip());
     return newest === null ? [] : await this.#history.commits(site, limit, newest);
+  }
+
+  /** The texts of a site's file at these revisions (`<id>` or `<id>^`). Those that have no such file are left out. */
+  async textsAt(site: string, revisions: readonly string[]): Promise<Map<string, string>> {
+    return await this.#files.textsAt(site, revisions);
   }
 
   /** A site's file after each commit that touched it, by revision, newest first; `null`: the commit deleted it. */

@@ -71,7 +71,8 @@ async function clear(lock: string, dir: string): Promise<'removed' | 'gone' | { 
 
 /**
  * The process that may hold a lock of this repository: one that has the file open, or a git process in the folder or
- * with its path as an argument. Git closes a lock file some time before it renames it. Source: proc(5).
+ * with its path as an argument. Such a git process may hold a lock whose file it no longer has open: git closes a lock
+ * file before it renames it. Source: proc(5).
  */
 async function holderOf(lock: string, dir: string): Promise<string | null> {
   const folder = await realpath(dir);

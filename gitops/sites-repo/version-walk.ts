@@ -2,7 +2,7 @@ import { EVENT_FORMAT, type FileEvent, type LogPage, parseEvents } from './file-
 import type { GitDir } from './git-dir.ts';
 import type { SiteFiles } from './site-files.ts';
 
-/** What a walk through the history of site files reads with. */
+/** The readers that a walk through the history of site files uses. */
 export interface WalkParts {
   readonly git: GitDir;
   readonly files: SiteFiles;
@@ -12,7 +12,10 @@ export interface WalkParts {
 export interface Visitor {
   /** False: the blob isn't read. */
   wants?(site: string, blob: string): boolean;
-  /** `text`: of the event's blob, if it has one that is wanted. Resolves to true if older events don't matter. */
+  /**
+   * `text`: the text of the event's blob; `null`: there is none, or it isn't wanted. Resolves to true if the site's
+   * older events don't matter.
+   */
   visit(site: string, event: FileEvent, text: string | null): Promise<boolean>;
 }
 
@@ -92,7 +95,8 @@ export function branchPages(git: GitDir, { revision, since, maxCommits = Infinit
     let next: string | null = revision;
     let size = FIRST_PAGE;
     for (let commits = 0; next !== null && commits < maxCommits; ) {
-      // The other files of a commit show where a file went.
+      // For a single path, git lists only that file of each commit. `--full-diff` adds the commit's other files, which
+      // show where the file was moved.
       const [only, ...others] = open.keys();
       const isSingle = only !== undefined && others.length === 0;
       const output: Buffer = await git.run([

@@ -1,9 +1,9 @@
 import type { FileCommit } from './fast-import.ts';
 
-/** An edit of one site's file. `edit` runs again on the newest text each time another writer comes first. */
+/** An edit of one site's file. `edit` runs again on the newest text each time another writer commits first. */
 export interface SiteEdit extends Omit<FileCommit, 'path' | 'text'> {
   readonly site: string;
-  /** From the current text (`null`: no file) to the new one (`null`: delete the file). The same text makes no commit. */
+  /** Returns the new text (`null`: delete the file) for the current one (`null`: no file). Equal texts make no commit. */
   edit(current: string | null): string | null | Promise<string | null>;
 }
 

@@ -18,7 +18,7 @@ describe('a name that two sites claim', () => {
     expect(daemon.objectCount('aaa-rival')).toBe(0);
   };
 
-  test('stays with the older one over many passes, after restarts, and with all state lost', async () => {
+  test('stays with the older site over many passes, after restarts, and with all state lost', async () => {
     await daemon.push('acme', daemon.manifest('acme', 1));
     await daemon.push('aaa-rival', rival());
     await holds();
@@ -37,7 +37,7 @@ describe('a name that two sites claim', () => {
     expect(daemon.applied).toEqual([]);
   });
 
-  test('stays with the older one after 250 edits of it', async () => {
+  test('stays with the older site after 250 edits of that site', async () => {
     await daemon.push('acme', daemon.manifest('acme', 1));
     await daemon.push('aaa-rival', rival());
     await holds();
@@ -87,7 +87,7 @@ describe('a name that two sites claim', () => {
       await holds();
     });
 
-    test('stays with the older one if both come by the same merge', async () => {
+    test('stays with the older site if both sites come by the same merge', async () => {
       await commit('refs/heads/side', fork, {});
       await daemon.push('acme', text.acme());
       await daemon.push('aaa-rival', text.rival());

@@ -47,7 +47,7 @@ describe('the CONTAINER_CONFIG that a person has encrypted', () => {
   });
 
   test.each(['', 'id=GTM-A&env=1&auth=x', 'aWQ9R1RNLVg='])(
-    '%j, with which none starts, removes no site: it is reported',
+    '%j, with which no container starts, is reported and doesn’t stall the site',
     async (text) => {
       const { config, stalled } = await given(text);
       expect([config.reveal(), stalled]).toEqual([text, null]);

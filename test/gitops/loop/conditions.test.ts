@@ -151,7 +151,7 @@ describe('the condition after a run', () => {
       outcome(),
       { ready: false, reason: 'InvalidManifest', message: 'shop.yaml:1: bad' },
     ],
-  ])('%s', (_what, sites, result, expected) => {
+  ])('%s is $3', (_what, sites, result, expected) => {
     expect(conditionAfterRun(passPlan(sites), 'shop', result)).toEqual(expected);
   });
 });
@@ -243,7 +243,7 @@ describe('a failure', () => {
     ['by a taken name', { reason: 'NameTaken', message: 'why' }, [], false],
     ['by a foreign object', { reason: 'Conflict', message: 'why' }, [], false],
     ['without a cause', null, [], false],
-  ] as const)('%s', (_what, found, failures, expected) => {
+  ] as const)('%s is the host’s fault: $3', (_what, found, failures, expected) => {
     expect(isHostFault(found, failures)).toBe(expected);
   });
 });

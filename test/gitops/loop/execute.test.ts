@@ -153,7 +153,7 @@ describe('executeSite', () => {
     expect([await of('kept'), await of('other')]).toEqual([false, true]);
   });
 
-  describe('of a site that is removed', () => {
+  describe('the removal of a site', () => {
     const HOUR = 3_600_000;
     const rest = ['containers', 'proxy', 'kv', 'route'] as const;
     const withoutDns = rest.map((target) => change(target, 'delete'));
@@ -216,13 +216,13 @@ describe('executeSite', () => {
       expect([order, drainStarts]).toEqual([[], []]);
     });
 
-    test.each(['stop', 'superseded'] as const)(
-      'a %s ends the drain, and nothing else is deleted',
+    test.each(['stopped', 'superseded'] as const)(
+      'a run that is %s ends the drain, and deletes nothing else',
       async (which) => {
         const end = new AbortController();
         const { order, ended } = await start(
           withoutDns,
-          which === 'stop' ? { signal: end.signal } : { superseded: end.signal },
+          which === 'stopped' ? { signal: end.signal } : { superseded: end.signal },
         );
         end.abort();
         const { steps } = await ended;

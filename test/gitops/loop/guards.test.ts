@@ -142,7 +142,7 @@ describe('a site whose file is removed or moved', () => {
     ['a tombstone for another host', { host: 'tag-2', state: 'absent' }],
     ['a tombstone', { state: 'absent' }],
     ['deleted', null],
-  ] as const)('ends on all hosts if it isn’t protected: %s', async (_what, extra) => {
+  ] as const)('is removed with its visitors’ data, unless it is protected: %s', async (_what, extra) => {
     await applied(['one', 'two']);
     await daemon.push('one', extra && daemon.manifest('one', 0, extra));
     await daemon.reaches('one', 'Removed');
@@ -154,7 +154,7 @@ describe('a site whose file is removed or moved', () => {
   test.each([
     ['after that host has taken its names over', true],
     ['after an approval', false],
-  ])('moves to another host without ending, %s', async (_what, taken) => {
+  ])('keeps its visitors’ data when it moves to another host, %s', async (_what, taken) => {
     await applied(['one', 'two']);
     await daemon.push('one', daemon.manifest('one', 0, { host: 'tag-2' }));
     await daemon.reaches('one', 'Blocked');
@@ -193,7 +193,7 @@ describe('a site whose file is removed or moved', () => {
     expect(removed).toEqual(['dns']);
   });
 
-  test('moves as well if the file became invalid before this host read the move', async () => {
+  test('counts as moved even if the file became invalid before this host read the move', async () => {
     await applied(['one', 'two']);
     const moved = formatManifest(daemon.manifest('one', 0, { host: 'tag-2' }));
     const commits = [moved, `${moved}unknown: 1\n`].map(
@@ -207,7 +207,7 @@ describe('a site whose file is removed or moved', () => {
     });
   });
 
-  test('keeps its names until they are taken over when all sites move, beside the other guards', async () => {
+  test('keeps its names until the new host takes them over, also when all sites move', async () => {
     const sites = ['one', 'two', 'three'];
     await applied(sites);
     for (const [number, site] of sites.entries())
@@ -245,7 +245,7 @@ describe('a site whose file is removed or moved', () => {
     expect(daemon.world('dns').get('new.example.net')).toEqual({ mark: mark('old'), hash: 'x' });
   });
 
-  test('doesn’t end when its manifest drops one of its names', async () => {
+  test('keeps its visitors’ data when its manifest drops one of its names', async () => {
     await applied(['one'], {}, { customDomains: ['m.one.example'] });
     await daemon.push('one', daemon.manifest('one', 0));
     await eventually(() => expect(daemon.objectCount('one')).toBe(TARGETS.length));
@@ -270,7 +270,7 @@ describe('the freeze file', () => {
 });
 
 describe('the policy upsert_only', () => {
-  test('creates and updates, deletes nothing, and reports it', async () => {
+  test('creates and updates, but deletes nothing: the removal of a site is blocked', async () => {
     await applied(['one', 'two'], { policy: 'upsert_only' });
     await daemon.push('two', daemon.manifest('two', 1, { name: 'Renamed' }));
     await daemon.call('POST', '/deprovision', { site: 'one' });

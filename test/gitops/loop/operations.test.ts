@@ -36,7 +36,7 @@ describe('an operation', () => {
       finishedAt: null,
     });
     expect(operations.isQueued('shop')).toBe(true);
-    for (const one of [step('a'), step('b'), step('a', 'succeeded')]) operations.step([id], one);
+    for (const one of [step('a'), step('b'), step('a', 'succeeded')]) operations.step('shop', [id], one);
     expect(operations.get(id)).toMatchObject({
       status: 'running',
       steps: [step('b'), step('a', 'succeeded')],
@@ -56,9 +56,27 @@ describe('an operation', () => {
   test('stays finished, whatever is reported of it afterwards', () => {
     const { id } = operations.create('shop', 'deprovision', 'a1');
     operations.finish([id], 'succeeded');
-    operations.step([id], step('x'));
+    operations.step('shop', [id], step('x'));
     operations.finish([id], 'failed', { reason: 'late' });
     expect(operations.get(id)).toMatchObject({ status: 'succeeded', steps: [] });
+  });
+
+  test('shows the steps of a run that its commit has started before it', () => {
+    operations.begin('shop', false);
+    operations.step('shop', [], step('a', 'succeeded'));
+    const { id } = operations.create('shop', 'provision', 'r1');
+    operations.step('shop', [], step('b', 'succeeded'));
+    operations.end('shop');
+    const shown = { status: 'queued', steps: [step('a', 'succeeded'), step('b', 'succeeded')] };
+    expect(operations.get(id)).toMatchObject(shown);
+    expect(operations.create('shop', 'deprovision', 'r2').steps).toEqual([]);
+    expect(operations.create('shop', 'image', 'r2').steps).toEqual([]);
+    expect(operations.create('other', 'provision', 'r2').steps).toEqual([]);
+    clock.advance(60_001);
+    expect(operations.create('shop', 'provision', 'r2').steps).toEqual([]);
+    operations.begin('shop', true);
+    operations.step('shop', [], step('a', 'succeeded'));
+    expect(operations.create('shop', 'deprovision', 'r3').steps).toHaveLength(1);
   });
 
   test('is listed by site until it is finished', () => {
@@ -76,7 +94,7 @@ describe('an operation', () => {
 test('operations that an earlier process ran are queued again', () => {
   const { id } = operations.create('shop', 'provision', 'r1');
   const done = operations.create('shop', 'apply', 'r1');
-  operations.step([id], step('a'));
+  operations.step('shop', [id], step('a'));
   operations.finish([done.id], 'succeeded');
   const restarted = build(operations.all());
   expect(restarted.get(id)).toMatchObject({ status: 'queued', steps: [step('a')] });
@@ -106,7 +124,7 @@ describe('a wait for an operation', () => {
     return ended;
   };
   test.each<[string, (id: string) => void, boolean]>([
-    ['a step', (id) => operations.step([id], step('a')), false],
+    ['a step', (id) => operations.step('shop', [id], step('a')), false],
     ['its end', (id) => operations.finish([id], 'failed'), true],
     [
       'the end of another one',
@@ -115,7 +133,7 @@ describe('a wait for an operation', () => {
     ],
     ['less than the timeout', () => clock.advance(999), false],
     ['the timeout', () => clock.advance(1000), true],
-  ])('after %s', async (_what, act, expected) => {
+  ])('has ended after %s: $2', async (_what, act, expected) => {
     expect(await endsBy(act)).toBe(expected);
   });
 

@@ -170,7 +170,7 @@ test.each([
   ['is gone', (bare: string) => rm(join(bare, 'refs', 'heads', 'main'))],
   ['is damaged', (bare: string) => writeFile(join(bare, 'refs', 'heads', 'main'), '')],
   ['is away with its repository', (bare: string) => rename(bare, `${bare}.away`)],
-])('a local branch that %s keeps the last revision enforced, and ends no site', async (_what, breakIt) => {
+])('a local branch that %s keeps the last revision enforced, and removes no site', async (_what, breakIt) => {
   daemon = await memoryDaemon();
   await daemon.push('one', daemon.manifest('one', 1));
   await daemon.reaches('one', 'Ready');

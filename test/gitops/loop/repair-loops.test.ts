@@ -25,9 +25,9 @@ test('three repairs within ten minutes are a repair loop, until the oldest is te
 test.each([
   ['another key', { key: 'b' }, false],
   ['another target', { target: 'dns' }, false],
-  ['another site, which has taken the object over', { site: 'other' }, true],
+  ['another site that has taken the object over', { site: 'other' }, true],
   ['another operation', { op: 'update' }, true],
-] as const)('a change of %s counts with the repairs: %o', (_what, extra, together) => {
+] as const)('a change of %s counts with the repairs: $2', (_what, extra, together) => {
   const loops = new RepairLoops(testClock());
   const drift = change('shop', 'a');
   for (let repair = 0; repair < 3; repair += 1) loops.repaired(drift);

@@ -84,7 +84,7 @@ describe.each([
     expect(first).not.toHaveProperty('fault');
     expect((await daemon.call('GET', `/operations/${first.id}`)).body).toEqual(first);
     expect(await provision()).toMatchObject(refused);
-    // Not all that the revision asks for is applied.
+    // `applied` stays `null`, because a part of what the revision asks for isn't applied.
     expect(daemon.loop.status('portal')?.applied).toBeNull();
   });
 

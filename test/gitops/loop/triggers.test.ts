@@ -11,7 +11,7 @@ beforeEach(() => {
   triggers.take();
 });
 
-/** Answers whether `until` has resolved after `act`. */
+/** Returns whether `until` has resolved after `act`. */
 async function endsBy(act: () => void, at = 1000, signal = stop): Promise<boolean> {
   let ended = false;
   void triggers.until(at, signal).then(() => {
@@ -36,7 +36,7 @@ test.each<[string, () => void, boolean]>([
   ['a time before', () => clock.advance(999), false],
   ['the time', () => clock.advance(1000), true],
   ['a restored check', () => triggers.restore({ all: true, sites: new Set(['shop']) }), false],
-])('a wait after %s', async (_what, act, ended) => {
+])('a wait has ended after %s: $2', async (_what, act, ended) => {
   expect(await endsBy(act)).toBe(ended);
 });
 

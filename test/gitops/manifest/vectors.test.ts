@@ -17,7 +17,7 @@ const cases =
 
 describeWith('reference', 'the invalid documents of the YAML test suite', () => {
   const valid = formatManifest(manifestInput());
-  // As the whole file, after a valid one, before it, and inside a value.
+  // Each text is tried as the whole file, after a valid one, before it, and inside a value.
   const ways = [
     ['alone', (yaml: string) => yaml],
     ['at the end', (yaml: string) => valid + yaml],

@@ -28,7 +28,7 @@ test.each([
   ['drift to report, in a repair loop', 'warn', 'update', true, true, 'warn'],
   ['drift to ignore', 'ignore', 'update', true, false, 'dropped'],
   ['a delete, which is never drift', 'ignore', 'delete', true, true, 'made'],
-] as const)('of %s (%s)', (_what, mode, op, isDrift, isRepairLoop, expected) => {
+] as const)('%s (mode %s): $5', (_what, mode, op, isDrift, isRepairLoop, expected) => {
   const one = change('shop', 'a', { op });
   const split = splitDrift([one], {
     modes: mode === undefined ? {} : { kv: mode },

@@ -16,7 +16,7 @@ test.each<[string, () => void, RegExp | null]>([
   ['a file with a reason', () => writeFileSync(path, 'migration\n'), /freeze stops all changes: migration$/],
   ['a long file', () => writeFileSync(path, 'x'.repeat(500)), /: x{200}$/],
   ['an unreadable file', () => mkdirSync(path), /can't be read, so all changes are stopped$/],
-])('the freeze file: %s', async (_what, prepare, expected) => {
+])('given %s, the reason for a freeze is $2', async (_what, prepare, expected) => {
   prepare();
   const reason = await frozenBy(path);
   if (expected === null) expect(reason).toBeNull();

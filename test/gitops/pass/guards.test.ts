@@ -20,7 +20,7 @@ const change = (name: string, op: ChangeOp = 'delete', target: Target = 'kv'): C
   op,
   summary: `${op} ${name}`,
 });
-/** Tagyard's own targets, of which DNS has so many records. */
+/** Tagyard's own targets, of which DNS has the given number of records. */
 const owning = (records: number) =>
   TRAITS.map((traits) => ({ ...traits, owned: traits.target === 'dns' ? records : 1_000 }));
 const input = (given: Partial<JudgeInput> & { changes: readonly Change[] }): JudgeInput => ({
@@ -93,7 +93,7 @@ describe('judge', () => {
       input({ sites: [site('shop', { state: 'absent', protect: true })], changes: [change('shop')] }),
       ['site_protected'],
     ],
-  ])('of %s', (_what, given, reasons) => {
+  ])('given %s, the reasons of the blocks are $2', (_what, given, reasons) => {
     const verdict = judge(given);
     expect(verdict.blocked.map(({ reason }) => reason)).toEqual(reasons);
     expect(verdict.allowed).toHaveLength(reasons.length === 0 ? (given.plans[0]?.changes.length ?? 0) : 0);

@@ -57,7 +57,7 @@ test.each<[string, Line[], object]>([
     [removed('other', b), added('shop.yaml', b)],
     { blob: b, isNew: false },
   ],
-])('%s', (_what, lines, expected) => {
+])('%s is one event of its commit', (_what, lines, expected) => {
   expect(eventsOf(...lines)).toMatchObject([{ revision: a, ...expected }]);
 });
 

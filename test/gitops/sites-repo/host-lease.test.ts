@@ -77,7 +77,7 @@ describe.each([
     expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
   });
 
-  test('a takeover is valid for the named term only, and the former holder stops acting', async () => {
+  test('can be taken over for the named term only, and the former holder stops acting', async () => {
     const one = await daemon('one');
     await one.pass();
     await expect((await daemon('two', 2)).pass()).rejects.toThrow(LeaseHeldError);
@@ -90,7 +90,7 @@ describe.each([
     await expect((await daemon('three', 1)).pass()).rejects.toThrow(LeaseHeldError);
   });
 
-  test('while git can’t be reached, the holder may act, and no other daemon can take the lease', async () => {
+  test('lets its holder act while git can’t be reached, and no other daemon can take it', async () => {
     const one = await daemon('one');
     await one.pass();
     const two = await daemon('two', 1);
@@ -103,11 +103,11 @@ describe.each([
     expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
   });
 
-  test('binds a daemon that starts while git is away or slow, whatever it may take later', async () => {
+  test('stops another daemon that starts while git is away or slow, even with a valid takeover term', async () => {
     await (await daemon('one')).pass();
     const away: Pick<SitesRepo, 'head'> = { head: () => Promise.reject(new SitesRepoError('away')) };
     const slow: Pick<SitesRepo, 'head'> = { head: () => new Promise(() => undefined) };
-    // It has read the lease once.
+    // This daemon has read the lease once, while git answered.
     await expect((await daemon('two')).pass()).rejects.toThrow(LeaseHeldError);
     for (const repo of [away, slow]) {
       for (const takeoverTerm of [undefined, 1]) {

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { branchTips, describeMisplaced, siteBlobs, siteTree } from '../../../gitops/sites-repo/listing.ts';
+import {
+  branchTips,
+  describeMisplaced,
+  siteBlobs,
+  siteTree,
+  tenantBlobs,
+} from '../../../gitops/sites-repo/listing.ts';
 
 const id = 'a'.repeat(40);
 
@@ -14,8 +20,8 @@ test.each([
   ['a folder', `040000 tree ${id}\tshop.yaml`, []],
   ['a file in a folder', `100644 blob ${id}\tsub/shop.yaml`, []],
   ['another ending', `100644 blob ${id}\tshop.yml`, []],
-  ['an empty tree', '', []],
-])('site files among %s', (_what, listing, sites) => {
+  ['no entry', '', []],
+])('the sites of a tree with %s are $2', (_what, listing, sites) => {
   expect(siteBlobs(Buffer.from(listing)).map(({ site }) => site)).toEqual(sites);
 });
 
@@ -33,6 +39,23 @@ test.each<[string, string, object | null]>([
   const { misplaced } = siteTree(Buffer.from(listing));
   expect(misplaced).toMatchObject(expected === null ? [] : [{ site: 'shop', id, ...expected }]);
   for (const one of misplaced) expect(describeMisplaced(one)).toContain(one.path);
+});
+
+const TENANT = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
+
+test.each(['clients', 'organisations'])('files in %s are of no site, and listed apart', (folder) => {
+  const name = `${folder}/${TENANT}`;
+  const listing = Buffer.from(
+    `040000 tree ${id}\t${folder}\0${`100644 blob ${id}\t${name}.yaml`}\0${`100644 blob ${id}\tshop.yaml`}`,
+  );
+  expect(siteTree(listing)).toEqual({ files: [{ site: 'shop', blob: id }], misplaced: [] });
+  expect(tenantBlobs(listing)).toEqual([{ site: name, blob: id }]);
+});
+
+test('a manifest in the folder of clients is still a misplaced one', () => {
+  const listing = Buffer.from(`100644 blob ${id}\tclients/shop.yaml`);
+  expect(siteTree(listing).misplaced).toMatchObject([{ site: 'shop', path: 'clients/shop.yaml' }]);
+  expect(tenantBlobs(listing)).toEqual([]);
 });
 
 test('revisions by branch', () => {

@@ -24,7 +24,7 @@ test.each([
   [{ revision: 'r9' }, ['r9'], false],
   [{ revision: 'r9', since: 'r1' }, ['r9', '^r1'], false],
   [{ revision: 'r9', branchOnly: true }, ['r9'], true],
-] as const)('selects the commits of %o', (range, revisions, firstParent) => {
+] as const)('the log of a site selects the commits of %o', (range, revisions, firstParent) => {
   const args = versionsLog('shop', range);
   expect(args.slice(-2)).toEqual(['--', 'shop.yaml']);
   expect(args.slice(-2 - revisions.length, -2)).toEqual(revisions);
