@@ -1,31 +1,27 @@
 import type { ColumnType, Generated, Kysely } from 'kysely';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
+import type { PlanReport } from '../../gitops/report/report.ts';
+import type { ProofStatus } from '../lifecycle/proof.ts';
 import type { ContainerStatus, EventKind, Health, StatusReason } from '../lifecycle/status.ts';
-import type { OperationKind, OperationStatus, SagaStep } from '../lifecycle/steps.ts';
+import type { OperationKind, OperationStatus, OperationStep, SagaStep } from '../lifecycle/steps.ts';
+import type { Computed, CreatedAt, Json, UpdatedAt } from './columns.ts';
 import type { ManifestView } from './manifest-view.ts';
-
-/** JSON columns are read as data and written as text: drivers disagree on how to write arrays. */
-type Json<T> = ColumnType<T, string, string>;
-type CreatedAt = ColumnType<Date, never, never>;
-type UpdatedAt = ColumnType<Date, never, Date>;
+import type {
+  ClientMemberships,
+  Clients,
+  Invitations,
+  OrganisationMemberships,
+  Organisations,
+  ServiceTokens,
+} from './tenant-tables.ts';
 
 export interface Actor {
   readonly subject: string;
   readonly name: string;
   readonly email: string;
-}
-
-interface Clients {
-  id: string;
-  name: string;
-  created_at: CreatedAt;
-}
-
-interface ClientMemberships {
-  client_id: string;
-  subject: string;
-  role: string;
+  /** Of the service token that calls; absent: a person calls. */
+  readonly scopes?: readonly string[];
 }
 
 interface Containers {
@@ -43,6 +39,10 @@ interface Containers {
   revision: string | null;
   created_at: CreatedAt;
   updated_at: UpdatedAt;
+  /** The name and every name that the container serves, without case and accents, one a line. */
+  words: Computed<string>;
+  folded_name: Computed<string>;
+  suspended: Computed<boolean>;
 }
 
 interface PortPool {
@@ -59,6 +59,21 @@ interface DomainClaims {
   changes: Generated<string[]>;
   /** Start of the newest of them. */
   changed_at: Date | null;
+}
+
+interface DomainProofs {
+  client_id: string;
+  /** A registrable domain. */
+  domain: string;
+  status: ProofStatus;
+  /** When it got the status. */
+  since: Generated<Date>;
+  seen_at: Date | null;
+  absent_since: Date | null;
+  checked_at: Date | null;
+  next_at: Generated<Date>;
+  settled: Generated<boolean>;
+  held_until: Date | null;
 }
 
 interface Sites {
@@ -98,12 +113,18 @@ interface Operations {
   request_id: string;
   reason: StatusReason | null;
   detail: string | null;
+  /** The steps that it has ended, as a trigger records them. */
+  steps: ColumnType<OperationStep[], never, never>;
+  /** The last steps of the provisioner's own operation. */
+  host_steps: ColumnType<OperationStep[], never, string>;
   created_at: CreatedAt;
   updated_at: UpdatedAt;
 }
 
 interface ContainerEvents {
   seq: Generated<string>;
+  /** Numbered in the order of commits; `null` only until the commit. */
+  position: Generated<string>;
   container_id: string;
   at: CreatedAt;
   kind: EventKind;
@@ -113,6 +134,67 @@ interface ContainerEvents {
   actor: string | null;
   request_id: string | null;
   revision: string | null;
+}
+
+interface Webhooks {
+  id: string;
+  seq: Generated<string>;
+  /** Either this or `organisation_id` is `null`. */
+  client_id: string | null;
+  organisation_id: string | null;
+  url: string;
+  events: Json<EventKind[]>;
+  enabled: boolean;
+  secret: string;
+  /** Signs beside the new one after a rotation. */
+  previous_secret: string | null;
+  previous_until: Date | null;
+  /** Failed attempts in a row, of all its queues. */
+  failures: Generated<number>;
+  paused_until: Date | null;
+  /** What its owner should know: a dead delivery, or why it was switched off. */
+  notice: string | null;
+  notice_at: Date | null;
+  created_at: CreatedAt;
+  updated_at: UpdatedAt;
+}
+
+interface WebhookDeliveries {
+  id: Generated<string>;
+  webhook_id: string;
+  /** Its container; of a test, its webhook. Deliveries of one queue are sent in order. */
+  queue: string;
+  /** `null`: a test. */
+  event_seq: string | null;
+  position: Generated<string>;
+  kind: EventKind | 'test';
+  status: Generated<'pending' | 'delivered' | 'dead'>;
+  attempts: Generated<number>;
+  /** HTTP status of the last attempt. */
+  answer: number | null;
+  error: string | null;
+  queued_at: CreatedAt;
+  attempted_at: Date | null;
+}
+
+interface WebhookQueues {
+  webhook_id: string;
+  queue: string;
+  newest: string;
+  attempts: number;
+  /** When its next delivery is due, or when the lease of the process that sends it ends; `null`: it is empty. */
+  due_at: Date | null;
+  lease: string | null;
+}
+
+interface Plans {
+  checksum: string;
+  /** `null`: the newest revision of the branch, whose plan can be approved. */
+  ref: string | null;
+  report: Json<PlanReport>;
+  actor: string;
+  created_at: ColumnType<Date, never, Date>;
+  approved_at: Date | null;
 }
 
 interface Verifications {
@@ -147,19 +229,44 @@ interface AuditLog {
   revision: string | null;
 }
 
+interface Sessions {
+  /** SHA-256 of the cookie's value, hexadecimal. */
+  id_hash: string;
+  subject: string;
+  name: string;
+  email: string;
+  /** The provider's own id of the login. */
+  provider_session: string | null;
+  /** The provider's tokens, encrypted with a key that only the cookie's value yields. */
+  sealed: string;
+  created_at: ColumnType<Date, Date, never>;
+  seen_at: Date;
+  refreshed_at: Date;
+}
+
 export interface Tables {
   clients: Clients;
   client_memberships: ClientMemberships;
+  organisations: Organisations;
+  organisation_memberships: OrganisationMemberships;
+  service_tokens: ServiceTokens;
+  invitations: Invitations;
   containers: Containers;
   port_pool: PortPool;
   domain_claims: DomainClaims;
+  domain_proofs: DomainProofs;
   sites: Sites;
   site_domains: SiteDomains;
   operations: Operations;
   container_events: ContainerEvents;
+  webhooks: Webhooks;
+  webhook_deliveries: WebhookDeliveries;
+  webhook_queues: WebhookQueues;
+  plans: Plans;
   verifications: Verifications;
   idempotency_keys: IdempotencyKeys;
   audit_log: AuditLog;
+  sessions: Sessions;
 }
 
 /** A connection pool or an open transaction. Repository functions take either as their first argument. */

@@ -9,6 +9,13 @@ import * as namesGivenBack from './migrations/0006_names_given_back.ts';
 import * as notices from './migrations/0007_notices.ts';
 import * as clientDomains from './migrations/0008_client_domains.ts';
 import * as retention from './migrations/0009_retention.ts';
+import * as organisations from './migrations/0010_organisations.ts';
+import * as tenantsInGit from './migrations/0011_tenants_in_git.ts';
+import * as containerLists from './migrations/0012_container_lists.ts';
+import * as eventFeed from './migrations/0013_event_feed.ts';
+import * as operationSteps from './migrations/0014_operation_steps.ts';
+import * as domainProofs from './migrations/0015_domain_proofs.ts';
+import * as sessions from './migrations/0016_sessions.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -21,6 +28,13 @@ export const MIGRATIONS = {
   '0007_notices': notices,
   '0008_client_domains': clientDomains,
   '0009_retention': retention,
+  '0010_organisations': organisations,
+  '0011_tenants_in_git': tenantsInGit,
+  '0012_container_lists': containerLists,
+  '0013_event_feed': eventFeed,
+  '0014_operation_steps': operationSteps,
+  '0015_domain_proofs': domainProofs,
+  '0016_sessions': sessions,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

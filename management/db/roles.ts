@@ -3,20 +3,38 @@ import type { Database, Tables } from './database.ts';
 
 /** The API's rights on each table. It has none on the port pool, and calls the pool's functions instead. */
 const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
-  clients: 'select, insert',
+  clients: 'select, insert, update (name, organisation_id, archived_at, blob)',
   client_memberships: 'select, insert, update, delete',
+  organisations: 'select, insert, update (name, blob)',
+  organisation_memberships: 'select, insert, update, delete',
+  service_tokens: 'select, insert, update (last_used_at, revoked_at)',
+  invitations: 'select, insert, update (accepted_by, accepted_at), delete',
   containers: 'select, insert, update',
   port_pool: null,
   domain_claims: 'select, insert, update (changes, changed_at), delete',
+  domain_proofs: 'select, insert, update, delete',
   sites: 'select, insert, update',
   site_domains: 'select, insert, delete',
   operations: 'select, insert, update',
   container_events: 'select, insert',
+  webhooks: 'select, insert, update, delete',
+  webhook_deliveries: 'select, insert, update, delete',
+  webhook_queues: 'select, insert, update',
+  plans: 'select, insert, update, delete',
   verifications: 'select, insert, delete',
   idempotency_keys: 'select, insert, update, delete',
-  audit_log: 'select (seq), insert, update (container_id, client_id, status, code, revision)',
+  sessions: 'select, insert, update (name, email, sealed, seen_at, refreshed_at), delete',
+  audit_log: 'select, insert, update (container_id, client_id, status, code, revision)',
 };
-const FUNCTIONS = ['lease_ports', 'hold_ports', 'release_ports', 'count_free_ports', 'prune_history'];
+const FUNCTIONS = [
+  'lease_ports',
+  'hold_ports',
+  'release_ports',
+  'count_free_ports',
+  'prune_history',
+  'queue_delivery',
+  'count_ports',
+];
 
 /** A privileged role is configured for the port pool, but the API's own role can reach the pool too. */
 class RoleError extends Error {

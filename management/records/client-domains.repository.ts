@@ -1,47 +1,80 @@
 import { sql } from 'kysely';
-import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
+import { isWithinDomain } from '../../gitops/manifest/schema.ts';
 import type { Database } from '../db/database.ts';
+import { type ProofKey, registrablePartsOf } from './domain-proofs.repository.ts';
 
 /**
- * Which of `names` the container can't have, because their registrable domain belongs to another client. A registrable
- * domain belongs to the client with the oldest container that has a name in it. A container keeps the names that it
- * already has.
+ * Locks registrable domains until the transaction ends, in sorted order, so that concurrent claims can't deadlock.
+ */
+export async function lockDomains(db: Database, domains: readonly string[]): Promise<void> {
+  for (const domain of [...domains].sort()) {
+    await sql`select pg_advisory_xact_lock(hashtextextended(${`tagyard domain ${domain}`}, 0))`.execute(db);
+  }
+}
+
+/**
+ * The registrable domains that belong to a client other than `client`. A domain that was just moved belongs to its new
+ * client; otherwise it belongs, of the clients that have a name in it, to the one that has proven it by its record, else
+ * to the one with the oldest container.
+ */
+export async function domainHolders(
+  db: Database,
+  client: string,
+  domains: readonly string[],
+): Promise<ProofKey[]> {
+  if (domains.length === 0) return [];
+  const { rows } = await sql<ProofKey>`
+    select wanted.domain, holder.client_id as client
+    from unnest(${domains}::text[]) as wanted (domain)
+    cross join lateral (
+      (select proof.client_id, 2 as rank, 0 as seq
+      from domain_proofs as proof
+      where proof.domain = wanted.domain and proof.held_until > now()
+      limit 1)
+      union all
+      (select owner.client_id, (proof.status = 'proven' and proof.seen_at is not null)::integer as rank, owner.seq
+      from domain_claims as claim
+      join containers as owner on owner.id = claim.container_id
+      left join domain_proofs as proof on proof.client_id = owner.client_id and proof.domain = wanted.domain
+      where reverse(claim.domain) collate "C" = reverse(wanted.domain)
+        or (reverse(claim.domain) collate "C" > reverse(wanted.domain) || '.'
+          and reverse(claim.domain) collate "C" < reverse(wanted.domain) || '/')
+      )
+      order by rank desc nulls last, seq
+      limit 1
+    ) as holder
+    where holder.client_id <> ${client}::uuid
+  `.execute(db);
+  return rows;
+}
+
+/**
+ * Which of `names` the container can't have, because their registrable domain belongs to another client. A container
+ * keeps the names that it already has.
  *
- * Call this in the transaction that claims the names. It locks the registrable domains until the transaction ends, in
- * sorted order, so that concurrent claims can't deadlock.
+ * Call this in the transaction that claims the names. It locks the registrable domains until the transaction ends.
  */
 export async function domainsOfOtherClients(
   db: Database,
   container: string,
   names: readonly string[],
 ): Promise<string[]> {
-  const registrable = [...new Set(names.map((name) => registrableDomain(name) ?? name))].sort();
+  const registrable = registrablePartsOf(names);
   if (registrable.length === 0) return [];
-  for (const domain of registrable) {
-    await sql`select pg_advisory_xact_lock(hashtextextended(${`tagyard domain ${domain}`}, 0))`.execute(db);
-  }
-  const { rows } = await sql<{ domain: string }>`
-    select wanted.domain
-    from unnest(${registrable}::text[]) as wanted (domain)
-    cross join lateral (
-      select owner.client_id
-      from domain_claims as claim
-      join containers as owner on owner.id = claim.container_id
-      where reverse(claim.domain) collate "C" = reverse(wanted.domain)
-        or (reverse(claim.domain) collate "C" > reverse(wanted.domain) || '.'
-          and reverse(claim.domain) collate "C" < reverse(wanted.domain) || '/')
-      order by owner.seq
-      limit 1
-    ) as oldest
-    where oldest.client_id <> (select client_id from containers where id = ${container})
-  `.execute(db);
-  const foreign = names.filter((name) => rows.some(({ domain }) => isWithinDomain(name, domain)));
+  await lockDomains(db, registrable);
+  const { client_id } = await db
+    .selectFrom('containers')
+    .select('client_id')
+    .where('id', '=', container)
+    .executeTakeFirstOrThrow();
+  const held = await domainHolders(db, client_id, registrable);
+  const foreign = names.filter((name) => held.some(({ domain }) => isWithinDomain(name, domain)));
   if (foreign.length === 0) return [];
-  const held = await db
+  const own = await db
     .selectFrom('domain_claims')
     .select('domain')
     .where('domain', 'in', foreign)
     .where('container_id', '=', container)
     .execute();
-  return foreign.filter((name) => !held.some(({ domain }) => domain === name));
+  return foreign.filter((name) => !own.some(({ domain }) => domain === name));
 }

@@ -1,6 +1,7 @@
 import { type Insertable, type Selectable, sql } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
+import { type Role, strongestRole } from '../lifecycle/roles.ts';
 import {
   type ContainerStatus,
   type EventKind,
@@ -9,13 +10,35 @@ import {
   predecessors,
   type StatusReason,
 } from '../lifecycle/status.ts';
+import { type ProofRow, withProofs } from './domain-proofs.repository.ts';
 import { addEvent, type Cause } from './events.repository.ts';
 import { withoutForeignNames } from './foreign-names.repository.ts';
+import { grantsOf } from './memberships.repository.ts';
 
-export type ContainerRow = Selectable<Tables['containers']>;
+/** The columns that a container is read with: all but those that only lists need. */
+const COLUMNS = [
+  'containers.id',
+  'containers.seq',
+  'containers.site_id',
+  'containers.client_id',
+  'containers.status',
+  'containers.status_reason',
+  'containers.status_detail',
+  'containers.health',
+  'containers.manifest',
+  'containers.revision',
+  'containers.created_at',
+  'containers.updated_at',
+] as const;
+
+export type ContainerRow = Omit<Selectable<Tables['containers']>, 'words' | 'folded_name' | 'suspended'>;
 type LatestOperation = Pick<Selectable<Tables['operations']>, 'id' | 'kind' | 'status' | 'step'>;
 /** A container with its newest operation. `seq` is text. */
-export type ContainerWithOperation = ContainerRow & { operation: LatestOperation | null };
+export type ContainerWithOperation = ContainerRow & {
+  operation: LatestOperation | null;
+  /** What is known of the proofs of its domains. */
+  readonly proofs?: readonly ProofRow[];
+};
 
 /** `false`: the site id or the container id is taken. */
 export async function insertContainer(
@@ -34,7 +57,7 @@ export async function insertContainer(
   return true;
 }
 
-function selectContainers(db: Database) {
+export function selectContainers(db: Database) {
   return db
     .selectFrom('containers')
     .leftJoinLateral(
@@ -52,30 +75,31 @@ function selectContainers(db: Database) {
           .as('latest'),
       (join) => join.onTrue(),
     )
-    .selectAll('containers')
+    .select(COLUMNS)
     .select(['latest.operation', sql<string>`containers.seq::text`.as('seq')]);
 }
 
 export async function findContainer(db: Database, id: string): Promise<ContainerWithOperation | undefined> {
-  return await selectContainers(db).where('containers.id', '=', id).executeTakeFirst();
+  const rows = await selectContainers(db).where('containers.id', '=', id).execute();
+  return (await withProofs(db, rows))[0];
 }
 
-/** A container with the subject's role in its client. `null`: there is none, or the subject is not a member. */
+/** A container with the subject's strongest role in its client. `null`: there is none, or the subject has no role. */
 export async function findContainerFor(
   db: Database,
   id: string,
   subject: string,
-): Promise<{ container: ContainerWithOperation; role: string } | null> {
-  const row = await selectContainers(db)
-    .innerJoin('client_memberships as member', (join) =>
-      join.onRef('member.client_id', '=', 'containers.client_id').on('member.subject', '=', subject),
-    )
-    .select('member.role')
+): Promise<{ container: ContainerWithOperation; role: Role } | null> {
+  const rows = await selectContainers(db)
+    .innerJoin(grantsOf(db, subject).as('granted'), 'granted.client_id', 'containers.client_id')
+    .select('granted.role')
     .where('containers.id', '=', id)
-    .executeTakeFirst();
-  if (row === undefined) return null;
-  const { role, ...container } = row;
-  return { container, role };
+    .execute();
+  const granted = strongestRole(rows.map(({ role }) => role));
+  const [row] = await withProofs(db, rows.slice(0, 1));
+  if (row === undefined || granted === null) return null;
+  const { role: _, ...container } = row;
+  return { container, role: granted };
 }
 
 /**
@@ -86,44 +110,10 @@ export async function findContainerFor(
 export async function lockContainer(db: Database, id: string): Promise<ContainerRow> {
   return await db
     .selectFrom('containers')
-    .selectAll()
+    .select(COLUMNS)
     .where('id', '=', id)
     .forNoKeyUpdate()
     .executeTakeFirstOrThrow();
-}
-
-interface ContainerFilter {
-  /** Only containers of clients that this subject is a member of. */
-  readonly subject: string;
-  readonly clientId?: string | undefined;
-  readonly status?: ContainerStatus | undefined;
-  readonly domain?: string | undefined;
-  /** `seq` of the last container of the previous page. */
-  readonly after?: string | undefined;
-  readonly limit: number;
-}
-
-/** Newest first. */
-export async function listContainers(
-  db: Database,
-  filter: ContainerFilter,
-): Promise<ContainerWithOperation[]> {
-  let query = selectContainers(db)
-    .where('containers.client_id', 'in', (inner) =>
-      inner.selectFrom('client_memberships').select('client_id').where('subject', '=', filter.subject),
-    )
-    .orderBy('containers.seq', 'desc')
-    .limit(filter.limit);
-  if (filter.clientId !== undefined) query = query.where('containers.client_id', '=', filter.clientId);
-  if (filter.status !== undefined) query = query.where('containers.status', '=', filter.status);
-  if (filter.after !== undefined) query = query.where('containers.seq', '<', filter.after);
-  const { domain } = filter;
-  if (domain !== undefined) {
-    query = query.where('containers.site_id', 'in', (inner) =>
-      inner.selectFrom('site_domains').select('site_id').where('domain', '=', domain),
-    );
-  }
-  return await query.execute();
 }
 
 /**
@@ -211,6 +201,27 @@ export async function setHealth(
   await addEvent(db, { ...event(id, 'host', status, cause), reason, detail });
 }
 
+/** The commit of the manifest that is recorded; `null`: git has none yet. */
+export async function committedRevision(db: Database, id: string): Promise<string | null> {
+  const { revision } = await db
+    .selectFrom('containers')
+    .select('revision')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow();
+  return revision;
+}
+
+/** How many containers a client has, without removed and failed ones. */
+export async function countCurrentContainers(db: Database, client: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('containers')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('client_id', '=', client)
+    .where('status', 'not in', ['removed', 'failed'])
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
 /** Whether any container waits for ports or domains that another one holds. */
 export async function isAnyObstructed(db: Database): Promise<boolean> {
   const waiting = await db
@@ -230,7 +241,12 @@ export async function projectManifest(
 ): Promise<void> {
   await db
     .updateTable('containers')
-    .set({ manifest: JSON.stringify(manifest), revision: cause.revision, updated_at: new Date() })
+    .set({
+      client_id: manifest.client,
+      manifest: JSON.stringify(manifest),
+      revision: cause.revision,
+      updated_at: new Date(),
+    })
     .where('id', '=', id)
     .execute();
   await addEvent(db, event(id, 'changed', status, cause));

@@ -4,11 +4,32 @@ import type { Database } from '../db/database.ts';
 const OTHERS = '(another site)';
 const TOKEN = /\b(?:lt|ct)_[A-Za-z0-9]{16,64}\b/g;
 
+/** Joins texts. No name contains it, and no name continues over it. */
+const BREAK = '\u0001';
+/** Characters of texts that would be breaks, or that PostgreSQL doesn't take. */
+const UNJOINABLE = new RegExp(`[\\0${BREAK}]`, 'g');
+
 /**
  * A text about a container in a form that its client may read: the ids, hostnames, domains and tokens of other clients'
  * sites are replaced. The provisioner writes its messages for operators, so they may name the other site of a conflict.
  */
 export async function withoutForeignNames(db: Database, container: string, text: string): Promise<string> {
+  const [shown = ''] = await textsWithoutForeignNames(db, container, [text]); // as many as were given
+  return shown;
+}
+
+/** The same for several texts. Never for JSON: a site may be called like one of its keys. */
+export async function textsWithoutForeignNames(
+  db: Database,
+  container: string,
+  texts: readonly string[],
+): Promise<string[]> {
+  if (texts.length === 0) return [];
+  const joined = texts.map((text) => text.replaceAll(UNJOINABLE, ' ')).join(BREAK);
+  return (await replaced(db, container, joined)).split(BREAK);
+}
+
+async function replaced(db: Database, container: string, text: string): Promise<string> {
   const { rows } = await sql<{ name: string; is_own: boolean }>`
     with named as (
       select id as container_id, client_id, unnest(array[site_id, id::text]) as name from containers

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
-import type { Database, Tables } from '../db/database.ts';
+import type { Actor, Database, Tables } from '../db/database.ts';
 import type { OperationKind, SagaStep } from '../lifecycle/steps.ts';
 import type { Cause } from './events.repository.ts';
+import { visibleClients } from './memberships.repository.ts';
 
 export type OperationRow = Selectable<Tables['operations']>;
 
@@ -20,6 +21,38 @@ export async function findRunning(db: Database, id: string): Promise<OperationRo
     .where('id', '=', id)
     .where('status', '=', 'running')
     .executeTakeFirst();
+}
+
+/** An operation of a container that the caller may read. */
+export async function visibleOperation(
+  db: Database,
+  id: string,
+  caller: Actor,
+): Promise<OperationRow | undefined> {
+  return await db
+    .selectFrom('operations')
+    .innerJoin('containers', 'containers.id', 'operations.container_id')
+    .selectAll('operations')
+    .where('operations.id', '=', id)
+    .where('containers.client_id', 'in', visibleClients(db, caller))
+    .executeTakeFirst();
+}
+
+/** Newest first; `cursor`: `seq` of the last operation of the previous page. */
+export async function listOperations(
+  db: Database,
+  container: string,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<OperationRow[]> {
+  let query = db
+    .selectFrom('operations')
+    .selectAll()
+    .select(sql<string>`seq::text`.as('seq'))
+    .where('container_id', '=', container)
+    .orderBy('operations.seq', 'desc')
+    .limit(limit);
+  if (cursor !== undefined) query = query.where('operations.seq', '<', cursor);
+  return await query.execute();
 }
 
 /** The step of a container's running operation; `null` if none is running. */

@@ -2,6 +2,7 @@ import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Database } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { LIVE } from '../lifecycle/status.ts';
+import { rememberProofs } from './domain-proofs.repository.ts';
 
 /** Names that no other site may hold: the domains of its pages and its first-party hosts. */
 export function claimedNames(manifest: Pick<ManifestView, 'domains' | 'customDomains'>): string[] {
@@ -47,6 +48,11 @@ export async function recordSite(
   }));
   const rows = [...pages, ...customs].filter(({ domain }) => !contested.includes(domain));
   if (rows.length > 0) await db.insertInto('site_domains').values(rows).execute();
+  await rememberProofs(
+    db,
+    manifest,
+    rows.map(({ domain }) => domain),
+  );
 }
 
 /** The ids of live sites with a site record. Git has, or had, their files. */
