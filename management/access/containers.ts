@@ -1,5 +1,6 @@
 import type { Actor, Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import type { Role } from '../lifecycle/roles.ts';
 import {
   type ContainerWithOperation,
   findContainer,
@@ -13,7 +14,7 @@ export async function demandContainer(
   id: string,
   caller: Actor,
   purpose: Purpose,
-): Promise<ContainerWithOperation & { readonly role: string }> {
+): Promise<ContainerWithOperation & { readonly role: Role }> {
   const found = await findContainerFor(db, id, caller.subject);
   if (found === null) throw new ManagementProblem('unknown_container');
   demandSufficient(found.role, purpose);

@@ -1,41 +1,75 @@
 import type { Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import { isAtLeast, type Role } from '../lifecycle/roles.ts';
+import { roleInClient } from '../records/memberships.repository.ts';
 
-/** Every member may `read`; only members with an acting role may `act`. */
-export type Purpose = 'read' | 'act';
+/**
+ * What a caller wants to do with a client or what belongs to it. `read`: every member. `edit`: settings, features,
+ * options of domains, configuration, consent. `act`: create, remove, verify, suspend, tokens, members, webhooks. `own`:
+ * transfer, archive, members with the role owner.
+ */
+export type Purpose = 'read' | 'edit' | 'act' | 'own';
 
-/** The roles that may change things. Members with any other role may only read. */
-const ACTING_ROLES: readonly string[] = ['owner', 'admin'];
+/** The weakest role that may do it. */
+export const WEAKEST: Readonly<Record<Purpose, Role>> = {
+  read: 'viewer',
+  edit: 'editor',
+  act: 'admin',
+  own: 'owner',
+};
 
-/** The roles that may see what a domain's own server proves itself with. */
-const TOKEN_ROLES: readonly string[] = [...ACTING_ROLES, 'editor'];
+/**
+ * What a route demands. `operate`: the caller is one of `SUPER_ADMINS`. `self`: every caller, who gets what the caller may see.
+ */
+export type Access = Purpose | 'operate' | 'self';
 
-export function maySeeTokens(role: string): boolean {
-  return TOKEN_ROLES.includes(role);
-}
+export const isPurpose = (access: Access): access is Purpose => access in WEAKEST;
 
-/** Throws if a member's role isn't sufficient. */
-export function demandSufficient(role: string, purpose: Purpose): void {
-  if (purpose === 'act' && !ACTING_ROLES.includes(role)) {
-    throw new ManagementProblem('forbidden', {
-      detail: `the role ${role} may read, but not change anything`,
-    });
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Every route behind the token check has it. */
+    access?: Access;
+    /** Operators may do it without a role. */
+    operators?: true;
   }
 }
 
-/** Throws if the subject's role isn't sufficient, or `unknown_client` if the subject is not a member. */
+/** Whether the role may see what a domain's own server proves itself with. */
+export function maySeeTokens(role: Role): boolean {
+  return isAtLeast(role, 'editor');
+}
+
+/** Throws if a member's role isn't sufficient. */
+export function demandSufficient(role: Role, purpose: Purpose): void {
+  const weakest = WEAKEST[purpose];
+  if (isAtLeast(role, weakest)) return;
+  throw new ManagementProblem('forbidden', {
+    detail: `the role ${role} is not sufficient; this needs the role ${weakest}`,
+  });
+}
+
+/** Throws `client_archived`. */
+export async function demandNotArchived(db: Database, client: string): Promise<void> {
+  const row = await db
+    .selectFrom('clients')
+    .select('archived_at')
+    .where('id', '=', client)
+    .executeTakeFirst();
+  if (row?.archived_at != null) throw new ManagementProblem('client_archived');
+}
+
+/**
+ * The subject's strongest role in the client, its organisation's included. Throws if it isn't sufficient, or
+ * `unknown_client` if the subject has none.
+ */
 export async function demandRole(
   db: Database,
   client: string,
   subject: string,
   purpose: Purpose,
-): Promise<void> {
-  const row = await db
-    .selectFrom('client_memberships')
-    .select('role')
-    .where('client_id', '=', client)
-    .where('subject', '=', subject)
-    .executeTakeFirst();
-  if (row === undefined) throw new ManagementProblem('unknown_client');
-  demandSufficient(row.role, purpose);
+): Promise<Role> {
+  const role = await roleInClient(db, client, subject);
+  if (role === null) throw new ManagementProblem('unknown_client');
+  demandSufficient(role, purpose);
+  return role;
 }

@@ -39,7 +39,7 @@ function signedWithThePublicKey(): string {
 const weakKey = generateKeyPairSync('rsa', { modulusLength: 1024 });
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-/** A good token but for its key, which jose refuses to sign with. */
+/** A good token, except that jose refuses to sign with its key. */
 function signedBy(key: KeyObject, header: object): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const signed = `${part(header)}.${part(good())}`;
@@ -302,7 +302,7 @@ describe('the issuer’s keys', () => {
   });
 
   test.each([500, 200])(
-    'outlive an issuer that answers %i and no keys, for so long and no longer',
+    'outlive an issuer that answers %i and no keys, but only for a limited time',
     async (status) => {
       const asks = check(keys, { maxAgeMs: 0, pauseMs: 0 });
       expect(await asks('key-1')).toBe('ada');

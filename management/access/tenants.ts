@@ -1,0 +1,61 @@
+import type { Actor, Database } from '../db/database.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { isAtLeast, type Role, roleFrom } from '../lifecycle/roles.ts';
+import { roleInClient, roleInOrganisation } from '../records/memberships.repository.ts';
+import { demandSufficient, type Purpose } from './roles.ts';
+
+/** A client or an organisation. Its folder in git is its kind. */
+export interface TenantRef {
+  readonly kind: 'clients' | 'organisations';
+  readonly id: string;
+}
+
+interface Parts {
+  readonly db: Database;
+  readonly settings: { readonly superAdmins: readonly string[] };
+}
+
+export function isOperator(
+  { settings }: Pick<Parts, 'settings'>,
+  { subject }: Pick<Actor, 'subject'>,
+): boolean {
+  return settings.superAdmins.includes(subject);
+}
+
+/** The role as which the caller treats a client or organisation: operators are owners of all. `null`: none. */
+export async function roleIn(
+  parts: Parts,
+  { kind, id }: TenantRef,
+  caller: Pick<Actor, 'subject'>,
+): Promise<Role | null> {
+  const { db } = parts;
+  if (isOperator(parts, caller)) {
+    const known = await db.selectFrom(kind).select('id').where('id', '=', id).executeTakeFirst();
+    return known === undefined ? null : 'owner';
+  }
+  const { subject } = caller;
+  return kind === 'clients' ? await roleInClient(db, id, subject) : await roleInOrganisation(db, id, subject);
+}
+
+/** Like `roleIn`. Throws the problem to answer if the role isn't sufficient. */
+export async function demandRoleIn(
+  parts: Parts,
+  ref: TenantRef,
+  caller: Actor,
+  purpose: Purpose,
+): Promise<Role> {
+  const role = await roleIn(parts, ref, caller);
+  if (role === null) {
+    throw new ManagementProblem(ref.kind === 'clients' ? 'unknown_client' : 'unknown_organisation');
+  }
+  demandSufficient(role, purpose);
+  return role;
+}
+
+/** Throws `forbidden` if the role is stronger than the caller's own. */
+export function demandMayGive(caller: Role, role: string): void {
+  if (isAtLeast(caller, roleFrom(role))) return;
+  throw new ManagementProblem('forbidden', {
+    detail: `the role ${caller} can’t give or take the stronger role ${role}`,
+  });
+}

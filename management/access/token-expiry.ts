@@ -1,0 +1,23 @@
+import type { Database } from '../db/database.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { tokenOf } from '../lifecycle/token-subject.ts';
+
+/** When the service token that acts as this subject expires. `null`: never, or a person does. */
+export async function tokenExpiry(db: Database, subject: string): Promise<Date | null> {
+  const id = tokenOf(subject);
+  if (id === null) return null;
+  const row = await db
+    .selectFrom('service_tokens')
+    .select('expires_at')
+    .where('id', '=', id)
+    .executeTakeFirst();
+  return row?.expires_at ?? null;
+}
+
+/** Throws `invalid_request` if what a service token makes would outlive it. `null`: what is made never expires. */
+export async function demandWithinToken(db: Database, subject: string, expires: Date | null): Promise<void> {
+  const end = await tokenExpiry(db, subject);
+  if (end === null || (expires !== null && expires <= end)) return;
+  const message = `must be at most ${end.toISOString()}, when the calling service token expires`;
+  throw new ManagementProblem('invalid_request', { errors: [{ path: 'expiresAt', message }] });
+}

@@ -1,0 +1,95 @@
+import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
+import type { TenantRef } from '../access/tenants.ts';
+import type { Context } from '../context/context.ts';
+import type { Actor } from '../db/database.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { planOf } from '../view/plan.ts';
+import { demandTenantTag } from './etag.ts';
+import type { TenantProjection } from './projection.ts';
+import { formatTenant, MOST_MEMBERS, parseTenant, type Tenant, tenantName } from './tenant-file.ts';
+import { readTenant } from './tenants.repository.ts';
+
+interface TenantChange {
+  readonly caller: Actor;
+  readonly requestId: string;
+  /** Subject of the commit. */
+  readonly subject: string;
+  readonly ifMatch?: string | undefined;
+  /** Edits what git holds now (`null`: nothing), or throws a `ManagementProblem`. Called again after a lost race. */
+  edit(current: Tenant | null): Tenant;
+}
+
+/** What the API changes clients and organisations with: a commit in the caller's name, then its projection. */
+export class TenantChanges {
+  readonly #context: Context;
+  readonly #projection: TenantProjection;
+
+  constructor(context: Context, projection: TenantProjection) {
+    this.#context = context;
+    this.#projection = projection;
+  }
+
+  /** When this resolves, the database shows the change. */
+  async commit(ref: TenantRef, change: TenantChange): Promise<Tenant> {
+    const { repo, log } = this.#context;
+    const { caller, requestId, subject } = change;
+    let written: Tenant | null = null;
+    try {
+      await repo.commit({
+        site: tenantName(ref),
+        subject,
+        author: { name: caller.name, email: caller.email },
+        trailers: {
+          [ref.kind === 'clients' ? 'Client' : 'Organisation']: ref.id,
+          Actor: caller.subject,
+          'Request-Id': requestId,
+          Reason: 'asked for through the API',
+        },
+        edit: async (text) => {
+          const current = await this.#current(ref, text);
+          written = this.#edited(current, ref, change);
+          const next = formatTenant(ref, written);
+          // An edit that changes nothing keeps the text, including its comments.
+          return text !== null && current !== null && formatTenant(ref, current) === next ? text : next;
+        },
+      });
+    } catch (cause) {
+      if (!(cause instanceof SitesRepoError)) throw cause;
+      throw new ManagementProblem('sites_repo_unavailable', { cause });
+    }
+    try {
+      await this.#projection.apply(ref);
+    } catch (cause) {
+      log.error({ err: cause, file: tenantName(ref) }, 'a change could not be projected; it is tried again');
+      throw new ManagementProblem('projection_failed', { cause });
+    }
+    if (written === null) throw new Error('a commit without an edit');
+    return written;
+  }
+
+  /** What a change would do. */
+  async plan(ref: TenantRef, change: TenantChange): Promise<{ plan: ReturnType<typeof planOf> }> {
+    const before = await readTenant(this.#context.db, ref);
+    return { plan: planOf(before, this.#edited(before, ref, change)) };
+  }
+
+  #edited(current: Tenant | null, ref: TenantRef, { edit, ifMatch }: TenantChange): Tenant {
+    if (current !== null) demandTenantTag(ifMatch, ref, current);
+    const next = edit(current);
+    const most = Math.min(MOST_MEMBERS, this.#context.settings.quotas.members);
+    if (next.members.length > Math.max(most, current?.members.length ?? 0)) {
+      throw new ManagementProblem('limit_reached', { detail: `at most ${most} members are allowed` });
+    }
+    return next;
+  }
+
+  /** Before the first projection of an upgrade, only the database has it. */
+  async #current(ref: TenantRef, text: string | null): Promise<Tenant | null> {
+    if (text === null) return await readTenant(this.#context.db, ref);
+    const parsed = parseTenant(text, ref);
+    if (parsed.ok) return parsed.tenant;
+    throw new ManagementProblem('tenant_file_broken', {
+      detail: `${tenantName(ref)}.yaml: ${parsed.problem}`,
+    });
+  }
+}

@@ -1,0 +1,123 @@
+import type { Selectable } from 'kysely';
+import type { TenantRef } from '../access/tenants.ts';
+import type { Database, Tables } from '../db/database.ts';
+
+export type InvitationRow = Selectable<Tables['invitations']>;
+const COLUMN = { clients: 'client_id', organisations: 'organisation_id' } as const;
+
+interface NewInvitation
+  extends Pick<InvitationRow, 'id' | 'hash' | 'email' | 'role' | 'created_by' | 'expires_at'> {
+  readonly of: TenantRef;
+}
+
+export async function insertInvitation(db: Database, { of, ...row }: NewInvitation): Promise<InvitationRow> {
+  return await db
+    .insertInto('invitations')
+    .values({
+      ...row,
+      client_id: of.kind === 'clients' ? of.id : null,
+      organisation_id: of.kind === 'organisations' ? of.id : null,
+    })
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Those that can still be accepted, by id. */
+export async function listInvitations(
+  db: Database,
+  { kind, id }: TenantRef,
+  { after, limit, now }: { readonly after: string | undefined; readonly limit: number; readonly now: Date },
+): Promise<InvitationRow[]> {
+  let query = db
+    .selectFrom('invitations')
+    .selectAll()
+    .where(COLUMN[kind], '=', id)
+    .where('accepted_at', 'is', null)
+    .where('expires_at', '>', now)
+    .orderBy('id')
+    .limit(limit);
+  if (after !== undefined) query = query.where('id', '>', after);
+  return await query.execute();
+}
+
+/** How many invitations of a client or organisation can still be accepted. */
+export async function countInvitations(db: Database, { kind, id }: TenantRef, now: Date): Promise<number> {
+  const { count } = await db
+    .selectFrom('invitations')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where(COLUMN[kind], '=', id)
+    .where('accepted_at', 'is', null)
+    .where('expires_at', '>', now)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** Deletes those that expired before, accepted or not. Resolves to their number. */
+export async function pruneInvitations(db: Database, before: Date): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('invitations')
+    .where('expires_at', '<', before)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+/** `false`: there is no such invitation, or it was accepted. */
+export async function deleteInvitation(
+  db: Database,
+  { kind, id }: TenantRef,
+  invitation: string,
+): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('invitations')
+    .where('id', '=', invitation)
+    .where(COLUMN[kind], '=', id)
+    .where('accepted_at', 'is', null)
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
+interface Acceptance {
+  readonly hash: string;
+  readonly subject: string;
+  readonly now: Date;
+}
+
+/** An invitation that the subject can accept. */
+export async function findInvitation(
+  db: Database,
+  { hash, subject, now }: Acceptance,
+): Promise<InvitationRow | undefined> {
+  return await db
+    .selectFrom('invitations')
+    .selectAll()
+    .where('hash', '=', hash)
+    .where('accepted_at', 'is', null)
+    .where('expires_at', '>', now)
+    .where((where) => where.or([where('accepted_by', 'is', null), where('accepted_by', '=', subject)]))
+    .executeTakeFirst();
+}
+
+/** Marks an invitation as accepted, unless it was accepted before or has expired: then there is none. */
+export async function takeInvitation(
+  db: Database,
+  { hash, subject, now }: Acceptance,
+): Promise<InvitationRow | undefined> {
+  return await db
+    .updateTable('invitations')
+    .set({ accepted_by: subject, accepted_at: now })
+    .where('hash', '=', hash)
+    .where('accepted_at', 'is', null)
+    .where('expires_at', '>', now)
+    .where((where) => where.or([where('accepted_by', 'is', null), where('accepted_by', '=', subject)]))
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** After a failure: the invitation can be accepted again, by `subject` only unless that is `null`. */
+export async function putBackInvitation(db: Database, id: string, subject: string | null): Promise<void> {
+  await db
+    .updateTable('invitations')
+    .set({ accepted_by: subject, accepted_at: null })
+    .where('id', '=', id)
+    .execute();
+}

@@ -1,0 +1,254 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { hashOf, newSecret } from '../access/secret-token.ts';
+import { demandMayGive, demandRoleIn, roleIn, type TenantRef } from '../access/tenants.ts';
+import { demandWithinToken, tokenExpiry } from '../access/token-expiry.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { problems } from '../http/openapi.ts';
+import { isAtLeast, roleFrom } from '../lifecycle/roles.ts';
+import { keyFrom, listPage } from '../view/page.ts';
+import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
+import {
+  countInvitations,
+  deleteInvitation,
+  findInvitation,
+  type InvitationRow,
+  insertInvitation,
+  listInvitations,
+  putBackInvitation,
+  takeInvitation,
+} from './invitations.repository.ts';
+import {
+  acceptance,
+  accepted,
+  createdInvitation,
+  invitationPage,
+  invitationParams,
+  newInvitation,
+} from './invitations.schema.ts';
+import { withRole } from './members.ts';
+import { TENANT_REFUSALS, type TenantParts } from './requests.ts';
+import type { Tenant } from './tenant-file.ts';
+import { memberQuery, tenantParams } from './tenants.schema.ts';
+
+const DAY_MS = 86_400_000;
+const DEFAULT_DAYS = 7;
+const MOST_DAYS = 30;
+/** Of a client or organisation, that can still be accepted. */
+const MOST_OPEN = 100;
+
+const KINDS = {
+  clients: { one: 'client', operation: '', unknown: 'unknown_client' },
+  organisations: { one: 'organisation', operation: 'ToOrganisation', unknown: 'unknown_organisation' },
+} as const;
+
+/** Invitations to clients, or to organisations. */
+export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kind']): FastifyPluginAsyncZod {
+  const { db, clock } = context;
+  const { one, operation, unknown } = KINDS[kind];
+  const tags = [kind];
+
+  return async (app) => {
+    app.post(
+      `/${kind}/:id/invitations`,
+      {
+        config: { access: 'act', operators: true },
+        schema: {
+          operationId: `invite${operation}`,
+          summary: `Make an invitation to a ${one}; its token is for one person, once`,
+          tags,
+          params: tenantParams,
+          querystring: dryRunQuery,
+          body: newInvitation,
+          response: {
+            200: planAnswer,
+            201: createdInvitation,
+            ...problems('invalid_request', 'forbidden', unknown, 'limit_reached'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const caller = callerOf(request);
+        const of = { kind, id: request.params.id };
+        const { email = null, role, expiresAt } = request.body;
+        demandMayGive(await demandRoleIn(context, of, caller, 'act'), role);
+        const now = clock.date();
+        const end = await tokenExpiry(db, caller.subject);
+        const usual = now.getTime() + DEFAULT_DAYS * DAY_MS;
+        const expires = new Date(expiresAt ?? Math.min(usual, end?.getTime() ?? usual));
+        if (expires <= now || expires.getTime() > now.getTime() + MOST_DAYS * DAY_MS) {
+          const message = `must be in the future, and within ${MOST_DAYS} days`;
+          throw new ManagementProblem('invalid_request', { errors: [{ path: 'expiresAt', message }] });
+        }
+        await demandWithinToken(db, caller.subject, expires);
+        if ((await countInvitations(db, of, now)) >= MOST_OPEN) {
+          throw new ManagementProblem('limit_reached', {
+            detail: `there are ${MOST_OPEN} open invitations; revoke one, or wait until one is accepted or expires`,
+          });
+        }
+        if (isDryRun(request.query)) {
+          return { plan: planOf(null, { email, role, expiresAt: expires.toISOString() }) };
+        }
+        const { value, hash } = newSecret('tgi_');
+        const row = { id: randomUUID(), hash, email, role, created_by: caller.subject, expires_at: expires };
+        const made = await insertInvitation(db, { ...row, of });
+        return reply.status(201).send({ ...present(made), token: value });
+      },
+    );
+
+    app.get(
+      `/${kind}/:id/invitations`,
+      {
+        config: { access: 'act', operators: true },
+        schema: {
+          operationId: `listInvitations${operation}`,
+          summary: `List the invitations to a ${one} that can still be accepted`,
+          tags,
+          params: tenantParams,
+          querystring: memberQuery,
+          response: { 200: invitationPage, ...problems('invalid_request', 'forbidden', unknown) },
+        },
+      },
+      async (request) => {
+        const of = { kind, id: request.params.id };
+        await demandRoleIn(context, of, callerOf(request), 'act');
+        const { limit, cursor } = request.query;
+        const [after] = keyFrom(cursor, z.tuple([z.uuid()])) ?? [];
+        const rows = await listInvitations(db, of, { after, limit: limit + 1, now: clock.date() });
+        const { items, next } = listPage(rows, limit, ({ id }) => [id]);
+        return { items: items.map(present), next };
+      },
+    );
+
+    app.delete(
+      `/${kind}/:id/invitations/:invitation`,
+      {
+        config: { access: 'act', operators: true },
+        schema: {
+          operationId: `revokeInvitation${operation}`,
+          summary: `Revoke an invitation to a ${one}`,
+          tags,
+          params: invitationParams,
+          querystring: dryRunQuery,
+          response: {
+            200: planAnswer,
+            204: z.null().meta({ description: 'it can’t be accepted any more' }),
+            ...problems('invalid_request', 'forbidden', unknown, 'unknown_invitation'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { id, invitation } = request.params;
+        const of = { kind, id };
+        await demandRoleIn(context, of, callerOf(request), 'act');
+        if (isDryRun(request.query)) return { plan: planOf({ id: invitation }, null) };
+        if (!(await deleteInvitation(db, of, invitation))) throw new ManagementProblem('unknown_invitation');
+        return reply.status(204).send(null);
+      },
+    );
+  };
+}
+
+/** Accepting an invitation of either kind. */
+export function acceptanceRoutes({ context, changes }: TenantParts): FastifyPluginAsyncZod {
+  const { db, clock } = context;
+
+  return async (app) => {
+    app.post(
+      '/invitations/accept',
+      {
+        config: { access: 'self' },
+        schema: {
+          operationId: 'acceptInvitation',
+          summary: 'Take the role that an invitation gives',
+          tags: ['clients'],
+          querystring: dryRunQuery,
+          body: acceptance,
+          response: {
+            200: z.union([accepted, planAnswer]),
+            ...problems(...TENANT_REFUSALS, 'unknown_invitation'),
+          },
+        },
+      },
+      async (request) => {
+        const caller = callerOf(request);
+        const { subject } = caller;
+        if (caller.scopes !== undefined) {
+          throw new ManagementProblem('forbidden', { detail: 'a service token can’t accept an invitation' });
+        }
+        const asked = { hash: hashOf(request.body.token), subject, now: clock.date() };
+        if (isDryRun(request.query)) {
+          const found = await findInvitation(db, asked);
+          if (found === undefined) throw new ManagementProblem('unknown_invitation');
+          await demandInviter(context, found);
+          return await changes.plan(tenantOf(found), changeOf(request, found));
+        }
+        const row = await takeInvitation(db, asked);
+        if (row === undefined) throw new ManagementProblem('unknown_invitation');
+        try {
+          await demandInviter(context, row);
+          const changed = await changes.commit(tenantOf(row), changeOf(request, row));
+          const given = changed.members.find((member) => member.subject === subject);
+          return {
+            client: row.client_id,
+            organisation: row.organisation_id,
+            role: given?.role ?? roleFrom(row.role),
+          };
+        } catch (error) {
+          const code = error instanceof ManagementProblem ? error.code : null;
+          // Without an answer of the repository, the commit may exist: then it isn't for another person.
+          const isUnclear = code === null || code === 'sites_repo_unavailable';
+          if (code !== 'projection_failed') await putBackInvitation(db, row.id, isUnclear ? subject : null);
+          throw error;
+        }
+      },
+    );
+  };
+}
+
+function changeOf(request: FastifyRequest, row: InvitationRow) {
+  const caller = callerOf(request);
+  const role = roleFrom(row.role);
+  return {
+    caller,
+    requestId: request.id,
+    subject: `Accept an invitation to be ${role}`,
+    edit: (current: Tenant | null) => {
+      if (current === null) throw new ManagementProblem('unknown_invitation');
+      return withRole(current, caller.subject, role);
+    },
+  };
+}
+
+/** The one who invited must still be allowed to: otherwise a removed admin could come back. */
+async function demandInviter(context: Context, row: InvitationRow): Promise<void> {
+  const role = roleFrom(row.role);
+  const inviter = await roleIn(context, tenantOf(row), { subject: row.created_by });
+  const end = await tokenExpiry(context.db, row.created_by);
+  const isExpired = end !== null && end <= context.clock.date();
+  if (isExpired || inviter === null || !isAtLeast(inviter, role) || !isAtLeast(inviter, 'admin')) {
+    throw new ManagementProblem('unknown_invitation');
+  }
+}
+
+function tenantOf({ client_id, organisation_id }: InvitationRow): TenantRef {
+  return client_id === null
+    ? { kind: 'organisations', id: organisation_id ?? '' }
+    : { kind: 'clients', id: client_id };
+}
+
+function present(row: InvitationRow) {
+  const { id, email, role, created_by } = row;
+  return {
+    id,
+    email,
+    role: roleFrom(role),
+    createdBy: created_by,
+    createdAt: row.created_at.toISOString(),
+    expiresAt: row.expires_at.toISOString(),
+  };
+}

@@ -1,0 +1,110 @@
+import { sql } from 'kysely';
+import type { Database } from '../db/database.ts';
+import { type Role, strongestRole } from '../lifecycle/roles.ts';
+import { grantsOf, visibleClients } from '../records/memberships.repository.ts';
+
+/** `role`: the subject's own; `null`: an operator sees it without one. */
+interface ListedOrganisation {
+  readonly id: string;
+  readonly name: string;
+  readonly role: Role | null;
+}
+
+interface ListedClient extends ListedOrganisation {
+  readonly organisation: string | null;
+  readonly archivedAt: string | null;
+}
+
+interface Filter {
+  readonly subject: string;
+  /** All, not only those where the subject has a role. */
+  readonly all: boolean;
+  readonly q?: string | undefined;
+  /** Name and id of the last one of the previous page. */
+  readonly after: readonly string[] | null;
+  readonly limit: number;
+}
+
+interface ClientFilter extends Filter {
+  readonly organisation?: string | undefined;
+  /** Also archived ones. */
+  readonly archived: boolean;
+}
+
+/** By name. */
+export async function listClients(db: Database, filter: ClientFilter): Promise<ListedClient[]> {
+  const { subject, all, organisation, archived, q, after, limit } = filter;
+  let query = db
+    .selectFrom('clients')
+    .select(['id', 'name', 'organisation_id', 'archived_at'])
+    .orderBy(sql`lower(name)`)
+    .orderBy('id')
+    .limit(limit);
+  if (!all) query = query.where('id', 'in', visibleClients(db, { subject }));
+  if (organisation !== undefined) query = query.where('organisation_id', '=', organisation);
+  if (!archived) query = query.where('archived_at', 'is', null);
+  if (q !== undefined) query = query.where(contains(q));
+  if (after !== null) query = query.where(isAfter(after));
+  const rows = await query.execute();
+  const granted =
+    rows.length === 0
+      ? []
+      : await db
+          .selectFrom(grantsOf(db, subject).as('granted'))
+          .selectAll()
+          .where(
+            'granted.client_id',
+            'in',
+            rows.map(({ id }) => id),
+          )
+          .execute();
+  const roles = Map.groupBy(granted, ({ client_id }) => client_id);
+  return rows.map(({ id, name, organisation_id, archived_at }) => ({
+    id,
+    name,
+    organisation: organisation_id,
+    archivedAt: archived_at?.toISOString() ?? null,
+    role: strongestRole((roles.get(id) ?? []).map(({ role }) => role)),
+  }));
+}
+
+/** By name. */
+export async function listOrganisations(db: Database, filter: Filter): Promise<ListedOrganisation[]> {
+  const { subject, all, q, after, limit } = filter;
+  let query = db
+    .selectFrom('organisations')
+    .leftJoin('organisation_memberships as own', (join) =>
+      join.onRef('own.organisation_id', '=', 'organisations.id').on('own.subject', '=', subject),
+    )
+    .select(['id', 'name', 'own.role'])
+    .orderBy(sql`lower(name)`)
+    .orderBy('id')
+    .limit(limit);
+  if (!all) query = query.where('own.role', 'is not', null);
+  if (q !== undefined) query = query.where(contains(q));
+  if (after !== null) query = query.where(isAfter(after));
+  const rows = await query.execute();
+  return rows.map(({ id, name, role }) => ({
+    id,
+    name,
+    role: role === null ? null : strongestRole([role]),
+  }));
+}
+
+/** Whether a client has a container that isn't removed. */
+export async function hasLiveContainers(db: Database, client: string): Promise<boolean> {
+  const live = await db
+    .selectFrom('containers')
+    .select('id')
+    .where('client_id', '=', client)
+    .where('status', '!=', 'removed')
+    .limit(1)
+    .executeTakeFirst();
+  return live !== undefined;
+}
+
+/** Without regard to case. */
+const contains = (q: string) => sql<boolean>`strpos(lower(name), lower(${q})) > 0`;
+
+const isAfter = ([name = '', id = '']: readonly string[]) =>
+  sql<boolean>`(lower(name), id) > (lower(${name}), ${id}::uuid)`;

@@ -1,0 +1,63 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { isOperator } from '../access/tenants.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { problems } from '../http/openapi.ts';
+import { listClients, listOrganisations } from './lists.repository.ts';
+import { clientView, organisationView } from './tenants.schema.ts';
+
+/** More than any subject has; a list with more is cut, and complete in GET /clients. */
+const MOST = 10_000;
+
+const me = z
+  .object({
+    subject: z.string(),
+    name: z.string(),
+    email: z.string(),
+    isOperator: z.boolean(),
+    scopes: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'of the service token that called; null: a person called' }),
+    organisations: z.array(organisationView),
+    clients: z.array(clientView).meta({ description: 'without archived ones; the stronger role counts' }),
+  })
+  .meta({ id: 'Me' });
+
+/** Who calls, and what the caller may see. */
+export function meRoutes(context: Context): FastifyPluginAsyncZod {
+  const { db } = context;
+  return async (app) => {
+    app.get(
+      '/me',
+      {
+        config: { access: 'self' },
+        schema: {
+          operationId: 'getMe',
+          summary: 'Read who the caller is, with the roles in organisations and clients',
+          tags: ['clients'],
+          response: { 200: me, ...problems() },
+        },
+      },
+      async (request) => {
+        const caller = callerOf(request);
+        const { subject, name, email, scopes = null } = caller;
+        const filter = { subject, all: false, after: null, limit: MOST };
+        const [organisations, clients] = await Promise.all([
+          listOrganisations(db, filter),
+          listClients(db, { ...filter, archived: false }),
+        ]);
+        return {
+          subject,
+          name,
+          email,
+          isOperator: isOperator(context, caller),
+          scopes: scopes === null ? null : [...scopes],
+          organisations,
+          clients,
+        };
+      },
+    );
+  };
+}

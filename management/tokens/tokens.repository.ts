@@ -1,0 +1,116 @@
+import { type Selectable, sql } from 'kysely';
+import { administeredClients, administeredOrganisations } from '../access/administered.ts';
+import type { TenantRef } from '../access/tenants.ts';
+import type { Database, Tables } from '../db/database.ts';
+import { tokenSubject } from '../lifecycle/token-subject.ts';
+
+export type TokenRow = Selectable<Tables['service_tokens']>;
+
+interface NewToken extends Pick<TokenRow, 'id' | 'hash' | 'name' | 'role' | 'created_by' | 'expires_at'> {
+  readonly of: TenantRef;
+}
+
+/** The token is a member from now on. */
+export async function insertToken(db: Database, { of, ...row }: NewToken): Promise<TokenRow> {
+  const isClient = of.kind === 'clients';
+  return await db.transaction().execute(async (trx) => {
+    const member = { subject: tokenSubject(row.id), role: row.role };
+    if (isClient)
+      await trx
+        .insertInto('client_memberships')
+        .values({ client_id: of.id, ...member })
+        .execute();
+    else {
+      await trx
+        .insertInto('organisation_memberships')
+        .values({ organisation_id: of.id, ...member })
+        .execute();
+    }
+    return await trx
+      .insertInto('service_tokens')
+      .values({ ...row, client_id: isClient ? of.id : null, organisation_id: isClient ? null : of.id })
+      .returningAll()
+      .executeTakeFirstOrThrow();
+  });
+}
+
+/** Its membership ends with it, and so do its event streams. */
+export async function revokeToken(db: Database, id: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await trx.updateTable('service_tokens').set({ revoked_at: new Date() }).where('id', '=', id).execute();
+    const subject = tokenSubject(id);
+    await trx.deleteFrom('client_memberships').where('subject', '=', subject).execute();
+    await trx.deleteFrom('organisation_memberships').where('subject', '=', subject).execute();
+  });
+}
+
+export async function findToken(
+  db: Database,
+  by: { readonly id: string } | { readonly hash: string },
+): Promise<TokenRow | undefined> {
+  const query = db.selectFrom('service_tokens').selectAll().where('revoked_at', 'is', null);
+  return await ('id' in by
+    ? query.where('id', '=', by.id)
+    : query.where('hash', '=', by.hash)
+  ).executeTakeFirst();
+}
+
+/** How many tokens a client or organisation has. */
+export async function countTokens(db: Database, { kind, id }: TenantRef): Promise<number> {
+  const { count } = await db
+    .selectFrom('service_tokens')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where(kind === 'clients' ? 'client_id' : 'organisation_id', '=', id)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+export async function markUsed(db: Database, id: string, at: Date): Promise<void> {
+  await db.updateTable('service_tokens').set({ last_used_at: at }).where('id', '=', id).execute();
+}
+
+interface TokenFilter {
+  /** Only tokens that this subject manages; `null`: all. */
+  readonly manager: string | null;
+  readonly client?: string | undefined;
+  readonly organisation?: string | undefined;
+  /** Creation time and id of the last one of the previous page. */
+  readonly after: readonly string[] | null;
+  readonly limit: number;
+}
+
+/** To the millisecond, as cursors state it: the rows between two milliseconds would be skipped. */
+const CREATED = sql<Date>`date_trunc('milliseconds', created_at)`;
+
+/** The newest first, without revoked ones. */
+export async function listTokens(
+  db: Database,
+  { manager, client, organisation, after, limit }: TokenFilter,
+): Promise<TokenRow[]> {
+  let query = db
+    .selectFrom('service_tokens')
+    .selectAll()
+    .where('revoked_at', 'is', null)
+    .orderBy(CREATED, 'desc')
+    .orderBy('id')
+    .limit(limit);
+  if (client !== undefined) query = query.where('client_id', '=', client);
+  if (organisation !== undefined) query = query.where('organisation_id', '=', organisation);
+  if (manager !== null) {
+    const caller = { subject: manager };
+    query = query.where(({ or, eb }) =>
+      or([
+        eb('client_id', 'in', administeredClients(db, caller)),
+        eb('organisation_id', 'in', administeredOrganisations(db, caller)),
+      ]),
+    );
+  }
+  if (after !== null) {
+    const [at = '', id = ''] = after;
+    query = query.where(
+      sql<boolean>`(${CREATED} < ${at}::timestamptz or (${CREATED} = ${at}::timestamptz and id > ${id}::uuid))`,
+    );
+  }
+  return await query.execute();
+}

@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { demandSufficient } from '../access/roles.ts';
+import { newSecret } from '../access/secret-token.ts';
+import { demandMayGive, demandRoleIn, isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
+import { demandWithinToken } from '../access/token-expiry.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { problems } from '../http/openapi.ts';
+import { keyFrom, listPage } from '../view/page.ts';
+import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
+import {
+  countTokens,
+  findToken,
+  insertToken,
+  listTokens,
+  revokeToken,
+  type TokenRow,
+} from './tokens.repository.ts';
+import {
+  createdToken,
+  newServiceToken,
+  type serviceToken,
+  tokenPage,
+  tokenParams,
+  tokenQuery,
+} from './tokens.schema.ts';
+
+/** Service tokens of clients and organisations. */
+export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
+  const { db, settings, clock } = context;
+  const tags = ['tokens'];
+
+  return async (app) => {
+    app.post(
+      '/tokens',
+      {
+        config: { access: 'act', operators: true },
+        schema: {
+          operationId: 'createToken',
+          summary: 'Make a service token of a client or organisation, with at most the caller’s own role',
+          tags,
+          querystring: dryRunQuery,
+          body: newServiceToken,
+          response: {
+            200: planAnswer,
+            201: createdToken,
+            ...problems(
+              'invalid_request',
+              'forbidden',
+              'unknown_client',
+              'unknown_organisation',
+              'limit_reached',
+            ),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { name, client, organisation, scopes, expiresAt } = request.body;
+        const caller = callerOf(request);
+        const of = tenantOf(client ?? null, organisation ?? null);
+        const role = scopes[0] ?? 'viewer';
+        demandMayGive(await demandRoleIn(context, of, caller, 'act'), role);
+        const expires_at = expiresAt === undefined ? null : new Date(expiresAt);
+        if (expires_at !== null && expires_at <= clock.date()) {
+          const message = 'must be in the future';
+          throw new ManagementProblem('invalid_request', { errors: [{ path: 'expiresAt', message }] });
+        }
+        await demandWithinToken(db, caller.subject, expires_at);
+        if ((await countTokens(db, of)) >= settings.quotas.tokens) {
+          throw new ManagementProblem('limit_reached', {
+            detail: `there are ${settings.quotas.tokens} tokens`,
+          });
+        }
+        const row = { id: randomUUID(), name, role, created_by: caller.subject, expires_at };
+        if (isDryRun(request.query)) {
+          const after = {
+            name,
+            ...(client === undefined ? { organisation } : { client }),
+            scopes,
+            expiresAt,
+          };
+          return { plan: planOf(null, after) };
+        }
+        const { value, hash } = newSecret('tgy_');
+        const made = await insertToken(db, { ...row, hash, of });
+        return reply.status(201).send({ ...present(made), value });
+      },
+    );
+
+    app.get(
+      '/tokens',
+      {
+        config: { access: 'self' },
+        schema: {
+          operationId: 'listTokens',
+          summary: 'List the service tokens that the caller manages as owner or admin; operators see all',
+          tags,
+          querystring: tokenQuery,
+          response: { 200: tokenPage, ...problems('invalid_request') },
+        },
+      },
+      async (request) => {
+        const caller = callerOf(request);
+        const { limit, cursor, client, organisation } = request.query;
+        const rows = await listTokens(db, {
+          manager: isOperator(context, caller) ? null : caller.subject,
+          client,
+          organisation,
+          after: keyFrom(cursor, z.tuple([z.iso.datetime(), z.uuid()])),
+          limit: limit + 1,
+        });
+        const { items, next } = listPage(rows, limit, ({ created_at, id }) => [created_at.toISOString(), id]);
+        return { items: items.map(present), next };
+      },
+    );
+
+    app.delete(
+      '/tokens/:id',
+      {
+        config: { access: 'act', operators: true },
+        schema: {
+          operationId: 'revokeToken',
+          summary: 'Revoke a service token; its requests and event streams are refused at once',
+          tags,
+          params: tokenParams,
+          querystring: dryRunQuery,
+          response: {
+            200: planAnswer,
+            204: z.null().meta({ description: 'the token is not accepted any more' }),
+            ...problems('invalid_request', 'forbidden', 'unknown_token'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { id } = request.params;
+        const token = await findToken(db, { id });
+        if (token === undefined) throw new ManagementProblem('unknown_token');
+        const of = tenantOf(token.client_id, token.organisation_id);
+        const role = await roleIn(context, of, callerOf(request));
+        if (role === null) throw new ManagementProblem('unknown_token');
+        demandSufficient(role, 'act');
+        if (isDryRun(request.query)) return { plan: planOf(present(token), null) };
+        await revokeToken(db, id);
+        return reply.status(204).send(null);
+      },
+    );
+  };
+}
+
+function tenantOf(client: string | null, organisation: string | null): TenantRef {
+  return client === null
+    ? { kind: 'organisations', id: organisation ?? '' }
+    : { kind: 'clients', id: client };
+}
+
+function present(row: TokenRow): z.output<typeof serviceToken> {
+  const { id, name, client_id, organisation_id, role, created_by } = row;
+  return {
+    id,
+    name,
+    client: client_id,
+    organisation: organisation_id,
+    scopes: [role],
+    createdBy: created_by,
+    createdAt: row.created_at.toISOString(),
+    expiresAt: row.expires_at?.toISOString() ?? null,
+    lastUsedAt: row.last_used_at?.toISOString() ?? null,
+  };
+}

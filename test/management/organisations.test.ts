@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { creation, World } from '../support/management/world.ts';
+
+let world: World;
+let client: string;
+let container: string;
+const organisation = randomUUID();
+const at = () => `/server-containers/${container}`;
+beforeAll(async () => {
+  world = await World.open();
+  client = await world.client();
+  const body = creation(client);
+  container = (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;
+  await world.db.insertInto('organisations').values({ id: organisation, name: 'Agency' }).execute();
+  await world.db
+    .insertInto('organisation_memberships')
+    .values([
+      { organisation_id: organisation, subject: 'boss', role: 'owner' },
+      { organisation_id: organisation, subject: 'junior', role: 'editor' },
+      { organisation_id: organisation, subject: 'viewer', role: 'admin' },
+      { organisation_id: organisation, subject: 'guest', role: 'reader' },
+    ])
+    .execute();
+});
+afterAll(() => world.close());
+
+const rename = async (as: string) =>
+  (await world.call('PATCH', at(), { as, body: { name: `By ${as}` } })).status;
+const rotate = async (as: string) =>
+  (await world.call('POST', `${at()}/loader-token`, { as, body: {} })).status;
+const listed = async (as: string) =>
+  (await world.call('GET', '/server-containers', { as })).body.containers.length;
+
+describe('an organisation’s member', () => {
+  test('has no role in clients of others', async () => {
+    expect([await rename('boss'), await listed('boss')]).toEqual([404, 0]);
+  });
+
+  test('has the role in each of its clients, the stronger of two', async () => {
+    await world.db
+      .updateTable('clients')
+      .set({ organisation_id: organisation })
+      .where('id', '=', client)
+      .execute();
+    expect([await rename('boss'), await rotate('boss'), await listed('boss')]).toEqual([200, 200, 1]);
+    expect([await rename('junior'), await rotate('junior'), await listed('junior')]).toEqual([200, 403, 1]);
+    expect([await rename('guest'), await rotate('guest'), await listed('guest')]).toEqual([403, 403, 1]);
+    expect([await rename('viewer'), await rotate('viewer'), await listed('viewer')]).toEqual([200, 200, 1]);
+    expect([await rename('stranger'), await listed('stranger')]).toEqual([404, 0]);
+  });
+});
+
+describe('an editor', () => {
+  test('changes settings and options of domains, and adds or removes nothing', async () => {
+    const as = 'junior';
+    const webTagId = 'GTM-EDIT123';
+    const add = (domain: string) => world.call('POST', `${at()}/domains`, { as, body: { domain, webTagId } });
+    expect((await add('acme.example')).body.domains).toMatchObject([{ domain: 'acme.example', webTagId }]);
+    expect((await add('other.example')).body.code).toBe('forbidden');
+    const features = { cookie_restoration: true };
+    expect((await world.call('PATCH', at(), { as, body: { features } })).status).toBe(200);
+    expect((await world.call('DELETE', at(), { as })).body.code).toBe('forbidden');
+    expect((await world.call('POST', `${at()}/verify`, { as })).body.code).toBe('forbidden');
+    const body = creation(client, 'new.example');
+    expect((await world.call('POST', '/server-containers', { as, body })).body.code).toBe('forbidden');
+  });
+});

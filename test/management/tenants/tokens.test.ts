@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { creation, World } from '../../support/management/world.ts';
+
+let world: World;
+let client: string;
+let container: string;
+beforeAll(async () => {
+  world = await World.open({ settings: { quotas: { containers: null, members: 100, tokens: 8 } } });
+  client = await world.client();
+  const body = creation(client);
+  container = (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;
+});
+afterAll(() => world.close());
+
+const make = (as: string, extra: object = {}) =>
+  world.call('POST', '/tokens', { as, body: { name: 'CI', client, scopes: ['editor'], ...extra } });
+const read = (token: string) => world.call('GET', `/server-containers/${container}`, { token });
+const list = async (as: string) => (await world.call('GET', '/tokens', { as })).body.items;
+
+describe('a service token', () => {
+  test('acts with its role beside JWTs, and is shown once and stored as a digest', async () => {
+    const { status, body } = await make('admin');
+    expect(status).toBe(201);
+    const { value, ...shown } = body;
+    expect(value).toMatch(/^tgy_[\w-]{43}$/);
+    expect(shown).toMatchObject({ client, organisation: null, scopes: ['editor'], lastUsedAt: null });
+    expect(await list('owner')).toContainEqual(shown);
+    const rows = await world.owner.selectFrom('service_tokens').selectAll().execute();
+    expect(JSON.stringify(rows)).not.toContain(value);
+    expect((await read(value)).body.id).toBe(container);
+    const at = `/server-containers/${container}`;
+    expect((await world.call('PATCH', at, { token: value, body: { name: 'By CI' } })).body.name).toBe(
+      'By CI',
+    );
+    expect((await world.call('DELETE', at, { token: value })).body.code).toBe('forbidden');
+    expect((await world.call('GET', '/me', { token: value })).body).toMatchObject({
+      subject: `token:${body.id}`,
+      scopes: ['editor'],
+      clients: [{ id: client, role: 'editor' }],
+    });
+    const [used] = (await list('owner')).filter(({ id }: { id: string }) => id === body.id);
+    expect(used.lastUsedAt).toEqual(expect.any(String));
+    const audit = await world.owner
+      .selectFrom('audit_log')
+      .select(['actor', 'action', 'status'])
+      .where('actor', '=', `token:${body.id}`)
+      .orderBy('seq')
+      .execute();
+    expect(audit).toEqual([
+      { actor: `token:${body.id}`, action: 'changeContainer', status: 200 },
+      { actor: `token:${body.id}`, action: 'removeContainer', status: 403 },
+    ]);
+    expect(world.logs.join('')).not.toContain(value);
+  });
+
+  test('records its use once a minute', async () => {
+    const { id, value } = (await make('admin')).body;
+    const lastUse = async () =>
+      (await list('owner')).find((token: { id: string }) => token.id === id).lastUsedAt;
+    await read(value);
+    const first = await lastUse();
+    await read(value);
+    expect(await lastUse()).toBe(first);
+    const before = new Date(Date.parse(first) - 61_000);
+    await world.owner
+      .updateTable('service_tokens')
+      .set({ last_used_at: before })
+      .where('id', '=', id)
+      .execute();
+    await read(value);
+    expect(Date.parse(await lastUse())).toBeGreaterThanOrEqual(Date.parse(first));
+  });
+
+  test('is refused once it is revoked or has expired', async () => {
+    const { id, value } = (await make('admin')).body;
+    expect((await world.call('DELETE', `/tokens/${id}`, { as: 'viewer' })).body.code).toBe('forbidden');
+    expect((await world.call('DELETE', `/tokens/${id}`, { as: 'stranger' })).body.code).toBe('unknown_token');
+    expect((await world.call('DELETE', `/tokens/${id}`, { as: 'admin' })).status).toBe(204);
+    expect([(await read(value)).status, (await read(value)).body.code]).toEqual([401, 'invalid_token']);
+    const second = (await make('admin', { expiresAt: '2099-01-01T00:00:00Z' })).body;
+    expect((await read(second.value)).status).toBe(200);
+    await world.owner
+      .updateTable('service_tokens')
+      .set({ expires_at: new Date(0) } as never)
+      .where('id', '=', second.id)
+      .execute();
+    expect((await read(second.value)).body.code).toBe('expired_token');
+    expect((await make('admin', { expiresAt: '2020-01-01T00:00:00Z' })).status).toBe(400);
+  });
+
+  test('makes no token and no member with more than its own role', async () => {
+    const { value } = (await make('owner', { scopes: ['admin'] })).body;
+    const put = (role: string) =>
+      world.call('PUT', `/clients/${client}/members/robot`, { token: value, body: { role } });
+    expect([(await put('admin')).status, (await put('owner')).status]).toEqual([200, 403]);
+    const editor = (await make('admin')).body.value;
+    const body = { name: 'More', client, scopes: ['viewer'] };
+    expect((await world.call('POST', '/tokens', { token: editor, body })).body.code).toBe('forbidden');
+    expect((await world.call('POST', '/tokens', { token: value, body })).status).toBe(201);
+    expect((await make('owner', { scopes: ['owner'] })).status).toBe(400);
+  });
+
+  test('of an organisation acts in all of its clients', async () => {
+    const members = [{ subject: 'boss', role: 'owner' }];
+    const organisation = (
+      await world.call('POST', '/organisations', { as: 'root', body: { name: 'Agency', members } })
+    ).body.id;
+    const { value } = (await make('boss', { client: undefined, organisation, scopes: ['viewer'] })).body;
+    expect((await read(value)).status).toBe(404);
+    await world.call('PATCH', `/clients/${client}`, { as: 'root', body: { organisation } });
+    expect((await read(value)).status).toBe(200);
+    expect(
+      (await list('boss')).some((token: { organisation: string }) => token.organisation === organisation),
+    ).toBe(true);
+    expect(await list('viewer')).toEqual([]);
+  });
+
+  test('is no member in lists or in git, and no person can call as one', async () => {
+    const { id } = (await make('admin')).body;
+    const { body } = await world.call('GET', `/clients/${client}/members?limit=200`, { as: 'viewer' });
+    expect(JSON.stringify(body)).not.toContain('token:');
+    const head = (await world.repo.head()) ?? '';
+    expect((await world.repo.readSite(head, `clients/${client}`))?.text).not.toContain('token:');
+    const refused = await world.call('GET', '/me', { as: `token:${id}` });
+    expect([refused.status, refused.body.code]).toEqual([401, 'invalid_token']);
+    const put = await world.call('PUT', `/clients/${client}/members/token:${id}`, {
+      as: 'owner',
+      body: { role: 'viewer' },
+    });
+    expect(put.status).toBe(400);
+  });
+
+  test('is one of as many as the settings allow', async () => {
+    for (let made = 0; made < 8; made += 1) await make('owner');
+    expect((await make('owner')).body.code).toBe('limit_reached');
+  });
+});
