@@ -1,0 +1,203 @@
+import { type JWTPayload, jwtVerify } from 'jose';
+import * as openid from 'openid-client';
+import { z } from 'zod';
+import type { Clock } from '../../gitops/base/clock.ts';
+import type { LoginSettings } from '../context/context.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { createKeySource } from '../http/jwks.ts';
+
+const SCOPE = 'openid profile email';
+const CLOCK_TOLERANCE_SECONDS = 60;
+const TIMEOUT_SECONDS = 5;
+/** Milliseconds after which the provider's metadata is read again. */
+const METADATA_MS = 600_000;
+const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
+
+/** What a browser keeps between the start of a login and the provider's answer. */
+interface LoginAttempt {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+}
+
+/** A verified login. */
+export interface ProvenIdentity {
+  /** The claims of the ID token. */
+  readonly claims: JWTPayload;
+  readonly idToken: string;
+  readonly refreshToken: string | null;
+}
+
+/** The subject or the login that the provider has ended. */
+const logoutToken = z
+  .object({
+    sub: z.string().optional(),
+    sid: z.string().optional(),
+    jti: z.string(),
+    iat: z.number(),
+    // An ID token has one: it must not pass as a logout token.
+    nonce: z.undefined().optional(),
+    events: z.object({ [LOGOUT_EVENT]: z.looseObject({}) }),
+  })
+  .refine(({ sub, sid }) => sub !== undefined || sid !== undefined);
+
+/** The OpenID provider at which people log in (OpenID Connect Core 1.0, RP-initiated and back-channel logout 1.0). */
+export class IdentityProvider {
+  readonly #login: LoginSettings;
+  readonly #clock: Clock;
+  #metadata: { readonly value: openid.ServerMetadata; readonly at: number } | null = null;
+  #keys: ReturnType<typeof createKeySource> | null = null;
+
+  constructor(login: LoginSettings, clock: Clock) {
+    this.#login = login;
+    this.#clock = clock;
+  }
+
+  /** Begins a login. Throws `login_unavailable`. */
+  async begin(): Promise<{ readonly url: URL; readonly attempt: LoginAttempt }> {
+    const attempt = {
+      state: openid.randomState(),
+      nonce: openid.randomNonce(),
+      verifier: openid.randomPKCECodeVerifier(),
+    };
+    const url = openid.buildAuthorizationUrl(await this.#configuration(), {
+      redirect_uri: this.#at('/session/callback'),
+      scope: SCOPE,
+      state: attempt.state,
+      nonce: attempt.nonce,
+      code_challenge: await openid.calculatePKCECodeChallenge(attempt.verifier),
+      code_challenge_method: 'S256',
+    });
+    return { url, attempt };
+  }
+
+  /** Exchanges the code of the provider's answer. Throws `invalid_login` and `login_unavailable`. */
+  async complete(query: string, attempt: LoginAttempt): Promise<ProvenIdentity> {
+    const configuration = await this.#configuration();
+    const url = new URL(`${this.#at('/session/callback')}?${query}`);
+    return await this.#identityFrom(
+      openid.authorizationCodeGrant(configuration, url, {
+        expectedState: attempt.state,
+        expectedNonce: attempt.nonce,
+        pkceCodeVerifier: attempt.verifier,
+        idTokenExpected: true,
+      }),
+    );
+  }
+
+  /** The identity as it is now; `null`: the provider has ended the login. Throws `invalid_login` and `login_unavailable`. */
+  async refresh(refreshToken: string): Promise<ProvenIdentity | null> {
+    const configuration = await this.#configuration();
+    try {
+      return await this.#identityFrom(openid.refreshTokenGrant(configuration, refreshToken));
+    } catch (error) {
+      const cause = error instanceof ManagementProblem ? error.cause : null;
+      if (cause instanceof openid.ResponseBodyError && cause.error === 'invalid_grant') return null;
+      throw error;
+    }
+  }
+
+  /** Where the browser ends its login at the provider; `null`: the provider has no such address, or is away. */
+  async logoutUrl(idToken: string): Promise<string | null> {
+    const configuration = await this.#configuration().catch(() => null);
+    if (configuration?.serverMetadata().end_session_endpoint === undefined) return null;
+    const parameters = { id_token_hint: idToken, post_logout_redirect_uri: this.#at('/') };
+    return openid.buildEndSessionUrl(configuration, parameters).href;
+  }
+
+  /** Verifies the provider's logout token. Throws `invalid_request` and `login_unavailable`. */
+  async endedBy(token: string): Promise<{ readonly subject?: string; readonly providerSession?: string }> {
+    const { issuer, jwks_uri: keysUrl = '' } = (await this.#configuration()).serverMetadata();
+    this.#keys ??= createKeySource(new URL(keysUrl), { clock: this.#clock });
+    const { payload } = await jwtVerify(token, this.#keys, {
+      issuer,
+      audience: this.#login.clientId,
+      clockTolerance: CLOCK_TOLERANCE_SECONDS,
+      currentDate: this.#clock.date(),
+      // A token that is older was sent before a later login.
+      maxTokenAge: '2 minutes',
+    }).catch((cause: unknown) => {
+      const isAboutToken =
+        cause instanceof Error && 'code' in cause && /^ERR_J(WT|WS|OSE_N)/.test(String(cause.code));
+      throw isAboutToken ? refusedToken(cause) : new ManagementProblem('login_unavailable', { cause });
+    });
+    const { success, data, error } = logoutToken.safeParse(payload);
+    if (!success) throw refusedToken(error);
+    return {
+      ...(data.sub === undefined ? {} : { subject: data.sub }),
+      ...(data.sid === undefined ? {} : { providerSession: data.sid }),
+    };
+  }
+
+  async #identityFrom(answer: ReturnType<typeof openid.authorizationCodeGrant>): Promise<ProvenIdentity> {
+    const tokens = await answer.catch((cause: unknown) => {
+      throw isOutage(cause)
+        ? new ManagementProblem('login_unavailable', { cause })
+        : new ManagementProblem('invalid_login', { cause });
+    });
+    return {
+      claims: tokens.claims() ?? {},
+      idToken: tokens.id_token ?? '',
+      refreshToken: tokens.refresh_token ?? null,
+    };
+  }
+
+  /** A new one for each use: with it the keys are read again, so that a rotation is known at once. */
+  async #configuration(): Promise<openid.Configuration> {
+    const { clientId, clientSecret } = this.#login;
+    const metadata = await this.#readMetadata();
+    const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const authentication =
+      clientSecret === null
+        ? openid.None()
+        : methods.includes('client_secret_basic')
+          ? openid.ClientSecretBasic(clientSecret)
+          : openid.ClientSecretPost(clientSecret);
+    const skew = Math.round((this.#clock.date().getTime() - Date.now()) / 1000);
+    const client = { [openid.clockTolerance]: CLOCK_TOLERANCE_SECONDS, [openid.clockSkew]: skew };
+    const configuration = new openid.Configuration(metadata, clientId, client, authentication);
+    for (const extend of this.#extensions()) extend(configuration);
+    // Also verifies signatures of ID tokens that came by the provider's own connection.
+    openid.enableNonRepudiationChecks(configuration);
+    configuration.timeout = TIMEOUT_SECONDS;
+    return configuration;
+  }
+
+  async #readMetadata(): Promise<openid.ServerMetadata> {
+    const now = this.#clock.now();
+    if (this.#metadata !== null && now - this.#metadata.at < METADATA_MS) return this.#metadata.value;
+    const { issuer, clientId } = this.#login;
+    try {
+      const options = { execute: this.#extensions(), timeout: TIMEOUT_SECONDS };
+      const found = await openid.discovery(new URL(issuer), clientId, undefined, openid.None(), options);
+      this.#metadata = { value: found.serverMetadata(), at: now };
+    } catch (cause) {
+      if (this.#metadata === null) throw new ManagementProblem('login_unavailable', { cause });
+    }
+    return this.#metadata.value;
+  }
+
+  /** Settings permit plain HTTP on loopback only. */
+  #extensions(): ((configuration: openid.Configuration) => void)[] {
+    return this.#login.issuer.startsWith('http:') ? [openid.allowInsecureRequests] : [];
+  }
+
+  #at(path: string): string {
+    return `${this.#login.publicUrl}${path}`;
+  }
+}
+
+/** Whether the provider could not be reached, or failed itself: the same login may succeed later. */
+function isOutage(cause: unknown): boolean {
+  if (cause instanceof TypeError) return true;
+  if (!(cause instanceof openid.ClientError)) return false;
+  const { code, cause: answer } = cause;
+  return (
+    code === 'OAUTH_TIMEOUT' || code === 'OAUTH_ABORT' || (answer instanceof Response && answer.status >= 500)
+  );
+}
+
+function refusedToken(cause: unknown): ManagementProblem {
+  const detail = 'the logout token is not one of this provider for this client';
+  return new ManagementProblem('invalid_request', { detail, cause });
+}
