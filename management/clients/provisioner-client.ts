@@ -17,7 +17,19 @@ const operation = z.object({
   status: z.enum(['queued', 'running', 'succeeded', 'failed']),
   reason: text.optional(),
   fault: z.literal('host').optional().catch(undefined),
-  steps: z.array(z.object({ target: text, key: text, error: text.optional() })).default([]),
+  steps: z
+    .array(
+      z.object({
+        target: text,
+        key: text,
+        error: text.optional(),
+        op: z.enum(['create', 'update', 'delete']).optional(),
+        status: z.enum(['queued', 'running', 'succeeded', 'failed', 'skipped']).default('queued'),
+        startedAt: z.iso.datetime().optional(),
+        endedAt: z.iso.datetime().optional(),
+      }),
+    )
+    .default([]),
 });
 const site = z.object({
   site: z.string(),
@@ -26,6 +38,15 @@ const site = z.object({
   message: text.default(''),
   health: z.enum(HEALTHS).default('unknown'),
 });
+const certificate = z.object({
+  target: z.literal('certificate'),
+  key: z.string(),
+  state: z.string(),
+  reason: text,
+  issuer: text.nullable(),
+  notAfter: z.iso.datetime().nullable(),
+});
+const certificates = z.object({ resources: z.array(z.unknown()).default([]) });
 const quota = z.object({ state: z.string(), message: text, fix: text.nullable() });
 /** An older provisioner names no quotas. */
 const sites = z.object({ sites: z.array(site), quotas: z.array(quota).catch([]) });
@@ -33,6 +54,7 @@ const problem = z.object({ code: z.string(), detail: text.optional() });
 
 export type ProvisionerOperation = z.output<typeof operation>;
 export type ProvisionerSite = z.output<typeof site>;
+export type ProvisionerCertificate = z.output<typeof certificate>;
 
 /** What the provisioner reports of its host. */
 export interface ProvisionerReport {
@@ -147,13 +169,33 @@ export class ProvisionerClient {
   }
 
   /** `null`: it doesn't know the operation, or has dropped it. */
-  async operation(id: string, context: CallContext): Promise<ProvisionerOperation | null> {
-    return await this.#find(operation, `/operations/${encodeURIComponent(id)}`, context);
+  async operation(
+    id: string,
+    context: CallContext,
+    timeoutMs?: number,
+  ): Promise<ProvisionerOperation | null> {
+    return await this.#find(operation, `/operations/${encodeURIComponent(id)}`, context, timeoutMs);
   }
 
   /** `null`: it doesn't know the site. */
   async site(name: string, context: CallContext): Promise<ProvisionerSite | null> {
     return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context);
+  }
+
+  /** The certificates of a site's names, as its host last saw them. Empty: it doesn't know the site. */
+  async certificates(
+    name: string,
+    context: CallContext,
+    timeoutMs: number,
+  ): Promise<ProvisionerCertificate[]> {
+    const path = `/sites/${encodeURIComponent(name)}`;
+    try {
+      const shown = certificates.parse(await this.#call({ method: 'GET', path, context, timeoutMs }));
+      return shown.resources.flatMap((one) => certificate.safeParse(one).data ?? []);
+    } catch (error) {
+      if (isUnknown(error)) return [];
+      throw error;
+    }
   }
 
   /** What only its host can observe of a site; `null`: it doesn't know the site. */
@@ -182,13 +224,24 @@ export class ProvisionerClient {
     };
   }
 
+  /** Any answer of the provisioner, as the schema says. */
+  async ask<Schema extends z.ZodType>(
+    schema: Schema,
+    call: Pick<Call, 'method' | 'path' | 'context' | 'body' | 'timeoutMs'>,
+  ): Promise<z.output<Schema>> {
+    return schema.parse(await this.#call(call));
+  }
+
   async #find<Schema extends z.ZodType>(
     schema: Schema,
     path: string,
     context: CallContext,
+    timeoutMs?: number,
   ): Promise<z.output<Schema> | null> {
     try {
-      return schema.parse(await this.#call({ method: 'GET', path, context }));
+      return schema.parse(
+        await this.#call({ method: 'GET', path, context, ...(timeoutMs && { timeoutMs }) }),
+      );
     } catch (error) {
       if (isUnknown(error)) return null;
       throw error;

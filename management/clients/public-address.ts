@@ -1,0 +1,122 @@
+import { lookup as systemLookup } from 'node:dns/promises';
+import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
+
+/** IANA's special-purpose addresses, multicast, and Azure's metadata address, which is a public one. */
+const REFUSED_IPV4 = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '168.63.129.16/32',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/3',
+];
+/** Of IPv6 only global unicast is accepted, without what tunnels to IPv4, documentation and protocols. */
+const GLOBAL_IPV6 = ['2000::/3'];
+const REFUSED_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
+
+const refusedIpv4 = listOf('ipv4', REFUSED_IPV4);
+const globalIpv6 = listOf('ipv6', GLOBAL_IPV6);
+const refusedIpv6 = listOf('ipv6', REFUSED_IPV6);
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+function listOf(family: 'ipv4' | 'ipv6', ranges: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [network = '', bits] = range.split('/');
+    list.addSubnet(network, Number(bits), family);
+  }
+  return list;
+}
+
+/** The address that a tenant names may not be called. */
+export class AddressError extends Error {
+  override name = 'AddressError';
+}
+
+export interface AddressRules {
+  /** Zones of this installation. Names in their registrable domains are refused. */
+  readonly ownZones: readonly string[];
+  /** True only where everything runs on one machine. Link-local and metadata addresses are refused all the same. */
+  readonly allowLoopback: boolean;
+}
+
+/** Whether a tenant may name this address. */
+export function isCallable(address: string, { allowLoopback }: Pick<AddressRules, 'allowLoopback'>): boolean {
+  const family = isIP(address);
+  if (family === 0) return false;
+  if (allowLoopback && isOnLoopback(address)) return true;
+  if (family === 4) return !refusedIpv4.check(address, 'ipv4');
+  return globalIpv6.check(address, 'ipv6') && !refusedIpv6.check(address, 'ipv6');
+}
+
+/**
+ * Judges an address that a tenant names by what is known without a resolution. Throws `AddressError`: it must be `https`,
+ * on loopback also `http` where the rules allow that.
+ */
+export function refuseAddress(url: string, rules: AddressRules): void {
+  const { protocol, hostname, username, password } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  const isLoopback = rules.allowLoopback && (isLocalhost(host) || (isIP(host) !== 0 && isOnLoopback(host)));
+  if (username !== '' || password !== '') throw new AddressError('the address names a user or a password');
+  if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback)) {
+    throw new AddressError('the address must begin with https://');
+  }
+  if (isIP(host) !== 0 ? !isCallable(host, rules) : isLocalhost(host) && !isLoopback) {
+    throw new AddressError(`${host} is not a public address`);
+  }
+  const zone = rules.ownZones.find((own) => isWithinDomain(host, registrableDomain(own) ?? own));
+  if (zone !== undefined && !isLoopback) throw new AddressError(`${host} belongs to this installation`);
+}
+
+function isLocalhost(host: string): boolean {
+  return host === 'localhost' || host.endsWith('.localhost');
+}
+
+function isOnLoopback(address: string): boolean {
+  return loopback.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
+}
+
+type Resolve = (host: string) => Promise<readonly { readonly address: string; readonly family: number }[]>;
+
+const bySystem: Resolve = async (host) =>
+  isLocalhost(host)
+    ? [{ address: '127.0.0.1', family: 4 }]
+    : await systemLookup(host, { all: true, verbatim: true });
+
+async function callableAddresses(host: string, rules: AddressRules, resolve: Resolve) {
+  const found = await resolve(host).catch((cause: unknown) => {
+    throw new AddressError(`${host} has no address`, { cause });
+  });
+  const isRefused = found.some(({ address }) => !isCallable(address, rules));
+  if (found.length > 0 && !isRefused) return found;
+  throw new AddressError(found.length > 0 ? `${host} has no public address` : `${host} has no address`);
+}
+
+/**
+ * A lookup for sockets that connects only to addresses that were checked in this very resolution: a name that answers
+ * differently the next time gains nothing. Sockets to address literals do no lookup: `refuseAddress` judges those.
+ */
+export function checkedLookup(rules: AddressRules, resolve = bySystem): LookupFunction {
+  return (host, options, callback) => {
+    callableAddresses(host, rules, resolve).then(
+      (found) => {
+        const [first] = found;
+        if (options.all === true) callback(null, [...found]);
+        else callback(null, first?.address ?? '', first?.family);
+      },
+      (error: NodeJS.ErrnoException) => callback(error, ''),
+    );
+  };
+}

@@ -1,0 +1,155 @@
+import { isFirstPartyHost, isProven, provenHosts } from '../../gitops/manifest/schema.ts';
+import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
+import { type ProvisionerCertificate, ProvisionerError } from '../clients/provisioner-client.ts';
+import type { Context } from '../context/context.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
+import type { ContainerWithOperation } from '../records/containers.repository.ts';
+import { withoutForeignNames } from '../records/foreign-names.repository.ts';
+import { loaderUrl } from '../view/present.ts';
+import { presentProof } from '../view/proof.ts';
+import type { AskedHosts } from './asked-hosts.ts';
+import { cookieLifetime, type ResolvedHost } from './cookie-lifetime.ts';
+import type { CustomDomainView, DomainStateView } from './domain-states.schema.ts';
+import { addressesIn, judgeDns } from './judge-dns.ts';
+
+/** How long an answer waits for the provisioner. */
+const CERTIFICATES_MS = 4_000;
+
+type Page = ManifestView['domains'][number];
+type Tls = CustomDomainView['tls'];
+const STATES: readonly string[] = ['pending_dns', 'pending_certificate', 'live', 'drifted', 'expired'];
+
+/** The states of a container's custom domains and of the domains of its pages. */
+export class DomainStates {
+  readonly #context: Context;
+  readonly #hosts: AskedHosts;
+
+  constructor(context: Context, hosts: AskedHosts) {
+    this.#context = context;
+    this.#hosts = hosts;
+  }
+
+  async customDomains(
+    row: ContainerWithOperation,
+    domains: readonly string[],
+    requestId: string,
+  ): Promise<CustomDomainView[]> {
+    if (domains.length === 0) return [];
+    const certificates = await this.#certificates(row, requestId);
+    return await Promise.all(domains.map((domain) => this.#customDomain(row, domain, certificates)));
+  }
+
+  /** The state of a domain whose pages have the snippet. */
+  async domain(row: ContainerWithOperation, page: Page): Promise<DomainStateView> {
+    const { manifest } = row;
+    const { settings } = this.#context;
+    const { domain, sameOrigin } = page;
+    const proven = isProven(manifest, domain);
+    const proof = presentProof(domain, row, settings);
+    const seen = await this.#hosts.ask(domain);
+    const prefix = proven ? sameOrigin?.path : undefined;
+    return {
+      domain,
+      active: isActiveDomain(manifest.domains.indexOf(page), manifest.features.multi_domain),
+      address: prefix === undefined ? loaderUrl(domain, manifest, settings) : `https://${domain}${prefix}`,
+      records: proof === null ? [] : [{ type: 'TXT', ...proof.record }],
+      sameOrigin: sameOrigin === undefined ? null : { path: sameOrigin.path, served: proven },
+      dns: { answers: answersOf(seen) },
+      proof,
+      cookieLifetime:
+        prefix === undefined
+          ? cookieLifetime(seen, await this.#tagHosts(manifest, domain))
+          : { verdict: 'full', reason: null },
+      checkedAt: seen.at.toISOString(),
+    };
+  }
+
+  async #customDomain(
+    row: ContainerWithOperation,
+    domain: string,
+    certificates: readonly ProvisionerCertificate[] | null,
+  ): Promise<CustomDomainView> {
+    const { manifest } = row;
+    const alias = manifest.hostnames.origin;
+    const pages = manifest.domains.filter((page) => isFirstPartyHost(domain, [page.domain]));
+    const [seen, origin, ...asked] = await Promise.all(
+      [domain, alias, ...pages.map((page) => page.domain)].map((name) => this.#hosts.ask(name)),
+    );
+    if (seen === undefined || origin === undefined)
+      throw new Error('each name that is asked for has an answer');
+    const addresses = addressesIn(origin.answers);
+    const proof = presentProof(domain, row, this.#context.settings);
+    const lifetimes = asked.map((page) => cookieLifetime(page, [seen]));
+    return {
+      domain,
+      served: isProven(manifest, domain),
+      records: [
+        { type: 'CNAME', name: domain, value: alias },
+        ...addresses.map((value) => ({
+          type: value.includes(':') ? ('AAAA' as const) : ('A' as const),
+          name: domain,
+          value,
+        })),
+      ],
+      dns: judgeDns(domain, { alias, addresses }, seen.answers),
+      tls: await this.#tls(row, domain, certificates),
+      proof,
+      cookieLifetime: lifetimes.find(({ verdict }) => verdict === 'full') ??
+        lifetimes[0] ?? { verdict: 'unknown', reason: 'no pages are under the same domain' },
+      checkedAt: seen.at.toISOString(),
+    };
+  }
+
+  /** The hosts that may serve the tags of a domain's pages, apart from a prefix. */
+  async #tagHosts(manifest: ManifestView, domain: string): Promise<ResolvedHost[]> {
+    const own = provenHosts(manifest).filter((host) => isFirstPartyHost(host, [domain]));
+    const names = own.length === 0 ? [manifest.hostnames.edge] : own;
+    return await Promise.all(names.map((name) => this.#hosts.ask(name)));
+  }
+
+  /** `null`: the provisioner doesn't answer. */
+  async #certificates(
+    { site_id }: ContainerWithOperation,
+    requestId: string,
+  ): Promise<readonly ProvisionerCertificate[] | null> {
+    const { provisioner, log } = this.#context;
+    try {
+      return await provisioner.certificates(site_id, { requestId }, CERTIFICATES_MS);
+    } catch (err) {
+      if (!(err instanceof ProvisionerError)) throw err;
+      log.warn({ err, site: site_id }, 'the certificates of a site can’t be read');
+      return null;
+    }
+  }
+
+  async #tls(
+    { id, manifest }: ContainerWithOperation,
+    domain: string,
+    certificates: readonly ProvisionerCertificate[] | null,
+  ): Promise<Tls> {
+    const unknown = { status: 'unknown' as const, issuer: null, notAfter: null };
+    if (!isProven(manifest, domain)) {
+      return { ...unknown, detail: 'no certificate is ordered before the domain is proven' };
+    }
+    if (certificates === null) return { ...unknown, detail: 'the host doesn’t answer; try again later' };
+    const found = certificates.find(({ key }) => key === domain);
+    if (found === undefined || !isState(found.state)) {
+      return { ...unknown, detail: 'the host hasn’t checked the name’s certificate yet' };
+    }
+    const { state: status, issuer, notAfter, reason } = found;
+    const detail = reason === '' ? null : await withoutForeignNames(this.#context.db, id, reason);
+    return { status, issuer, notAfter, detail };
+  }
+}
+
+function isState(state: string): state is Tls['status'] {
+  return STATES.includes(state);
+}
+
+function answersOf({ answers }: ResolvedHost): DomainStateView['dns']['answers'] {
+  return answers.map(({ addresses, aliases, ...one }) => ({
+    ...one,
+    addresses: [...addresses],
+    aliases: [...aliases],
+  }));
+}

@@ -1,0 +1,53 @@
+import { formatManifest } from '../../gitops/manifest/load.ts';
+import { readManifest } from '../../gitops/manifest/read.ts';
+import { isWithinDomain, type ManifestInput } from '../../gitops/manifest/schema.ts';
+import type { Settings } from '../context/context.ts';
+import type { Database } from '../db/database.ts';
+import { unprovenDomains } from '../records/domain-proofs.repository.ts';
+
+/** The names whose registrable domains need a proof. */
+function provableNames({
+  domains,
+  customDomains = [],
+}: Pick<ManifestInput, 'domains' | 'customDomains'>): string[] {
+  return [...domains.map(({ domain }) => domain), ...customDomains];
+}
+
+/**
+ * A client's manifest with all domains listed that are not proven to be the client's, and no others, whatever the manifest
+ * said before: it may be an old version, or another client's.
+ */
+export async function markUnproven<Given extends ManifestInput>(
+  db: Database,
+  { domainProof }: Pick<Settings, 'domainProof'>,
+  client: string,
+  manifest: Given,
+): Promise<Omit<Given, 'unproven'> & { unproven?: string[] | undefined }> {
+  if (domainProof === 'off') return manifest;
+  return withUnproven(manifest, await unprovenDomains(db, client, provableNames(manifest)));
+}
+
+/** The manifest with exactly these domains as unproven, without the key if there are none. */
+function withUnproven<Given extends ManifestInput>(
+  { unproven: _, ...manifest }: Given,
+  domains: readonly string[],
+): Omit<Given, 'unproven'> & { unproven?: string[] } {
+  return domains.length === 0 ? manifest : { ...manifest, unproven: [...domains].sort() };
+}
+
+/** A file of a live site with one domain listed as unproven or not. Any other text stays as it is. */
+export async function rewriteProof(
+  text: string | null,
+  site: string,
+  { domain, isProven }: { readonly domain: string; readonly isProven: boolean },
+): Promise<string | null> {
+  if (text === null) return null;
+  const parsed = await readManifest(text, `${site}.yaml`);
+  if (!parsed.ok || parsed.manifest.state === 'absent') return text;
+  const { manifest } = parsed;
+  const { unproven = [] } = manifest;
+  const hasNames = provableNames(manifest).some((name) => isWithinDomain(name, domain));
+  if (unproven.includes(domain) === (hasNames && !isProven)) return text;
+  const others = unproven.filter((one) => one !== domain);
+  return formatManifest(withUnproven(manifest, hasNames && !isProven ? [...others, domain] : others));
+}
